@@ -1,0 +1,1 @@
+"""Texts in, transformations out; and, as the lowest package, the study and the records that all stages share."""

@@ -1,0 +1,57 @@
+"""What every command line shares: how it ends, and the study option."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import sys
+from collections.abc import Callable
+
+from generation.exceptions import PlumblineError
+from generation.study import EXPORTS, Study, load_study
+
+_FOLDER_TROUBLE = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EEXIST,
+    errno.ENOTDIR,
+    errno.EISDIR,
+}
+
+
+def run(main: Callable[[], int | None]) -> None:
+    """Run a command: expected errors are one line and exit status 2, an interrupt is 130, a bug is a traceback."""
+    try:
+        status = main() or 0
+    except PlumblineError as error:
+        status = _complain(str(error), 2)
+    except KeyboardInterrupt:
+        status = _complain("interrupted; what was written stays, run the same command to go on", 130)
+    except OSError as error:
+        if error.errno not in _FOLDER_TROUBLE:
+            raise
+        where = f" ({error.filename})" if error.filename else ""
+        status = _complain(f"{error.strerror}{where}; make room or change the folder, then run again", 2)
+    sys.exit(status)
+
+
+def add_study_options(parser: argparse.ArgumentParser) -> None:
+    """`--study` and `--exports`, the same for every command."""
+    parser.add_argument("--study", required=True, metavar="FILE", help="the study, for example studies/demo.yaml")
+    parser.add_argument(
+        "--exports", metavar="DIR", default=None, help=f"where studies leave their records (default: {EXPORTS.name}/)"
+    )
+
+
+def study_of(options: argparse.Namespace) -> Study:
+    """The study that the options name."""
+    return load_study(options.study, options.exports)
+
+
+def _complain(line: str, status: int) -> int:
+    print(f"error: {line}" if status == 2 else line, file=sys.stderr)
+    return status

@@ -1,0 +1,30 @@
+"""The errors that a person can do something about.
+
+Each message is one line: what is wrong, where, and what to do. `generation.command.run` prints it and
+exits with status 2; any other exception is a bug of ours and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+
+class PlumblineError(Exception):
+    """Base of all expected errors; `str(error)` is the one line that the person reads."""
+
+    def __str__(self) -> str:
+        return " ".join(super().__str__().split())
+
+
+class StudyError(PlumblineError):
+    """A study file, a prompt or a command line asks for something that cannot be."""
+
+
+class DataError(PlumblineError):
+    """A file on disk is missing, damaged or not what its reader expects."""
+
+
+class ServiceError(PlumblineError):
+    """A server (generator, Argilla, crowd platform) does not answer, or refuses."""
+
+
+class TextFailedError(PlumblineError):
+    """One text could not be transformed; its record says why, and the others go on."""

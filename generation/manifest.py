@@ -1,0 +1,71 @@
+"""`manifest.json`: what each stage of a study used, made and took, so that anyone can see what rests on what."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import platform
+import time
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from generation.store import read_json, write_json
+from generation.study import Study, file_hash
+
+_PACKAGES = ("argilla", "irrCAC", "mteb", "numpy", "openai", "pandas", "scipy", "sentence-transformers", "torch")
+
+
+@contextlib.contextmanager
+def stage(study: Study, name: str, inputs: Iterable[Path] = (), outputs: Iterable[Path] = ()) -> Iterator[None]:
+    """Run a stage and note in the manifest when it ran, on what, and what it left (hashes of existing files).
+
+    Nothing is noted when the stage fails. `outputs` may be folders.
+    """
+    started, clock = datetime.now(UTC), time.monotonic()
+    yield
+    entry = {
+        "started_at": started.isoformat(timespec="seconds"),
+        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(time.monotonic() - clock, 3),
+        "study_sha256": file_hash(study.file),
+        "inputs": _hashes(study, inputs),
+        "outputs": _hashes(study, outputs),
+    }
+    path = study.folder / "manifest.json"
+    manifest = read_manifest(study)
+    manifest["study"] = study.name
+    manifest["versions"] = versions()
+    manifest.setdefault("stages", {})[name] = entry
+    write_json(path, manifest)
+
+
+def read_manifest(study: Study) -> dict[str, Any]:
+    """The manifest, or an empty one before the first stage."""
+    path = study.folder / "manifest.json"
+    if not path.exists():
+        return {}
+    manifest = read_json(path, "python -m generation.run --study ...")
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that make the numbers; packages that are not installed are left out."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
+
+
+def _hashes(study: Study, paths: Iterable[Path]) -> dict[str, str]:
+    """Hashes by path, relative to the study's records or to the study file where it lies below them."""
+
+    def name(path: Path) -> str:
+        for base in (study.folder, study.file.parent):
+            if path.is_relative_to(base):
+                return str(path.relative_to(base))
+        return str(path)
+
+    return {name(path): file_hash(path) for path in paths if path.exists()}

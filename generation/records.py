@@ -1,0 +1,144 @@
+"""The records that stages hand on. Frozen; every field explained in one line; one word for one thing.
+
+Many go to Parquet (`generation.store.write_table`), few to JSON. `KEY` names the fields that identify a row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import unicodedata
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+# JSON has no NaN: an undefined number is null in a file and NaN in the program.
+Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
+
+
+class Record(BaseModel):
+    """Base of all records."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    KEY: ClassVar[tuple[str, ...]] = ()
+
+
+class Text(Record):
+    """One place of one text in a data set (`texts.parquet`); equal texts share their `text_id`."""
+
+    KEY = ("dataset", "split", "item", "field")
+    dataset: str = Field(description="the data set's name in the study")
+    split: str = Field(description="train or test")
+    item: str = Field(description="the item's number or id within the split")
+    field: str = Field(description="which text of the item: text, sentence1, sentence2 or query")
+    language: str = Field(description="BCP 47 code")
+    text_id: str = Field(description="hash of language and text")
+    text: str = Field(description="the text in NFC")
+
+
+class TransformedText(Record):
+    """What the generator made of a text (`transformations/<transformation>/<seed>.parquet`)."""
+
+    KEY = ("key",)
+    key: str = Field(description="identity: hash of all that changes the output (see `job_key`)")
+    text_id: str = Field(description="the original's hash")
+    text: str = Field(description="the original in NFC")
+    source_language: str = Field(description="the original's language")
+    transformation: str = Field(description="one of the eight")
+    seed: int = Field(description="transformation seed")
+    language: str | None = Field(description="the drawn language, where one is drawn")
+    intermediate: str | None = Field(description="output of the first of two calls")
+    output: str = Field(description="the transformed text; empty where it failed")
+    status: Literal["ok", "failed"] = Field(description="failed outputs are asked for again by the next run")
+    reason: str = Field(description="why it failed; empty otherwise")
+    model: str = Field(description="the generator's model")
+    generator_hash: str = Field(description="hash of model, revision and sampling")
+    prompt_hash: str = Field(description="hash of the prompts' texts")
+    finished_at: datetime = Field(description="when the output was received, UTC")
+
+
+class Pair(Record):
+    """An original and its transformation, to be rated (`pairs.parquet`)."""
+
+    KEY = ("pair_id",)
+    pair_id: str = Field(description="hash of the transformed text's key")
+    key: str = Field(description="the transformed text's key")
+    transformation: str = Field(description="one of the eight")
+    axis: str = Field(description="its axis")
+    pool: str = Field(description="what is rated as one: translation holds cross_translation too (HTEB, 2.4)")
+    dataset: str = Field(description="first data set of the study that holds the text")
+    task_type: str = Field(description="that data set's task")
+    language: str = Field(description="language of the original")
+    output_language: str = Field(description="language that the transformed text should be in")
+    seed: int = Field(description="transformation seed")
+    original: str = Field(description="the text")
+    transformed: str = Field(description="what became of it")
+    model: str = Field(description="the generator's model")
+    generator_hash: str = Field(description="hash of model, revision and sampling")
+    prompt_hash: str = Field(description="hash of the prompts' texts")
+
+
+class Rating(Record):
+    """One answer of one rater to one question on one pair (`ratings.parquet`)."""
+
+    KEY = ("pair_id", "rater_id", "question")
+    pair_id: str = Field(description="which pair")
+    transformation: str = Field(description="its transformation")
+    language: str = Field(description="its original's language")
+    rater_id: str = Field(description="pseudonym; names never leave the server")
+    question: str = Field(description="quality or fluency")
+    value: int | None = Field(description="the point on the scale; missing in a draft or a discarded answer")
+    status: Literal["submitted", "draft", "discarded"] = Field(description="only submitted ones count")
+    submitted_at: datetime = Field(description="when the answer last changed, UTC")
+    source: str = Field(description="where it was given: argilla")
+    simulated: bool = Field(description="true where no person gave it")
+
+
+class Drift(Record):
+    """How far a transformation moved a text in a model's space (`drift.parquet`)."""
+
+    KEY = ("pair_id", "model")
+    pair_id: str = Field(description="which pair")
+    transformation: str = Field(description="its transformation")
+    model: str = Field(description="the embedding model")
+    drift: float = Field(description="1 - cos(original, transformed), from 0 to 2")
+    unit_id: str = Field(default="", description="identity of model, revision and both texts: equal ones are reused")
+
+
+class Score(Record):
+    """One model's score on one data set, original or transformed (`scores.parquet`)."""
+
+    KEY = ("model", "dataset", "transformation", "seed")
+    model: str = Field(description="the embedding model")
+    dataset: str = Field(description="the data set")
+    task_type: str = Field(description="its task")
+    language: str = Field(description="language of its texts")
+    transformation: str = Field(description="one of the eight, or original")
+    axis: str = Field(description="the transformation's axis, or original")
+    seed: int = Field(description="transformation seed; 0 for original")
+    metric: str = Field(description="mteb's name of the main metric")
+    score: float = Field(description="its value from -1 or 0 to 1; NaN where it was left out")
+    n: int = Field(description="items of the test split that were scored")
+    status: Literal["evaluated", "included_rejected", "left_out"] = Field(description="whether the gate let it through")
+    reason: str = Field(description="why it was left out, or what the verdict said; empty otherwise")
+    unit_id: str = Field(
+        default="", description="identity of all that makes the score (not of the verdict): equal ones are reused"
+    )
+
+
+def nfc(text: str) -> str:
+    """The text in Unicode's composed form, which is what is hashed, transformed and compared."""
+    return unicodedata.normalize("NFC", text)
+
+
+def identity(*parts: Any) -> str:
+    """A stable hash of JSON-able parts: 32 hexadecimal digits of SHA-256."""
+    canonical = json.dumps(parts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
+
+
+def text_id(text: str, language: str) -> str:
+    """Identity of a text: equal for equal texts (in NFC) of one language, in whatever data set they stand."""
+    return identity("text-v1", language, nfc(text))

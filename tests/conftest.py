@@ -1,0 +1,63 @@
+"""Studies to test on, in folders of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from playwright.sync_api import Page, sync_playwright
+
+from generation.run import generate
+from generation.study import ROOT, Study, load_study
+
+DEMO = ROOT / "studies" / "demo.yaml"
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Study:
+    """The sample study, nothing done yet, with its records in a folder of the test's own."""
+    return load_study(DEMO, tmp_path / "exports")
+
+
+@pytest.fixture
+def generated(demo: Study) -> Study:
+    """The sample study with its texts transformed."""
+    generate(demo)
+    return demo
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """A page of Debian's chromium; skipped where there is none, but never in CI."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        if os.environ.get("CI"):
+            pytest.fail("CI must have chromium: see the Makefile's target `browser`")
+        pytest.skip("no chromium: sudo apt-get install chromium")
+    # No calls to the outside; no sandbox because containers and root have none.
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield browser.new_page(viewport={"width": 1280, "height": 900})
+        browser.close()
+
+
+@pytest.fixture
+def variant(tmp_path: Path) -> Callable[..., Study]:
+    """Make a study like the sample one with some parts replaced: `variant(name="other", sample={"pairs": 5})`."""
+
+    def make(**changes: Any) -> Study:
+        content = yaml.safe_load(DEMO.read_text(encoding="utf-8")) | changes
+        for part in (*content["datasets"], content["generator"]):
+            if "path" in part:
+                part["path"] = str(DEMO.parent / part["path"])
+        file = tmp_path / f"{content['name']}.yaml"
+        file.write_text(yaml.safe_dump(content), encoding="utf-8")
+        return load_study(file, tmp_path / "exports")
+
+    return make

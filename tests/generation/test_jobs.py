@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from generation.jobs import Plan
+from generation.records import nfc, text_id
+from generation.transformations import TRANSFORMATIONS
+from tests.generation.helpers import server, small_study, text
+
+URL = "http://127.0.0.1:1/v1"
+
+
+def key(tmp_path: Path, value: str = "Hello", dataset: str = "words", **changes: Any) -> str:
+    transformation, seed = changes.pop("transformation", "paraphrasing"), changes.pop("seed", 1)
+    study = small_study(tmp_path, transformations=list(TRANSFORMATIONS), generator=server(URL, **changes))
+    return Plan(study).job(text(value, dataset), transformation, seed).key
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"value": "Hello!"},
+        {"seed": 2},
+        {"transformation": "style_change"},
+        {"model": "other"},
+        {"revision": "2"},
+        {"sampling": {"temperature": 0.5}},
+        {"sampling": {"top_p": 0.5}},
+        {"sampling": {"max_tokens": 5}},
+    ],
+    ids=str,
+)
+def test_what_changes_the_output_changes_the_key(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert key(tmp_path, **change) != key(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"base_url": "http://elsewhere/v1"},
+        {"concurrency": 1},
+        {"retries": 9},
+        {"timeout_seconds": 1.0},
+        {"api_key_env": "OTHER"},
+        {"dataset": "other"},
+        {"sampling": {"temperature": 0}},
+    ],
+    ids=str,
+)
+def test_nothing_else_changes_the_key(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert key(tmp_path, **change) == key(tmp_path)
+
+
+def test_the_prompt_changes_the_key(tmp_path: Path) -> None:
+    plan = Plan(small_study(tmp_path))
+    before = plan.job(text("Hello"), "paraphrasing", 1).key
+    plan.prompt_hashes["paraphrasing"] = "another"
+    assert plan.job(text("Hello"), "paraphrasing", 1).key != before
+
+
+def test_the_drawn_language_changes_the_key(tmp_path: Path) -> None:
+    plan = Plan(small_study(tmp_path, transformations=["translation"]))
+    jobs = [plan.job(text("Hello", dataset=f"d{number}"), "translation", 1) for number in range(40)]
+    assert len({job.key for job in jobs}) == len({job.language for job in jobs}) == 5
+
+
+def test_a_text_draw_is_one_job_in_whatever_dataset(tmp_path: Path) -> None:
+    for name in ("backtranslation", "cross_translation"):
+        assert key(tmp_path, dataset="a", transformation=name) == key(tmp_path, dataset="b", transformation=name)
+
+
+def test_equal_texts_are_transformed_once_in_the_order_of_the_texts(tmp_path: Path) -> None:
+    texts = [text("b"), text("a"), text("b", dataset="other"), text("caf\u00e9"), text("cafe\u0301")]
+    jobs = list(Plan(small_study(tmp_path)).jobs(texts, "paraphrasing", 1))
+    assert [job.text for job in jobs] == ["b", "a", "caf\u00e9"]
+
+
+@given(one=st.text(), other=st.text())
+def test_identities_are_equal_exactly_for_equal_texts_in_nfc(one: str, other: str) -> None:
+    assert (text_id(one, "en") == text_id(other, "en")) == (nfc(one) == nfc(other))
+    assert text_id(one, "en") != text_id(one, "de")

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+
+from generation.datasets import load_datasets
+from generation.exceptions import DataError, StudyError
+from generation.generators.recorded import Recorded, load_recordings
+from generation.jobs import Plan
+from generation.run import generate, read_transformed
+from generation.study import ROOT, load_study
+from tests.generation.helpers import server, small_study
+
+DEMO = ROOT / "studies" / "demo.yaml"
+
+
+def line(**changes: Any) -> str:
+    row = {
+        "text": "apple",
+        "transformation": "paraphrasing",
+        "language": None,
+        "intermediate": None,
+        "output": "a pome",
+    }
+    return json.dumps({**row, **changes}, ensure_ascii=False) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (line() + line(output="other"), "line 2: a second output"),
+        (line(text="caf\u00e9") + line(text="cafe\u0301"), "line 2: a second output"),
+        (line() + "{", "line 2 is not JSON"),
+        (line(ouput="x"), "line 1: ouput: Extra inputs"),
+        (line(quality=6), "line 1: quality: "),
+        ("[]\n", "line 1: "),
+        ("\udcff\n", "not UTF-8"),
+    ],
+)
+def test_recordings_that_cannot_be_used_are_refused(tmp_path: Path, content: str, says: str) -> None:
+    (tmp_path / "o.jsonl").write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(DataError) as error:
+        load_recordings(tmp_path / "o.jsonl")
+    assert says in str(error.value)
+
+
+def test_no_recordings_at_all_are_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none.jsonl"):
+        with pytest.raises(DataError, match=r"correct generator\.path"):
+            load_recordings(path)
+
+
+def test_only_a_recorded_study_has_recordings(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="not 'recorded'"):
+        Recorded.of(small_study(tmp_path, generator=server("http://127.0.0.1:1/v1")))
+
+
+def test_a_missing_recording_fails_alone_and_is_served_once_it_is_there(tmp_path: Path) -> None:
+    study = small_study(tmp_path, texts=("apple", "bread"))
+    (tmp_path / "outputs.jsonl").write_text(line())
+    assert dict(generate(study)) == {"ok": 1, "failed": 1, "reused": 0}
+    good, bad = read_transformed(study, "paraphrasing", 1)
+    assert (good.text, good.output, good.status, good.reason) == ("apple", "a pome", "ok", "")
+    assert (bad.text, bad.output, bad.status) == ("bread", "", "failed")
+    assert bad.reason == "nothing recorded for paraphrasing"
+    (tmp_path / "outputs.jsonl").write_text(line() + line(text="bread", output="a loaf"))
+    assert dict(generate(study)) == {"ok": 1, "reused": 1}
+    assert [row.output for row in read_transformed(study, "paraphrasing", 1)] == ["a pome", "a loaf"]
+
+
+def test_an_output_of_white_space_is_a_failure(tmp_path: Path) -> None:
+    study = small_study(tmp_path, texts=("apple",))
+    (tmp_path / "outputs.jsonl").write_text(line(output=" \n"))
+    generate(study)
+    assert [row.reason for row in read_transformed(study, "paraphrasing", 1)] == ["the output is empty"]
+
+
+def test_the_sample_study_is_complete_and_every_output_is_rated() -> None:
+    study = load_study(DEMO)
+    plan, recorded = Plan(study), Recorded.of(study)
+    texts = [text for data in load_datasets(study) for text in data.texts()]
+    for name in study.transformations:
+        for job in plan.jobs(texts, name, study.seeds[0]):
+            found = recorded.find(name, job.language, job.text)
+            assert found is not None, (name, job.language, job.text)
+            assert found.quality is not None
+            assert found.fluency is not None
+            assert (found.intermediate is not None) == (len(plan.prompts[name]) == 2)
+
+
+def test_one_transformation_of_the_sample_is_bad_on_purpose() -> None:
+    recorded = Recorded.of(load_study(DEMO)).recordings.values()
+    means = {
+        name: mean(r.quality for r in recorded if r.transformation == name and r.quality is not None)
+        for name in load_study(DEMO).transformations
+    }
+    assert [name for name, value in means.items() if value < 3] == ["summarised_expansion"]
+    assert all(value > 3.5 for name, value in means.items() if name != "summarised_expansion")

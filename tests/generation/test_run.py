@@ -1,0 +1,255 @@
+"""The command line as a person runs it: stopped, killed, run twice, given bad files."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from generation.study import ROOT, load_study
+from tests.generation.helpers import complaint, server, start, write_study
+from tests.stubs import Asked, ChatStub, Reply, last_line, says
+
+DEMO = ROOT / "studies" / "demo.yaml"
+TEXTS = tuple(f"text number {number}" for number in range(60))
+CONCURRENCY = 4
+
+
+def slow(asked: Asked) -> Reply:
+    return says(last_line(asked)[::-1], seconds=0.05)
+
+
+@pytest.fixture
+def stub() -> Iterator[ChatStub]:
+    with ChatStub(slow) as server:
+        yield server
+
+
+def study_at(stub: ChatStub, folder: Path) -> Path:
+    generator = server(stub.url, concurrency=CONCURRENCY)
+    return write_study(folder, TEXTS, transformations=["paraphrasing", "cross_translation"], generator=generator)
+
+
+def stop_midway(stub: ChatStub, study: Path, how: int) -> subprocess.Popen[str]:
+    process = start(study)
+    wait_until(lambda: stub.answered >= 70)  # of 120: within the second of two units
+    process.send_signal(how)
+    return process
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def tables(study: Path) -> dict[str, object]:
+    """Everything in the tables but when it was received."""
+    folder = study.parent / "exports" / "small"
+    files = sorted(folder.rglob("*.parquet"))
+    return {
+        str(file.relative_to(folder)): [
+            {name: value for name, value in row.items() if name != "finished_at"}
+            for row in pq.read_table(file, partitioning=None).to_pylist()
+        ]
+        for file in files
+    }
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def test_a_killed_run_goes_on_to_the_same_result_and_asks_for_nothing_twice(stub: ChatStub, tmp_path: Path) -> None:
+    unbroken = study_at(stub, tmp_path / "unbroken")
+    assert finish(start(unbroken))[0] == 0
+    stub.asked.clear()
+    stub.answered = 0
+
+    killed = study_at(stub, tmp_path / "killed")
+    assert finish(stop_midway(stub, killed, signal.SIGKILL))[0] == -signal.SIGKILL
+    status, out, _ = finish(start(killed))
+    assert status == 0
+    assert tables(killed) == tables(unbroken)
+    assert len(tables(killed)) == 3  # the texts, and two units
+    assert [p.name for p in (killed.parent / "exports").rglob("*") if p.suffix in (".journal", ".tmp")] == []
+
+    # 2 transformations of 60 texts are 120 jobs; what was in flight at the kill (4 at most) is asked for again.
+    assert 120 <= len(stub.asked) <= 120 + CONCURRENCY
+    assert max(Counter(asked.message for asked in stub.asked).values()) <= 2
+    assert "0 failed" in out
+
+    before = len(stub.asked)
+    status, out, _ = finish(start(killed))
+    assert (status, len(stub.asked)) == (0, before)
+    assert "0 texts transformed, 0 failed, 120 were there" in out
+
+
+def test_an_interrupt_is_130_and_keeps_what_came(stub: ChatStub, tmp_path: Path) -> None:
+    study = study_at(stub, tmp_path)
+    status, _, err = finish(stop_midway(stub, study, signal.SIGINT))
+    assert status == 130
+    assert complaint(err).startswith("interrupted; what was written stays")
+    assert finish(start(study))[0] == 0
+    assert 120 <= len(stub.asked) <= 120 + CONCURRENCY
+
+
+def test_two_runs_at_once_are_refused(stub: ChatStub, tmp_path: Path) -> None:
+    study = study_at(stub, tmp_path)
+    first = start(study)
+    wait_until(lambda: stub.answered >= 1)
+    status, _, err = finish(start(study))
+    assert status == 2
+    assert complaint(err).startswith("error: another run is generating for 'small'")
+    assert finish(first)[0] == 0
+    assert len(stub.asked) == 120
+
+
+def test_a_server_that_dies_midway_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
+    def dying(asked: Asked) -> Reply:
+        return Reply(b"", cut=True) if dead else slow(asked)
+
+    dead: list[bool] = []
+    with ChatStub(dying) as stub:
+        generator = server(stub.url, concurrency=CONCURRENCY, retries=0)
+        study = write_study(tmp_path, TEXTS, generator=generator)
+        process = start(study)
+        wait_until(lambda: stub.answered >= 20)
+        dead.append(True)
+        status, _, err = finish(process)
+        assert status == 2
+        assert complaint(err).startswith(f"error: {stub.url} does not answer")
+        kept = stub.answered
+        dead.clear()
+        status, out, _ = finish(start(study))
+    assert status == 0
+    reused = int(out.split(" were there")[0].split()[-1])
+    assert kept - 2 * CONCURRENCY <= reused < 60
+
+
+def test_a_damaged_unit_is_one_line_and_stays_for_the_person_to_delete(tmp_path: Path) -> None:
+    study = load_study(DEMO, tmp_path)
+    assert finish(start(DEMO, tmp_path))[0] == 0
+    path = study.transformation_file("expansion", 1337)
+    path.write_bytes(path.read_bytes()[:-7])
+    status, _, err = finish(start(DEMO, tmp_path))
+    assert status == 2
+    assert complaint(err).startswith(f"error: {path} is damaged")
+    path.unlink()
+    status, out, _ = finish(start(DEMO, tmp_path))
+    assert status == 0
+    assert "0 failed" in out
+
+
+def break_text(folder: Path) -> None:
+    (folder / "words.csv").write_text("text,label\na,b\n,b\n")
+
+
+def break_column(folder: Path) -> None:
+    (folder / "words.csv").write_text("text,lable\na,b\n")
+
+
+def break_recording(folder: Path) -> None:
+    (folder / "outputs.jsonl").write_text("{\n")
+
+
+def remove_data(folder: Path) -> None:
+    (folder / "words.csv").unlink()
+
+
+def remove_recordings(folder: Path) -> None:
+    (folder / "outputs.jsonl").unlink()
+
+
+def block_exports(folder: Path) -> None:
+    (folder / "exports").write_text("a file where a folder should be")
+
+
+def double_key(folder: Path) -> None:
+    with (folder / "study.yaml").open("a") as file:
+        file.write("name: again\n")
+
+
+def rename_transformation(folder: Path) -> None:
+    path = folder / "study.yaml"
+    path.write_text(path.read_text().replace("- paraphrasing", "- parafrasing"))
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (break_text, "row 2, field 'text' is empty"),
+        (break_column, "no column 'label', which clustering needs; did you mean 'lable'"),
+        (break_recording, "line 1 is not JSON"),
+        (remove_data, "no file"),
+        (remove_recordings, "no recorded outputs"),
+        (block_exports, "exports"),
+        (double_key, "key 'name' stands twice"),
+        (rename_transformation, "did you mean 'paraphrasing'"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(tmp_path: Path, damage: Callable[[Path], None], says: str) -> None:
+    study = write_study(tmp_path)
+    (tmp_path / "outputs.jsonl").write_text("")
+    damage(tmp_path)
+    status, out, err = finish(start(study))
+    assert (status, out) == (2, "")
+    line = complaint(err)
+    assert line.startswith("error: ")
+    assert says in line
+
+
+def test_a_missing_study_is_one_line_and_status_2(tmp_path: Path) -> None:
+    status, _, err = finish(start(tmp_path / "none.yaml"))
+    assert status == 2
+    assert complaint(err).startswith("error: no study file")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 256 KiB, where this user may mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    options = ["-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    if subprocess.run(["mount", *options], capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
+    status, _, err = finish(start(DEMO, small_disk))
+    assert status == 2
+    assert complaint(err).startswith("error: No space left on device")
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    status, out, _ = finish(start(DEMO, small_disk))
+    assert status == 0
+    reused = int(out.split(" were there")[0].split()[-1])
+    assert 0 < reused < 916
+    assert f"{916 - reused} texts transformed, 0 failed" in out
+
+
+def test_a_file_that_may_not_grow_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
+    """The same without root: a limit on the size of files stands for the full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, hard))  # the process inherits it
+    try:
+        process = start(DEMO, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    status, _, err = finish(process)
+    assert status == 2
+    assert complaint(err).startswith("error: File too large")
+    status, out, _ = finish(start(DEMO, tmp_path))
+    assert status == 0
+    reused = int(out.split(" were there")[0].split()[-1])
+    assert 0 < reused < 916

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import errno
+import math
+import resource
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import ClassVar
+
+import hypothesis.strategies as st
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+
+from generation.exceptions import DataError
+from generation.records import Number, Record
+from generation.store import Journal, atomic, read_frame, read_json, read_records, read_table, write_json, write_table
+
+
+class Row(Record):
+    KEY: ClassVar[tuple[str, ...]] = ("key",)
+    key: str
+    note: str | None
+    count: int | None
+    score: Number
+    at: datetime
+
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def row(key: str = "a", note: str | None = None, count: int | None = None, score: float = math.nan) -> Row:
+    return Row(key=key, note=note, count=count, score=score, at=NOW)
+
+
+ROWS = st.lists(
+    st.builds(
+        row,
+        TEXTS,
+        st.none() | TEXTS,
+        st.none() | st.integers(-(2**63), 2**63 - 1),
+        st.floats(allow_nan=True, allow_infinity=False),
+    ),
+    unique_by=lambda row: row.key,
+)
+
+
+def plain(rows: list[Row]) -> list[dict[str, object]]:
+    """What rows hold; the score by its repr, as NaN is not equal to itself."""
+    return [{**row.model_dump(), "score": repr(row.score)} for row in rows]
+
+
+@given(rows=ROWS)
+def test_a_table_gives_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> None:
+    path = tmp_path_factory.mktemp("t") / "t.parquet"
+    write_table(path, rows, Row)
+    assert plain(read_records(path, Row, "make it")) == plain(rows)
+
+
+@given(rows=ROWS)
+def test_a_journal_gives_back_what_was_appended(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> None:
+    journal = Journal(tmp_path_factory.mktemp("j") / "j.journal")
+    for one in rows:
+        journal.append(one)
+    assert plain(journal.read(Row)) == plain(rows)
+    journal.remove()
+    assert journal.read(Row) == []
+
+
+def test_undefined_numbers_of_a_frame_stay_nan_and_missing_texts_stay_none(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"key": ["a"], "note": [None], "count": [None], "score": [math.nan], "at": [NOW]})
+    write_table(tmp_path / "t.parquet", frame, Row)
+    read = read_records(tmp_path / "t.parquet", Row, "make it")[0]
+    assert math.isnan(read.score)
+    assert (read.note, read.count, read.at) == (None, None, NOW)
+    assert read_frame(tmp_path / "t.parquet", Row, "make it")["score"].isna().all()
+
+
+def write_half(path: Path) -> None:
+    with atomic(path) as file:
+        file.write(b"new")
+        raise RuntimeError("half way")
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_text("old")
+    with pytest.raises(RuntimeError, match="half way"):
+        write_half(path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_json_that_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
+    write_json(tmp_path / "j.json", {"a": 1})
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(tmp_path / "j.json", {"a": math.nan})
+    assert read_json(tmp_path / "j.json", "make it") == {"a": 1}
+
+
+def test_duplicate_keys_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="stands there twice"):
+        write_table(tmp_path / "t.parquet", [row(), row()], Row)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_duplicate_keys_in_a_file_are_refused(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.parquet", [row()], Row)
+    table = pq.read_table(tmp_path / "t.parquet")
+    pq.write_table(pa.concat_tables([table, table]), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="stands there twice"):
+        read_table(tmp_path / "t.parquet", Row, "make it")
+
+
+@pytest.mark.parametrize("keep", [0, 3, 100, -5])
+def test_a_damaged_table_is_refused_with_what_to_do(tmp_path: Path, keep: int) -> None:
+    path = tmp_path / "t.parquet"
+    write_table(path, [row()], Row)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(DataError, match="is damaged .*delete it and run `make it` again"):
+        read_table(path, Row, "make it")
+
+
+def test_a_damaged_middle_of_a_table_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_table(path, [row(key=str(number)) for number in range(500)], Row)
+    content = bytearray(path.read_bytes())
+    content[50:400] = bytes(350)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="is damaged"):
+        read_table(path, Row, "make it")
+
+
+def test_a_table_of_another_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_table(path, [row(note="x")], Row)
+    table = pq.read_table(path)
+    pq.write_table(table.drop_columns(["count"]), path)
+    with pytest.raises(DataError, match="lacks column 'count'"):
+        read_table(path, Row, "make it")
+    pq.write_table(table.set_column(2, "count", pa.array(["many"])), path)
+    with pytest.raises(DataError, match="column of another type"):
+        read_table(path, Row, "make it")
+    pq.write_table(table.set_column(0, "key", pa.array([None], pa.string())), path)
+    with pytest.raises(DataError, match="column of another type"):
+        read_table(path, Row, "make it")
+
+
+def test_a_missing_table_says_what_makes_it(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="not there yet; run `make it` first"):
+        read_table(tmp_path / "t.parquet", Row, "make it")
+
+
+@given(cut=st.integers(1, 60))
+def test_a_torn_line_costs_itself_alone(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+    path = tmp_path_factory.mktemp("j") / "j.journal"
+    first = Journal(path)
+    first.append(row("a", "é" * 20))
+    first.append(row("b", "é" * 20))
+    first.close()
+    path.write_bytes(path.read_bytes()[: -1 - cut])  # killed within the second line, perhaps within a character
+    assert [r.key for r in Journal(path).read(Row)] == ["a"]
+    after = Journal(path)
+    after.append(row("c"))  # the torn line is now in the middle
+    assert [r.key for r in after.read(Row)] == ["a", "c"]
+    after.close()
+
+
+def test_a_full_disk_tears_one_line_and_the_next_record_stands_on_its_own(tmp_path: Path) -> None:
+    """A limit on file sizes makes the kernel take a part of a line and then refuse, as a full disk does."""
+    journal = Journal(tmp_path / "j.journal")
+    journal.append(row("a"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (journal.path.stat().st_size + 10, hard))
+    try:
+        with pytest.raises(OSError, match="too large") as error:
+            journal.append(row("b"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert error.value.errno == errno.EFBIG
+    assert error.value.filename == str(journal.path)
+    journal.append(row("c"))
+    assert [r.key for r in journal.read(Row)] == ["a", "c"]
+    journal.close()
