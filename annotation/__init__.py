@@ -1,0 +1,1 @@
+"""Pairs out to people, ratings back, verdicts."""

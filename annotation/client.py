@@ -1,0 +1,140 @@
+"""The one way to an Argilla server: the SDK where it has what is needed, its HTTP client elsewhere.
+
+`ARGILLA_API_URL` and `ARGILLA_API_KEY` name a server elsewhere; without them it is the server of the
+project's own home folder, started for as long as the command runs if it does not run already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from annotation import server
+from generation.exceptions import PlumblineError, ServiceError
+
+SIMULATED = "simulated-"  # prefix of simulated raters' user names; people's names never have it
+PAGE = 1000  # the most records that Argilla gives at once
+
+
+@dataclass(frozen=True)
+class User:
+    """An account on the server."""
+
+    id: str
+    username: str
+    role: str
+    api_key: str
+
+    @property
+    def simulated(self) -> bool:
+        """Whether no person stands behind it."""
+        return self.username.startswith(SIMULATED)
+
+
+@dataclass(frozen=True)
+class Argilla:
+    """A server that answers, and the owner's access to it."""
+
+    url: str
+    sdk: Any  # argilla.Argilla; the SDK has no types
+    connection: server.Connection | None  # None for a server elsewhere
+
+    def request(self, method: str, path: str, *, api_key: str | None = None, **arguments: Any) -> Any:
+        """The JSON answer of one call of the HTTP API, as the owner or as the user of `api_key`.
+
+        Raises ServiceError with the server's own words where it refuses or does not answer.
+        """
+        headers = {"X-Argilla-Api-Key": api_key} if api_key else {}
+        with translated(self.url):
+            answer = self.sdk.api.http_client.request(method, f"/api/v1{path}", headers=headers, **arguments)
+            answer.raise_for_status()
+            return answer.json() if answer.content else None
+
+    def workspace(self, name: str) -> Any | None:
+        """The SDK's workspace of this name, or None. Asked for by name, the SDK would warn where there is none."""
+        with translated(self.url):
+            return next((workspace for workspace in self.sdk.workspaces if workspace.name == name), None)
+
+    def dataset(self, name: str, workspace: Any) -> Any | None:
+        """The SDK's dataset of this name in a workspace, or None."""
+        with translated(self.url):
+            found = next((dataset for dataset in workspace.datasets if dataset.name == name), None)
+            return found.get() if found is not None else None  # a listed one has no settings yet
+
+    def users(self) -> list[User]:
+        """All accounts."""
+        items = self.request("GET", "/users")["items"]
+        return [User(item["id"], item["username"], item["role"], item["api_key"]) for item in items]
+
+    def records(self, dataset_id: str) -> Iterator[dict[str, Any]]:
+        """All records of a dataset with all users' responses, as the API gives them."""
+        offset = 0
+        while True:
+            params = {"include": "responses", "offset": offset, "limit": PAGE}
+            items = self.request("GET", f"/datasets/{dataset_id}/records", params=params)["items"]
+            yield from items
+            if len(items) < PAGE:
+                return
+            offset += PAGE
+
+
+@contextlib.contextmanager
+def connect(home: server.Home) -> Iterator[Argilla]:
+    """A server to work with: the one that the environment names, or the home's own."""
+    url, key = os.environ.get("ARGILLA_API_URL"), os.environ.get("ARGILLA_API_KEY")
+    if url and not key:
+        raise ServiceError("ARGILLA_API_URL is set but ARGILLA_API_KEY is not; set both, or none for the local server")
+    if url and key:
+        yield Argilla(url, _sdk(url, key), None)
+        return
+    with server.running(home) as connection:
+        yield attach(connection)
+
+
+def attach(connection: server.Connection) -> Argilla:
+    """The local server, once it runs."""
+    return Argilla(connection.url, _sdk(connection.url, connection.api_key), connection)
+
+
+def _sdk(url: str, key: str) -> Any:
+    import argilla  # noqa: PLC0415 (takes a second)
+
+    with translated(url):
+        return argilla.Argilla(api_url=url, api_key=key)
+
+
+@contextlib.contextmanager
+def translated(url: str) -> Iterator[None]:
+    """Turn the SDK's and the HTTP client's errors into one line that says what to do."""
+    from argilla._exceptions import ArgillaError  # noqa: PLC0415 (takes a second)
+
+    try:
+        yield
+    except PlumblineError:
+        raise
+    except httpx.HTTPStatusError as error:
+        status = error.response.status_code
+        raise _refused(url, status, error.response.text) from None
+    except httpx.HTTPError as error:
+        what = str(error) or type(error).__name__
+        raise ServiceError(
+            f"Argilla at {url} does not answer ({what}); start it (make serve) or correct the URL"
+        ) from None
+    except ValueError:  # no JSON, or not Argilla's
+        raise ServiceError(f"the server at {url} does not answer as Argilla does; correct ARGILLA_API_URL") from None
+    except ArgillaError as error:
+        raise _refused(url, getattr(error, "status_code", 0), str(error)) from None
+
+
+def _refused(url: str, status: int, words: str) -> ServiceError:
+    if status == httpx.codes.UNAUTHORIZED or "credential" in words.lower():
+        return ServiceError(f"Argilla at {url} does not accept the key; set ARGILLA_API_KEY to the owner's key")
+    if status == httpx.codes.FORBIDDEN:
+        return ServiceError(f"Argilla at {url}: this user may not do that; use the owner's key")
+    said = words[:300] or "no reason given"
+    return ServiceError(f"Argilla at {url} refused with status {status}: {said}")

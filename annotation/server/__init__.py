@@ -1,0 +1,29 @@
+"""The platform's own Argilla: the real server and its real web pages, with SQLite and nothing else to install.
+
+    home = Home()                                  # <repository>/.argilla
+    with running(home) as connection:              # the server that already runs on this home, else one of our own
+        rater = ensure_user(connection, "ada", first_name="Ada")
+        client = argilla.Argilla(api_url=connection.url, api_key=connection.api_key)
+
+The server lives in an environment of its own (its pins exclude the platform's versions), made on first use from
+`constraints/argilla-server.txt`. Code that runs inside that environment is in `plugin/`; nothing here imports it.
+"""
+
+from __future__ import annotations
+
+from .environment import ensure_environment
+from .home import Credentials, Home, User, credentials
+from .process import Connection, running, serve
+from .users import ensure_user
+
+__all__ = [
+    "Connection",
+    "Credentials",
+    "Home",
+    "User",
+    "credentials",
+    "ensure_environment",
+    "ensure_user",
+    "running",
+    "serve",
+]

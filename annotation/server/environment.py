@@ -1,0 +1,119 @@
+"""The Argilla server's own Python environment: made once, from exact versions with hashes.
+
+It is separate because argilla-server 2.8.0 holds pydantic, fastapi, httpx and typer at versions which the platform
+cannot use. It is made by the interpreter that runs the platform, and nothing of the platform's environment leaks in.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from generation.exceptions import ServiceError
+
+from .home import REPOSITORY
+
+CONSTRAINTS = REPOSITORY / "constraints" / "argilla-server.txt"
+LOCATION_VARIABLE = "PLUMBLINE_ARGILLA_ENV"
+STAMP = "plumbline-stamp"
+SUPPORTED = ((3, 11), (3, 13))
+#: Variables that would make pip or Python put files elsewhere, or read the platform's own. Everything else of the
+#: user's pip configuration (index, proxy, certificates, cache) is the user's business and stays.
+LEAKS = frozenset(
+    {"VIRTUAL_ENV", "PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT", "PIP_REQUIREMENT", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT",
+     "PIP_USER", "PIP_REQUIRE_VIRTUALENV", "PIP_PYTHON", "PIP_DRY_RUN", "PIP_EDITABLE"}
+)  # fmt: skip
+
+
+def location() -> Path:
+    """Where the environment is: PLUMBLINE_ARGILLA_ENV, else `.venv-argilla` in the repository; homes share it."""
+    return Path(os.environ.get(LOCATION_VARIABLE) or REPOSITORY / ".venv-argilla").absolute()
+
+
+def ensure_environment(progress: Callable[[str], None] = print) -> Path:
+    """The environment's interpreter; makes the environment when it is missing or the constraints have changed.
+
+    `progress` gets a line when there is something to wait for. An environment counts only once its stamp is written,
+    so one that an interrupt cut off is made anew. Raises ServiceError, one line, when it cannot be made.
+    """
+    folder = location()
+    wanted = stamp()
+    if is_made(folder, wanted):
+        return folder / "bin" / "python"
+    if not SUPPORTED[0] <= sys.version_info[:2] <= SUPPORTED[1]:
+        raise ServiceError(
+            f"the Argilla server needs Python 3.11 to 3.13 and this is {sys.version_info[0]}.{sys.version_info[1]}; "
+            "run the platform with one of those, or set ARGILLA_API_URL to an Argilla that runs elsewhere"
+        )
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with folder.with_name(folder.name + ".lock").open("a", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not is_made(folder, wanted):
+                make(folder, wanted, progress)
+    except OSError as error:
+        raise ServiceError(
+            f"{folder}: the Argilla server's environment cannot be made ({error.strerror}); "
+            f"free the disk or set {LOCATION_VARIABLE} to another folder"
+        ) from error
+    return folder / "bin" / "python"
+
+
+def stamp() -> str:
+    """What an environment is made of: the constraints' hash and the Python that it was made for."""
+    try:
+        digest = hashlib.sha256(CONSTRAINTS.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ServiceError(
+            f"{CONSTRAINTS}: cannot be read ({error.strerror}); restore it from the repository"
+        ) from error
+    return f"{digest} python-{sys.version_info[0]}.{sys.version_info[1]}\n"
+
+
+def is_made(folder: Path, wanted: str) -> bool:
+    """Whether `folder` holds a finished environment of this stamp whose interpreter is still there."""
+    marker = folder / STAMP
+    return marker.is_file() and marker.read_text(encoding="utf-8") == wanted and (folder / "bin" / "python").exists()
+
+
+def make(folder: Path, wanted: str, progress: Callable[[str], None]) -> None:
+    """Make the environment from nothing; the stamp comes last."""
+    progress(f"Making the Argilla server's own environment in {folder} (once; about a minute) ...")
+    if folder.exists():
+        if not (folder / "pyvenv.cfg").exists() and any(folder.iterdir()):
+            raise ServiceError(f"{folder}: not a Python environment, so it is not replaced; move it away or change "
+                               f"{LOCATION_VARIABLE}")  # fmt: skip
+        shutil.rmtree(folder)
+    environment = clean(os.environ)
+    venv = [sys.executable, "-m", "venv", str(folder)]
+    finish(venv, environment, "Python's venv module failed; on Debian and Ubuntu: sudo apt install python3-venv")
+    install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+               "--no-input", "--no-deps", "--only-binary", ":all:",
+               "--require-hashes", "-r", str(CONSTRAINTS)]  # fmt: skip
+    finish(install, environment, "pip could not install constraints/argilla-server.txt; check the network, or pip's "
+           "configured index, and start again")  # fmt: skip
+    marker = folder / (STAMP + ".new")
+    marker.write_text(wanted, encoding="utf-8")
+    marker.replace(folder / STAMP)
+
+
+def finish(command: list[str], environment: Mapping[str, str], advice: str) -> None:
+    """Run `command` to its end; ServiceError with the command's own last word when it fails."""
+    result = subprocess.run(
+        command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+    if result.returncode != 0:
+        said = [line.strip() for line in (result.stderr or result.stdout).splitlines() if line.strip()]
+        errors = [line for line in said if line.startswith("ERROR:")] or said[-1:]
+        raise ServiceError(f"{advice}. It said: {errors[0] if errors else f'nothing, exit {result.returncode}'}")
+
+
+def clean(environment: Mapping[str, str]) -> dict[str, str]:
+    """`environment` without what would leak the platform's environment into another one."""
+    return {name: value for name, value in environment.items() if not name.startswith("PYTHON") and name not in LEAKS}

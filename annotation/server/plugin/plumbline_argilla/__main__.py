@@ -1,0 +1,17 @@
+"""`python -m plumbline_argilla --home FOLDER --host 127.0.0.1 --port 6900`; runs until its standard input closes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from .launch import main
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="plumbline_argilla")
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0)
+    arguments = parser.parse_args()
+    sys.exit(main(arguments.home, arguments.host, arguments.port))

@@ -1,0 +1,82 @@
+"""One writing request at a time, in the order in which they came.
+
+SQLite has one writer anyway. Waiting here, before the request has read anything, keeps the order fair, spares the
+busy-wait of the database, and makes Argilla's read-then-write handlers see what the request before them wrote.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+READS = frozenset({"GET", "HEAD", "OPTIONS"})
+#: Requests that use POST only to carry a body: searches and signing in.
+READING_ENDS = ("/records/search", "/api/v1/token")
+
+
+def writes(scope: Scope) -> bool:
+    """Whether this HTTP request may change the database."""
+    path = scope["path"].rstrip("/")
+    return scope["method"] not in READS and path.startswith("/api/") and not path.endswith(READING_ENDS)
+
+
+class WriteGate:
+    """ASGI middleware around the whole application."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self.lock = asyncio.Lock()  # first come, first served
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102  # ASGI's
+        if scope["type"] == "http":
+            scope = {**scope, "headers": without_many_ranges(scope["headers"])}
+        if scope["type"] != "http" or not writes(scope):
+            await self.app(scope, receive, send)
+            return
+        # A slow client must hold nobody up: its body is read before the lock is taken, and its answer is sent after.
+        body = await read_body(receive)
+        if body is None:
+            return
+        answer: list[Message] = []
+
+        async def keep(message: Message) -> None:
+            answer.append(message)
+
+        try:
+            async with self.lock:
+                await self.app(scope, replay(body, receive), keep)
+        finally:  # an error's answer is in here too
+            for message in answer:
+                await send(message)
+
+
+def without_many_ranges(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The headers without a Range of several parts: merging those takes starlette quadratic time (CVE-2025-62727)."""
+    return [(name, value) for name, value in headers if not (name == b"range" and b"," in value)]
+
+
+async def read_body(receive: Receive) -> bytes | None:
+    """The request's whole body, or None when the client left before it was complete."""
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives `body` once, and then whatever the connection says (that the client left)."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again

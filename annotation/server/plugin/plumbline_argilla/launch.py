@@ -1,0 +1,156 @@
+"""Start the server: lock, port, settings, database, application, in this order.
+
+Argilla reads its settings when it is imported, so nothing here imports it before they are set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+ENGINE_NAME = "plumbline"
+IN_USE_EXIT = 3
+FAILED_EXIT = 1
+ERROR_MARK = "plumbline-argilla: error: "
+BUSY_SECONDS = 30
+LOCK_TRIES, LOCK_PAUSE = 20, 0.05
+
+
+class StartError(Exception):
+    """The server cannot start; one line that says why and what to do."""
+
+
+def main(home: Path, host: str, port: int) -> int:
+    """Run the server on `home` until standard input closes or a signal ends it; the exit status."""
+    os.umask(0o077)
+    os.chdir(home)  # file names in the database's address are relative, so that no character of the path matters there
+    with Path("server.lock").open("a", encoding="utf-8") as lock:
+        if not hold(lock):
+            return IN_USE_EXIT
+        try:
+            with scratch(home), listen(host, port) as listening:
+                run(home, listening)
+        except StartError as error:
+            print(f"{ERROR_MARK}{' '.join(str(error).split())}", file=sys.stderr)
+            return FAILED_EXIT
+    return 0
+
+
+def hold(lock: TextIO) -> bool:
+    """Take the home's lock for as long as this process lives; whether it was free."""
+    # More than once, for the platform takes it for an instant when it looks whether a server is there.
+    for _ in range(LOCK_TRIES):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(LOCK_PAUSE)
+        else:
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def scratch(home: Path) -> Iterator[None]:
+    """A temporary folder inside the home, for Argilla copies its pages at every start and never removes the copy."""
+    folder = home / "tmp"
+    # The state and the folder are those of a server that was killed: we hold the lock.
+    Path("server.json").unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    tempfile.tempdir = str(folder)
+    try:
+        yield
+    finally:
+        Path("server.json").unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The bound socket; port 0 takes a free one. Raises StartError."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise StartError(
+            f"port {port} on {host} cannot be used ({reason}); stop what uses it or choose another port"
+        ) from error
+
+
+def address(listening: socket.socket) -> str:
+    """The URL under which this machine reaches the socket."""
+    host, port = listening.getsockname()[:2]
+    here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # told apart, not bound
+    return f"http://[{here}]:{port}" if ":" in here else f"http://{here}:{port}"
+
+
+def settings(url: str, secret: str) -> dict[str, str]:
+    """Argilla's settings, which it reads from its environment; set inside the process, no listing shows them."""
+    return {
+        "ARGILLA_HOME_PATH": ".",
+        "ARGILLA_DATABASE_URL": "sqlite+aiosqlite:///argilla.db?check_same_thread=False",
+        "ARGILLA_DATABASE_SQLITE_TIMEOUT": str(BUSY_SECONDS),
+        "ARGILLA_SEARCH_ENGINE": ENGINE_NAME,
+        "ARGILLA_AUTH_SECRET_KEY": secret,
+        "ARGILLA_CORS_ORIGINS": json.dumps([url]),
+        "ARGILLA_SHOW_HUGGINGFACE_SPACE_PERSISTENT_STORAGE_WARNING": "false",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_HUB_OFFLINE": "1",
+        "DO_NOT_TRACK": "1",
+    }
+
+
+def run(home: Path, listening: socket.socket) -> None:
+    """Configure Argilla, bring the database up to date, and serve."""
+    url = address(listening)
+    os.environ.update(settings(url, Path("secret").read_text(encoding="utf-8").strip()))
+
+    import uvicorn  # noqa: PLC0415
+    from argilla_server._app import app  # noqa: PLC0415
+
+    from . import database, engine, gate, hardening, jobs  # noqa: PLC0415
+
+    hardening.apply(app)
+    database.apply(json.loads(Path("credentials.json").read_text(encoding="utf-8"))["owner"])
+    engine.register(ENGINE_NAME)
+    jobs.apply()
+
+    class Server(uvicorn.Server):
+        """Says where it is once it answers."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                write_state(url)
+
+    server = Server(
+        uvicorn.Config(gate.WriteGate(app), access_log=False, log_level="warning", timeout_graceful_shutdown=10)
+    )
+    threading.Thread(target=stop_with_parent, args=(server,), daemon=True).start()
+    server.run(sockets=[listening])
+
+
+def write_state(url: str) -> None:
+    """Leave the address for the platform; in one step, so that nobody reads half of it."""
+    new = Path("server.json.new")
+    new.write_text(json.dumps({"url": url, "pid": os.getpid()}), encoding="utf-8")
+    new.replace("server.json")
+
+
+def stop_with_parent(server: object) -> None:
+    """Wait for the end of standard input, which the platform holds open, and ask the server to end."""
+    # os.read and not sys.stdin: its buffer's lock would still be held when the interpreter ends.
+    while os.read(0, 4096):
+        pass
+    server.should_exit = True  # type: ignore[attr-defined]

@@ -1,0 +1,144 @@
+"""`python -m annotation serve` as a person meets it, and the lines that bad input gets."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from annotation import server
+from annotation.campaign import publish
+from annotation.client import attach
+from annotation.sample import draw_sample
+from generation.run import generate
+from generation.study import ROOT, Study
+from tests.conftest import DEMO
+
+
+def environment(**changes: str) -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith("ARGILLA_")} | changes
+
+
+def annotation(*words: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "annotation", *words]
+    return subprocess.run(
+        command, cwd=ROOT, env=environment(**changes), capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[Callable[[], tuple[subprocess.Popen[str], list[str]]]]:
+    """Start `serve` on a home of the test's own and read what it says until it is ready."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start() -> tuple[subprocess.Popen[str], list[str]]:
+        words = ["serve", "--study", str(DEMO), "--data", str(tmp_path / "home"), "--port", str(free_port())]
+        command = [sys.executable, "-u", "-m", "annotation", *words]
+        process = subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout is not None
+        lines: list[str] = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("Ready"):
+                break
+        return process, lines
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_serve_prints_passwords_once_and_ends_cleanly(
+    serving: Callable[[], tuple[subprocess.Popen[str], list[str]]], tmp_path: Path
+) -> None:
+    process, lines = serving()
+    said = "".join(lines)
+    file = tmp_path / "home" / "credentials.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    users = [kept["owner"], *kept["annotators"]]
+    assert [user["username"] for user in users] == ["owner", "rater-1", "rater-2", "rater-3", "rater-4"]
+    for user in users:
+        assert said.count(user["password"]) == 1
+        assert user["api_key"] not in said
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 130
+    process, lines = serving()
+    said = "".join(lines)
+    assert not [user for user in users if user["password"] in said]
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 130
+
+
+def test_annotators_of_a_campaign_that_was_published_before_are_let_in(
+    variant: Callable[..., Study], serving: Callable[[], tuple[subprocess.Popen[str], list[str]]], tmp_path: Path
+) -> None:
+    """As after `make demo`: the sample study was published when `rater-1` had no account yet."""
+    study = variant(transformations=["paraphrasing"], sample={"pairs": 2})
+    generate(study)
+    draw_sample(study)
+    home = server.Home(tmp_path / "home")
+    with server.running(home) as connection:
+        publish(study, attach(connection))
+    serving()
+    with server.running(home) as connection:
+        rater = server.credentials(home).find("rater-1")
+        assert rater is not None
+        argilla = attach(connection)
+        seen = argilla.request("GET", "/me/datasets", api_key=rater.api_key)["items"]
+        assert [dataset["name"] for dataset in seen] == ["demo-paraphrasing"]
+
+
+def test_serve_during_a_command_gives_its_exit_status(tmp_path: Path) -> None:
+    done = annotation("serve", "--data", str(tmp_path), "--during", f"{sys.executable} -c 'raise SystemExit(7)'")
+    assert done.returncode == 7
+
+
+def one_line(done: subprocess.CompletedProcess[str], pattern: str) -> None:
+    assert done.returncode == 2, done.stderr
+    assert re.fullmatch(rf"error: [^\n]*{pattern}[^\n]*\n", done.stderr), done.stderr
+
+
+def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        one_line(annotation("serve", "--data", str(tmp_path), "--port", str(port)), f"{port}")
+
+
+def test_a_wrong_url_is_one_line(variant: Callable[..., Study], tmp_path: Path) -> None:
+    study = variant()
+    words = ["collect", "--study", str(study.file), "--exports", str(tmp_path / "exports")]
+    done = annotation(*words, ARGILLA_API_URL="http://127.0.0.1:9", ARGILLA_API_KEY="any")
+    one_line(done, "http://127.0.0.1:9 does not answer")
+
+
+def test_a_threshold_outside_the_scale_is_one_line(variant: Callable[..., Study], tmp_path: Path) -> None:
+    study = variant(acceptance={"threshold": 7})
+    done = annotation("accept", "--study", str(study.file), "--exports", str(tmp_path / "exports"))
+    one_line(done, r"acceptance\.threshold 7 is outside the scale 1 to 5")
+
+
+def test_a_damaged_table_is_one_line(generated: Study, tmp_path: Path) -> None:
+    (generated.folder / "pairs.parquet").write_bytes(b"not parquet")
+    done = annotation("accept", "--study", str(generated.file), "--exports", str(tmp_path / "exports"))
+    one_line(done, r"pairs\.parquet is damaged")
