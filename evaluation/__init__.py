@@ -1,0 +1,1 @@
+"""Accepted transformations in, scores and statistics out."""

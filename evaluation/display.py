@@ -1,0 +1,164 @@
+"""The tables of `evaluation.tables` as text for a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from annotation.records import Verdict
+from evaluation.tables import (
+    TOTAL,
+    axis_table,
+    dataset_table,
+    drift_by_quality,
+    drift_correlations,
+    left_out,
+    transformation_table,
+)
+from generation.study import Study
+from generation.transformations import AXES, ORIGINAL
+
+_MARK = " [not accepted]"
+_SIMULATED = "The verdicts rest on SIMULATED ratings: these numbers measure nothing."
+
+
+def report(
+    study: Study,
+    scores: pd.DataFrame,
+    verdicts: Sequence[Verdict],
+    *,
+    pairs: pd.DataFrame,
+    ratings: pd.DataFrame | None,
+    drift: pd.DataFrame,
+) -> str:
+    """All that the command prints: axes, transformations, data sets, what was left out, and drift."""
+    parts = [_heading(study, verdicts), _axes(scores, verdicts, include_rejected=False)]
+    parts.append(_transformations(scores, include_rejected=False))
+    if (scores["status"] == "included_rejected").any():
+        parts.append("WITH WHAT NO VERDICT ACCEPTS (--include-rejected):")
+        parts.append(_axes(scores, verdicts, include_rejected=True))
+        parts.append(_transformations(scores, include_rejected=True))
+    parts += [_datasets(scores), _left_out(scores)]
+    if ratings is not None:
+        frame = drift_by_quality(pairs, ratings, drift, per_pair=study.raters.per_pair)
+        parts.append(_drift(drift_correlations(frame, np.random.default_rng(study.sample.seed))))
+    return "\n\n".join(parts)
+
+
+def _heading(study: Study, verdicts: Sequence[Verdict]) -> str:
+    simulated = f"\n{_SIMULATED}" if any(verdict.simulated for verdict in verdicts) else ""
+    return f"Evaluation of {study.name!r}, protocol {study.evaluation.protocol!r}; scores times 100.{simulated}"
+
+
+def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected: bool) -> str:
+    table = axis_table(scores, verdicts, include_rejected=include_rejected)
+    rows = []
+    notes = []
+    for row in table.to_dict(orient="records"):
+        mark = _MARK if row["included_rejected"] else ""
+        cells = [f"{row['model']}{mark}", _hundred(row["original"])]
+        for name in (*AXES, TOTAL):
+            cells.append(f"{_hundred(row[name])} ({_points(row[f'{name}_difference'])})")
+            if row[f"{name}_reason"]:
+                notes.append(f"  {row['model']}, {name}: {row[f'{name}_reason']}")
+        rows.append(cells)
+        if row["included_rejected"]:
+            notes.append(f"  not accepted, but included: {row['included_rejected']}")
+    caption = "Scores by axis (difference from the original in points)"
+    if bool(table["simulated"].any()):
+        caption += "; verdicts from simulated ratings"
+    return "\n".join([caption, _text(["model", "original", *AXES, TOTAL], rows), *dict.fromkeys(notes)])
+
+
+def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
+    table = transformation_table(scores, include_rejected=include_rejected)
+    rows = [
+        [
+            row["model"],
+            row["axis"],
+            row["transformation"] + (_MARK if row["included_rejected"] else ""),
+            str(row["n_datasets"]),
+            _hundred(row["original"]),
+            _hundred(row["score"]),
+            _points(row["difference"]),
+        ]
+        for row in table.to_dict(orient="records")
+    ]
+    header = ["model", "axis", "transformation", "data sets", "original", "score", "difference"]
+    return "Scores by transformation\n" + _text(header, rows, "no transformation was evaluated")
+
+
+def _datasets(scores: pd.DataFrame) -> str:
+    table = dataset_table(scores)
+    names = list(table["dataset"].drop_duplicates())
+    rows: list[list[str]] = []
+    for (model, transformation), part in table.groupby(["model", "transformation"], sort=False):
+        values = dict(zip(part["dataset"], part["score"], strict=True))
+        mark = _MARK if (part["status"] == "included_rejected").any() else ""
+        rows.append([str(model), f"{transformation}{mark}", *(_hundred(values.get(name, math.nan)) for name in names)])
+    rows.sort(key=lambda row: (row[0], row[1] != ORIGINAL))
+    metrics = dict(zip(table["dataset"], table["metric"], strict=True))
+    caption = "Scores by data set (" + ", ".join(f"{name}: {metrics[name]}" for name in names) + ")"
+    return caption + "\n" + _text(["model", "transformation", *names], rows, "nothing was evaluated")
+
+
+def _left_out(scores: pd.DataFrame) -> str:
+    table = left_out(scores)
+    lines = [
+        f"  {row['transformation']}: {row['reason']}"
+        + (" (included all the same)" if row["status"] == "included_rejected" else "")
+        + f" [{row['datasets']}]"
+        for row in table.to_dict(orient="records")
+    ]
+    return "\n".join(["Left out, and why:", *(lines or ["  nothing"])])
+
+
+def _drift(table: pd.DataFrame) -> str:
+    rows = [
+        [
+            row["transformation"],
+            row["model"],
+            _decimal(row["rho"]),
+            f"{_decimal(row['low'])} to {_decimal(row['high'])}",
+            str(row["n"]),
+            row["reason"],
+        ]
+        for row in table.to_dict(orient="records")
+    ]
+    caption = "Drift (1 - cos) against mean quality: Spearman's rho, 95% bootstrap interval over pairs"
+    if bool(table["simulated"].any()):
+        caption += "; SIMULATED ratings"
+    header = ["transformation", "model", "rho", "95% interval", "pairs", ""]
+    return caption + "\n" + _text(header, rows, "no pair has a rating that counts")
+
+
+def _text(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "nothing") -> str:
+    """Columns of text, two spaces apart; numbers to the right."""
+    if not rows:
+        return f"  {empty}"
+    widths = [max(len(line[column]) for line in (header, *rows)) for column in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        aligned = (
+            cell.ljust(width) if _wordy(rows[0][column]) else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return "  " + "  ".join(aligned).rstrip()
+
+    return "\n".join(line(cells) for cells in (header, *rows))
+
+
+def _wordy(cell: str) -> bool:
+    return not cell or cell[0].isalpha()
+
+
+def _shown(form: str, scale: float) -> Callable[[float], str]:
+    return lambda value: "–" if math.isnan(value) else format(scale * value, form)
+
+
+_hundred = _shown(".2f", 100)
+_points = _shown("+.2f", 1)
+_decimal = _shown("+.2f", 1)

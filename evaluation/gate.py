@@ -1,0 +1,79 @@
+"""The gate: only what people accepted is evaluated.
+
+A verdict covers the transformation, the language of the originals, the output languages that were rated, and
+the generator and prompts that made the rated texts. What no accepted verdict covers is left out, with the
+reason and what to do; the user may include it, and then every record of it says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from annotation.records import Verdict
+from generation.jobs import Plan
+from generation.languages import language_name
+
+Status = Literal["evaluated", "included_rejected", "left_out"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What happens to a unit, and why if it is not simply evaluated."""
+
+    status: Status
+    reason: str
+
+
+def decide(
+    verdicts: Sequence[Verdict],
+    plan: Plan,
+    *,
+    transformation: str,
+    language: str,
+    output_languages: Collection[str],
+    include_rejected: bool = False,
+) -> Decision:
+    """Whether a unit (a data set, transformation and seed) may be evaluated.
+
+    `language` is that of its originals, `output_languages` those that its outputs are in (codes), `plan` says
+    what generates now. `include_rejected` lets through what is refused, with status `included_rejected`.
+    """
+    reason = refusal(verdicts, plan, transformation, language, output_languages)
+    if not reason:
+        return Decision("evaluated", "")
+    return Decision("included_rejected" if include_rejected else "left_out", reason)
+
+
+def refusal(
+    verdicts: Sequence[Verdict], plan: Plan, transformation: str, language: str, output_languages: Collection[str]
+) -> str:
+    """Why no accepted verdict covers a unit, in one line; empty if one does."""
+    named = [v for v in verdicts if v.transformation == transformation and v.language == language]
+    if not named:
+        rated = sorted({v.language for v in verdicts if v.transformation == transformation})
+        known = f" (rated in {_names(rated)} only)" if rated else ""
+        return f"no verdict for {transformation} in {language_name(language)}{known}: have a sample of it rated"
+    made = [v for v in named if v.generator_hash == plan.generator_hash]
+    if not made:
+        other = f"{named[0].model!r} ({named[0].generator_hash[:8]})"
+        now = f"{plan.study.generator.model!r} ({plan.generator_hash[:8]})"
+        return f"the verdict is of another generator or sampling, {other}, not of {now}: have its outputs rated"
+    prompted = [v for v in made if v.prompt_hash == plan.prompt_hashes[transformation]]
+    if not prompted:
+        now = plan.prompt_hashes[transformation][:8]
+        return f"the verdict is of other prompts ({made[0].prompt_hash[:8]}, now {now}): have the new outputs rated"
+    # More than one verdict on one scope: the strictest holds.
+    verdict = min(prompted, key=lambda v: ("rejected", "undecided", "accepted").index(v.decision))
+    unrated = sorted(set(output_languages) - set(verdict.output_languages))
+    if unrated:
+        known = _names(verdict.output_languages) or "none"
+        return f"nobody rated outputs in {_names(unrated)} (rated: {known}): rate a sample that holds them"
+    if verdict.decision != "accepted":
+        return f"{verdict.decision}: {'; '.join(verdict.reasons) or 'the verdict gives no reason'}"
+    return ""
+
+
+def _names(codes: Collection[str]) -> str:
+    return ", ".join(language_name(code) for code in codes)

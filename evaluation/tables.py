@@ -1,0 +1,217 @@
+"""From the records' frames to the tables that the command line prints and the dashboard shows.
+
+Scores stay in their own units (0 to 1) in every frame; differences are in points (hundredths). What is
+undefined is NaN with a reason beside it. Frames say `simulated` where any rating behind them is, and name
+what the gate refused but the user included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from annotation.agreement import counting_ratings
+from annotation.records import Verdict
+from evaluation.statistics import spearman_interval
+from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+
+TOTAL = "hteb_total"
+_UNIT = ["model", "dataset", "transformation"]
+
+
+def transformation_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
+    """A row for each model x transformation that has scores: its score beside the original's.
+
+    `scores` holds `generation.records.Score` rows. Columns: model, axis, transformation, n_datasets, original,
+    score, difference (points), included_rejected. Seeds are averaged first, then data sets (METHOD: HTEB,
+    2.3); `original` is the mean over the same data sets. With `include_rejected` the rows that the gate
+    refused but the user included count too.
+    """
+    paired = _paired(scores, include_rejected)
+    columns = ["model", "axis", "transformation", "n_datasets", "original", "score", "difference", "included_rejected"]
+    if paired.empty:
+        return pd.DataFrame(columns=columns)
+    table = paired.groupby(["model", "axis", "transformation"], sort=False, as_index=False).agg(
+        n_datasets=("dataset", "nunique"),
+        original=("original", "mean"),
+        score=("score", "mean"),
+        included_rejected=("included_rejected", "max"),
+    )
+    table["difference"] = 100 * (table["score"] - table["original"])
+    return _ordered(table)[columns].reset_index(drop=True)
+
+
+def axis_table(
+    scores: pd.DataFrame, verdicts: Iterable[Verdict] = (), *, include_rejected: bool = False
+) -> pd.DataFrame:
+    """A row for each model: Original, the three axes and the HTEB total (HTEB, 2.3, Tables 14 and 15).
+
+    An axis is the mean over its transformations (`transformation_table`), the total the unweighted mean of the
+    three axes. Columns: model, n_datasets, original; for each axis and for `hteb_total` the score,
+    `<name>_difference` in points against the originals of exactly the data sets that it rests on, and
+    `<name>_reason` (why it is NaN, or what of it is missing); included_rejected (names, comma-separated);
+    simulated (whether any verdict rests on simulated ratings). `original` is the mean over all data sets of
+    which at least one transformation counts.
+    """
+    by_transformation = transformation_table(scores, include_rejected=include_rejected)
+    paired = _paired(scores, include_rejected)
+    simulated = any(verdict.simulated for verdict in verdicts)
+    rows = []
+    for model in scores["model"].drop_duplicates():
+        mine = by_transformation[by_transformation["model"] == model]
+        originals = paired[paired["model"] == model].drop_duplicates("dataset")["original"]
+        row: dict[str, object] = {"model": model, "n_datasets": len(originals), "original": _mean(originals)}
+        values, differences = [], []
+        for axis in AXES:
+            part = mine[mine["axis"] == axis]
+            value, difference = _mean(part["score"]), _mean(part["difference"])
+            values.append(value)
+            differences.append(difference)
+            reason = _coverage(part, len(originals)) if len(part) else "no transformation of this axis was evaluated"
+            row |= {axis: value, f"{axis}_difference": difference, f"{axis}_reason": reason}
+        undefined = [axis for axis, value in zip(AXES, values, strict=True) if np.isnan(value)]
+        row |= {
+            TOTAL: float(np.mean(values)),  # NaN if any axis is: two axes are not a total
+            f"{TOTAL}_difference": float(np.mean(differences)),
+            f"{TOTAL}_reason": f"no score for: {', '.join(undefined)}" if undefined else "",
+            "included_rejected": ", ".join(mine.loc[mine["included_rejected"].astype(bool), "transformation"]),
+            "simulated": simulated,
+        }
+        rows.append(row)
+    return pd.DataFrame(rows, columns=_axis_columns())
+
+
+def dataset_table(scores: pd.DataFrame) -> pd.DataFrame:
+    """A row for each model x data set x transformation (original among them), averaged over seeds.
+
+    Columns: model, dataset, task_type, metric, axis, transformation, n_seeds, score, original, difference
+    (points), status. Rows that were left out are not in it (`left_out`).
+    """
+    counted = scores[scores["status"] != "left_out"]
+    keys = ["model", "dataset", "task_type", "metric", "axis", "transformation"]
+    table = counted.groupby(keys, sort=False, as_index=False).agg(
+        n_seeds=("seed", "nunique"), score=("score", _mean), status=("status", "max")
+    )
+    table = table.merge(_originals(scores), on=["model", "dataset"], how="left")
+    table["difference"] = 100 * (table["score"] - table["original"])
+    return table[[*keys, "n_seeds", "score", "original", "difference", "status"]]
+
+
+def left_out(scores: pd.DataFrame) -> pd.DataFrame:
+    """What was left out or is undefined, or was included although the verdict refuses it, and why.
+
+    Columns: transformation, status, reason, datasets (comma-separated), seeds (comma-separated). Equal rows
+    of several models, data sets and seeds are one.
+    """
+    refused = scores[(scores["status"] != "evaluated") | scores["score"].isna()]
+    refused = refused.assign(seed=refused["seed"].astype(str))
+    table = refused.groupby(["transformation", "status", "reason"], sort=False, as_index=False).agg(
+        datasets=("dataset", _names), seeds=("seed", _names)
+    )
+    return table[["transformation", "status", "reason", "datasets", "seeds"]]
+
+
+def drift_by_quality(
+    pairs: pd.DataFrame,
+    ratings: pd.DataFrame,
+    drift: pd.DataFrame,
+    *,
+    per_pair: int,
+    question: str = "quality",
+) -> pd.DataFrame:
+    """A row for each rated pair x model: how far it moved and how people judged it (HTEB, Figure 3).
+
+    `pairs`, `ratings` and `drift` hold `generation.records` rows; `per_pair` is the study's `raters.per_pair`,
+    which says which ratings count. Columns: pair_id, transformation, axis, model, drift (1 - cos), mean_quality
+    (mean of the counting ratings of `question`), n_ratings, simulated, language, output_language, original,
+    transformed. Pairs without a rating that counts are not in it.
+    """
+    counting = counting_ratings(ratings, per_pair)
+    counting = counting[counting["question"] == question]
+    means = counting.groupby("pair_id", as_index=False).agg(
+        mean_quality=("value", "mean"), n_ratings=("value", "size"), simulated=("simulated", "max")
+    )
+    means["mean_quality"] = means["mean_quality"].astype(float)
+    shown = pairs[["pair_id", "transformation", "axis", "language", "output_language", "original", "transformed"]]
+    frame = shown.merge(means, on="pair_id").merge(drift[["pair_id", "model", "drift"]], on="pair_id")
+    frame["simulated"] = frame["simulated"].astype(bool)
+    order = ["pair_id", "transformation", "axis", "model", "drift", "mean_quality", "n_ratings", "simulated"]
+    return _ordered(frame)[[*order, "language", "output_language", "original", "transformed"]].reset_index(drop=True)
+
+
+def drift_correlations(frame: pd.DataFrame, rng: np.random.Generator, *, n_resamples: int = 1000) -> pd.DataFrame:
+    """Spearman's rho between drift and mean quality, a row for each transformation x model.
+
+    `frame` is `drift_by_quality`'s. Columns: transformation, axis, model, rho, low, high (95% percentile
+    bootstrap over pairs), n (pairs), reason (why something is NaN), simulated. Each row has its own stream of
+    `rng`, in the frame's order.
+    """
+    rows = []
+    groups = list(frame.groupby(["transformation", "axis", "model"], sort=False))
+    for ((transformation, axis, model), part), stream in zip(groups, rng.spawn(len(groups)), strict=True):
+        estimate = spearman_interval(
+            part["drift"].to_numpy(float), part["mean_quality"].to_numpy(float), n_resamples=n_resamples, rng=stream
+        )
+        rows.append(
+            {
+                "transformation": transformation,
+                "axis": axis,
+                "model": model,
+                "rho": estimate.value,
+                "low": estimate.low,
+                "high": estimate.high,
+                "n": estimate.n,
+                "reason": estimate.reason,
+                "simulated": bool(part["simulated"].any()),
+            }
+        )
+    columns = ["transformation", "axis", "model", "rho", "low", "high", "n", "reason", "simulated"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _originals(scores: pd.DataFrame) -> pd.DataFrame:
+    """Score of each model on each original data set: model, dataset, original."""
+    rows = scores[(scores["transformation"] == ORIGINAL) & scores["score"].notna()]
+    return rows[["model", "dataset", "score"]].rename(columns={"score": "original"})
+
+
+def _paired(scores: pd.DataFrame, include_rejected: bool) -> pd.DataFrame:
+    """Model x data set x transformation with its score, averaged over seeds, beside the original's."""
+    statuses = ("evaluated", "included_rejected") if include_rejected else ("evaluated",)
+    counted = scores[scores["status"].isin(statuses) & (scores["transformation"] != ORIGINAL) & scores["score"].notna()]
+    counted = counted.assign(included_rejected=counted["status"] == "included_rejected")
+    means = counted.groupby([*_UNIT, "axis"], sort=False, as_index=False).agg(
+        score=("score", "mean"), included_rejected=("included_rejected", "max")
+    )
+    return means.merge(_originals(scores), on=["model", "dataset"])
+
+
+def _coverage(part: pd.DataFrame, n_datasets: int) -> str:
+    """Which transformations of an axis rest on fewer data sets than the row does."""
+    fewer = part[part["n_datasets"] < n_datasets]
+    names = zip(fewer["transformation"], fewer["n_datasets"], strict=True)
+    return "; ".join(f"{name}: {count} of {n_datasets} data sets" for name, count in names)
+
+
+def _ordered(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows in the order of models (as they came) and then of the method's transformations."""
+    rank = {name: number for number, name in enumerate(TRANSFORMATIONS)}
+    models = {name: number for number, name in enumerate(table["model"].drop_duplicates())}
+    keys = pd.DataFrame({"m": table["model"].map(models), "t": table["transformation"].map(rank)}, index=table.index)
+    return table.loc[keys.sort_values(["m", "t"], kind="stable").index]
+
+
+def _axis_columns() -> list[str]:
+    parts = [f"{name}{end}" for name in (*AXES, TOTAL) for end in ("", "_difference", "_reason")]
+    return ["model", "n_datasets", "original", *parts, "included_rejected", "simulated"]
+
+
+def _mean(values: pd.Series[float]) -> float:
+    """The mean, NaN for nothing and for anything that is not a number."""
+    return float(values.mean(skipna=False)) if len(values) else float("nan")
+
+
+def _names(values: Sequence[str] | pd.Series[str]) -> str:
+    return ", ".join(dict.fromkeys(values))

@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from annotation.records import Verdict
+from evaluation.encoder import Embeddings, Encoder
+from generation.datasets import load_datasets
+from generation.jobs import Plan
+from generation.records import Pair, TransformedText, identity
+from generation.store import write_json, write_table
+from generation.study import ModelSpec, Study, load_study
+from generation.transformations import TRANSFORMATIONS
+
+# mteb makes its cache folder when it is imported, which test modules do: not in the home of whoever runs the tests.
+if "MTEB_CACHE" not in os.environ:
+    _UNUSED = tempfile.TemporaryDirectory(prefix="plumbline-mteb-")
+    os.environ["MTEB_CACHE"] = _UNUSED.name
+
+WORDS = [
+    "red",
+    "blue",
+    "green",
+    "cat",
+    "dog",
+    "bird",
+    "runs",
+    "sleeps",
+    "eats",
+    "fast",
+    "slow",
+    "today",
+    "here",
+    "there",
+]
+
+
+def word_vector(word: str) -> np.ndarray:
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).normal(size=16)
+
+
+def vectors(texts: Sequence[str], prompt: str = "") -> Embeddings:
+    """A bag of words, each word a fixed random direction: deterministic, and like texts are near each other."""
+    return np.stack([sum(map(word_vector, (prompt + text).split())) for text in texts]).astype(np.float32)
+
+
+@dataclass
+class FakeModel:
+    """A model that remembers what it was asked."""
+
+    prompts: dict[str, str] = field(default_factory=dict)
+    default_prompt: str = ""
+    roles: bool = False
+    spoil: Callable[[str], bool] = lambda _: False
+    calls: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+
+    def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
+        self.calls.append((prompt, role, tuple(texts)))
+        made = vectors(texts, prompt)
+        for row, text in enumerate(texts):
+            if self.spoil(text):
+                made[row, 0] = np.nan
+        return made
+
+    def routed(self) -> bool:
+        return self.roles
+
+    def similarity(self, first: Any, second: Any) -> Any:
+        from mteb.similarity_functions import cos_sim
+
+        return cos_sim(first, second)
+
+    def similarity_pairwise(self, first: Any, second: Any) -> Any:
+        from mteb.similarity_functions import pairwise_cos_sim
+
+        return pairwise_cos_sim(first, second)
+
+    @property
+    def seen(self) -> list[str]:
+        return [text for _, _, texts in self.calls for text in texts]
+
+
+@dataclass
+class Loader:
+    """Stands in for `evaluation.encoder.load` and counts."""
+
+    model: FakeModel = field(default_factory=FakeModel)
+    loaded: list[str] = field(default_factory=list)
+    broken: Callable[[str], Exception | None] = lambda _: None
+
+    def __call__(self, spec: ModelSpec, base: Path, batch_size: int) -> Encoder:
+        error = self.broken(spec.name)
+        if error is not None:
+            raise error
+        self.loaded.append(spec.name)
+        return Encoder(self.model, spec.name, spec.revision, batch_size)
+
+
+@pytest.fixture
+def loader() -> Loader:
+    return Loader()
+
+
+def sentence(number: int, words: int = 4) -> str:
+    rng = np.random.default_rng(number)
+    return " ".join(rng.choice(WORDS, size=words)) + f" {number}"
+
+
+def write_study(folder: Path, **changes: Any) -> Study:
+    """A study of two data sets, two transformations, one seed and two models, with its files."""
+    rng = np.random.default_rng(0)
+    pairs = pd.DataFrame(
+        {
+            "sentence1": [sentence(i) for i in range(12)],
+            "sentence2": [sentence(i + (100 if i % 2 else 0), 3) for i in range(12)],
+            "score": rng.uniform(0, 5, 12).round(1),
+        }
+    )
+    pairs.to_csv(folder / "sts.csv", index=False)
+    texts = [f"{'cat' if i % 2 else 'dog'} {sentence(i + 50)}" for i in range(24)]
+    requests = pd.DataFrame({"text": texts, "label": ["cat" if i % 2 else "dog" for i in range(24)]})
+    requests["split"] = ["train"] * 16 + ["test"] * 8
+    requests.to_csv(folder / "requests.csv", index=False)
+    data = {
+        "name": "small",
+        "datasets": [
+            {"name": "sts", "task": "sts", "path": "sts.csv", "language": "en"},
+            {"name": "requests", "task": "classification", "path": "requests.csv", "language": "en"},
+        ],
+        "transformations": ["paraphrasing", "translation"],
+        "seeds": [1337],
+        "generator": {"kind": "recorded", "model": "writer", "path": "outputs.jsonl"},
+        "sample": {"pairs": 5},
+        "evaluation": {"models": [{"name": "one", "revision": "1"}, {"name": "two", "revision": "1"}]},
+        **changes,
+    }
+    file = folder / "study.yaml"
+    file.write_text(yaml.safe_dump(data), encoding="utf-8")
+    return load_study(file, folder / "exports")
+
+
+def changed(text: str, transformation: str) -> str:
+    """What the made-up generator makes of a text."""
+    first, *rest = text.split()
+    return (
+        " ".join([*rest, first]) if transformation == "paraphrasing" else " ".join(f"{word}o" for word in text.split())
+    )
+
+
+def write_outputs(study: Study, failed: Callable[[str, str], bool] = lambda text, transformation: False) -> None:
+    """Outputs of all transformations, as generation leaves them."""
+    plan = Plan(study)
+    texts = [text for dataset in load_datasets(study) for text in dataset.texts()]
+    for name in study.transformations:
+        for seed in study.seeds:
+            rows = []
+            for job in plan.jobs(texts, name, seed):
+                bad = failed(job.text, name)
+                rows.append(
+                    TransformedText(
+                        key=job.key,
+                        text_id=job.text_id,
+                        text=job.text,
+                        source_language=job.source_language,
+                        transformation=name,
+                        seed=seed,
+                        language=job.language,
+                        intermediate=None,
+                        output="" if bad else changed(job.text, name),
+                        status="failed" if bad else "ok",
+                        reason="refused" if bad else "",
+                        model="writer",
+                        generator_hash=plan.generator_hash,
+                        prompt_hash=plan.prompt_hashes[name],
+                        finished_at=datetime.now(UTC),
+                    )
+                )
+            write_table(study.transformation_file(name, seed), rows, TransformedText)
+
+
+def write_pairs(study: Study) -> list[Pair]:
+    """The first five texts of each transformation, as annotation draws them."""
+    plan = Plan(study)
+    dataset = load_datasets(study)[0]
+    pairs = []
+    for name in study.transformations:
+        kind = TRANSFORMATIONS[name]
+        for job in list(plan.jobs(dataset.texts(), name, study.seeds[0]))[:5]:
+            pairs.append(
+                Pair(
+                    pair_id=identity("pair", job.key),
+                    key=job.key,
+                    transformation=name,
+                    axis=kind.axis,
+                    pool=name,
+                    dataset=dataset.name,
+                    task_type=dataset.task,
+                    language=dataset.language,
+                    output_language=kind.output_language(job.source_language, job.language),
+                    seed=study.seeds[0],
+                    original=job.text,
+                    transformed=changed(job.text, name),
+                    model="writer",
+                    generator_hash=plan.generator_hash,
+                    prompt_hash=plan.prompt_hashes[name],
+                )
+            )
+    write_table(study.folder / "pairs.parquet", pairs, Pair)
+    return pairs
+
+
+def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
+    """A verdict that accepts a transformation of English texts in every language."""
+    plan = Plan(study)
+    data = {
+        "transformation": transformation,
+        "axis": TRANSFORMATIONS[transformation].axis,
+        "pool": transformation,
+        "language": "en",
+        "output_languages": ("ar", "de", "en", "es", "fr", "tr"),
+        "decision": "accepted",
+        "reasons": ("mean quality 4.20: at least 3",),
+        "n_pairs": 20,
+        "n_ratings": 120,
+        "questions": (),
+        "threshold": 3.0,
+        "simulated": False,
+        "model": "writer",
+        "generator_hash": plan.generator_hash,
+        "prompt_hash": plan.prompt_hashes[transformation],
+        "pairs_sha256": "0",
+    }
+    return Verdict(**{**data, **changes})
+
+
+def write_verdicts(study: Study, **rejected: str) -> None:
+    """All transformations accepted but those that are named with a reason."""
+    verdicts = [
+        verdict(study, name, decision="rejected", reasons=(rejected[name],))
+        if name in rejected
+        else verdict(study, name)
+        for name in study.transformations
+    ]
+    write_json(study.folder / "verdicts.json", verdicts)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    """A study that is ready to be evaluated: outputs, sample, and every transformation accepted."""
+    made = write_study(tmp_path)
+    write_outputs(made)
+    write_pairs(made)
+    write_verdicts(made)
+    return made
+
+
+def json_of(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+
+from annotation.records import Verdict
+from evaluation.gate import decide
+from generation.jobs import Plan
+from generation.study import Study
+
+from .conftest import verdict
+
+
+def _decide(
+    study: Study, verdicts: list[Verdict], languages: set[str], include_rejected: bool = False
+) -> tuple[str, str]:
+    decision = decide(
+        verdicts,
+        Plan(study),
+        transformation="translation",
+        language="en",
+        output_languages=languages,
+        include_rejected=include_rejected,
+    )
+    return decision.status, decision.reason
+
+
+def test_an_accepted_verdict_lets_through(study: Study) -> None:
+    assert _decide(study, [verdict(study, "translation")], {"de"}) == ("evaluated", "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"transformation": "paraphrasing"}, "no verdict for translation in English"),
+        ({"language": "de"}, "rated in German only"),
+        (
+            {"generator_hash": "f" * 32, "model": "else"},
+            "another generator or sampling, 'else' (ffffffff)",
+        ),
+        ({"prompt_hash": "f" * 32}, "other prompts (ffffffff"),
+        ({"output_languages": ("fr",)}, "nobody rated outputs in German (rated: French)"),
+        (
+            {"decision": "rejected", "reasons": ("mean quality 1.8 is below 3", "x")},
+            "rejected: mean quality 1.8 is below 3; x",
+        ),
+        ({"decision": "undecided", "reasons": ("4 pairs, 20 are needed",)}, "undecided: 4 pairs, 20 are needed"),
+    ],
+)
+def test_what_no_verdict_covers_is_refused(study: Study, changes: dict[str, object], words: str) -> None:
+    verdicts = [verdict(study, "translation", **changes)]
+    status, reason = _decide(study, verdicts, {"de"})
+    assert status == "left_out"
+    assert words in reason
+    assert _decide(study, verdicts, {"de"}, include_rejected=True) == ("included_rejected", reason)
+
+
+def test_no_verdicts_refuse_everything(study: Study) -> None:
+    assert _decide(study, [], {"de"})[0] == "left_out"
+
+
+def test_the_strictest_of_two_verdicts_holds(study: Study) -> None:
+    both = [verdict(study, "translation"), verdict(study, "translation", decision="rejected", reasons=("bad",))]
+    assert _decide(study, both, {"de"}) == ("left_out", "rejected: bad")
+
+
+def test_a_verdict_of_the_generator_in_use_counts_beside_one_of_another(study: Study) -> None:
+    both = [verdict(study, "translation", generator_hash="f" * 32), verdict(study, "translation")]
+    assert _decide(study, both, {"de"}) == ("evaluated", "")

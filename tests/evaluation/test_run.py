@@ -1,0 +1,339 @@
+from __future__ import annotations
+
+import math
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evaluation import tasks
+from evaluation.encoder import Encoder
+from evaluation.run import evaluate, read_drift, read_scores
+from evaluation.units import UNDEFINED
+from generation.datasets import load_datasets
+from generation.exceptions import DataError, ServiceError, StudyError
+from generation.study import ROOT, Study
+
+from .conftest import (
+    FakeModel,
+    Loader,
+    changed,
+    json_of,
+    vectors,
+    write_outputs,
+    write_pairs,
+    write_study,
+    write_verdicts,
+)
+
+
+def _status(study: Study, model: str = "one") -> dict[tuple[str, str], str]:
+    scores = read_scores(study)
+    mine = scores[scores["model"] == model]
+    return {(d, t): s for d, t, s in zip(mine["dataset"], mine["transformation"], mine["status"], strict=True)}
+
+
+def test_scores_of_original_and_transformed(study: Study, loader: Loader) -> None:
+    outcome = evaluate(study, models=["one"], load=loader)
+    scores = read_scores(study)
+    assert list(scores["dataset"] + " " + scores["transformation"]) == [
+        f"{dataset} {name}" for dataset in ("sts", "requests") for name in ("original", "paraphrasing", "translation")
+    ]
+    for dataset in load_datasets(study):
+        for name in ("original", "paraphrasing", "translation"):
+            outputs = {text.text: changed(text.text, name) for text in dataset.texts()}
+            data = dataset if name == "original" else tasks.transformed(dataset, outputs)
+            expected = tasks.evaluate(data, Encoder(FakeModel(), "x", "1"), "paper", 32)
+            row = scores[(scores["dataset"] == dataset.name) & (scores["transformation"] == name)].iloc[0]
+            assert row["score"] == expected
+            assert (row["status"], row["reason"]) == ("evaluated", "")
+            assert row["n"] == len(dataset.splits["test"])
+    assert outcome.made == 6
+    assert set(scores["axis"]) == {"original", "lexical_stylistic", "language"}
+
+
+def test_every_text_is_encoded_once_in_a_run(study: Study, loader: Loader) -> None:
+    outcome = evaluate(study, models=["one"], load=loader)
+    assert len(loader.model.seen) == len(set(loader.model.seen)) == outcome.encoded
+    assert outcome.asked > outcome.encoded
+
+
+def test_drift_of_every_pair_and_model(study: Study, loader: Loader) -> None:
+    evaluate(study, load=loader)
+    drift = read_drift(study)
+    assert len(drift) == 10 * 2
+    pairs = pd.read_parquet(study.folder / "pairs.parquet").set_index("pair_id")
+    for row in drift.to_dict(orient="records"):
+        a, b = vectors([pairs.loc[row["pair_id"], "original"], pairs.loc[row["pair_id"], "transformed"]]).astype(float)
+        assert row["drift"] == pytest.approx(1 - (a @ b) / ((a @ a) * (b @ b)) ** 0.5, abs=1e-9)
+
+
+def test_a_model_that_was_not_asked_for_has_no_rows_until_it_ran(study: Study, loader: Loader) -> None:
+    write_verdicts(study, translation="too low")
+    evaluate(study, models=["one"], load=loader)
+    assert set(read_scores(study)["model"]) == {"one"}
+    evaluate(study, models=["two"], load=loader)
+    assert read_scores(study)["model"].value_counts().to_dict() == {"one": 6, "two": 6}
+
+
+def test_a_second_run_loads_no_model_and_changes_nothing(study: Study, loader: Loader) -> None:
+    evaluate(study, load=loader)
+    before = {name: (study.folder / name).read_bytes() for name in ("scores.parquet", "drift.parquet")}
+    again = Loader()
+    outcome = evaluate(study, load=again)
+    assert again.loaded == []
+    assert (outcome.made, outcome.kept) == (0, 12)
+    assert {name: (study.folder / name).read_bytes() for name in before} == before
+
+
+def test_what_changed_alone_is_scored_again(study: Study, tmp_path: Path, loader: Loader) -> None:
+    evaluate(study, models=["one"], load=loader)
+    frame = pd.read_csv(tmp_path / "sts.csv")
+    frame["score"] = frame["score"][::-1].to_numpy()
+    frame.to_csv(tmp_path / "sts.csv", index=False)
+    outcome = evaluate(study, models=["one"], load=loader)
+    assert (outcome.made, outcome.kept) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"evaluation": {"models": [{"name": "one", "revision": "2"}]}},
+        {"evaluation": {"models": [{"name": "one", "revision": "1"}], "protocol": "mteb"}},
+    ],
+)
+def test_another_revision_or_protocol_keeps_no_score(
+    study: Study, tmp_path: Path, loader: Loader, changes: dict[str, object]
+) -> None:
+    evaluate(study, models=["one"], load=loader)
+    other = write_study(tmp_path, **changes)
+    outcome = evaluate(other, load=loader)
+    assert (outcome.made, outcome.kept) == (6, 0)
+
+
+def test_what_a_verdict_refuses_is_left_out_with_its_reason(study: Study, loader: Loader) -> None:
+    write_verdicts(study, paraphrasing="mean quality 1.80 is below 3")
+    evaluate(study, models=["one"], load=loader)
+    scores = read_scores(study)
+    left = scores[scores["transformation"] == "paraphrasing"]
+    assert set(left["status"]) == {"left_out"}
+    assert set(left["reason"]) == {"rejected: mean quality 1.80 is below 3"}
+    assert left["score"].isna().all()
+    refused = {changed(text.text, "paraphrasing") for dataset in load_datasets(study)[1:] for text in dataset.texts()}
+    assert not refused & set(loader.model.seen)
+
+
+def test_include_rejected_marks_them_and_a_new_verdict_takes_their_scores_over(study: Study, loader: Loader) -> None:
+    write_verdicts(study, paraphrasing="too low")
+    evaluate(study, models=["one"], include_rejected=True, load=loader)
+    scores = read_scores(study).set_index(["dataset", "transformation"])
+    row = scores.loc[("sts", "paraphrasing")]
+    assert (row["status"], row["reason"]) == ("included_rejected", "rejected: too low")
+    assert not math.isnan(row["score"])
+    assert scores.loc[("sts", "translation"), "status"] == "evaluated"
+
+    write_verdicts(study)
+    again = Loader()
+    evaluate(study, models=["one"], load=again)
+    after = read_scores(study).set_index(["dataset", "transformation"]).loc[("sts", "paraphrasing")]
+    assert (after["status"], after["reason"], after["score"]) == ("evaluated", "", row["score"])
+    assert again.loaded == []
+
+
+def test_included_ones_go_again_without_the_flag(study: Study, loader: Loader) -> None:
+    write_verdicts(study, paraphrasing="too low")
+    evaluate(study, models=["one"], include_rejected=True, load=loader)
+    evaluate(study, models=["one"], load=loader)
+    assert _status(study)["sts", "paraphrasing"] == "left_out"
+
+
+def test_a_text_without_output_leaves_its_unit_out(study: Study, loader: Loader) -> None:
+    first = next(load_datasets(study)[0].texts()).text
+    write_outputs(study, failed=lambda text, name: text == first and name == "translation")
+    evaluate(study, models=["one"], include_rejected=True, load=loader)
+    scores = read_scores(study).set_index(["dataset", "transformation"])
+    row = scores.loc[("sts", "translation")]
+    assert row["status"] == "left_out"
+    assert row["reason"].startswith("1 of ")
+    assert row["reason"].endswith("texts have no output: run generation again")
+    assert scores.loc[("requests", "translation"), "status"] == "evaluated"
+
+
+def test_outputs_that_were_never_made_leave_their_units_out(study: Study, loader: Loader) -> None:
+    study.transformation_file("translation", 1337).unlink()
+    evaluate(study, models=["one"], load=loader)
+    scores = read_scores(study)
+    reasons = set(scores[scores["transformation"] == "translation"]["reason"])
+    assert all("texts have no output: run generation again" in reason for reason in reasons)
+
+
+def test_a_data_set_of_one_label_is_left_out(study: Study, tmp_path: Path, loader: Loader) -> None:
+    frame = pd.read_csv(tmp_path / "requests.csv").assign(label="cat")
+    frame.to_csv(tmp_path / "requests.csv", index=False)
+    evaluate(study, models=["one"], load=loader)
+    status = _status(study)
+    assert {status["requests", name] for name in ("original", "paraphrasing", "translation")} == {"left_out"}
+    assert status["sts", "original"] == "evaluated"
+
+
+def test_an_undefined_score_says_so_and_is_kept(study: Study, tmp_path: Path, loader: Loader) -> None:
+    pd.read_csv(tmp_path / "sts.csv").assign(score=1.0).to_csv(tmp_path / "sts.csv", index=False)
+    for made in (6, 0):
+        assert evaluate(study, models=["one"], load=loader).made == made
+        row = read_scores(study).iloc[0]
+        assert math.isnan(row["score"])
+        assert (row["status"], row["reason"]) == ("evaluated", UNDEFINED)
+
+
+def test_a_model_that_fails_is_reported_and_the_others_go_on(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    loader = Loader(broken=lambda name: ServiceError("no such model") if name == "one" else None)
+    outcome = evaluate(study, load=loader)
+    assert outcome.failures == {"one": "no such model"}
+    assert "one failed: no such model" in capsys.readouterr().err
+    scores = read_scores(study)
+    assert set(scores["model"]) == {"two"}
+    assert (scores["status"] == "evaluated").all()
+
+
+def test_embeddings_that_are_not_finite_fail_the_model_and_keep_what_was_made(study: Study) -> None:
+    bad = changed(next(load_datasets(study)[1].texts()).text, "translation")
+    loader = Loader(model=FakeModel(spoil=lambda text: text == bad))
+    outcome = evaluate(study, models=["one"], load=loader)
+    assert "not finite" in outcome.failures["one"]
+    assert outcome.made == 5
+    assert ("requests", "translation") not in _status(study)
+
+
+def test_an_interrupted_run_goes_on_where_it_was(study: Study, loader: Loader) -> None:
+    class Interrupted(FakeModel):
+        def embed(self, *args: object, **kwargs: object) -> object:  # type: ignore[override]
+            if len(self.calls) == 4:
+                raise KeyboardInterrupt
+            return super().embed(*args, **kwargs)  # type: ignore[arg-type]
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(study, models=["one"], load=Loader(model=Interrupted()))
+    there = len(read_scores(study))
+    assert 0 < there < 6
+    outcome = evaluate(study, models=["one"], load=loader)
+    assert (outcome.kept, outcome.made) == (there, 6 - there)
+    resumed = read_scores(study)
+    (study.folder / "scores.parquet").unlink()
+    evaluate(study, models=["one"], load=Loader())
+    pd.testing.assert_frame_equal(resumed, read_scores(study))
+
+
+def test_a_kill_loses_nothing_that_was_written(study: Study, tmp_path: Path, loader: Loader) -> None:
+    script = (
+        "import sys, time\n"
+        "from evaluation.run import evaluate\n"
+        "from generation.study import load_study\n"
+        "from tests.evaluation.conftest import FakeModel, Loader\n"
+        "class Slow(FakeModel):\n"
+        "    def embed(self, *args, **kwargs):\n"
+        "        if len(self.calls) == 4:\n"
+        "            print('stuck', flush=True)\n"
+        "            time.sleep(600)\n"
+        "        return super().embed(*args, **kwargs)\n"
+        "evaluate(load_study(sys.argv[1], sys.argv[2]), models=['one'], load=Loader(model=Slow()))\n"
+    )
+    arguments = [sys.executable, "-c", script, str(study.file), str(tmp_path / "exports")]
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "stuck\n"
+        process.send_signal(signal.SIGKILL)
+    there = len(read_scores(study))
+    assert 0 < there < 6
+    assert len(read_drift(study)) == 10
+    outcome = evaluate(study, models=["one"], load=loader)
+    assert (outcome.kept, outcome.made) == (there, 6 - there)
+
+
+def test_two_models_of_one_name_are_told_apart(tmp_path: Path, loader: Loader) -> None:
+    models = [{"name": "one", "revision": "1"}, {"name": "one", "revision": "2"}]
+    study = write_study(tmp_path, evaluation={"models": models})
+    write_outputs(study)
+    write_pairs(study)
+    write_verdicts(study)
+    evaluate(study, load=loader)
+    assert set(read_scores(study)["model"]) == {"one@1", "one@2"}
+    assert evaluate(study, models=["one@2"], load=loader).made == 0
+
+
+def test_an_unknown_model_is_refused_with_the_nearest(study: Study, loader: Loader) -> None:
+    with pytest.raises(StudyError, match="no model 'onne' .*; did you mean 'one'?"):
+        evaluate(study, models=["onne"], load=loader)
+
+
+def test_without_verdicts_nothing_runs(study: Study, loader: Loader) -> None:
+    (study.folder / "verdicts.json").unlink()
+    with pytest.raises(DataError, match="run `python -m annotation accept --study ...` first"):
+        evaluate(study, load=loader)
+    assert loader.loaded == []
+
+
+def test_a_damaged_table_is_one_line(study: Study, loader: Loader) -> None:
+    (study.folder / "scores.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(DataError, match=r"scores.parquet is damaged .*it is made again"):
+        evaluate(study, load=loader)
+
+
+def _command(study: Study, *options: str) -> subprocess.CompletedProcess[str]:
+    arguments = [sys.executable, "-m", "evaluation.run", "--study", str(study.file)]
+    arguments += ["--exports", str(study.folder.parent), *options]
+    return subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loader) -> None:
+    write_verdicts(study, translation="too low")
+    evaluate(study, include_rejected=True, load=loader)
+    done = _command(study, "--include-rejected")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "WITH WHAT NO VERDICT ACCEPTS" in done.stdout
+    assert "translation [not accepted]" in done.stdout
+    assert "translation: rejected: too low (included all the same) [sts, requests]" in done.stdout
+    assert "0 scores made, 12 were there" in done.stdout
+    entry = json_of(study.folder / "manifest.json")["stages"]["evaluation"]
+    assert set(entry["outputs"]) == {"scores.parquet", "drift.parquet"}
+    assert {"verdicts.json", "pairs.parquet", "transformations"} <= set(entry["inputs"])
+
+
+def test_the_command_ends_with_one_line_where_a_model_fails(study: Study, tmp_path: Path, loader: Loader) -> None:
+    local = [{"name": "one", "revision": "1"}, {"name": "broken", "path": "empty"}]
+    (tmp_path / "empty").mkdir()
+    study = write_study(tmp_path, evaluation={"models": local})
+    evaluate(study, models=["one"], load=loader)
+    done = _command(study)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("error: 1 of 2 models failed: broken")
+    assert "Traceback" not in done.stderr
+    assert "broken failed: model 'broken' cannot be loaded" in done.stderr
+    assert set(read_scores(study)["model"]) == {"one"}
+
+
+def test_the_command_without_verdicts(study: Study) -> None:
+    (study.folder / "verdicts.json").unlink()
+    done = _command(study)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "python -m annotation accept" in done.stderr
+
+
+def test_a_second_run_at_once_is_refused(study: Study) -> None:
+    script = (
+        "import fcntl, sys, time\n"
+        "lock = open(sys.argv[1], 'w')\n"
+        "fcntl.flock(lock, fcntl.LOCK_EX)\n"
+        "print('held', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    holder = [sys.executable, "-c", script, str(study.folder / ".evaluation.lock")]
+    with subprocess.Popen(holder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with pytest.raises(StudyError, match="another run is evaluating"):
+            evaluate(study, load=Loader())
+        process.kill()

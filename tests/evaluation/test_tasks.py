@@ -1,0 +1,215 @@
+"""Each task's score by mteb equals a direct computation on the same embeddings."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, v_measure_score
+
+from evaluation import tasks
+from evaluation.encoder import Encoder
+from generation.datasets import Dataset
+from generation.exceptions import DataError
+
+from .conftest import FakeModel, sentence, vectors
+
+
+def _score(dataset: Dataset, protocol: tasks.Protocol = "paper") -> float:
+    return tasks.evaluate(dataset, Encoder(FakeModel(), "fake", "1"), protocol, 8)
+
+
+def _cosine(first: str, second: str) -> float:
+    a, b = vectors([first, second]).astype(float)
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+@pytest.fixture
+def pairs() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    first = [sentence(i) for i in range(30)]
+    second = [text.rsplit(" ", 2)[0] if i % 3 else sentence(i + 90) for i, text in enumerate(first)]
+    label = [int(rng.random() < (0.8 if i % 3 else 0.2)) for i in range(30)]
+    return pd.DataFrame({"sentence1": first, "sentence2": second, "score": rng.uniform(0, 5, 30), "label": label})
+
+
+@pytest.fixture
+def sts(pairs: pd.DataFrame) -> Dataset:
+    return Dataset("pairs", "sts", "en", "1", {"test": pairs.drop(columns="label")})
+
+
+@pytest.fixture
+def classification() -> Dataset:
+    rng = np.random.default_rng(2)
+    names = ["zebra", "apple", "mango"]
+    labels = rng.integers(0, 3, 90)
+    texts = [f"{names[label] if rng.random() < 0.7 else names[0]} {sentence(i)}" for i, label in enumerate(labels)]
+    frame = pd.DataFrame({"text": texts, "label": [names[label] for label in labels]})
+    return Dataset(
+        "fruit", "classification", "en", "1", {"train": frame[:60], "test": frame[60:].reset_index(drop=True)}
+    )
+
+
+@pytest.fixture
+def clustering(classification: Dataset) -> Dataset:
+    return Dataset(
+        "fruit", "clustering", "en", "1", {"test": pd.concat(classification.splits.values(), ignore_index=True)}
+    )
+
+
+def test_sts_is_spearman_of_the_cosine(sts: Dataset) -> None:
+    frame = sts.splits["test"]
+    expected = spearmanr(frame["score"], list(map(_cosine, frame["sentence1"], frame["sentence2"]))).statistic
+    assert _score(sts) == pytest.approx(expected, abs=1e-9)
+
+
+def test_sts_of_constant_gold_is_nan(sts: Dataset) -> None:
+    flat = Dataset("pairs", "sts", "en", "1", {"test": sts.splits["test"].assign(score=1.0)})
+    assert math.isnan(_score(flat))
+
+
+def test_pair_classification_is_average_precision_of_the_cosine(pairs: pd.DataFrame) -> None:
+    cosines = list(map(_cosine, pairs["sentence1"], pairs["sentence2"]))
+    expected = average_precision_score(pairs["label"], cosines)
+    dataset = Dataset("pairs", "pair_classification", "en", "1", {"test": pairs.drop(columns="score")})
+    assert _score(dataset) == pytest.approx(expected, abs=1e-9)
+
+
+def test_classification_is_logistic_regression_on_the_full_train_split(classification: Dataset) -> None:
+    train, test = classification.splits["train"], classification.splits["test"]
+    # mteb shuffles the training rows with its seed before it trains; the order moves the last digits of the solver.
+    order = list(range(len(train)))
+    np.random.RandomState(42).shuffle(order)
+    model = LogisticRegression(max_iter=100, random_state=42)
+    model.fit(vectors(train["text"].iloc[order]), train["label"].iloc[order])
+    expected = float((model.predict(vectors(test["text"])) == test["label"]).mean())
+    assert 0.4 < expected < 1
+    assert _score(classification) == expected
+
+
+def test_protocol_of_mteb_trains_on_eight_a_label(classification: Dataset) -> None:
+    task = tasks.make_task(classification, "mteb")
+    assert (task.samples_per_label, task.n_experiments) == (8, 10)
+    assert _score(classification, "mteb") != _score(classification)
+
+
+def test_clustering_is_v_measure_of_kmeans_over_all_rows(clustering: Dataset) -> None:
+    frame = clustering.splits["test"]
+    labels = pd.factorize(frame["label"], sort=True)[0]
+    kmeans = MiniBatchKMeans(n_clusters=3, batch_size=500, n_init="auto", random_state=42)
+    expected = v_measure_score(labels, kmeans.fit(vectors(frame["text"])).labels_)
+    assert 0 < expected < 1
+    assert _score(clustering) == pytest.approx(expected, abs=1e-12)
+    assert _score(clustering) == _score(clustering)
+
+
+def test_clustering_by_mteb_refuses_a_sample_smaller_than_the_labels(clustering: Dataset) -> None:
+    # 4% of 90 rows are 3.6, so 3 rows: as many as labels, which k-means can do. Of 60 rows they are 2.
+    fewer = Dataset("fruit", "clustering", "en", "1", {"test": clustering.splits["test"][:60]})
+    assert tasks.unusable(clustering, "mteb") == ""
+    assert "here 2 of 60" in tasks.unusable(fewer, "mteb")
+    assert tasks.unusable(fewer, "paper") == ""
+
+
+def test_reranking_is_mean_average_precision() -> None:
+    rows = pd.DataFrame(
+        {
+            "query": ["red cat runs", "blue dog eats"],
+            "positive": [["red cat runs fast", "slow bird"], ["blue dog eats today"]],
+            "negative": [["cat runs here", "green there"], ["dog eats", "blue dog eats"]],
+        }
+    )
+    dataset = Dataset("ranks", "reranking", "en", "1", {"test": rows})
+    precisions = []
+    for row in rows.to_dict(orient="records"):
+        judged = [(text, 1) for text in row["positive"]] + [(text, 0) for text in row["negative"]]
+        ranked = sorted(judged, key=lambda pair: -_cosine(row["query"], pair[0]))
+        # Average precision: at each relevant rank the share of relevant ones so far, averaged over the relevant ones.
+        places = [rank for rank, (_, relevant) in enumerate(ranked, 1) if relevant]
+        precisions.append(np.mean([found / rank for found, rank in enumerate(places, 1)]))
+    assert precisions[1] == 1 / 2  # the query's own text is a negative and stands first, the positive second
+    assert _score(dataset) == pytest.approx(np.mean(precisions), abs=5e-6)  # mteb rounds rankings to 5 places
+
+
+def test_retrieval_is_ndcg_at_ten() -> None:
+    corpus = {f"d{i}": sentence(i, 3) for i in range(40)}
+    queries = pd.DataFrame({"id": ["a", "b"], "query": [corpus["d3"] + " cat", "blue dog"]})
+    qrels = {"a": {"d3": 1, "d17": 2, "d30": 1}, "b": {"d5": 1}}
+    dataset = Dataset("search", "retrieval", "en", "1", {"test": queries}, corpus, qrels)
+    values = []
+    for query, text in zip(queries["id"], queries["query"], strict=True):
+        ranked = sorted(corpus, key=lambda passage: -_cosine(text, corpus[passage]))[:10]
+        # DCG: relevance / log2(rank + 1), summed over the first ten; divided by the best order's.
+        gain = sum(qrels[query].get(passage, 0) / math.log2(rank + 1) for rank, passage in enumerate(ranked, 1))
+        best = sorted(qrels[query].values(), reverse=True)
+        ideal = sum(relevance / math.log2(rank + 1) for rank, relevance in enumerate(best, 1))
+        values.append(gain / ideal)
+    assert 0 < np.mean(values) < 1
+    assert _score(dataset) == pytest.approx(np.mean(values), abs=5e-6)
+
+
+@pytest.mark.parametrize("name", ["sts", "classification", "clustering"])
+@pytest.mark.parametrize("protocol", ["paper", "mteb"])
+def test_an_identical_copy_scores_as_the_original(
+    name: str, protocol: tasks.Protocol, request: pytest.FixtureRequest
+) -> None:
+    dataset: Dataset = request.getfixturevalue(name)
+    same = {text.text: text.text for text in dataset.texts()}
+    assert _score(tasks.transformed(dataset, same), protocol) == _score(dataset, protocol)
+
+
+def test_a_copy_holds_the_outputs_in_both_splits_and_leaves_the_original(classification: Dataset) -> None:
+    before = {split: frame.copy() for split, frame in classification.splits.items()}
+    copy = tasks.transformed(classification, {text.text: text.text.upper() for text in classification.texts()})
+    for split, frame in before.items():
+        assert list(copy.splits[split]["text"]) == [text.upper() for text in frame["text"]]
+        assert list(copy.splits[split]["label"]) == list(frame["label"])
+        pd.testing.assert_frame_equal(classification.splits[split], frame)
+    assert copy.name == classification.name
+
+
+def test_outputs_are_found_by_composed_form() -> None:
+    frame = pd.DataFrame({"sentence1": ["caf\u0065\u0301"], "sentence2": ["tea"], "score": [1.0]})
+    dataset = Dataset("forms", "sts", "fr", "1", {"test": frame})
+    copy = tasks.transformed(dataset, {"caf\u00e9": "bar", "tea": "the"})
+    assert list(copy.splits["test"]["sentence1"]) == ["bar"]
+
+
+def test_a_text_without_output_is_not_left_as_it_is(sts: Dataset) -> None:
+    outputs = {text.text: "new" for text in sts.texts()}
+    first, second, *_ = outputs
+    outputs[first] = ""
+    del outputs[second]
+    assert tasks.missing(sts, outputs) == f"2 of {len(outputs) + 1} texts have no output: run generation again"
+    with pytest.raises(DataError, match="have no output"):
+        tasks.transformed(sts, outputs)
+
+
+def _one_label(dataset: Dataset) -> Dataset:
+    splits = {split: frame.assign(label=frame["label"].iloc[0]) for split, frame in dataset.splits.items()}
+    return Dataset(dataset.name, dataset.task, "en", "1", splits)
+
+
+@pytest.mark.parametrize("name", ["classification", "clustering"])
+def test_one_label_is_unusable(name: str, request: pytest.FixtureRequest) -> None:
+    dataset: Dataset = request.getfixturevalue(name)
+    assert tasks.unusable(dataset, "paper") == ""
+    assert "needs two labels" in tasks.unusable(_one_label(dataset), "paper")
+
+
+def test_the_metadata_says_type_metric_and_language(sts: Dataset) -> None:
+    metadata = tasks.make_task(sts, "paper").metadata
+    assert (metadata.name, metadata.type, metadata.main_score) == ("pairs", "STS", "cosine_spearman")
+    assert metadata.eval_langs == ["eng"]
+
+
+def test_silence(classification: Dataset, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
+    _score(classification)
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+    assert [str(warning.message) for warning in recwarn] == []
