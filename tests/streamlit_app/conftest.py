@@ -1,0 +1,142 @@
+"""A study as a finished run leaves it, made without a server and without a model."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from annotation.records import Verdict
+from annotation.sample import draw_sample
+from annotation.verdicts import accept
+from generation.manifest import stage
+from generation.records import Drift, Pair, Rating, Score
+from generation.run import generate
+from generation.store import write_table
+from generation.study import ROOT, Study, load_study
+from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+
+DEMO = ROOT / "studies" / "demo.yaml"
+APP = ROOT / "streamlit_app" / "app.py"
+MODELS = ("tests/first", "tests/second")
+TIME = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+Open = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The exports folder of the sample study with every record made; not to be written to."""
+    study = load_study(DEMO, tmp_path_factory.mktemp("finished"))
+    with stage(study, "generation"):
+        generate(study)
+    with stage(study, "sample"):
+        pairs = draw_sample(study)
+    for name in ("publish", "collect", "evaluation"):
+        with stage(study, name):
+            pass
+    write_table(study.folder / "ratings.parquet", made_ratings(pairs), Rating)
+    with stage(study, "accept"):
+        _, verdicts = accept(study)
+    write_table(study.folder / "drift.parquet", made_drift(pairs), Drift)
+    write_table(study.folder / "scores.parquet", made_scores(study, verdicts), Score)
+    return study.folder.parent
+
+
+@pytest.fixture
+def exports(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the finished study for one test to change."""
+    shutil.copytree(finished, tmp_path / "exports")
+    return tmp_path / "exports"
+
+
+@pytest.fixture
+def study(exports: Path) -> Study:
+    """The study whose records stand in `exports`."""
+    return load_study(DEMO, exports)
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> Open:
+    """Run the page with these arguments, as `streamlit run` does, with nothing cached before."""
+    st.cache_data.clear()
+
+    def run(*arguments: object) -> AppTest:
+        monkeypatch.setattr("sys.argv", [str(APP), *map(str, arguments)])
+        return AppTest.from_file(str(APP), default_timeout=30).run()
+
+    return run
+
+
+def made_ratings(pairs: list[Pair]) -> list[Rating]:
+    """Three simulated raters by a seeded rule; style changes are bad, so that something is refused."""
+    rng = np.random.default_rng(7)
+    rows = []
+    for pair in pairs:
+        level = 2.0 if pair.transformation == "style_change" else 3.9
+        felt = level + rng.normal(0, 0.8)
+        for rater in ("simulated-1a2b3c4d", "simulated-5e6f7a8b", "simulated-9c0d1e2f"):
+            for question in ("quality", "fluency"):
+                rows.append(
+                    Rating(
+                        pair_id=pair.pair_id,
+                        transformation=pair.transformation,
+                        language=pair.language,
+                        rater_id=rater,
+                        question=question,
+                        value=int(np.clip(round(felt + rng.normal(0, 0.5)), 1, 5)),
+                        status="submitted",
+                        submitted_at=TIME,
+                        source="argilla",
+                        simulated=True,
+                    )
+                )
+    return rows
+
+
+def made_drift(pairs: list[Pair]) -> list[Drift]:
+    """Drift for two models, by a seeded rule."""
+    rng = np.random.default_rng(8)
+    return [
+        Drift(pair_id=pair.pair_id, transformation=pair.transformation, model=model, drift=float(rng.beta(2, 9)))
+        for model in MODELS
+        for pair in pairs
+    ]
+
+
+def made_scores(study: Study, verdicts: list[Verdict]) -> list[Score]:
+    """Scores of two models; what the verdicts refuse is left out with their reasons."""
+    rng = np.random.default_rng(9)
+    refused = {verdict.transformation: verdict for verdict in verdicts if verdict.decision != "accepted"}
+    rows = []
+    for model in MODELS:
+        for dataset in study.datasets:
+            common: dict[str, Any] = {"model": model, "dataset": dataset.name, "task_type": dataset.task}
+            common |= {"language": "en", "metric": "main", "n": 24}
+            score = float(rng.uniform(0.6, 0.9))
+            rows.append(
+                Score(
+                    **common, transformation=ORIGINAL, axis=ORIGINAL, seed=0, score=score, status="evaluated", reason=""
+                )
+            )
+            for name, kind in TRANSFORMATIONS.items():
+                assert kind.axis in AXES
+                verdict = refused.get(name)
+                rows.append(
+                    Score(
+                        **common,
+                        transformation=name,
+                        axis=kind.axis,
+                        seed=1337,
+                        score=float("nan") if verdict else score - float(rng.uniform(0, 0.1)),
+                        status="left_out" if verdict else "evaluated",
+                        reason=f"{verdict.decision}: {'; '.join(verdict.reasons)}" if verdict else "",
+                    )
+                )
+    return rows
