@@ -1,0 +1,82 @@
+# Two commands for newcomers: `make demo` and `make test`. `make help` lists the rest.
+PYTHON ?= python3
+STUDY ?= studies/demo.yaml
+VENV := .venv
+PY := $(VENV)/bin/python
+# pip reads its own settings (PIP_INDEX_URL and the like) as it always does.
+PIP := $(PY) -m pip --disable-pip-version-check install --quiet
+
+.PHONY: help setup demo rehearse test check format serve dashboard bench constraints browser clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+setup: $(VENV)/.complete ## make the two environments: the platform's and the Argilla server's
+	@$(PY) -c "from generation.command import run; from annotation.server import ensure_environment; run(lambda: ensure_environment() and 0)"
+
+$(VENV)/.complete: pyproject.toml constraints/platform.txt constraints/no-deps.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+		|| { echo "error: Python 3.11 to 3.13 is needed; name one: make PYTHON=python3.12 ..." >&2; exit 2; }
+	@echo "setting up $(VENV) (about 1.5 GB; once)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@# torch first and exactly: an open range asked for later can take another build of several gigabytes.
+	@$(PIP) -c constraints/platform.txt "$$(grep '^torch==' constraints/platform.txt)"
+	@$(PIP) -c constraints/platform.txt -e '.[generation,annotation,evaluation,dashboard,demo,dev]'
+	@# irrCAC's metadata pins an old scipy; it runs on the new one (docs/decisions/0003-irrcac.md).
+	@$(PIP) --no-deps -r constraints/no-deps.txt
+	@touch $@
+
+demo: setup ## the whole flow on the sample study, with simulated raters
+	@echo "== generation: texts -> transformations"
+	@$(PY) -m generation.run --study $(STUDY)
+	@echo "== annotation: transformations -> pairs -> Argilla -> ratings"
+	@$(PY) -m annotation sample --study $(STUDY)
+	@$(PY) -m annotation serve --during "$(MAKE) --no-print-directory rehearse STUDY=$(STUDY)"
+	@echo "== annotation: ratings -> verdicts"
+	@$(PY) -m annotation accept --study $(STUDY)
+	@echo "== evaluation: accepted transformations -> scores"
+	@$(PY) -m evaluation.run --study $(STUDY)
+	@echo
+	@echo "Open next:"
+	@echo "  make serve       Argilla, where the pairs were rated: http://127.0.0.1:6900"
+	@echo "  make dashboard   drift against ratings, and the verdicts: http://127.0.0.1:8501"
+
+rehearse: ## publish, let simulated raters answer, collect (part of demo)
+	@$(PY) -m annotation publish --study $(STUDY)
+	@$(PY) -m annotation simulate --study $(STUDY)
+	@$(PY) -m annotation collect --study $(STUDY)
+
+test: setup browser ## every test
+	@$(PY) -m pytest
+
+check: setup ## formatting, lint, types
+	@$(PY) -m ruff format --check .
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+
+format: setup ## put the code into its form
+	@$(PY) -m ruff format .
+	@$(PY) -m ruff check --fix .
+
+serve: setup ## Argilla on this machine, until Ctrl-C
+	@$(PY) -m annotation serve --study $(STUDY)
+
+dashboard: setup ## the dashboard on this machine, until Ctrl-C
+	@$(PY) -m streamlit run streamlit_app/app.py -- --study $(STUDY)
+
+bench: setup ## benchmarks -> benchmarks/results/latest.json
+	@$(PY) -m benchmarks
+
+constraints: ## pin the newest versions that fit pyproject.toml (then run the tests)
+	@$(PYTHON) constraints/refresh.py
+
+browser: # Debian's chromium, for the tests marked `browser`; they are skipped without it, unless CI is set
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+		echo "installing chromium for the browser tests"; \
+		if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+		elif sudo -n true 2>/dev/null; then sudo apt-get update -qq && sudo apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+		else echo "no rights to install it: the browser tests are skipped (sudo apt-get install chromium)"; fi; }
+
+clean: ## remove both environments and caches; studies' records and Argilla's data stay
+	rm -rf $(VENV) .venv-argilla .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

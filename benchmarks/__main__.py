@@ -1,0 +1,36 @@
+"""`python -m benchmarks`: run all, print a table, write `benchmarks/results/latest.json`; status 1 over a limit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import benchmarks.generation  # noqa: F401 (importing a module adds its benchmarks to the list)
+from benchmarks.registry import BENCHMARKS, Measurement
+from generation import command
+from generation.store import write_json
+
+RESULTS = Path(__file__).parent / "results" / "latest.json"
+
+
+def main() -> int:
+    """Run every benchmark; 0 if all limits hold."""
+    measured = [measurement for run in BENCHMARKS for measurement in run()]
+    columns = ("name", "value", "unit", "against")
+    write_json(RESULTS, [{column: getattr(one, column) for column in columns} for one in measured])
+    for row in table(measured):
+        print(row)
+    return 0 if all(one.holds for one in measured) else 1
+
+
+def table(measured: list[Measurement]) -> list[str]:
+    """The lines of a table: name, value, unit, limit, and whether it holds."""
+    rows = [("benchmark", "value", "unit", "against", "")]
+    for one in measured:
+        verdict = "" if not one.against else "ok" if one.holds else "OVER THE LIMIT"
+        rows.append((one.name, f"{one.value:.3f}", one.unit, one.against or "reported only", verdict))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+if __name__ == "__main__":
+    command.run(main)

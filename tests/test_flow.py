@@ -1,0 +1,155 @@
+"""The whole flow on the sample study, by the commands that the README shows, on a really started Argilla."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from annotation import server
+from generation.study import ROOT
+from generation.transformations import TRANSFORMATIONS
+from tests.test_layout import commands
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+STUDY = "studies/demo.yaml"
+
+
+class Flow:
+    """A folder of records and a home of Argilla, and the commands that work on them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.exports, self.home = folder / "exports", server.Home(folder / "argilla")
+        self.folder = self.exports / "demo"
+        self.printed: dict[str, str] = {}
+
+    def run(self, line: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
+        """A command line as a document shows it, with its records in this folder."""
+        words = [sys.executable, *line.split()[1:], "--exports", str(self.exports)]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("ARGILLA_")}
+        environment["PLUMBLINE_ARGILLA_HOME"] = str(self.home.path)
+        done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == expect, f"{line}: exit {done.returncode}\n{done.stderr}"
+        return done
+
+    def frame(self, name: str) -> pd.DataFrame:
+        return pd.read_parquet(self.folder / name)
+
+
+@pytest.fixture(scope="module")
+def flow(tmp_path_factory: pytest.TempPathFactory) -> Flow:
+    """The README's commands, run in its order."""
+    made = Flow(tmp_path_factory.mktemp("flow"))
+    lines = [line for line in commands(README) if line.startswith("python -m") and " serve" not in line]
+    lines = [line for line in lines if STUDY in line and "--include-rejected" not in line]
+    stages = [line.split(" --")[0].removeprefix("python -m ") for line in lines]
+    assert stages == [
+        "generation.run",
+        "annotation sample",
+        "annotation publish",
+        "annotation simulate",
+        "annotation collect",
+        "annotation accept",
+        "evaluation.run",
+    ]
+    with server.running(made.home):
+        for line, stage in zip(lines, stages, strict=True):
+            made.printed[stage] = made.run(line).stdout
+    return made
+
+
+def test_every_record_has_the_columns_that_others_rely_on(flow: Flow) -> None:
+    columns = {
+        "ratings.parquet": "pair_id transformation language rater_id question value status submitted_at source"
+        " simulated",
+        "drift.parquet": "pair_id transformation model drift",
+        "scores.parquet": "model dataset task_type language transformation axis seed metric score n status",
+        "texts.parquet": "dataset split item field language text_id text",
+        "pairs.parquet": "pair_id transformation language original transformed",
+    }
+    for name, needed in columns.items():
+        assert set(needed.split()) <= set(flow.frame(name).columns), name
+    for name in TRANSFORMATIONS:
+        assert len(pd.read_parquet(flow.folder / "transformations" / name / "1337.parquet")) >= 104
+    verdict = json.loads((flow.folder / "verdicts.json").read_text(encoding="utf-8"))[0]
+    needed = "transformation language decision reasons n_pairs n_ratings questions generator_hash prompt_hash model"
+    assert set(needed.split()) <= set(verdict)
+    assert {"question", "mean", "low", "high", "ac2"} <= set(verdict["questions"][0])
+
+
+def test_the_bad_transformation_is_rejected_and_the_others_accepted(flow: Flow) -> None:
+    verdicts = json.loads((flow.folder / "verdicts.json").read_text(encoding="utf-8"))
+    decisions = {verdict["transformation"]: verdict["decision"] for verdict in verdicts}
+    assert decisions == dict.fromkeys(TRANSFORMATIONS, "accepted") | {"summarised_expansion": "rejected"}
+    assert all(verdict["simulated"] for verdict in verdicts)
+
+
+def test_only_accepted_transformations_are_scored(flow: Flow) -> None:
+    scores = flow.frame("scores.parquet")
+    assert scores["dataset"].nunique() == 6
+    evaluated = scores[scores["status"] == "evaluated"]
+    assert set(evaluated["transformation"]) == {"original", *TRANSFORMATIONS} - {"summarised_expansion"}
+    assert evaluated["score"].notna().all()
+    refused = scores[scores["status"] == "left_out"]
+    assert set(refused["transformation"]) == {"summarised_expansion"}
+    assert refused["score"].isna().all()
+    assert refused["reason"].str.startswith("rejected: mean quality").all()
+
+
+def test_every_pair_has_a_drift(flow: Flow) -> None:
+    drift = flow.frame("drift.parquet")
+    assert set(drift["pair_id"]) == set(flow.frame("pairs.parquet")["pair_id"])
+    assert drift["drift"].between(-1e-6, 2).all()
+
+
+def test_the_printed_tables_say_what_the_ratings_are(flow: Flow) -> None:
+    assert "SIMULATED" in flow.printed["annotation accept"]
+    assert "simulated" in flow.printed["annotation collect"]
+    assert "SIMULATED" in flow.printed["evaluation.run"]
+    assert re.search(r"Lexical/Stylistic .*\n  Paraphrasing", flow.printed["annotation accept"])
+    assert "summarised_expansion: rejected" in flow.printed["evaluation.run"]
+
+
+def test_the_manifest_tells_every_stage(flow: Flow) -> None:
+    manifest = json.loads((flow.folder / "manifest.json").read_text(encoding="utf-8"))
+    assert {"generation", "sample", "publish", "collect", "accept", "evaluation"} <= set(manifest["stages"])
+    assert manifest["stages"]["accept"]["inputs"].keys() == {"pairs.parquet", "ratings.parquet"}
+    assert manifest["versions"]["mteb"]
+
+
+def test_ratings_carry_no_names(flow: Flow) -> None:
+    ratings = flow.frame("ratings.parquet")
+    assert ratings["rater_id"].str.fullmatch(r"simulated-[0-9a-f]{8}").all()
+    assert ratings["simulated"].all()
+
+
+def test_run_again_everything_is_there(flow: Flow) -> None:
+    before = {path: path.read_bytes() for path in flow.folder.rglob("*.parquet")}
+    assert "916 were there" in flow.run(f"python -m generation.run --study {STUDY}").stdout
+    flow.run(f"python -m annotation sample --study {STUDY}")
+    assert "0 scores made" in flow.run(f"python -m evaluation.run --study {STUDY}").stdout
+    assert {path: path.read_bytes() for path in flow.folder.rglob("*.parquet")} == before
+
+
+def test_rejected_transformations_can_be_included_and_say_so(flow: Flow) -> None:
+    printed = flow.run(f"python -m evaluation.run --study {STUDY} --include-rejected").stdout
+    scores = flow.frame("scores.parquet")
+    marked = scores[scores["transformation"] == "summarised_expansion"]
+    assert set(marked["status"]) == {"included_rejected"}
+    assert marked["score"].notna().all()
+    assert "included" in printed
+    flow.run(f"python -m evaluation.run --study {STUDY}")
+    assert "included_rejected" not in set(flow.frame("scores.parquet")["status"])
+
+
+@pytest.mark.parametrize("stage", ["annotation collect", "annotation accept", "evaluation.run"])
+def test_a_stage_without_the_one_before_says_what_to_run(stage: str, tmp_path: Path) -> None:
+    empty = Flow(tmp_path)
+    done = empty.run(f"python -m {stage} --study {STUDY}", expect=2)
+    assert re.fullmatch(r"error: .* run `python -m .*` first\n", done.stderr), done.stderr

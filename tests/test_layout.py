@@ -1,0 +1,115 @@
+"""What holds the repository together: imports follow the flow, and documents tell the truth about commands."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from generation.study import ROOT, load_study
+
+FLOW = ("generation", "annotation", "evaluation", "streamlit_app")  # each may import itself and what is before it
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "studies" / "demo" / "README.md"]
+
+
+def imports(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module
+
+
+@pytest.mark.parametrize("package", FLOW)
+def test_imports_follow_the_flow(package: str) -> None:
+    later = FLOW[FLOW.index(package) + 1 :]
+    files = sorted((ROOT / package).rglob("*.py"))
+    assert files
+    for file in files:
+        wrong = [name for name in imports(file) if name.split(".")[0] in later]
+        assert not wrong, f"{file.relative_to(ROOT)} imports {wrong[0]}, which comes after {package} in the flow"
+
+
+def test_code_inside_argilla_imports_nothing_of_the_platform() -> None:
+    files = sorted((ROOT / "annotation" / "server" / "plugin").rglob("*.py"))
+    assert files
+    for file in files:
+        wrong = [name for name in imports(file) if name.split(".")[0] in FLOW]
+        assert not wrong, f"{file.name} imports {wrong[0]}, but runs in another environment"
+
+
+def commands(text: str) -> list[str]:
+    """The lines of a document's shell blocks, comments left out."""
+    blocks = re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)
+    lines = [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def test_every_make_target_that_documents_name_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, flags=re.MULTILINE))
+    named = {
+        target
+        for document in DOCUMENTS
+        for target in re.findall(r"(?:`|^)make ([a-z]+)", document.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    }
+    assert {"demo", "test", "serve", "dashboard"} <= named <= targets
+
+
+MODULES = ["generation.run", "annotation", "evaluation.run"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_command_line_helps_with_an_example(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert f"example: python -m {module}" in done.stdout
+
+
+def test_every_command_that_documents_name_exists() -> None:
+    """Each `python -m ...` of a document names a module, a sub-command and options that its --help knows."""
+    named = {
+        line
+        for document in DOCUMENTS
+        for line in re.findall(r"python -m ([^`\n]+)", document.read_text(encoding="utf-8"))
+    }
+    assert named
+    helps: dict[tuple[str, ...], str] = {}
+    for line in named:
+        words = line.split("  #")[0].split()
+        sub = (words[1],) if words[0] == "annotation" and len(words) > 1 and words[1].isalpha() else ()
+        call = (words[0], *sub)
+        if call not in helps:
+            done = subprocess.run(
+                [sys.executable, "-m", *call, "--help"], cwd=ROOT, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, f"python -m {line}: {done.stderr}"
+            helps[call] = done.stdout
+        for option in re.findall(r"(--[a-z-]+)", line):
+            assert option in helps[call], f"python -m {line}: {option} is not known"
+
+
+def test_studies_are_valid() -> None:
+    files = sorted((ROOT / "studies").glob("*.yaml"))
+    assert files
+    for file in files:
+        assert load_study(file).name == file.stem
+
+
+def test_the_papers_threshold_and_scale_are_the_defaults() -> None:
+    """HTEB, 2.4: at least 3 on a scale of 1 to 5; 100 pairs a transformation; three raters; seeds of A.1."""
+    rubric = yaml.safe_load((ROOT / "prompts" / "rubrics" / "hteb.yaml").read_text(encoding="utf-8"))
+    study = load_study(ROOT / "studies" / "demo.yaml")
+    fields = type(study).model_fields
+    assert rubric["scale"] == [1, 2, 3, 4, 5]
+    assert fields["acceptance"].default.threshold == 3.0
+    assert fields["sample"].default.pairs == 100
+    assert fields["raters"].default.per_pair == 3
+    assert fields["seeds"].default == (1337, 1338, 1339)
