@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from annotation.records import Group, Verdict
+from generation.command import columns
 
 SIMULATED = "SIMULATED RATINGS: made up to show that the flow works; they measure nothing."
 
@@ -58,33 +59,32 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
 
 def agreement_text(groups: Sequence[Group]) -> str:
     """Table 2 in the paper's form: mean ± SD and AC2 for each question; pools are indented below their axis."""
+    questions = [summary.question.capitalize() for summary in groups[0].questions] if groups else []
+    header = ["", *(f"{question} {what}" for question in questions for what in ("mean±SD", "AC2", "n"))]
     rows = []
     for group in groups:
-        row = {"": f"  {display(group.name)}" if group.level == "pool" else display(group.name)}
+        row = [f"  {display(group.name)}" if group.level == "pool" else display(group.name)]
         for summary in group.questions:
-            question = summary.question.capitalize()
-            row[f"{question} mean±SD"] = f"{number(summary.mean)}±{number(summary.sd)}"
-            row[f"{question} AC2"] = number(summary.ac2)
-            row[f"{question} n"] = str(summary.n_ratings)
+            row += [f"{number(summary.mean)}±{number(summary.sd)}", number(summary.ac2), str(summary.n_ratings)]
         rows.append(row)
-    lines = [aligned(rows), f"{SIMULATED}" if any(group.simulated for group in groups) else ""]
-    return "\n".join(line for line in lines if line)
+    simulated = f"\n{SIMULATED}" if any(group.simulated for group in groups) else ""
+    return columns(header, rows, "no ratings that count") + simulated
 
 
 def verdict_text(verdicts: Sequence[Verdict]) -> str:
     """The verdicts with their reasons, one a line."""
     rows = [
-        {
-            "Transformation": display(verdict.transformation, pooled=False),
-            "Language": verdict.language,
-            "Verdict": verdict.decision,
-            "Pairs": str(verdict.n_pairs),
-            "Reason": "; ".join(verdict.reasons),
-        }
+        [
+            display(verdict.transformation, pooled=False),
+            verdict.language,
+            verdict.decision,
+            str(verdict.n_pairs),
+            "; ".join(verdict.reasons),
+        ]
         for verdict in verdicts
     ]
-    lines = [aligned(rows), SIMULATED if any(verdict.simulated for verdict in verdicts) else ""]
-    return "\n".join(line for line in lines if line)
+    simulated = f"\n{SIMULATED}" if any(verdict.simulated for verdict in verdicts) else ""
+    return columns(["Transformation", "Language", "Verdict", "Pairs", "Reason"], rows, "no pairs") + simulated
 
 
 def display(name: str, *, pooled: bool = True) -> str:
@@ -98,18 +98,3 @@ def display(name: str, *, pooled: bool = True) -> str:
 def number(value: float) -> str:
     """A number with two digits; an undefined one is a dash."""
     return "–" if math.isnan(value) else f"{value:.2f}"
-
-
-def aligned(rows: Sequence[dict[str, str]]) -> str:
-    """Rows of text as columns: the first and all wordy ones to the left, numbers to the right."""
-    if not rows:
-        return "(nothing)"
-    columns = list(rows[0])
-    widths = {c: max(len(c), *(len(row[c]) for row in rows)) for c in columns}
-    left = {c for c in columns if c == columns[0] or any(row[c][:1].isalpha() for row in rows)}
-
-    def line(row: dict[str, str]) -> str:
-        cells = (row[c].ljust(widths[c]) if c in left else row[c].rjust(widths[c]) for c in columns)
-        return "  ".join(cells).rstrip()
-
-    return "\n".join([line({c: c for c in columns}), "  ".join("-" * widths[c] for c in columns), *map(line, rows)])

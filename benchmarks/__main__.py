@@ -17,19 +17,17 @@ def main() -> int:
     measured = [measurement for run in BENCHMARKS for measurement in run()]
     columns = ("name", "value", "unit", "against")
     write_json(RESULTS, [{column: getattr(one, column) for column in columns} for one in measured])
-    for row in table(measured):
-        print(row)
+    print(table(measured))
     return 0 if all(one.holds for one in measured) else 1
 
 
-def table(measured: list[Measurement]) -> list[str]:
-    """The lines of a table: name, value, unit, limit, and whether it holds."""
-    rows = [("benchmark", "value", "unit", "against", "")]
+def table(measured: list[Measurement]) -> str:
+    """Name, value, unit, limit, and whether it holds."""
+    rows = []
     for one in measured:
         verdict = "" if not one.against else "ok" if one.holds else "OVER THE LIMIT"
-        rows.append((one.name, f"{one.value:.3f}", one.unit, one.against or "reported only", verdict))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        rows.append([one.name, f"{one.value:.3f}", one.unit, one.against or "reported only", verdict])
+    return command.columns(["benchmark", "value", "unit", "against", ""], rows)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,12 @@
-"""Write `constraints/NAME.txt` (every version exact, every file's sha256) from `constraints/NAME.in`.
+"""Write the constraints: `platform.txt` from pyproject.toml's extras, `argilla-server.txt` from its `.in` file.
 
-    python constraints/refresh.py argilla-server           # newest versions that the .in file allows
+    python constraints/refresh.py                          # both
+    python constraints/refresh.py platform                 # newest versions that the extras allow
+    python constraints/refresh.py argilla-server           # newest versions that the .in file allows, with hashes
     python constraints/refresh.py argilla-server --keep    # the versions that the .txt has, hashes looked up again
+
+platform.txt has no hashes, because a GPU host takes other builds of torch than this machine; torch stays at the
+version that platform.txt has, since which build an index gives depends on it: change that line by hand.
 
 The resolution is pip's own, with the user's own configuration, and happens for the running Python; the hashes
 cover Python 3.11 to 3.13 on Linux (x86_64 and aarch64), wheels only. A line `# override: name==version` in the
@@ -23,6 +28,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 PYTHONS = ("3.11", "3.12", "3.13")
+EXTRAS = "generation,annotation,evaluation,dashboard,demo,dev"  # what `make setup` installs
 ARCHITECTURES = ("x86_64", "aarch64")
 # Debian 12's glibc 2.36 loads all of these; pip takes only the tags that it is told.
 TAGS = ("manylinux_2_34", "manylinux_2_28", "manylinux_2_27", "manylinux_2_24", "manylinux_2_17", "manylinux2014",
@@ -87,29 +93,48 @@ def write(target: Path, versions: dict[str, str], sums: dict[str, set[str]]) -> 
     new.replace(target)
 
 
+def refresh_platform() -> int:
+    """Write platform.txt; the number of its packages. Raises CalledProcessError where pip cannot resolve."""
+    target = HERE / "platform.txt"
+    torch = next(line for line in target.read_text(encoding="utf-8").splitlines() if line.startswith("torch=="))
+    found = report([torch, f"{HERE.parent}[{EXTRAS}]"])
+    pins = {item["metadata"]["name"]: item["metadata"]["version"].partition("+")[0] for item in found}
+    pins.pop("plumbline")
+    lines = ["# Written by `make constraints` from pyproject.toml's extras; do not edit, except for torch."]
+    lines += [f"{name}=={pins[name]}" for name in sorted(pins, key=str.lower)]
+    new = target.with_suffix(".new")
+    new.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    new.replace(target)
+    return len(pins)
+
+
+def refresh_server(*, keep: bool) -> int:
+    """Write argilla-server.txt; the number of its packages. Raises CalledProcessError where pip cannot resolve."""
+    source, target = HERE / "argilla-server.in", HERE / "argilla-server.txt"
+    if keep:
+        versions = {canonical(name): version for name, version in PIN.findall(target.read_text(encoding="utf-8"))}
+    else:
+        versions = resolve(source)
+    write(target, versions, hashes(versions))
+    return len(versions)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Refresh one constraints file; 0 when it is written, 2 when pip cannot."""
+    """Refresh constraints; 0 when they are written, 2 when pip cannot."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("name", help="argilla-server: reads constraints/NAME.in, writes constraints/NAME.txt")
-    parser.add_argument("--keep", action="store_true", help="keep the versions of the present .txt, renew the hashes")
+    parser.add_argument(
+        "name", nargs="?", choices=("platform", "argilla-server"), help="one of the two (default: both)"
+    )
+    parser.add_argument("--keep", action="store_true", help="argilla-server: keep the versions, renew the hashes")
     arguments = parser.parse_args(argv)
-    source, target = HERE / f"{arguments.name}.in", HERE / f"{arguments.name}.txt"
-    needed = target if arguments.keep else source
-    if not needed.is_file():
-        print(f"error: {needed} is missing", file=sys.stderr)
-        return 2
     try:
-        if arguments.keep:
-            text = target.read_text(encoding="utf-8")
-            versions = {canonical(name): version for name, version in PIN.findall(text)}
-        else:
-            versions = resolve(source)
-        write(target, versions, hashes(versions))
+        if arguments.name != "argilla-server":
+            print(f"platform.txt: {refresh_platform()} packages")
+        if arguments.name != "platform":
+            print(f"argilla-server.txt: {refresh_server(keep=arguments.keep)} packages")
     except subprocess.CalledProcessError as failure:
-        print(f"error: pip could not resolve {needed.name} (exit {failure.returncode}); its own message is above",
-              file=sys.stderr)  # fmt: skip
+        print(f"error: pip could not resolve (exit {failure.returncode}); its own message is above", file=sys.stderr)
         return 2
-    print(f"{target}: {len(versions)} packages")
     return 0
 
 

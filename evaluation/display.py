@@ -18,6 +18,7 @@ from evaluation.tables import (
     left_out,
     transformation_table,
 )
+from generation.command import columns
 from generation.study import Study
 from generation.transformations import AXES, ORIGINAL
 
@@ -70,7 +71,7 @@ def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected
     caption = "Scores by axis (difference from the original in points)"
     if bool(table["simulated"].any()):
         caption += "; verdicts from simulated ratings"
-    return "\n".join([caption, _text(["model", "original", *AXES, TOTAL], rows), *dict.fromkeys(notes)])
+    return "\n".join([caption, columns(["model", "original", *AXES, TOTAL], rows), *dict.fromkeys(notes)])
 
 
 def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
@@ -88,7 +89,7 @@ def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
         for row in table.to_dict(orient="records")
     ]
     header = ["model", "axis", "transformation", "data sets", "original", "score", "difference"]
-    return "Scores by transformation\n" + _text(header, rows, "no transformation was evaluated")
+    return "Scores by transformation\n" + columns(header, rows, "no transformation was evaluated")
 
 
 def _datasets(scores: pd.DataFrame) -> str:
@@ -102,7 +103,7 @@ def _datasets(scores: pd.DataFrame) -> str:
     rows.sort(key=lambda row: (row[0], row[1] != ORIGINAL))
     metrics = dict(zip(table["dataset"], table["metric"], strict=True))
     caption = "Scores by data set (" + ", ".join(f"{name}: {metrics[name]}" for name in names) + ")"
-    return caption + "\n" + _text(["model", "transformation", *names], rows, "nothing was evaluated")
+    return caption + "\n" + columns(["model", "transformation", *names], rows, "nothing was evaluated")
 
 
 def _left_out(scores: pd.DataFrame) -> str:
@@ -132,27 +133,7 @@ def _drift(table: pd.DataFrame) -> str:
     if bool(table["simulated"].any()):
         caption += "; SIMULATED ratings"
     header = ["transformation", "model", "rho", "95% interval", "pairs", ""]
-    return caption + "\n" + _text(header, rows, "no pair has a rating that counts")
-
-
-def _text(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "nothing") -> str:
-    """Columns of text, two spaces apart; numbers to the right."""
-    if not rows:
-        return f"  {empty}"
-    widths = [max(len(line[column]) for line in (header, *rows)) for column in range(len(header))]
-
-    def line(cells: Sequence[str]) -> str:
-        aligned = (
-            cell.ljust(width) if _wordy(rows[0][column]) else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        return "  " + "  ".join(aligned).rstrip()
-
-    return "\n".join(line(cells) for cells in (header, *rows))
-
-
-def _wordy(cell: str) -> bool:
-    return not cell or cell[0].isalpha()
+    return caption + "\n" + columns(header, rows, "no pair has a rating that counts")
 
 
 def _shown(form: str, scale: float) -> Callable[[float], str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import math
 import os
 import sys
@@ -29,10 +28,10 @@ from evaluation import display, encoder, tasks
 from evaluation.encoder import Encoder
 from evaluation.units import Unit, chosen_models, label, plan_units
 from generation import command
-from generation.exceptions import DataError, PlumblineError, ServiceError, StudyError
+from generation.exceptions import DataError, PlumblineError, ServiceError
 from generation.manifest import stage
 from generation.records import Drift, Pair, Rating, Record, Score, identity
-from generation.store import read_frame, read_records, write_table
+from generation.store import only_one, read_frame, read_records, write_table
 from generation.study import ModelSpec, Study
 
 COMMAND = "python -m evaluation.run --study ..."
@@ -62,7 +61,7 @@ def evaluate(
     """
     chosen = chosen_models(study, models)
     verdicts, pairs = read_verdicts(study), read_pairs(study)
-    with _only_one(study):
+    with only_one(study.folder / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         work = _Work(study, plan_units(study, verdicts, include_rejected=include_rejected), pairs, chosen)
         work.write()
         outcome = Outcome(kept=work.kept)
@@ -190,17 +189,6 @@ def _stored(path: Path, record: type[R]) -> list[R]:
         return read_records(path, record, COMMAND)
     except DataError as error:
         raise DataError(f"{error} (nothing else is lost when {path.name} is deleted: it is made again)") from None
-
-
-@contextlib.contextmanager
-def _only_one(study: Study) -> Iterator[None]:
-    """Refuse a second run on the same study: each would overwrite what the other wrote."""
-    with (study.folder / ".evaluation.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StudyError(f"another run is evaluating {study.name!r}; wait until it has ended") from None
-        yield
 
 
 @contextlib.contextmanager

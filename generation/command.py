@@ -1,11 +1,11 @@
-"""What every command line shares: how it ends, and the study option."""
+"""What every command line shares: how it ends, the study option, and how tables look."""
 
 from __future__ import annotations
 
 import argparse
 import errno
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from generation.exceptions import PlumblineError
 from generation.study import EXPORTS, Study, load_study
@@ -50,6 +50,27 @@ def add_study_options(parser: argparse.ArgumentParser) -> None:
 def study_of(options: argparse.Namespace) -> Study:
     """The study that the options name."""
     return load_study(options.study, options.exports)
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "nothing") -> str:
+    """A table for a terminal: columns two spaces apart, words to the left, numbers to the right.
+
+    A column is one of words if it is the first or any of its cells begins with a letter. `empty` is said
+    where there are no rows.
+    """
+    if not rows:
+        return empty
+    widths = [max(len(line[place]) for line in (header, *rows)) for place in range(len(header))]
+    wordy = [place == 0 or any(row[place][:1].isalpha() for row in rows) for place in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        shown = (
+            cell.ljust(width) if left else cell.rjust(width)
+            for cell, width, left in zip(cells, widths, wordy, strict=True)
+        )
+        return "  ".join(shown).rstrip()
+
+    return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, rows)])
 
 
 def _complain(line: str, status: int) -> int:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import fcntl
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,12 +19,12 @@ from tqdm import tqdm
 
 from generation import command
 from generation.datasets import load_datasets
-from generation.exceptions import PlumblineError, StudyError, TextFailedError
+from generation.exceptions import PlumblineError, TextFailedError
 from generation.generators import Generator, make_generator
 from generation.jobs import Job, Plan
 from generation.manifest import stage
 from generation.records import Text, TransformedText
-from generation.store import Journal, read_records, write_table
+from generation.store import Journal, only_one, read_records, write_table
 from generation.study import Study
 
 COMMAND = "python -m generation.run --study ..."
@@ -57,7 +55,7 @@ def generate(study: Study) -> Counter[str]:
     """
     plan = Plan(study)
     texts = [text for dataset in load_datasets(study) for text in dataset.texts()]
-    with _only_one(study):
+    with only_one(study.folder / ".generation.lock", f"another run is generating for {study.name!r}"):
         write_table(study.folder / "texts.parquet", texts, Text)
         units = [_unit(plan, texts, name, seed) for name in study.transformations for seed in study.seeds]
         counts: Counter[str] = Counter(reused=sum(len(unit.wanted) - len(unit.todo) for unit in units))
@@ -150,18 +148,6 @@ def _settle(study: Study, unit: Unit) -> None:
         rows = [unit.done[key] for key in unit.wanted if key in unit.done]
         write_table(path, [*rows, *unit.others], TransformedText)
         unit.journal.remove()
-
-
-@contextlib.contextmanager
-def _only_one(study: Study) -> Iterator[None]:
-    """Refuse a second run on the same study: two would pay for the same outputs twice."""
-    study.folder.mkdir(parents=True, exist_ok=True)
-    with (study.folder / ".generation.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StudyError(f"another run is generating for {study.name!r}; wait until it has ended") from None
-        yield
 
 
 def main() -> int:

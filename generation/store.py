@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import math
 import os
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
-from generation.exceptions import DataError
+from generation.exceptions import DataError, StudyError
 from generation.records import Record
 from generation.study import first_complaint
 
@@ -45,6 +46,21 @@ def atomic(path: Path, mode: int = 0o644) -> Iterator[IO[bytes]]:
             os.close(folder)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def only_one(path: Path, busy: str) -> Iterator[None]:
+    """Hold a lock file while a stage works; refuse with StudyError(`busy`) where another process holds it.
+
+    The lock goes with the process, however it ends.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StudyError(f"{busy}; wait until it has ended") from None
+        yield
 
 
 def write_json(path: Path, value: Any) -> None:
