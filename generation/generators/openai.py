@@ -7,11 +7,9 @@ refuses everything (wrong key, unknown model, gone) ends the run with one line.
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
-import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +22,6 @@ from generation.languages import language_name
 from generation.prompts import Prompt
 from generation.study import OpenAIGenerator
 
-# A pool of connections looks through all of them for each request, so many small pools are faster than a large one.
-_REQUESTS_A_POOL = 8
-
 
 @dataclass(frozen=True)
 class OpenAIChat:
@@ -34,8 +29,7 @@ class OpenAIChat:
 
     spec: OpenAIGenerator
     prompts: Mapping[str, tuple[Prompt, ...]]
-    clients: tuple[openai.AsyncOpenAI, ...]
-    turns: Iterator[openai.AsyncOpenAI]
+    client: openai.AsyncOpenAI
 
     @classmethod
     def of(cls, plan: Plan) -> OpenAIChat:
@@ -46,21 +40,13 @@ class OpenAIChat:
         key = os.environ.get(spec.api_key_env, "").strip() or "EMPTY"
         if not key.isascii() or not key.isprintable():  # the HTTP library would quote it in its error
             raise StudyError(f"the key in {spec.api_key_env} holds characters that no key has; set it again")
-        certificates = ssl.create_default_context()
         try:
-            clients = tuple(
-                openai.AsyncOpenAI(
-                    base_url=spec.base_url,
-                    api_key=key,
-                    timeout=spec.timeout_seconds,
-                    max_retries=spec.retries,
-                    http_client=openai.DefaultAsyncHttpxClient(verify=certificates),
-                )
-                for _ in range(-(-spec.concurrency // _REQUESTS_A_POOL))
+            client = openai.AsyncOpenAI(
+                base_url=spec.base_url, api_key=key, timeout=spec.timeout_seconds, max_retries=spec.retries
             )
         except Exception as error:  # the library's InvalidURL has no public base
             raise StudyError(f"{plan.study.file}: generator.base_url {spec.base_url!r}: {error}") from None
-        return cls(spec, plan.prompts, clients, itertools.cycle(clients))
+        return cls(spec, plan.prompts, client)
 
     @property
     def concurrency(self) -> int:
@@ -80,14 +66,13 @@ class OpenAIChat:
 
     async def close(self) -> None:
         """Close the connections."""
-        for client in self.clients:
-            await client.close()
+        await self.client.close()
 
     async def _ask(self, message: str, seed: int) -> str:
         sampling = self.spec.sampling
         try:
             # Not `chat.completions.create`: checking and converting what is plain JSON takes it half of all the time.
-            answer = await next(self.turns).post(
+            answer = await self.client.post(
                 "/chat/completions",
                 cast_to=str,
                 body={
