@@ -56,3 +56,4 @@ class Verdict(Record):
     generator_hash: str = Field(description="hash of model, revision and sampling")
     prompt_hash: str = Field(description="hash of the prompts' texts")
     pairs_sha256: str = Field(description="hash of the sample that was rated (pairs.parquet)")
+    ratings_sha256: str = Field(description="hash of the ratings that it rests on (ratings.parquet)")

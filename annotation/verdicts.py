@@ -6,7 +6,7 @@ Pure functions from ratings, pairs and the study's rule to records; `accept` rea
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -30,8 +30,8 @@ def accept(study: Study) -> tuple[list[Group], list[Verdict]]:
     _check_ratings(ratings, pairs, rubric.scale)
     counting = counting_ratings(ratings, study.raters.per_pair)
     groups = table_two(counting, rubric.question_names(), rubric.scale)
-    pairs_hash = file_hash(study.folder / "pairs.parquet")
-    found = verdicts(pairs, counting, study.acceptance, rubric.question_names(), rubric.scale, pairs_hash)
+    hashes = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
+    found = verdicts(pairs, counting, study.acceptance, rubric.question_names(), rubric.scale, hashes)
     write_json(study.folder / "agreement.json", groups)
     write_json(study.folder / "verdicts.json", found)
     return groups, found
@@ -40,6 +40,20 @@ def accept(study: Study) -> tuple[list[Group], list[Verdict]]:
 def read_verdicts(study: Study) -> list[Verdict]:
     """The verdicts reached last."""
     return read_models(study.folder / "verdicts.json", Verdict, COMMAND)
+
+
+def refuse_stale(study: Study, found: Sequence[Verdict]) -> None:
+    """Raise DataError where verdicts no longer follow from what is on disk: other ratings, sample or threshold."""
+    for verdict in found:
+        changed = [
+            f"{name}.parquet"
+            for name, was in (("pairs", verdict.pairs_sha256), ("ratings", verdict.ratings_sha256))
+            if (file := study.folder / f"{name}.parquet").exists() and file_hash(file) != was
+        ]
+        if verdict.threshold != study.acceptance.threshold:
+            changed.append(f"the threshold (was {verdict.threshold:g}, is {study.acceptance.threshold:g})")
+        if changed:
+            raise DataError(f"{' and '.join(changed)} changed after the verdicts were reached; run `{COMMAND}` again")
 
 
 def read_agreement(study: Study) -> list[Group]:
@@ -53,12 +67,12 @@ def verdicts(
     rule: AcceptanceSpec,
     questions: Sequence[str],
     scale: Sequence[int],
-    pairs_hash: str,
+    hashes: Mapping[str, str],
 ) -> list[Verdict]:
     """One verdict for each transformation and language of the sample, in the sample's order.
 
     `ratings` are those that count. A transformation is judged on its pool's ratings in that language
-    (translation and cross_translation are rated as one).
+    (translation and cross_translation are rated as one). `hashes` are the verdicts' fields that name the files.
     """
     found = []
     pools = {pair.pair_id: pair.pool for pair in pairs}
@@ -88,7 +102,7 @@ def verdicts(
                     "model": own[0].model,
                     "generator_hash": own[0].generator_hash,
                     "prompt_hash": own[0].prompt_hash,
-                    "pairs_sha256": pairs_hash,
+                    **hashes,
                 }
             )
         )

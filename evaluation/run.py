@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from annotation.records import Verdict
 from annotation.sample import read_pairs
-from annotation.verdicts import read_verdicts
+from annotation.verdicts import read_verdicts, refuse_stale
 from evaluation import display, encoder, tasks
 from evaluation.encoder import Encoder
 from evaluation.units import Unit, chosen_models, label, plan_units
@@ -56,11 +56,13 @@ def evaluate(
 ) -> Outcome:
     """Write `scores.parquet` and `drift.parquet` of a study; `models` names some of its models (default: all).
 
-    Raises DataError without verdicts or a sample, or for files that cannot be read, and StudyError for a
-    model that the study does not have. What a model does wrong is in the outcome's `failures`.
+    Raises DataError without verdicts or a sample, for verdicts that ratings have outrun and for files that cannot
+    be read, and StudyError for a model that the study does not have. What a model does wrong is in the outcome's
+    `failures`.
     """
     chosen = chosen_models(study, models)
     verdicts, pairs = read_verdicts(study), read_pairs(study)
+    refuse_stale(study, verdicts)
     with only_one(study.folder / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         work = _Work(study, plan_units(study, verdicts, include_rejected=include_rejected), pairs, chosen)
         work.write()

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from annotation.sample import draw_sample
-from annotation.verdicts import accept, read_agreement, read_verdicts, verdicts
+from annotation.verdicts import accept, read_agreement, read_verdicts, refuse_stale, verdicts
 from generation.exceptions import DataError, StudyError
 from generation.records import Pair, Rating
 from generation.store import write_table
@@ -20,6 +20,7 @@ from generation.study import AcceptanceSpec, Study
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 QUESTIONS, SCALE = ["quality", "fluency"], [1, 2, 3, 4, 5]
+HASHES = {"pairs_sha256": "p", "ratings_sha256": "r"}
 
 
 def pair(number: int, transformation: str = "paraphrasing", language: str = "en", output_language: str = "en") -> Pair:
@@ -68,7 +69,7 @@ def ratings(pairs: list[Pair], quality: list[int], fluency: list[int], raters: i
 def decided(pairs: list[Pair], frame: pd.DataFrame, **rule: float) -> list[tuple[str, str, str]]:
     spec = AcceptanceSpec.model_validate({"min_pairs": 2, **rule})
     return [
-        (v.transformation, v.decision, v.reasons[0]) for v in verdicts(pairs, frame, spec, QUESTIONS, SCALE, "hash")
+        (v.transformation, v.decision, v.reasons[0]) for v in verdicts(pairs, frame, spec, QUESTIONS, SCALE, HASHES)
     ]
 
 
@@ -116,7 +117,7 @@ def test_a_question_without_ratings_never_passes() -> None:
 def test_translations_share_their_pools_ratings_and_name_its_languages() -> None:
     pairs = [pair(0, "translation", output_language="es"), pair(1, "cross_translation", output_language="tr")]
     frame = ratings(pairs, [5, 1], [5, 5])  # pool: quality 3.0; cross_translation alone would be 1.0
-    found = verdicts(pairs, frame, AcceptanceSpec(min_pairs=2), QUESTIONS, SCALE, "hash")
+    found = verdicts(pairs, frame, AcceptanceSpec(min_pairs=2), QUESTIONS, SCALE, HASHES)
     assert [(v.transformation, v.decision, v.n_pairs) for v in found] == [
         ("translation", "accepted", 2),
         ("cross_translation", "accepted", 2),
@@ -174,3 +175,17 @@ def test_damaged_verdicts_say_how_to_make_them_again(demo: Study) -> None:
     file.write_text('[{"transformation": "expansion"', encoding="utf-8")
     with pytest.raises(DataError, match="is damaged .* run `python -m annotation accept"):
         read_verdicts(demo)
+
+
+def test_verdicts_go_stale_with_ratings_and_threshold(generated: Study, variant: Callable[..., Study]) -> None:
+    pairs = draw_sample(generated)
+    write(generated, pairs, 4)
+    _, found = accept(generated)
+    refuse_stale(generated, found)
+    stricter = variant(acceptance={"threshold": 4.5})
+    assert stricter.folder == generated.folder
+    with pytest.raises(DataError, match=r"the threshold \(was 3, is 4.5\) changed .* run `python -m annotation accept"):
+        refuse_stale(stricter, found)
+    write(generated, pairs, 2)
+    with pytest.raises(DataError, match=r"ratings\.parquet changed after the verdicts were reached"):
+        refuse_stale(generated, found)

@@ -21,7 +21,7 @@ from generation.datasets import load_datasets
 from generation.jobs import Plan
 from generation.records import Pair, TransformedText, identity
 from generation.store import write_json, write_table
-from generation.study import ModelSpec, Study, load_study
+from generation.study import ModelSpec, Study, file_hash, load_study
 from generation.transformations import TRANSFORMATIONS
 
 # mteb makes its cache folder when it is imported, which test modules do: not in the home of whoever runs the tests.
@@ -225,6 +225,7 @@ def write_pairs(study: Study) -> list[Pair]:
 def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
     """A verdict that accepts a transformation of English texts in every language."""
     plan = Plan(study)
+    pairs = study.folder / "pairs.parquet"
     data = {
         "transformation": transformation,
         "axis": TRANSFORMATIONS[transformation].axis,
@@ -241,7 +242,8 @@ def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
         "model": "writer",
         "generator_hash": plan.generator_hash,
         "prompt_hash": plan.prompt_hashes[transformation],
-        "pairs_sha256": "0",
+        "pairs_sha256": file_hash(pairs) if pairs.exists() else "none",
+        "ratings_sha256": "0",
     }
     return Verdict(**{**data, **changes})
 
