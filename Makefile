@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 # pip reads its own settings (PIP_INDEX_URL and the like) as it always does.
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help setup demo rehearse test check format serve dashboard bench constraints browser clean
+.PHONY: help setup demo rehearse test check format serve dashboard bench constraints browser postgres clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -46,7 +46,7 @@ rehearse: ## publish, let simulated raters answer, collect (part of demo)
 	@$(PY) -m annotation simulate --study $(STUDY)
 	@$(PY) -m annotation collect --study $(STUDY)
 
-test: setup browser ## every test
+test: setup browser postgres ## every test
 	@$(PY) -m pytest
 
 check: setup ## formatting, lint, types
@@ -59,7 +59,7 @@ format: setup ## put the code into its form
 	@$(PY) -m ruff check --fix .
 
 serve: setup ## Argilla on this machine, until Ctrl-C
-	@$(PY) -m annotation serve --study $(STUDY)
+	@$(PY) -m annotation serve --study $(STUDY) || [ $$? = 130 ]
 
 dashboard: setup ## the dashboard on this machine, until Ctrl-C
 	@$(PY) -m streamlit run streamlit_app/app.py -- --study $(STUDY)
@@ -76,6 +76,13 @@ browser: # Debian's chromium, for the tests marked `browser`; they are skipped w
 		if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 		elif sudo -n true 2>/dev/null; then sudo apt-get update -qq && sudo apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 		else echo "no rights to install it: the browser tests are skipped (sudo apt-get install chromium)"; fi; }
+
+postgres: # Debian's PostgreSQL, for the tests on it; they are skipped without it, unless CI is set
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
+		echo "installing PostgreSQL for the tests on it"; \
+		if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql >/dev/null; \
+		elif sudo -n true 2>/dev/null; then sudo apt-get update -qq && sudo apt-get install -y -qq --no-install-recommends postgresql >/dev/null; \
+		else echo "no rights to install it: the tests on it are skipped (sudo apt-get install postgresql)"; fi; }
 
 clean: ## remove both environments and caches; studies' records and Argilla's data stay
 	rm -rf $(VENV) .venv-argilla .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

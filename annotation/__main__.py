@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 from annotation import server
 from annotation.campaign import admit_annotators, collect, publish
 from annotation.client import attach, connect
+from annotation.maintenance import add_commands, add_data_option, add_serve_options, home_of, keeper_of
 from annotation.sample import draw_sample
 from annotation.simulate import simulate
 from annotation.tables import agreement_text, verdict_text
@@ -45,7 +44,7 @@ def _sample(options: argparse.Namespace) -> int:
 
 def _serve(options: argparse.Namespace) -> int:
     if options.during:
-        with server.running(_home(options)):
+        with server.running(home_of(options), database_url=options.database_url):
             return subprocess.run(shlex.split(options.during), check=False).returncode
     study = command.study_of(options) if options.study else None
 
@@ -54,7 +53,10 @@ def _serve(options: argparse.Namespace) -> int:
             _make_annotators(study, connection)
         print("Ready", flush=True)
 
-    server.serve(_home(options), options.host, options.port, on_ready=welcome)
+    server.serve(
+        home_of(options), options.host, options.port, on_ready=welcome,
+        database_url=options.database_url, keeper=keeper_of(options),
+    )  # fmt: skip
     return 0
 
 
@@ -74,7 +76,7 @@ def _make_annotators(study: Study, connection: server.Connection) -> None:
 
 def _publish(options: argparse.Namespace) -> int:
     study = command.study_of(options)
-    with stage(study, "publish", [study.folder / "pairs.parquet"]), connect(_home(options)) as argilla:
+    with stage(study, "publish", [study.folder / "pairs.parquet"]), connect(home_of(options)) as argilla:
         new = publish(study, argilla)
     print(f"{study.name}: {sum(new.values())} new pairs published in {len(new)} datasets of workspace {study.name!r}")
     return 0
@@ -82,7 +84,7 @@ def _publish(options: argparse.Namespace) -> int:
 
 def _simulate(options: argparse.Namespace) -> int:
     study = command.study_of(options)
-    with connect(_home(options)) as argilla:
+    with connect(home_of(options)) as argilla:
         given = simulate(study, argilla)
     print(f"{study.name}: {given} answers given by simulated raters")
     return 0
@@ -91,7 +93,7 @@ def _simulate(options: argparse.Namespace) -> int:
 def _collect(options: argparse.Namespace) -> int:
     study = command.study_of(options)
     outputs = [study.folder / "ratings.parquet"]
-    with stage(study, "collect", [study.folder / "pairs.parquet"], outputs), connect(_home(options)) as argilla:
+    with stage(study, "collect", [study.folder / "pairs.parquet"], outputs), connect(home_of(options)) as argilla:
         ratings = collect(study, argilla, replace=options.replace)
     counts = ratings["status"].value_counts()
     parts = ", ".join(f"{counts.get(status, 0)} {status}" for status in ("submitted", "draft", "discarded"))
@@ -111,10 +113,6 @@ def _accept(options: argparse.Namespace) -> int:
     return 0
 
 
-def _home(options: argparse.Namespace) -> server.Home:
-    return server.Home(Path(options.data)) if options.data else server.Home()
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m annotation",
@@ -132,10 +130,7 @@ def _parser() -> argparse.ArgumentParser:
         if name != "serve":
             command.add_study_options(added)
         if argilla:
-            default = os.environ.get("PLUMBLINE_ARGILLA_HOME", "")
-            added.add_argument(
-                "--data", metavar="DIR", default=default, help="the local server's folder (default: .argilla/)"
-            )
+            add_data_option(added)
         return added
 
     add("sample", _sample, "draw the pairs that people rate", argilla=False)
@@ -145,6 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
     serve.add_argument("--port", type=int, default=PORT, help=f"port to listen on (default: {PORT})")
     serve.add_argument("--during", metavar="COMMAND", help="run a command while the server runs, then stop it")
+    add_serve_options(serve)
     add("publish", _publish, "put the pairs before the annotators in Argilla", argilla=True)
     add("simulate", _simulate, "rehearse: let the study's simulated raters answer", argilla=True)
     collecting = add("collect", _collect, "fetch the answers given so far", argilla=True)
@@ -152,6 +148,7 @@ def _parser() -> argparse.ArgumentParser:
         "--replace", action="store_true", help="also drop earlier collected answers that the server no longer has"
     )
     add("accept", _accept, "compute agreement and verdicts from the collected answers", argilla=False)
+    add_commands(commands)
     return parser
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -18,6 +20,9 @@ from annotation import server
 from generation.exceptions import PlumblineError, ServiceError
 
 SIMULATED = "simulated-"  # prefix of simulated raters' user names; people's names never have it
+#: Keys of Argilla's own images and guides.
+WELL_KNOWN_KEYS = ("argilla.apikey", "owner.apikey", "admin.apikey")
+HEADER = "X-Argilla-Api-Key"
 PAGE = 1000  # the most records that Argilla gives at once
 
 
@@ -49,7 +54,7 @@ class Argilla:
 
         Raises ServiceError with the server's own words where it refuses or does not answer.
         """
-        headers = {"X-Argilla-Api-Key": api_key} if api_key else {}
+        headers = {HEADER: api_key} if api_key else {}
         with translated(self.url):
             answer = self.sdk.api.http_client.request(method, f"/api/v1{path}", headers=headers, **arguments)
             answer.raise_for_status()
@@ -86,19 +91,58 @@ class Argilla:
 @contextlib.contextmanager
 def connect(home: server.Home) -> Iterator[Argilla]:
     """A server to work with: the one that the environment names, or the home's own."""
-    url, key = os.environ.get("ARGILLA_API_URL"), os.environ.get("ARGILLA_API_KEY")
-    if url and not key:
-        raise ServiceError("ARGILLA_API_URL is set but ARGILLA_API_KEY is not; set both, or none for the local server")
-    if url and key:
-        yield Argilla(url, _sdk(url, key), None)
-        return
-    with server.running(home) as connection:
+    with reach(home) as connection:
         yield attach(connection)
 
 
+@contextlib.contextmanager
+def reach(home: server.Home) -> Iterator[server.Connection]:
+    """The same without the SDK, which takes a second to import."""
+    url, key = os.environ.get("ARGILLA_API_URL"), os.environ.get("ARGILLA_API_KEY")
+    if url and not key:
+        raise ServiceError("ARGILLA_API_URL is set but ARGILLA_API_KEY is not; set both, or none for the local server")
+    if key and not url:
+        raise ServiceError("ARGILLA_API_KEY is set but ARGILLA_API_URL is not; set both, or none for the local server")
+    if url and key:
+        guard(url, key)
+        yield server.Connection(url.rstrip("/"), key)
+        return
+    with server.running(home) as connection:
+        yield connection
+
+
+def guard(url: str, key: str) -> None:
+    """Look whether an Argilla elsewhere takes the key, and whether it also takes one that everybody knows.
+
+    Raises ServiceError when it does not answer or refuses the key, or when the key itself is a well-known one and the
+    server is not on this machine; warns on stderr when such a server lets strangers in.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ServiceError(
+            f"ARGILLA_API_URL is {url!r}, which is no address; it looks like https://argilla.example.org"
+        )
+    private = server.is_loopback(parts.hostname)
+    if key in WELL_KNOWN_KEYS and not private:
+        raise ServiceError(f"ARGILLA_API_KEY is the key that Argilla's guides print, and {url} is open to the network: "
+                           "give its owner another password and key first")  # fmt: skip
+    me = f"{url.rstrip('/')}/api/v1/me"
+    with translated(url), httpx.Client(timeout=30.0) as client:
+        answer = client.get(me, headers={HEADER: key})
+        answer.raise_for_status()
+        answer.json()["username"]
+        if private:
+            return
+        open_to = [known for known in WELL_KNOWN_KEYS if client.get(me, headers={HEADER: known}).is_success]
+    if open_to:
+        print(f"Warning: {url} lets everyone in who sends the key {open_to[0]}, which Argilla's guides print; have it "
+              "changed before people's answers are there", file=sys.stderr)  # fmt: skip
+
+
 def attach(connection: server.Connection) -> Argilla:
-    """The local server, once it runs."""
-    return Argilla(connection.url, _sdk(connection.url, connection.api_key), connection)
+    """The SDK on a server that answers."""
+    local = connection if connection.home is not None else None
+    return Argilla(connection.url, _sdk(connection.url, connection.api_key), local)
 
 
 def _sdk(url: str, key: str) -> Any:
@@ -125,7 +169,7 @@ def translated(url: str) -> Iterator[None]:
         raise ServiceError(
             f"Argilla at {url} does not answer ({what}); start it (make serve) or correct the URL"
         ) from None
-    except ValueError:  # no JSON, or not Argilla's
+    except (ValueError, KeyError, TypeError):  # no JSON, or not Argilla's
         raise ServiceError(f"the server at {url} does not answer as Argilla does; correct ARGILLA_API_URL") from None
     except ArgillaError as error:
         raise _refused(url, getattr(error, "status_code", 0), str(error)) from None

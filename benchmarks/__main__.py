@@ -1,24 +1,60 @@
-"""`python -m benchmarks`: run all, print a table, write `benchmarks/results/latest.json`; status 1 over a limit."""
+"""`python -m benchmarks`: run all, print a table, write `benchmarks/results/latest.json`; status 1 over a limit.
+
+`python -m benchmarks server` runs one module's, `python -m benchmarks server.large` those whose names begin so.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 from pathlib import Path
 
-import benchmarks.generation  # noqa: F401 (importing a module adds its benchmarks to the list)
-from benchmarks.registry import BENCHMARKS, Measurement
+import benchmarks.generation
+import benchmarks.server  # noqa: F401 (importing a module adds its benchmarks to the list)
+from benchmarks.registry import BENCHMARKS, Benchmark, Measurement, chosen, name_of
 from generation import command
+from generation.exceptions import StudyError
 from generation.store import write_json
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
+COLUMNS = ("name", "value", "unit", "against")
 
 
 def main() -> int:
-    """Run every benchmark; 0 if all limits hold."""
-    measured = [measurement for run in BENCHMARKS for measurement in run()]
-    columns = ("name", "value", "unit", "against")
-    write_json(RESULTS, [{column: getattr(one, column) for column in columns} for one in measured])
-    print(table(measured))
+    """Run the benchmarks that were asked for; 0 if all limits hold."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure what limits the platform, against limits."
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="a module (server) or the beginning of a benchmark's name (server.large); all without any. Known: "
+        + ", ".join(map(name_of, BENCHMARKS)),
+    )
+    runs = wanted(parser.parse_args().names)
+    measured: list[Measurement] = []
+    try:
+        for run in runs:
+            measured.extend(run())
+    finally:  # what was measured before a failure took its time too
+        write_json(RESULTS, merged([{column: getattr(one, column) for column in COLUMNS} for one in measured]))
+        print(table(measured))
     return 0 if all(one.holds for one in measured) else 1
+
+
+def wanted(names: list[str]) -> list[Benchmark]:
+    """The benchmarks that `names` choose. Raises StudyError for a name that chooses none."""
+    for name in names:
+        if not chosen([name]):
+            raise StudyError(f"no benchmark is called {name!r}; known are: {', '.join(map(name_of, BENCHMARKS))}")
+    return chosen(names)
+
+
+def merged(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """The last results with these rows in place of theirs: a run of some leaves what the others measured."""
+    before = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
+    return list({row["name"]: row for row in [*before, *rows]}.values())
 
 
 def table(measured: list[Measurement]) -> str:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 Benchmark = Callable[[], Iterator["Measurement"]]
@@ -44,3 +44,13 @@ def benchmark(function: Benchmark) -> Benchmark:
     """Add a benchmark to the list, in the order of definition."""
     BENCHMARKS.append(function)
     return function
+
+
+def name_of(one: Benchmark) -> str:
+    """A benchmark's name on the command line: its module and function, `server.raters`."""
+    return f"{one.__module__.rpartition('.')[2]}.{one.__name__}"
+
+
+def chosen(names: Sequence[str]) -> list[Benchmark]:
+    """The benchmarks whose names begin with one of `names`; all of them without any."""
+    return [one for one in BENCHMARKS if not names or name_of(one).startswith(tuple(names))]

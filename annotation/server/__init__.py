@@ -11,19 +11,28 @@ The server lives in an environment of its own (its pins exclude the platform's v
 
 from __future__ import annotations
 
+from .backup import backup, restore
+from .connection import Connection, is_loopback
 from .environment import ensure_environment
-from .home import Credentials, Home, User, credentials
-from .process import Connection, running, serve
+from .home import OWNER, Credentials, Home, User, credentials, make_folder
+from .postgres import URL_VARIABLE
+from .process import running, serve
 from .users import ensure_user
 
 __all__ = [
+    "OWNER",
+    "URL_VARIABLE",
     "Connection",
     "Credentials",
     "Home",
     "User",
+    "backup",
     "credentials",
     "ensure_environment",
     "ensure_user",
+    "is_loopback",
+    "make_folder",
+    "restore",
     "running",
     "serve",
 ]

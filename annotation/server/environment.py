@@ -20,6 +20,11 @@ from generation.exceptions import ServiceError
 from .home import REPOSITORY
 
 CONSTRAINTS = REPOSITORY / "constraints" / "argilla-server.txt"
+WITHOUT_NETWORK = (
+    "pip could not install constraints/argilla-server.txt; check the network, or pip's configured index. Without a "
+    "network: on a machine with one and the same Python, `pip download --no-deps --only-binary :all: -d wheels -r "
+    "constraints/argilla-server.txt`, bring the folder, and start with PIP_NO_INDEX=1 PIP_FIND_LINKS=/path/to/wheels"
+)
 LOCATION_VARIABLE = "PLUMBLINE_ARGILLA_ENV"
 STAMP = "plumbline-stamp"
 SUPPORTED = ((3, 11), (3, 13))
@@ -96,8 +101,7 @@ def make(folder: Path, wanted: str, progress: Callable[[str], None]) -> None:
     install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                "--no-input", "--no-deps", "--only-binary", ":all:",
                "--require-hashes", "-r", str(CONSTRAINTS)]  # fmt: skip
-    finish(install, environment, "pip could not install constraints/argilla-server.txt; check the network, or pip's "
-           "configured index, and start again")  # fmt: skip
+    finish(install, environment, WITHOUT_NETWORK)  # fmt: skip
     marker = folder / (STAMP + ".new")
     marker.write_text(wanted, encoding="utf-8")
     marker.replace(folder / STAMP)

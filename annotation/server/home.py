@@ -62,6 +62,21 @@ class Home:
         return self.path / "credentials.json"
 
     @property
+    def languages_file(self) -> Path:
+        """JSON: which languages each annotator reads, {server: {username: ["en", "de"]}}; mode 0600."""
+        return self.path / "languages.json"
+
+    @property
+    def database_url_file(self) -> Path:
+        """The address of the PostgreSQL database in place of SQLite's file, if there is one; mode 0600."""
+        return self.path / "database-url"
+
+    @property
+    def backups(self) -> Path:
+        """Where backups go unless told otherwise; mode 0700."""
+        return self.path / "backups"
+
+    @property
     def secret_file(self) -> Path:
         """What signs the web pages' sessions; kept, so that a restart signs nobody out; mode 0600."""
         return self.path / "secret"
@@ -108,13 +123,7 @@ def prepare(home: Home) -> bool:
     Returns whether the owner is new (then the caller shows the password once). Raises ServiceError when the folder
     cannot be written, DataError when a file in it is damaged.
     """
-    try:
-        home.path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-        home.path.chmod(PRIVATE_FOLDER)
-    except OSError as error:
-        raise ServiceError(
-            f"{home.path}: not usable as the server's folder ({error.strerror}); choose another or mend its permissions"
-        ) from error
+    make_folder(home)
     with changing(home):
         if not home.secret_file.exists():
             write_private(home.secret_file, secrets.token_urlsafe(48))
@@ -123,6 +132,17 @@ def prepare(home: Home) -> bool:
             return False
         save(home, Credentials(owner=new_user(OWNER)))
         return True
+
+
+def make_folder(home: Home) -> None:
+    """See that the home's folder is there and only its user's. Raises ServiceError."""
+    try:
+        home.path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        home.path.chmod(PRIVATE_FOLDER)
+    except OSError as error:
+        raise ServiceError(
+            f"{home.path}: not usable as the server's folder ({error.strerror}); choose another or mend its permissions"
+        ) from error
 
 
 def new_user(username: str, api_key: str | None = None) -> User:
@@ -162,6 +182,13 @@ def remember(home: Home, user: User) -> None:
             return
         others = [known for known in present.annotators if known.username != user.username]
         save(home, replace(present, annotators=(*others, user)))
+
+
+def forget(home: Home, username: str) -> None:
+    """Take an annotator out of the file; nothing happens when it is not there."""
+    with changing(home):
+        present = credentials(home)
+        save(home, replace(present, annotators=tuple(one for one in present.annotators if one.username != username)))
 
 
 @contextlib.contextmanager

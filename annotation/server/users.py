@@ -8,8 +8,9 @@ import httpx
 
 from generation.exceptions import ServiceError
 
+from .connection import Connection
 from .home import Home, User, credentials, new_user, remember
-from .process import Connection, running
+from .process import running
 
 Role = Literal["annotator", "admin", "owner"]
 

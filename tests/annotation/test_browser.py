@@ -1,59 +1,203 @@
-"""One annotator's way in a real browser: sign in, rate a pair by keyboard, and it is collected."""
+"""An annotator's day in a real browser, from signing in to the end of the queue, and what is collected of it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from annotation import server
 from annotation.campaign import collect, publish
 from annotation.client import Argilla
+from annotation.rubric import load_rubric
 from annotation.sample import draw_sample
+from generation.records import Pair
 from generation.run import generate
 from generation.study import Study
 
 
 @pytest.fixture
 def study(variant: Callable[..., Study]) -> Study:
-    made = variant(name="browser", transformations=["paraphrasing"], sample={"pairs": 3})
+    made = variant(name="browser", transformations=["paraphrasing"], sample={"pairs": 4})
     generate(made)
     draw_sample(made)
     return made
 
 
-@pytest.mark.browser
-def test_an_annotator_rates_a_pair_by_keyboard(argilla: Argilla, study: Study, page: Page) -> None:
-    assert argilla.connection is not None
-    user = server.ensure_user(argilla.connection, "keyboard", first_name="Key")
-    publish(study, argilla)
+def watch(page: Page, url: str) -> list[str]:
+    """What goes wrong on the page from now on: console errors, exceptions, refused calls, calls to other hosts."""
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("response", lambda answer: complaints.append(f"{answer.status} {answer.url}") if not answer.ok else None)
 
-    page.goto(argilla.url)
-    page.locator("input[type=text]").fill(user.username)
-    page.locator("input[type=password]").fill(user.password)
-    page.keyboard.press("Enter")
-    page.get_by_text("browser-paraphrasing").click()
-    expect(page.get_by_text("Fluency: does the new text read as well-formed?")).to_be_visible()
-    expect(page.get_by_text("1 of 3")).to_be_visible()
-    shown = page.locator("body").inner_text()
-    page.keyboard.press("4")  # quality
-    expect(page.locator("input:checked")).to_have_count(1)
-    page.keyboard.press("5")  # fluency
-    expect(page.locator("input:checked")).to_have_count(2)
-    page.keyboard.press("Enter")
-    expect(page.get_by_text("2 of 3")).to_be_visible()
+    def only_ours(route: Route) -> None:
+        if urlsplit(route.request.url).netloc == urlsplit(url).netloc:
+            route.continue_()
+        else:
+            complaints.append(f"asked for {route.request.url}")
+            route.abort()
+
+    page.route(re.compile("^(?!data:|blob:)"), only_ours)
+    return complaints
+
+
+class Desk:
+    """Argilla's page as an annotator uses it."""
+
+    def __init__(self, page: Page, pairs: list[Pair]) -> None:
+        self.page = page
+        self.pairs = pairs
+
+    def shows(self, place: int, of: int, status: str = "pending") -> Pair:
+        """Wait for the record at this place of the queue; the pair that is shown whole."""
+        expect(self.page.get_by_label("Current Record")).to_have_text(str(place))
+        expect(self.page.get_by_label("Total Records")).to_have_text(f"of {of}")
+        expect(self.page.get_by_label("Status of Record")).to_have_text(re.compile(status, re.IGNORECASE))
+        texts = [text.strip() for text in self.page.locator(".text_field_component .content-area").all_inner_texts()]
+        (pair,) = [pair for pair in self.pairs if [pair.original, pair.transformed] == texts]
+        return pair
+
+    def rates(self, quality: int, fluency: int, mouse: bool = False) -> None:
+        """Rate by keyboard and submit; the first answer by `mouse` gives the keyboard back to the questions."""
+        if mouse:
+            self.page.locator(f"label[for=quality_{quality}]").click()
+        else:
+            self.page.keyboard.press(str(quality))
+        self.checked(quality)
+        self.page.keyboard.press(str(fluency))
+        self.checked(quality, fluency)
+        self.page.keyboard.press("Enter")
+
+    def checked(self, quality: int, fluency: int | None = None) -> None:
+        """Wait until these answers and no others are marked."""
+        expect(self.page.locator(f"#quality_{quality}")).to_be_checked()
+        if fluency is not None:
+            expect(self.page.locator(f"#fluency_{fluency}")).to_be_checked()
+        expect(self.page.get_by_label("Annotation Questions").locator("input:checked")).to_have_count(
+            1 if fluency is None else 2
+        )
+
+    def searches(self, words: str) -> None:
+        """Search for words; none at all shows the queue again."""
+        self.page.get_by_role("search").fill(words)
+        self.page.keyboard.press("Enter")
+
+    def filters(self, status: str) -> None:
+        """Show the records with an own answer of this status."""
+        self.page.get_by_label("Filter Records by Status").locator(".selected-option").click()
+        self.page.get_by_label("Filter Records by Status").get_by_text(status, exact=True).last.click()
+
+
+#: Argilla says what went wrong in toasts that vanish after a while: put them where they are kept.
+KEEP_TOASTS = """
+new MutationObserver(changes => {
+  for (const node of changes.flatMap(change => [...change.addedNodes])) {
+    const toast = node.nodeType === 1 && (node.matches(".toast") ? node : node.querySelector(".toast"));
+    if (toast) console.error("toast: " + toast.innerText);
+  }
+}).observe(document, {childList: true, subtree: true});
+"""
+
+
+def start(desk: Desk, url: str, user: server.User) -> None:
+    """Sign in and open the only dataset."""
+    desk.page.goto(url)
+    desk.page.locator("input[type=text]").fill(user.username)
+    desk.page.locator("input[type=password]").fill(user.password)
+    desk.page.keyboard.press("Enter")
+    desk.page.get_by_text("browser-paraphrasing").click()
+
+
+def read_guidelines(desk: Desk, text: str) -> None:
+    """Open the guidelines, find `text` in them, and close them."""
+    panel = desk.page.get_by_role("button").filter(has_text="Guidelines")
+    panel.click()
+    expect(desk.page.get_by_text(text)).to_be_visible()
+    expect(desk.page.get_by_text("If you cannot judge a pair, discard it")).to_be_visible()
+    panel.click()
+    expect(desk.page.get_by_text(text)).to_have_count(0)
+    desk.page.get_by_text("Transformation quality: does the new text").click()  # the keyboard was the panel's
+
+
+def have_second_thoughts(desk: Desk, first: Pair, second: Pair) -> None:
+    """From the third record back to the first, and submit it again with a 2 for fluency."""
+    desk.page.get_by_role("button", name="Previous").click()
+    assert desk.shows(2, of=4, status="discarded") == second
+    desk.page.get_by_role("button", name="Previous").click()
+    assert desk.shows(1, of=4, status="submitted") == first
+    desk.checked(4, 5)
+    desk.page.locator("label[for=fluency_2]").click()
+    desk.checked(4, 2)
+    desk.page.keyboard.press("Enter")
+    assert desk.shows(2, of=4, status="discarded") == second
+
+
+def search(desk: Desk, wanted: Pair) -> None:
+    """Search for a word that only `wanted` has, and for one that nothing has."""
+    elsewhere = " ".join(pair.original + pair.transformed for pair in desk.pairs if pair != wanted).lower()
+    word = next(word for word in re.findall(r"\w{4,}", wanted.original) if word.lower() not in elsewhere)
+    desk.page.get_by_role("button", name="Search").click()
+    desk.searches(word.upper())
+    assert desk.shows(1, of=1) == wanted
+    desk.searches("nosuchword")
+    expect(desk.page.get_by_text("no pending records matching your query")).to_be_visible()
+    desk.searches("")
+
+
+def look_back(desk: Desk, submitted: set[str], discarded: Pair) -> None:
+    """Filter by status: page through what was submitted, then see what was discarded."""
+    desk.filters("submitted")
+    seen = {desk.shows(1, of=3, status="submitted").pair_id}
+    for place in (2, 3):
+        desk.page.get_by_role("button", name="Next").click()
+        seen.add(desk.shows(place, of=3, status="submitted").pair_id)
+    assert seen == submitted
+    desk.filters("discarded")
+    assert desk.shows(1, of=1, status="discarded") == discarded
+
+
+@pytest.mark.browser
+def test_an_annotator_finishes_a_queue_in_the_browser(argilla: Argilla, study: Study, page: Page) -> None:
+    assert argilla.connection is not None
+    user = server.ensure_user(argilla.connection, "keyboard", first_name="Key")
+    publish(study, argilla)
+    page.add_init_script(KEEP_TOASTS)
+    complaints = watch(page, argilla.url)
+    desk = Desk(page, draw_sample(study))
+
+    start(desk, argilla.url, user)
+    first = desk.shows(1, of=4)
+    read_guidelines(desk, load_rubric(study).pool("paraphrasing").asked)
+    desk.rates(4, 5)
+    second = desk.shows(2, of=4)
+    page.keyboard.press("Backspace")  # cannot judge it: discard
+    third = desk.shows(3, of=4)
+    have_second_thoughts(desk, first, second)
+    (last,) = [pair for pair in desk.pairs if pair not in (first, second, third)]
+    search(desk, wanted=last)
+    left = [desk.shows(1, of=2)]
+    desk.rates(3, 3, mouse=True)
+    left.append(desk.shows(2, of=2))
+    assert left in ([third, last], [last, third])
+    desk.rates(1, 2)
+    expect(page.get_by_text("no pending records to annotate")).to_be_visible()
+    look_back(desk, {pair.pair_id for pair in (first, third, last)}, discarded=second)
+    assert complaints == []
 
     ratings = collect(study, argilla)
-    assert dict(zip(ratings["question"], ratings["value"], strict=True)) == {"quality": 4, "fluency": 5}
-    assert set(ratings["status"]) == {"submitted"}
+    submitted = ratings[ratings["status"] == "submitted"]
+    given = {(row.pair_id, row.question): row.value for row in submitted.itertuples()}
+    expected = {first: (4, 2), left[0]: (3, 3), left[1]: (1, 2)}
+    assert given == {
+        (pair.pair_id, question): value
+        for pair, values in expected.items()
+        for question, value in zip(("quality", "fluency"), values, strict=True)
+    }
+    assert {row.pair_id: row.status for row in ratings.itertuples() if row.status != "submitted"} == {
+        second.pair_id: "discarded"
+    }
     assert not ratings["simulated"].any()
-    [pair_id] = set(ratings["pair_id"])
-    pair = next(pair for pair in draw_sample(study) if pair.pair_id == pair_id)
-    assert pair.original in shown
-    assert pair.transformed in shown
-    assert not [text for text in complaints if not re.search(r"favicon", text)]

@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from annotation import server
+from annotation.__main__ import main
 from annotation.campaign import publish
 from annotation.client import attach
 from annotation.sample import draw_sample
+from generation import command
 from generation.run import generate
 from generation.study import ROOT, Study
 from tests.conftest import DEMO
@@ -130,6 +132,42 @@ def test_a_wrong_url_is_one_line(variant: Callable[..., Study], tmp_path: Path) 
     words = ["collect", "--study", str(study.file), "--exports", str(tmp_path / "exports")]
     done = annotation(*words, ARGILLA_API_URL="http://127.0.0.1:9", ARGILLA_API_KEY="any")
     one_line(done, "http://127.0.0.1:9 does not answer")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["serve", "--data", "{file}"], "not usable as the server's folder"),
+        (
+            ["serve", "--data", "{new}", "--database-url", "mysql://host/name"],
+            "--database-url: not an address",
+        ),
+        (["serve", "--data", "{new}", "--database-url", "postgresql+asyncpg://host"], "it looks like postgresql"),
+        (
+            ["serve", "--data", "{new}", "--database-url", "postgresql://u:geheim@h/d"],
+            "in the process list",
+        ),
+        (["backup", "--data", "{new}"], "there is no database to back up"),
+        (["restore", "{file}", "--data", "{new}"], "this backup is damaged"),
+        (["restore", "{new}", "--data", "{new}"], "there is no such backup"),
+    ],
+)
+def test_bad_input_to_the_servers_commands_is_one_line(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("no folder", encoding="utf-8")
+    places = {"file": tmp_path / "file", "new": tmp_path / "new"}
+    monkeypatch.setattr("sys.argv", ["annotation", *(word.format(**places) for word in words)])
+    with pytest.raises(SystemExit) as ended:
+        command.run(main)
+    error = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert re.fullmatch(r"error: [^\n]*\n", error) and said in error and "geheim" not in error
+
+
+def test_a_wrong_option_is_refused_with_what_it_wants() -> None:
+    done = annotation("serve", "--backup-every", "often")
+    assert done.returncode == 2 and "'often' is no time; write for example 6h" in done.stderr
 
 
 def test_a_threshold_outside_the_scale_is_one_line(variant: Callable[..., Study], tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
-"""What runs inside the Argilla server's own environment: the real server, with SQLite in place of three services.
+"""What runs inside the Argilla server's own environment: the real server on one SQL database.
 
     launch     takes the home's lock and the port, sets Argilla's settings, runs one uvicorn process
     database   connections that count rightly under concurrent writers; migration, accounts, repair at the start
     gate       one writing request at a time, in the order of arrival
     jobs       Argilla's background jobs in this process, in place of Redis
-    engine     Argilla's SearchEngine on its own SQL tables; candidates, predicates, words: how it searches
+    journal    which jobs there are, kept over a crash
+    engine     Argilla's SearchEngine on its own SQL tables; reading, predicates, ordering: filters and sorts;
+               text, query, index, evaluation: words and text queries
     hardening  the pages, the log and the passwords made safe
 
 It imports argilla_server, never the platform, and is started by the platform as `python -m plumbline_argilla`.

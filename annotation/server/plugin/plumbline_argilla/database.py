@@ -9,6 +9,7 @@ that Argilla asks to be serialisable (all of them would lock themselves out with
 from __future__ import annotations
 
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,19 @@ from argilla_server.enums import RecordStatus, ResponseStatus, UserRole
 from argilla_server.models import Dataset, Record, Response, User
 from argilla_server.models.database import generate_user_api_key
 from argilla_server.settings import settings
-from sqlalchemy import Connection, Engine, create_engine, event, func, or_, select, update
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, or_, select, update
 from sqlalchemy.exc import DatabaseError
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
+from .errors import MigrationNeededError, StartError
 from .hardening import WELL_KNOWN_KEYS, WELL_KNOWN_PASSWORDS
-from .launch import StartError
 
 LOGGER = logging.getLogger("plumbline_argilla.database")
+#: PostgreSQL's advisory lock of the server that uses a database: "plumbline" as a number.
+POSTGRES_LOCK = int.from_bytes(b"plumblin", "big")
+POSTGRES_TRIES, POSTGRES_PAUSE = 20, 0.1
 
 
 def tune(engine: Engine) -> Engine:
@@ -44,53 +48,115 @@ def tune(engine: Engine) -> Engine:
         cursor.execute("PRAGMA synchronous = NORMAL")
         cursor.close()
 
-    def lock_serialisable(connection: Connection) -> None:
-        # The driver begins a transaction only at the first change, so what was read before it could be stale.
-        if connection.get_execution_options().get("isolation_level") == "SERIALIZABLE":
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+    # SQLite's driver begins a transaction only at the first change, so what was read before it could be stale.
+    # PostgreSQL's serialisable transactions do not see what others read and write at a lower level; a lock of the
+    # table as the very first statement, before there is a snapshot, makes a recount wait for them.
+    first = "BEGIN IMMEDIATE" if is_sqlite(engine) else "LOCK TABLE responses IN SHARE ROW EXCLUSIVE MODE"
 
-    event.listen(engine, "connect", sync_with_the_log_only)
+    def lock_serialisable(connection: Connection) -> None:
+        if connection.get_execution_options().get("isolation_level") == "SERIALIZABLE":
+            connection.exec_driver_sql(first)
+
+    if is_sqlite(engine):
+        event.listen(engine, "connect", sync_with_the_log_only)
     event.listen(engine, "begin", lock_serialisable)
     return engine
 
 
+def is_sqlite(engine: Engine) -> bool:
+    """Whether the engine speaks to SQLite; else it is PostgreSQL."""
+    return bool(engine.dialect.name == "sqlite")
+
+
+def sync_url() -> URL:
+    """The database's address for drivers that block; psycopg2 calls `sslmode` what asyncpg calls `ssl`."""
+    url = make_url(settings.database_url)
+    if url.get_backend_name() == "sqlite":
+        return url.set(drivername="sqlite")
+    query = {("sslmode" if name == "ssl" else name): value for name, value in url.query.items()}
+    return url.set(drivername="postgresql+psycopg2", query=query)
+
+
 def open_sync() -> Engine:
-    """A synchronous engine on Argilla's database, for use in threads and before the start."""
-    return tune(
-        create_engine(
-            argilla_database.database_url_sync(),
-            poolclass=NullPool,
-            connect_args={"timeout": settings.database_sqlite_timeout},
+    """A synchronous engine on Argilla's database, for use in threads and before the start.
+
+    Parameters are hidden in its errors, and so in the log: they are answers, keys and the hashes of passwords.
+    """
+    if settings.database_is_sqlite:
+        return tune(
+            create_engine(
+                sync_url(),
+                poolclass=NullPool,
+                connect_args={"timeout": settings.database_sqlite_timeout},
+                hide_parameters=True,
+            )
         )
+    return tune(create_engine(sync_url(), pool_size=5, max_overflow=60, pool_pre_ping=True, hide_parameters=True))
+
+
+def open_async() -> AsyncEngine:
+    """The engine of Argilla's sessions; without a pool, for jobs run in event loops of their own."""
+    arguments = {"timeout": settings.database_sqlite_timeout} if settings.database_is_sqlite else {}
+    engine = create_async_engine(
+        settings.database_url, poolclass=NullPool, connect_args=arguments, hide_parameters=True
     )
+    tune(engine.sync_engine)
+    return engine
 
 
-def apply(owner: dict[str, str]) -> None:
+def apply(owner: dict[str, str], may_migrate: bool) -> Connection | None:
     """Migrate, put accounts and statuses right, and bind Argilla's sessions to connections that count rightly.
 
-    `owner` has username, password and api_key. Raises StartError when the database cannot be used.
+    `owner` has username, password and api_key. Returns what holds a PostgreSQL database for this server alone, to be
+    kept for as long as it runs (SQLite's is held by the home's lock). Raises StartError when the database cannot be
+    used, and MigrationNeededError when it has to be migrated, holds data, and `may_migrate` is false.
     """
     engine = open_sync()
     try:
-        with engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
-        migrate(engine)
+        held = None if is_sqlite(engine) else hold(engine)
+        if held is None:
+            with engine.connect() as connection:
+                connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+        migrate(engine, may_migrate)
+        if is_sqlite(engine):
+            advise_planner(engine)
         with Session(engine) as session, session.begin():
             replace_well_known(session)
             ensure_owner(session, owner)
             repair_statuses(session)
     except DatabaseError as error:
-        raise StartError(
-            f"argilla.db in the server's folder cannot be used ({error.orig}); restore it from a copy or move it away"
-        ) from error
-    asynchronous = create_async_engine(
-        settings.database_url, poolclass=NullPool, connect_args={"timeout": settings.database_sqlite_timeout}
-    )
-    tune(asynchronous.sync_engine)
-    argilla_database.AsyncSessionLocal.configure(bind=asynchronous)
+        raise StartError(f"{named(engine)} cannot be used ({error.orig}); {ADVICE[is_sqlite(engine)]}") from error
+    argilla_database.AsyncSessionLocal.configure(bind=open_async())
+    return held
 
 
-def migrate(engine: Engine) -> None:
+ADVICE = {
+    True: "restore a backup (python -m annotation restore) or move it away",
+    False: "check the address, the user and the password in --database-url, and that the server runs",
+}
+
+
+def named(engine: Engine) -> str:
+    """What a person calls the database; never with its password."""
+    if is_sqlite(engine):
+        return "argilla.db in the server's folder"
+    url = engine.url
+    host = url.host or url.query.get("host") or "this machine"
+    return f"the PostgreSQL database {url.database or url.username!r} on {host}"
+
+
+def hold(engine: Engine) -> Connection:
+    """Take a PostgreSQL database for this server, for two would queue writes past each other. Raises StartError."""
+    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    # More than once, for that of a server that was just killed is let go only when PostgreSQL has noticed.
+    for _ in range(POSTGRES_TRIES):
+        if connection.scalar(select(func.pg_try_advisory_lock(POSTGRES_LOCK))):
+            return connection
+        time.sleep(POSTGRES_PAUSE)
+    raise StartError(f"{named(engine)} is in use by another of our servers; stop that one, or use another database")
+
+
+def migrate(engine: Engine, may_migrate: bool) -> None:
     """Bring the tables to this Argilla's version; nothing happens when they are there already."""
     # Without the .ini file of Argilla, whose logging section would silence the server's own loggers.
     config = Config()
@@ -104,8 +170,13 @@ def migrate(engine: Engine) -> None:
         return
     if not present <= {script.revision for script in scripts.walk_revisions()}:
         raise StartError(
-            "argilla.db was written by a newer Argilla than 2.8.0; update the platform or move the file away"
+            f"{named(engine)} was written by a newer Argilla than 2.8.0; update the platform or use another database"
         )
+    if present and not may_migrate:
+        raise MigrationNeededError
+    # Argilla's script takes the address from this function and puts it into an .ini option, where % is special.
+    text = sync_url().render_as_string(hide_password=False).replace("%", "%%")
+    argilla_database.database_url_sync = lambda: text
     command.upgrade(config, "head")
 
 
@@ -131,6 +202,22 @@ def ensure_owner(session: Session, owner: dict[str, str]) -> None:
     user.role = UserRole.owner
     user.api_key = owner["api_key"]
     user.password_hash = accounts.hash_password(owner["password"])
+
+
+def advise_planner(engine: Engine) -> None:
+    """Tell SQLite's planner how the indices of the answers divide them: rows in all, rows that share one key.
+
+    Without statistics it looks for the submitted answers of one record among all submitted answers of the server:
+    every submission would read them all, and the repair of 50,000 records takes minutes. ANALYZE would know only
+    what there is at the start, and of empty tables nothing. https://www.sqlite.org/fileformat2.html#stat1tab
+    """
+    rows = (("ix_responses_status", 300_000), ("ix_responses_user_id", 30_000), ("ix_responses_record_id", 3))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ANALYZE sqlite_master")  # makes the table of statistics, and fills in nothing
+        connection.exec_driver_sql("DELETE FROM sqlite_stat1 WHERE tbl = 'responses'")
+        for index, alike in rows:
+            known = "responses", index, f"1000000 {alike}"
+            connection.exec_driver_sql("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (?, ?, ?)", known)
 
 
 def repair_statuses(session: Session) -> None:

@@ -1,17 +1,16 @@
 """Argilla's search engine on Argilla's own tables.
 
-Every search reads the dataset's rows, puts its predicates to them in a thread, and answers with ids: proportional to
-the size of the dataset (10,000 records: a page of a queue in about 0.2 s, a text search in about 1 s), never blocking
-the server's event loop, and with no copy of the data. Everything that Argilla tells an engine in order that it keeps
-its index is therefore nothing to do.
+A search reads what it asks for and nothing else, in a thread, so that it never blocks the server's event loop: a
+queue reads ids and response statuses, a filter the column or the values that it is about. Only the words of the texts
+are kept in memory between searches (`index`, which says how much that is, and why it cannot be out of step).
+Everything that Argilla tells an engine in order that it keeps its index is therefore nothing to do.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -33,22 +32,24 @@ from argilla_server.search_engine import (
 )
 from sqlalchemy import Connection, Engine, func, select
 
-from . import candidates, predicates
-from .candidates import Candidate, Schema
+from . import ordering, predicates
 from .database import open_sync
-from .text import UnsupportedQueryError, parse
+from .evaluation import matches
+from .index import Cache, Stamps
+from .query import QueryTooLargeError, parse
+from .reading import Reading
 
 T = TypeVar("T")
 
 
 def register(name: str) -> None:
     """Make this the engine that Argilla's setting `search_engine=name` means."""
-    engine = open_sync()
+    engine, cache = open_sync(), Cache()
 
     class Registered(SqlSearchEngine):
         @classmethod
         async def new_instance(cls) -> SearchEngine:
-            return cls(engine)
+            return cls(engine, cache)
 
     SearchEngine.register(name)(Registered)
 
@@ -56,8 +57,9 @@ def register(name: str) -> None:
 class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is not in the platform's environment
     """Searches by reading; Argilla makes one for each request and closes it after."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, cache: Cache) -> None:
         self.engine = engine
+        self.cache = cache
 
     async def reading(self, work: Callable[[Connection], T]) -> T:
         """Do `work` on a connection of its own, in a thread."""
@@ -96,15 +98,17 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
         """
 
         def work(connection: Connection) -> SearchResponses:
-            schema = candidates.read_schema(connection, dataset.id)
-            found = matching(connection, dataset.id, schema, query, filter, sort or ())
+            reading = Reading(connection, dataset.id)
+            found = Found(reading, filter)
+            scores = None if query is None else text_scores(reading, self.cache, found.stamps, query)
+            ids = found.ids if scores is None else [id_ for id_ in found.ids if id_ in scores]
             if sort:
-                found = predicates.arranged(found, sort, schema)
+                ids = ordering.arranged(found.in_order(ids), sort, reading)
             else:
-                if user_id is not None:
-                    found.sort(key=lambda record: shuffled(user_id, record.id))
-                found.sort(key=lambda record: -record.score)
-            return page(found, offset, limit)
+                ids = found.in_order(ids) if user_id is None else ordering.shuffled(ids, user_id)
+                if scores is not None:
+                    ids.sort(key=lambda id_: -scores[id_])
+            return page(ids, scores, offset, limit)
 
         return await self.reading(work)
 
@@ -125,23 +129,25 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
         The score is (1 + cosine) / 2; least similar means nearest to the negated vector.
         """
         target = value or (record.vector_value_by_vector_settings(vector_settings) if record is not None else None)
-        if not target or len(target) != vector_settings.dimensions:
+        if not target or len(target) != vector_settings.dimensions or not np.isfinite(target).all():
             raise UnprocessableEntityError(f"the vector must have {vector_settings.dimensions} numbers")
         sign = -1.0 if order == SimilarityOrder.least_similar else 1.0
 
         def work(connection: Connection) -> SearchResponses:
-            schema = candidates.read_schema(connection, dataset.id)
-            rows = {one.id: one for one in matching(connection, dataset.id, schema, query, filter, ())}
-            if record is not None:
-                rows.pop(record.id, None)
-            candidates.add_vectors(connection, vector_settings.id, rows)
-            found = [one for one in rows.values() if one.vector is not None]
-            for one, score in zip(found, similarities(found, sign * np.asarray(target, dtype=float)), strict=True):
-                one.score = score
-            if threshold is not None:
-                found = [one for one in found if one.score >= threshold]
-            found.sort(key=lambda one: -one.score)
-            return page(found[:max_results], 0, max_results)
+            reading = Reading(connection, dataset.id)
+            found = Found(reading, filter)
+            texts = None if query is None else text_scores(reading, self.cache, found.stamps, query)
+            vectors = reading.vectors(vector_settings.id)
+            left_out = None if record is None else record.id.hex
+            ids = [
+                id_ for id_ in found.in_order(found.ids)
+                if id_ in vectors and id_ != left_out and (texts is None or id_ in texts)
+            ]  # fmt: skip
+            near = similarities([vectors[id_] for id_ in ids], sign * np.asarray(target, dtype=float))
+            scores = dict(zip(ids, near, strict=True))
+            ids = [id_ for id_ in ids if threshold is None or scores[id_] >= threshold]
+            ids.sort(key=lambda id_: -scores[id_])
+            return page(ids[:max_results], scores, 0, max_results)
 
         return await self.reading(work)
 
@@ -158,17 +164,17 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
 
     async def compute_metrics_for(self, metadata_property: MetadataProperty) -> MetadataMetrics:
         """A terms property's values with their counts; a numeric one's least and greatest value, None without any."""
-        name, kind = metadata_property.name, metadata_property.type
-        wanted = select(Record.metadata_).where(Record.dataset_id == metadata_property.dataset_id)
-        rows = await self.reading(lambda connection: connection.scalars(wanted).all())
-        values = [one for row in rows for one in predicates.elements((row or {}).get(name))]
+        name, kind, dataset_id = metadata_property.name, metadata_property.type, metadata_property.dataset_id
+        records = await self.reading(lambda connection: Reading(connection, dataset_id).metadata)
+        values = [one for metadata in records.values() for one in predicates.elements(metadata.get(name))]
         if kind == MetadataPropertyType.terms:
             count = Counter(map(predicates.written, values))
             ordered = sorted(count.items(), key=lambda item: (-item[1], item[0]))
             terms = [TermsMetrics.TermCount(term=term, count=number) for term, number in ordered]
             return TermsMetrics(total=count.total(), values=terms)
         metrics = IntegerMetadataMetrics if kind == MetadataPropertyType.integer else FloatMetadataMetrics
-        return metrics(min=min(values, default=None), max=max(values, default=None))
+        numbers = [one for one in map(predicates.number, values) if one is not None]
+        return metrics(min=min(numbers, default=None), max=max(numbers, default=None))
 
     async def create_index(self, dataset: Dataset) -> None:
         """Nothing to do: there is no index. So it is for all that follow."""
@@ -204,52 +210,68 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
         """Nothing to do."""
 
 
-def matching(
-    connection: Connection,
-    dataset_id: UUID,
-    schema: Schema,
-    query: TextQuery | str | None,
-    condition: Filter | None,
-    orders: Sequence[Order],
-) -> list[Candidate]:
-    """The records that pass text and filters, in the order of insertion, each with its text score."""
-    leaves = predicates.leaves(condition)
-    tests = [predicates.predicate(leaf, schema) for leaf in leaves]
-    wanted = predicates.wanted([*(leaf.scope for leaf in leaves), *(order.scope for order in orders)])
-    rows = candidates.read(connection, dataset_id, wanted).values()
-    found = [record for record in rows if all(test(record) for test in tests)]
-    if query is None:
-        return found
+class Found:
+    """The records that pass a search's filters."""
+
+    def __init__(self, reading: Reading, condition: Filter | None) -> None:
+        leaves = predicates.leaves(condition)
+        in_sql = [(leaf, predicates.condition(leaf)) for leaf in leaves]
+        conditions = [one for _, one in in_sql if one is not None]
+        tests = [predicates.test(leaf, reading) for leaf, one in in_sql if one is None]
+        self.reading = reading
+        self.every = not conditions
+        self.moments = reading.moments(conditions)
+        self.ids = list(self.moments)
+        for test in tests:
+            self.ids = [id_ for id_ in self.ids if test(id_)]
+
+    @property
+    def stamps(self) -> Stamps:
+        """The time of change of every record of the dataset, whether or not it passes."""
+        moments = self.moments if self.every else self.reading.moments()
+        return {id_: changed for id_, (_, changed) in moments.items()}
+
+    def in_order(self, ids: Sequence[str]) -> list[str]:
+        """Some of them in the order in which they came."""
+        return ordering.by_insertion({id_: self.moments[id_] for id_ in ids})
+
+
+def text_scores(reading: Reading, cache: Cache, stamps: Stamps, query: TextQuery | str) -> dict[str, float]:
+    """The score of each record of the dataset that matches a text query. Raises UnprocessableEntityError."""
     text, name = (query, None) if isinstance(query, str) else (query.q, query.field)
     try:
-        parsed = parse(text)
-    except UnsupportedQueryError as error:
+        tree = parse(text)
+    except QueryTooLargeError as error:
         raise UnprocessableEntityError(str(error)) from error
-    words = candidates.read_words(connection, dataset_id, schema, None if name is None else [name])
-    for record in found:
-        record.score = parsed.score(words.get(record.id, ()))
-    return [record for record in found if record.score > 0]
+    fields = reading.schema.fields
+    number = None if not name else list(fields).index(name) if name in fields else -1
+    kept = cache.of(reading.dataset_id.hex, fields)
+    words = kept.current(stamps, reading.parts)
+    cache.shrink()
+    # -1 and -2 are no field's numbers: a field that is not there, which Argilla has refused before, holds nothing.
+    return matches(words, tree, None if number is None else (2 * number, 2 * number + 1))
 
 
-def page(found: Sequence[Candidate], offset: int, limit: int) -> SearchResponses:
-    """One page and the total."""
-    items = [SearchResponseItem(record_id=one.id, score=one.score) for one in found[offset : offset + limit]]
-    return SearchResponses(items=items, total=len(found))
+def page(ids: Sequence[str], scores: Mapping[str, float] | None, offset: int, limit: int) -> SearchResponses:
+    """One page and the total; the score is 1 where nothing gave one."""
+    items = [
+        SearchResponseItem(record_id=UUID(id_), score=1.0 if scores is None else scores[id_])
+        for id_ in ids[offset : offset + limit]
+    ]
+    return SearchResponses(items=items, total=len(ids))
 
 
-def shuffled(user_id: UUID, record_id: UUID) -> bytes:
-    """A key that puts the records in an order of its own for each user, the same in every process and for ever."""
-    return hashlib.blake2b(user_id.bytes + record_id.bytes, digest_size=16).digest()
-
-
-def similarities(found: Sequence[Candidate], target: np.ndarray[Any, Any]) -> list[float]:
-    """(1 + cosine) / 2 of each candidate's vector with `target`; a vector of zeros has the cosine 0 with everything."""
-    if not found:
+def similarities(vectors: Sequence[Sequence[float]], target: np.ndarray[Any, Any]) -> list[float]:
+    """(1 + cosine) / 2 of each vector with `target`; a vector of zeros has the cosine 0 with everything."""
+    if not vectors:
         return []
-    vectors = np.asarray([one.vector for one in found], dtype=float)
-    lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(target)
-    cosines = np.divide(vectors @ target, lengths, out=np.zeros(len(found)), where=lengths > 0)
-    return [float(score) for score in (1 + cosines) / 2]
+    # Brought to a largest number of 1 first, so that no square is too large or too small to be written.
+    rows = np.nan_to_num(np.asarray(vectors, dtype=float))
+    rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.finfo(float).tiny)
+    target = target / max(np.abs(target).max(), np.finfo(float).tiny)
+    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(target)
+    cosines = np.divide(rows @ target, lengths, out=np.zeros(len(rows)), where=lengths > 0)
+    return [float(score) for score in (1 + np.clip(cosines, -1, 1)) / 2]
 
 
 def counts(connection: Connection, statement: Any) -> dict[str, int]:

@@ -1,8 +1,8 @@
 """Argilla's background jobs in this process, in place of Redis and its workers.
 
 Argilla's job functions are coroutines that call blocking code here and there, so they run off the server's event
-loop: each queue has a thread with a loop of its own and takes its jobs one after another. What a crash cuts off is
-not run again, with one exception that matters: the recount of record status is repeated by `database.apply`.
+loop: each queue has a thread with a loop of its own. A job is in the journal from when it is asked for until it has
+ended, so one that a crash or a stop cuts off is run again at the next start; a webhook may then come twice.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 import logging
 import threading
 import uuid
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -25,8 +24,9 @@ from fastapi import HTTPException
 from rq.exceptions import NoSuchJobError
 from rq.job import JobStatus
 
+from .journal import Journal
+
 LOGGER = logging.getLogger("plumbline_argilla.jobs")
-REMEMBERED = 1000
 RECOUNT_WAITS = (1.0, 1.0, 1.0)
 WEBHOOK_WAITS = (10.0, 60.0, 180.0)
 
@@ -45,49 +45,72 @@ class Job:
         return self.status
 
 
+@dataclass(frozen=True)
+class Kind:
+    """One of Argilla's job functions, where it runs, and after how many seconds each it is tried again."""
+
+    function: Function
+    queue: Queue
+    waits: Sequence[float]
+
+
 class Jobs:
     """Runs jobs and remembers how the last ones ended."""
 
-    def __init__(self) -> None:
-        self.known: OrderedDict[str, Job] = OrderedDict()
+    def __init__(self, journal: Journal, kinds: Sequence[Kind]) -> None:
+        self.journal = journal
+        self.kinds = {kind.function.__name__: kind for kind in kinds}
 
-    def delayed(self, function: Function, queue: Queue, waits: Sequence[float]) -> Callable[..., Job]:
-        """What takes the place of `function.delay`: it returns at once, and retries after each of `waits` seconds."""
+    def delayed(self, name: str) -> Callable[..., Job]:
+        """What takes the place of a function's `delay`: it returns at once, when the job is in the journal."""
 
         def delay(*args: Any, **kwargs: Any) -> Job:
             job = Job(str(uuid.uuid4()))
-            self.known[job.id] = job
-            while len(self.known) > REMEMBERED:
-                self.known.popitem(last=False)
-            queue.put(self.run(job, lambda: function(*args, **kwargs), function.__name__, waits))
+            self.journal.add(job.id, name, (list(args), kwargs))
+            self.begin(job.id, name, args, kwargs)
             return job
 
         return delay
 
-    async def run(self, job: Job, call: Callable[[], Awaitable[None]], name: str, waits: Sequence[float]) -> None:
+    def begin(self, job_id: str, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Hand a job of the journal to its queue."""
+        kind = self.kinds[name]
+        kind.queue.put(self.run(job_id, kind, lambda: kind.function(*args, **kwargs)))
+
+    def resume(self) -> None:
+        """Run again what was not ended when the server was."""
+        for job_id, name, args, kwargs in self.journal.unfinished():
+            if name in self.kinds:
+                LOGGER.warning("job %s was cut off; it is run again", name)
+                self.begin(job_id, name, args, kwargs)
+            else:
+                self.journal.change(job_id, JobStatus.FAILED)
+
+    async def run(self, job_id: str, kind: Kind, call: Callable[[], Awaitable[None]]) -> None:
         """One job to its final status."""
-        for wait in (*waits, None):
-            job.status = JobStatus.STARTED
+        name = kind.function.__name__
+        for wait in (*kind.waits, None):
+            self.journal.change(job_id, JobStatus.STARTED)
             try:
                 await call()
-            except Exception:
-                LOGGER.warning(
-                    "job %s failed%s", name, "" if wait is None else f"; again in {wait:.0f} s", exc_info=True
-                )
+            except Exception as error:
+                # Not the traceback: it may hold what the job carries, or a webhook's address with its secret.
+                again = "it is not tried again" if wait is None else f"again in {wait:.0f} s"
+                LOGGER.warning("job %s %s failed (%s); %s", name, job_id, type(error).__name__, again)
                 if wait is not None:
-                    job.status = JobStatus.SCHEDULED
+                    self.journal.change(job_id, JobStatus.SCHEDULED)
                     await asyncio.sleep(wait)
             else:
-                job.status = JobStatus.FINISHED
+                self.journal.change(job_id, JobStatus.FINISHED)
                 return
-        job.status = JobStatus.FAILED
+        self.journal.change(job_id, JobStatus.FAILED)
 
     def fetch(self, job_id: str, connection: object = None) -> Job:
         """The job of this id, as `rq.job.Job.fetch` finds it; `connection` is Redis's and means nothing here."""
-        try:
-            return self.known[job_id]
-        except KeyError:
-            raise NoSuchJobError(job_id) from None
+        status = self.journal.status(job_id)
+        if status is None:
+            raise NoSuchJobError(job_id)
+        return Job(job_id, status)
 
 
 class Queue:
@@ -138,13 +161,19 @@ def only_if_heard(notify: Callable[..., Awaitable[list[Any]]]) -> Callable[..., 
     return notify_if_heard
 
 
-def apply() -> None:
-    """Put the queues in the places where Argilla looks for Redis. Call it once, after Argilla is imported."""
-    jobs = Jobs()
-    recounts, messages = Queue("recounts", in_order=True), Queue("webhooks", in_order=False)
+def apply(journal: Journal) -> None:
+    """Put the queues in the places where Argilla looks for Redis, and run again what a crash cut off.
+
+    Call it once, after Argilla is imported and its sessions are bound.
+    """
     recount, notify = dataset_jobs.update_dataset_records_status_job, webhook_jobs.notify_event_job
-    recount.delay = jobs.delayed(recount, recounts, RECOUNT_WAITS)
-    notify.delay = jobs.delayed(notify, messages, WEBHOOK_WAITS)
+    kinds = [
+        Kind(recount, Queue("recounts", in_order=True), RECOUNT_WAITS),
+        Kind(notify, Queue("webhooks", in_order=False), WEBHOOK_WAITS),
+    ]
+    jobs = Jobs(journal, kinds)
+    for function in (recount, notify):
+        function.delay = jobs.delayed(function.__name__)
     hub_jobs.import_dataset_from_hub_job.delay = refuse_hub
     hub_jobs.export_dataset_to_hub_job.delay = refuse_hub
     for module in (records_bulk, distribution, datasets):
@@ -153,3 +182,4 @@ def apply() -> None:
                 setattr(module, name, only_if_heard(getattr(module, name)))
     job_handlers.Job = jobs
     _app.REDIS_CONNECTION = NoRedis()
+    jobs.resume()

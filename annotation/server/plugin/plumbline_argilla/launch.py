@@ -19,20 +19,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+from .errors import MigrationNeededError, StartError
+from .journal import Journal
+
 ENGINE_NAME = "plumbline"
 IN_USE_EXIT = 3
+MIGRATION_EXIT = 4
 FAILED_EXIT = 1
 ERROR_MARK = "plumbline-argilla: error: "
 BUSY_SECONDS = 30
 LOCK_TRIES, LOCK_PAUSE = 20, 0.05
 
 
-class StartError(Exception):
-    """The server cannot start; one line that says why and what to do."""
+def main(home: Path, host: str, port: int, *, may_migrate: bool) -> int:
+    """Run the server on `home` until standard input closes or a signal ends it; the exit status.
 
-
-def main(home: Path, host: str, port: int) -> int:
-    """Run the server on `home` until standard input closes or a signal ends it; the exit status."""
+    A database of an older version is migrated only if `may_migrate`, else the status is MIGRATION_EXIT.
+    """
     os.umask(0o077)
     os.chdir(home)  # file names in the database's address are relative, so that no character of the path matters there
     with Path("server.lock").open("a", encoding="utf-8") as lock:
@@ -40,7 +43,9 @@ def main(home: Path, host: str, port: int) -> int:
             return IN_USE_EXIT
         try:
             with scratch(home), listen(host, port) as listening:
-                run(home, listening)
+                run(listening, may_migrate)
+        except MigrationNeededError:
+            return MIGRATION_EXIT
         except StartError as error:
             print(f"{ERROR_MARK}{' '.join(str(error).split())}", file=sys.stderr)
             return FAILED_EXIT
@@ -99,7 +104,7 @@ def settings(url: str, secret: str) -> dict[str, str]:
     """Argilla's settings, which it reads from its environment; set inside the process, no listing shows them."""
     return {
         "ARGILLA_HOME_PATH": ".",
-        "ARGILLA_DATABASE_URL": "sqlite+aiosqlite:///argilla.db?check_same_thread=False",
+        "ARGILLA_DATABASE_URL": database_url(),
         "ARGILLA_DATABASE_SQLITE_TIMEOUT": str(BUSY_SECONDS),
         "ARGILLA_SEARCH_ENGINE": ENGINE_NAME,
         "ARGILLA_AUTH_SECRET_KEY": secret,
@@ -111,10 +116,20 @@ def settings(url: str, secret: str) -> dict[str, str]:
     }
 
 
-def run(home: Path, listening: socket.socket) -> None:
+def database_url() -> str:
+    """The database's address: what the home's file says, which may hold a password, else SQLite in the home."""
+    file = Path("database-url")
+    if file.exists():
+        return file.read_text(encoding="utf-8").strip()
+    return "sqlite+aiosqlite:///argilla.db?check_same_thread=False"
+
+
+def run(listening: socket.socket, may_migrate: bool) -> None:
     """Configure Argilla, bring the database up to date, and serve."""
     url = address(listening)
     os.environ.update(settings(url, Path("secret").read_text(encoding="utf-8").strip()))
+
+    kept = Journal(Path("jobs.db"))
 
     import uvicorn  # noqa: PLC0415
     from argilla_server._app import app  # noqa: PLC0415
@@ -122,9 +137,10 @@ def run(home: Path, listening: socket.socket) -> None:
     from . import database, engine, gate, hardening, jobs  # noqa: PLC0415
 
     hardening.apply(app)
-    database.apply(json.loads(Path("credentials.json").read_text(encoding="utf-8"))["owner"])
+    owner = json.loads(Path("credentials.json").read_text(encoding="utf-8"))["owner"]
+    held = database.apply(owner, may_migrate)
     engine.register(ENGINE_NAME)
-    jobs.apply()
+    jobs.apply(kept)
 
     class Server(uvicorn.Server):
         """Says where it is once it answers."""
@@ -138,7 +154,11 @@ def run(home: Path, listening: socket.socket) -> None:
         uvicorn.Config(gate.WriteGate(app), access_log=False, log_level="warning", timeout_graceful_shutdown=10)
     )
     threading.Thread(target=stop_with_parent, args=(server,), daemon=True).start()
-    server.run(sockets=[listening])
+    try:
+        server.run(sockets=[listening])
+    finally:
+        if held is not None:
+            held.close()
 
 
 def write_state(url: str) -> None:

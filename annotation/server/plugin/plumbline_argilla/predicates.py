@@ -1,36 +1,38 @@
-"""What a filter lets through, and what a sort goes by: Argilla's filters and orders as functions of one record.
+"""What a filter lets through: Argilla's filters as SQL conditions where a column answers, else as tests of values.
 
-The meaning is that of Argilla on Elasticsearch. What is well-formed but senseless (a range over a label, a word where
-a number stands) matches nothing; what cannot be read at all (a date) is refused with a line.
+The meaning is that of Argilla on Elasticsearch. What is well-formed but senseless (a range of words over ratings, a
+status that does not exist) matches nothing; what cannot be read at all (a date) is refused with a line.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, time, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
-from argilla_server.enums import QuestionType, ResponseStatusFilter, SortOrder
+from argilla_server.enums import QuestionType, RecordStatus, ResponseStatus, ResponseStatusFilter
 from argilla_server.errors.future import UnprocessableEntityError
+from argilla_server.models import Record, Response
 from argilla_server.search_engine import (
     AndFilter,
     Filter,
     FilterScope,
     MetadataFilterScope,
-    Order,
     RangeFilter,
     RecordFilterScope,
     ResponseFilterScope,
     SuggestionFilterScope,
     TermsFilter,
 )
+from sqlalchemy import ColumnElement, false, or_, select
 
-from .candidates import Answer, Candidate, Schema, Wanted
+from .reading import Answer, Reading, Schema
 
-Predicate = Callable[[Candidate], bool]
+Leaf: TypeAlias = TermsFilter | RangeFilter
 Test = Callable[[Any], bool]  #: of one value
+Values: TypeAlias = Callable[[str], Sequence[Any]]  #: what a record, by id, has where a scope points
 
 DATES = ("inserted_at", "updated_at")
 LABELS = (QuestionType.label_selection, QuestionType.multi_label_selection)
@@ -38,7 +40,7 @@ LABELS = (QuestionType.label_selection, QuestionType.multi_label_selection)
 NUMBER, TEXT, DATE, NOTHING = "number", "text", "date", "nothing"
 
 
-def leaves(condition: Filter | None) -> list[TermsFilter | RangeFilter]:
+def leaves(condition: Filter | None) -> list[Leaf]:
     """The single filters of a filter; all of them must hold."""
     if condition is None:
         return []
@@ -47,51 +49,88 @@ def leaves(condition: Filter | None) -> list[TermsFilter | RangeFilter]:
     return [condition]
 
 
-def wanted(scopes: Iterable[FilterScope]) -> Wanted:
-    """Which parts of the records these scopes look at."""
-    parts = Wanted()
-    for scope in scopes:
-        parts.metadata |= isinstance(scope, MetadataFilterScope)
-        parts.hints |= isinstance(scope, SuggestionFilterScope)
-        if isinstance(scope, ResponseFilterScope):
-            parts.statuses = True
-            parts.values |= scope.question is not None
-    return parts
-
-
-def predicate(leaf: TermsFilter | RangeFilter, schema: Schema) -> Predicate:
-    """The test that one filter puts to a record. Raises UnprocessableEntityError for what cannot be read."""
+def condition(leaf: Leaf) -> ColumnElement[bool] | None:
+    """A filter as an SQL condition on records; None where only the values themselves tell."""
     scope = leaf.scope
-    if isinstance(scope, ResponseFilterScope):
-        if scope.question is None:
-            return status_predicate(leaf, scope)
-        question, test = scope.question, value_test(leaf, kind_of_question(schema, scope.question))
-        return lambda record: any(
-            any(map(test, elements(answer.values.get(question)))) for answer in answers_of(record, scope)
-        )
-    test = value_test(leaf, kind_of(scope, schema))
-    return lambda record: any(map(test, values_of(record, scope)))
+    if isinstance(scope, ResponseFilterScope) and scope.question is None:
+        return answered(leaf, scope)
+    if not isinstance(scope, RecordFilterScope):
+        return None
+    name = str(scope.property)
+    column = getattr(Record, name)
+    if name in DATES:
+        if isinstance(leaf, TermsFilter):
+            return column.in_([date(value) for value in leaf.values])
+        low = [] if leaf.ge is None else [column >= date(leaf.ge)]
+        high = [] if leaf.le is None else [column <= date(leaf.le, end=True)]
+        return (low + high)[0] if len(low + high) == 1 else (low[0] & high[0])
+    if isinstance(leaf, RangeFilter):
+        return None  # databases order words in ways of their own
+    known: dict[str, Callable[[str], Any]] = {"status": RecordStatus, "id": UUID, "external_id": plain}
+    values = [one for one in (readable(known[name], value) for value in leaf.values) if one is not None]
+    return column.in_(values) if values else false()
 
 
-def status_predicate(leaf: TermsFilter | RangeFilter, scope: ResponseFilterScope) -> Predicate:
+def answered(leaf: Leaf, scope: ResponseFilterScope) -> ColumnElement[bool]:
     """Response statuses, ORed; `pending` holds where this user (without one: anybody) has not responded at all."""
     if not isinstance(leaf, TermsFilter) or scope.property != "status":
         raise UnprocessableEntityError("responses are filtered by a question's values or by a list of statuses")
-    asked = {str(value) for value in leaf.values}
-    pending = str(ResponseStatusFilter.pending) in asked
+    own = [] if scope.user is None else [Response.user_id == scope.user.id]
+    theirs = select(Response.id).where(Response.record_id == Record.id, *own)
+    asked = [readable(ResponseStatus, value) for value in leaf.values]
+    statuses = [status for status in asked if status is not None]
+    holds = [theirs.where(Response.status.in_(statuses)).exists()] if statuses else []
+    if str(ResponseStatusFilter.pending) in leaf.values:
+        holds.append(~theirs.exists())
+    return or_(*holds) if holds else false()
 
-    def holds(record: Candidate) -> bool:
-        answers = answers_of(record, scope)
-        return any(answer.status in asked for answer in answers) or (pending and not answers)
 
-    return holds
+def readable(read: Callable[[str], Any], value: str) -> Any:
+    """The value as the column holds it; None when it cannot hold it, so that it matches nothing."""
+    try:
+        found = read(value)
+    except ValueError:
+        return None
+    return found if str(found) == value else None
 
 
-def answers_of(record: Candidate, scope: ResponseFilterScope) -> list[Answer]:
+def plain(value: str) -> str | None:
+    """A text that a database can hold: without NUL, and in UTF-8."""
+    value.encode("utf-8")
+    return None if "\0" in value else value
+
+
+def test(leaf: Leaf, reading: Reading) -> Callable[[str], bool]:
+    """The test that a filter puts to a record, by its id. Raises UnprocessableEntityError for what cannot be read."""
+    scope = leaf.scope
+    holds = value_test(leaf, kind_of(scope, reading.schema))
+    values = values_of(scope, reading)
+    return lambda id_: any(map(holds, values(id_)))
+
+
+def values_of(scope: FilterScope, reading: Reading) -> Values:
+    """Where a scope points: for each record the values there, as a list."""
+    if isinstance(scope, MetadataFilterScope):
+        metadata, name = reading.metadata, scope.metadata_property
+        return lambda id_: elements(metadata[id_].get(name)) if id_ in metadata else ()
+    if isinstance(scope, SuggestionFilterScope):
+        hints, part = reading.hints(scope.question), suggestion_part(scope)
+        return lambda id_: elements(getattr(hints[id_], part)) if id_ in hints else ()
+    if isinstance(scope, ResponseFilterScope):
+        given = answers_of(scope, reading)
+        if scope.question is None:
+            return lambda id_: [answer.status for answer in given.get(id_, ())]
+        question = scope.question
+        return lambda id_: [one for answer in given.get(id_, ()) for one in elements(answer.values.get(question))]
+    if isinstance(scope, RecordFilterScope):
+        column = reading.column(str(scope.property))
+        return lambda id_: elements(column.get(id_))
+    raise UnprocessableEntityError(f"records cannot be searched by {type(scope).__name__}")
+
+
+def answers_of(scope: ResponseFilterScope, reading: Reading) -> dict[str, list[Answer]]:
     """The responses that a scope sees: its user's, or everyone's."""
-    if scope.user is None:
-        return record.answers
-    return [answer for answer in record.answers if answer.user_id == scope.user.id]
+    return reading.answers(None if scope.user is None else scope.user.id, scope.question is not None)
 
 
 def elements(value: Any) -> Sequence[Any]:
@@ -99,19 +138,6 @@ def elements(value: Any) -> Sequence[Any]:
     if value is None:
         return ()
     return value if isinstance(value, list) else (value,)
-
-
-def values_of(record: Candidate, scope: FilterScope) -> Sequence[Any]:
-    """What stands in a record where a scope points, as a list."""
-    if isinstance(scope, MetadataFilterScope):
-        return elements(record.metadata.get(scope.metadata_property))
-    if isinstance(scope, SuggestionFilterScope):
-        hint = record.hints.get(scope.question)
-        return () if hint is None else elements(getattr(hint, suggestion_part(scope)))
-    if isinstance(scope, RecordFilterScope):
-        value = getattr(record, str(scope.property))
-        return elements(str(value) if isinstance(value, UUID) else value)
-    raise UnprocessableEntityError(f"records cannot be searched by {type(scope).__name__}")
 
 
 def suggestion_part(scope: SuggestionFilterScope) -> str:
@@ -134,12 +160,14 @@ def kind_of(scope: FilterScope, schema: Schema) -> str:
     if isinstance(scope, SuggestionFilterScope):
         part = suggestion_part(scope)
         return {"value": kind_of_question(schema, scope.question), "score": NUMBER}.get(part, TEXT)
+    if isinstance(scope, ResponseFilterScope):
+        return TEXT if scope.question is None else kind_of_question(schema, scope.question)
     if isinstance(scope, RecordFilterScope):
         return DATE if scope.property in DATES else TEXT
     return NOTHING
 
 
-def value_test(leaf: TermsFilter | RangeFilter, kind: str) -> Test:
+def value_test(leaf: Leaf, kind: str) -> Test:
     """Whether one value, of this kind, is among the terms or in the (inclusive) range."""
     if kind == NOTHING:
         return lambda value: False
@@ -148,7 +176,7 @@ def value_test(leaf: TermsFilter | RangeFilter, kind: str) -> Test:
         asked = {term for term in map(convert, leaf.values) if term is not None}
         return lambda value: convert(value) in asked
     low = None if leaf.ge is None else convert(leaf.ge)
-    high = None if leaf.le is None else (date(leaf.le, end=True) if kind == DATE else convert(leaf.le))
+    high = None if leaf.le is None else convert(leaf.le)
     if (leaf.ge is not None and low is None) or (leaf.le is not None and high is None):
         return lambda value: False  # a word where a number stands
 
@@ -160,20 +188,22 @@ def value_test(leaf: TermsFilter | RangeFilter, kind: str) -> Test:
 
 
 def number(value: Any) -> float | None:
-    """A number, also one written as text; None for anything else."""
+    """A number, also one written as text; None for anything else. Whole numbers stay exact."""
+    if isinstance(value, int):
+        return value
     try:
         found = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    if not math.isfinite(found):
+        return None
+    return int(value) if isinstance(value, str) and value.strip().lstrip("+-").isdecimal() else found
 
 
 def written(value: Any) -> str:
-    """A value as a term: numbers compare as strings, and 3.0 is written 3."""
+    """A value as a term, as JSON writes it: numbers compare as strings."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
     return str(value)
 
 
@@ -195,41 +225,3 @@ def date(value: Any, end: bool = False) -> datetime:
 
 #: How the values of a kind are read before they are compared; None means that a value is not of the kind.
 CONVERTERS: dict[str, Callable[[Any], Any]] = {NUMBER: number, DATE: date, TEXT: written}
-
-
-def arranged(found: list[Candidate], orders: Sequence[Order], schema: Schema) -> list[Candidate]:
-    """The records by several keys; where a record has no value it comes last, in either direction."""
-    for order in reversed(orders):  # stable: the first key is sorted by last, and ties keep the order they came in
-        descending = order.order == SortOrder.desc
-        keys = {record.id: sort_key(record, order.scope, schema, descending) for record in found}
-        with_key = [record for record in found if keys[record.id] is not None]
-        without = [record for record in found if keys[record.id] is None]
-        with_key.sort(key=lambda record: keys[record.id], reverse=descending)
-        found = with_key + without
-    return found
-
-
-def sort_key(record: Candidate, scope: FilterScope, schema: Schema, descending: bool) -> Any:
-    """One record's key: the mean of the ratings that a scope sees; else the least value, or descending the greatest."""
-    if isinstance(scope, ResponseFilterScope):
-        answers = answers_of(record, scope)
-        if scope.question is None:
-            return extreme([answer.status for answer in answers], descending)
-        kind = kind_of_question(schema, scope.question)
-        given = [one for answer in answers for one in elements(answer.values.get(scope.question))]
-        if kind == NUMBER:
-            numbers = [one for one in map(number, given) if one is not None]
-            return math.fsum(numbers) / len(numbers) if numbers else None
-    else:
-        kind, given = kind_of(scope, schema), list(values_of(record, scope))
-    if kind == NOTHING:
-        return None
-    convert = CONVERTERS[kind]
-    return extreme([one for one in map(convert, given) if one is not None], descending)
-
-
-def extreme(values: Sequence[Any], descending: bool) -> Any:
-    """The greatest or the least of the values, None of none."""
-    if not values:
-        return None
-    return max(values) if descending else min(values)

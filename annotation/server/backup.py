@@ -1,0 +1,208 @@
+"""Backups of everything that a server has: one file with the database, the accounts and the secret.
+
+    backup(home)                      # -> .argilla/backups/argilla-20261120T121500Z-manual.tar.gz
+    restore(home, file)               # the server must be stopped; what was there is kept beside
+
+A backup is taken while people rate, from one consistent state of the database, and checked after writing. It is a
+tar.gz of `manifest.json` (when, what, how many rows, sums), `argilla.db` (SQLite) or `argilla.dump` (pg_dump's custom
+format), `credentials.json`, `secret`, and `languages.json` if there is one; mode 0600.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from generation.exceptions import DataError, PlumblineError, ServiceError
+
+from . import postgres, snapshots
+from .home import PRIVATE_FOLDER, Home, changing, make_folder, private
+
+Reason = Literal["manual", "scheduled", "upgrade"]
+FORMAT = 1
+SUFFIX = ".tar.gz"
+MANIFEST = "manifest.json"
+DATABASES = {"sqlite": "argilla.db", "postgresql": "argilla.dump"}
+#: Files of the home that go along, if they are there.
+BESIDE = ("credentials.json", "secret", "languages.json")
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a backup says of itself."""
+
+    format: int  #: of the file; this code reads FORMAT
+    made: str  #: ISO 8601, UTC
+    kind: str  #: "sqlite" or "postgresql"
+    counts: dict[str, int]  #: rows by table: users, workspaces, datasets, records, responses
+    files: dict[str, str]  #: name to SHA-256
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{number} {name}" for name, number in self.counts.items())
+        return f"{counts}; taken {self.made}"
+
+
+def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") -> tuple[Path, Manifest]:
+    """Write a checked backup of `home` into `folder` (default: the home's); running or not. Returns where and what.
+
+    Raises DataError when there is nothing to back up or the database is damaged, ServiceError when it cannot be
+    written; then nothing is left behind.
+    """
+    address = postgres.kept(home)
+    if address is None and not home.database.exists():
+        raise DataError(f"{home.path}: there is no database to back up; start the server once, or name another --data")
+    folder = (folder or home.backups).absolute()
+    now = datetime.now(UTC)
+    target = folder / f"argilla-{now:%Y%m%dT%H%M%SZ}-{reason}{SUFFIX}"
+    try:
+        folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".backup-", dir=folder) as scratch:
+            work = Path(scratch)
+            kind = "sqlite" if address is None else "postgresql"
+            copy = work / DATABASES[kind]
+            counts = snapshots.copy_sqlite(home.database, copy) if address is None else snapshots.dump(address, copy)
+            with changing(home):
+                for name in BESIDE:
+                    if (home.path / name).exists():
+                        shutil.copyfile(home.path / name, work / name)
+            files = {file.name: digest(file) for file in sorted(work.iterdir())}
+            manifest = Manifest(FORMAT, now.isoformat(timespec="seconds"), kind, counts, files)
+            (work / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
+            packed = work / target.name
+            pack(packed, [work / MANIFEST, *(work / name for name in files)])
+            with unpacked(packed, folder):
+                packed.replace(target)
+    except OSError as error:
+        raise ServiceError(f"{folder}: no backup can be written there ({error.strerror}); free the disk or choose "
+                           "another folder") from error  # fmt: skip
+    return target, manifest
+
+
+def restore(home: Home, file: Path) -> tuple[Manifest, str]:
+    """Put a backup in the place of what `home` has; returns what came and where what was there is kept.
+
+    The backup is checked before anything changes and the database once more after. Nothing is ever deleted. Raises
+    ServiceError while a server runs on `home`, DataError for a damaged backup or one of the other kind of database.
+    """
+    if not file.is_file():
+        raise DataError(f"{file}: there is no such backup; list them with: ls {home.backups}")
+    make_folder(home)
+    address = postgres.kept(home)
+    with stopped(home), unpacked(file, home.path) as (work, manifest):
+        kind = "sqlite" if address is None else "postgresql"
+        if manifest.kind != kind:
+            raise DataError(f"{file}: a backup of {manifest.kind}, but {home.path} uses {kind}; restore it where the "
+                            "database is of its kind")  # fmt: skip
+        aside = home.path / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
+        try:
+            aside.mkdir(mode=PRIVATE_FOLDER)
+            kept = str(aside)
+            if address is not None:
+                kept += f" and schema {snapshots.load(address, work / DATABASES[kind], manifest.counts)}"
+            swap(home, work, aside, [name for name in manifest.files if name != DATABASES["postgresql"]])
+        except OSError as error:
+            raise ServiceError(f"{home.path}: cannot be changed ({error.strerror}, {error.filename}); what was there "
+                               f"is in it or in {aside}") from error  # fmt: skip
+        if address is None:
+            snapshots.check_sqlite(home.database, manifest.counts)
+    return manifest, kept
+
+
+def swap(home: Home, work: Path, aside: Path, names: list[str]) -> None:
+    """Move the home's files aside and the backup's into their place."""
+    database = "argilla.db"
+    with changing(home):
+        for name in (*BESIDE, database, f"{database}-wal", f"{database}-shm", "jobs.db", "jobs.db-wal", "jobs.db-shm"):
+            if (home.path / name).exists():
+                (home.path / name).replace(aside / name)
+        for name in names:
+            (work / name).replace(home.path / name)
+
+
+@contextlib.contextmanager
+def stopped(home: Home) -> Iterator[None]:
+    """Hold the home as a server does, so that none starts. Raises ServiceError when one runs."""
+    with open(home.lock, "a", opener=private) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ServiceError(f"{home.path}: its server is running; stop it (Ctrl-C) and restore then") from error
+        yield
+
+
+def pack(target: Path, files: list[Path]) -> None:
+    """Write a tar.gz that only its user can read, down to the disk."""
+    with open(target, "xb", opener=private) as stream:
+        with tarfile.open(fileobj=stream, mode="w:gz", compresslevel=1) as archive:
+            for file in files:
+                member = tarfile.TarInfo(file.name)
+                member.size, member.mode = file.stat().st_size, 0o600
+                with file.open("rb") as content:
+                    archive.addfile(member, content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def unpacked(file: Path, near: Path) -> Iterator[tuple[Path, Manifest]]:
+    """A temporary folder beside `near` with a backup's files, each checked against its sum. Raises DataError."""
+    with tempfile.TemporaryDirectory(prefix=".unpacked-", dir=near) as scratch:
+        work = Path(scratch)
+        try:
+            manifest = unpack(file, work)
+        except (tarfile.TarError, EOFError, zlib.error, ValueError, KeyError, TypeError, OSError) as error:
+            if isinstance(error, OSError) and error.filename:
+                raise  # a folder's trouble, not the file's
+            raise DataError(f"{file}: this backup is damaged ({type(error).__name__}: {error}); use another") from error
+        if manifest.kind == "sqlite":
+            try:
+                snapshots.check_sqlite(work / DATABASES["sqlite"], manifest.counts)
+            except PlumblineError as error:
+                raise DataError(f"{file}: this backup is damaged ({error}); use another") from error
+        yield work, manifest
+
+
+def unpack(file: Path, work: Path) -> Manifest:
+    """Write the files that the manifest names into `work`; ValueError or KeyError where they do not fit it."""
+    with tarfile.open(file, mode="r:gz") as archive:
+        members = {member.name: member for member in archive.getmembers() if member.isfile()}
+        content: Any = json.load(stream_of(archive, members[MANIFEST]))
+        if content["format"] != FORMAT:
+            raise ValueError(f"format {content['format']}, this platform reads {FORMAT}")
+        manifest = Manifest(**content)
+        allowed = {DATABASES[manifest.kind], *BESIDE}
+        if not {DATABASES[manifest.kind], "credentials.json", "secret"} <= manifest.files.keys() <= allowed:
+            raise ValueError("it does not hold what a backup holds")
+        for name, expected in manifest.files.items():
+            with open(work / name, "wb", opener=private) as target:
+                shutil.copyfileobj(stream_of(archive, members[name]), target, CHUNK)
+            if digest(work / name) != expected:
+                raise ValueError(f"the content of {name} is not what was written")
+    return manifest
+
+
+def stream_of(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Any:
+    """The content of a regular file in an archive."""
+    stream = archive.extractfile(member)
+    if stream is None:
+        raise ValueError(f"{member.name} is not a file")
+    return stream
+
+
+def digest(file: Path) -> str:
+    """A file's SHA-256, in hexadecimal."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

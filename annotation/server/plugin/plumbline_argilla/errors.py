@@ -1,0 +1,11 @@
+"""Why the server cannot start; `launch` turns these into one line and an exit status."""
+
+from __future__ import annotations
+
+
+class StartError(Exception):
+    """The server cannot start; one line that says why and what to do."""
+
+
+class MigrationNeededError(Exception):
+    """The database holds an older version's tables: the platform backs it up first and starts again."""

@@ -1,0 +1,97 @@
+"""What jobs there are and how they stand, in a small file of its own: a crash forgets none of them.
+
+It is written before the request that asks for a job is answered. A killed process loses nothing; texts that a job
+carries (a webhook's event) leave the file when the job has ended.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from rq.job import JobStatus
+
+from .errors import StartError
+
+REMEMBERED = 1000  #: jobs that have ended, for those who ask how
+FINAL = (JobStatus.FINISHED.value, JobStatus.FAILED.value)
+TABLE = """CREATE TABLE IF NOT EXISTS jobs (
+    number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, name TEXT NOT NULL, arguments TEXT, status TEXT NOT NULL,
+    changed REAL NOT NULL)"""
+
+
+class Journal:
+    """The file; used by the server's threads in turn."""
+
+    def __init__(self, file: Path) -> None:
+        try:
+            self.connection = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
+            self.connection.execute("PRAGMA journal_mode = WAL")
+            self.connection.execute("PRAGMA synchronous = NORMAL")
+            self.connection.execute(TABLE)
+        except sqlite3.Error as error:
+            raise StartError(
+                f"{file} in the server's folder cannot be used ({error}); move it away, with what was not yet sent"
+            ) from error
+        self.lock = threading.Lock()
+
+    def add(self, job_id: str, name: str, arguments: tuple[list[Any], dict[str, Any]]) -> None:
+        """A new job, queued."""
+        values = (job_id, name, json.dumps(arguments, default=tagged), JobStatus.QUEUED.value, time.time())
+        with self.lock:
+            self.connection.execute(
+                "INSERT INTO jobs (id, name, arguments, status, changed) VALUES (?, ?, ?, ?, ?)", values
+            )
+
+    def change(self, job_id: str, status: JobStatus) -> None:
+        """A job's new status; one that has ended needs its arguments no more, and the oldest of those are forgotten."""
+        ended = status.value in FINAL
+        clear = ", arguments = NULL" if ended else ""
+        with self.lock:
+            self.connection.execute(
+                f"UPDATE jobs SET status = ?, changed = ?{clear} WHERE id = ?",  # noqa: S608  # our own words
+                (status.value, time.time(), job_id),
+            )
+            if ended:
+                self.connection.execute(
+                    "DELETE FROM jobs WHERE arguments IS NULL AND number <= (SELECT max(number) FROM jobs) - ?",
+                    (REMEMBERED,),
+                )
+
+    def status(self, job_id: str) -> JobStatus | None:
+        """How a job stands, or None for one that is not known."""
+        with self.lock:
+            row = self.connection.execute("SELECT status FROM jobs WHERE id = ?", (job_id,)).fetchone()
+        return None if row is None else JobStatus(row[0])
+
+    def unfinished(self) -> list[tuple[str, str, list[Any], dict[str, Any]]]:
+        """The jobs that have not ended, oldest first: id, name, arguments."""
+        with self.lock:
+            rows = self.connection.execute(
+                "SELECT id, name, arguments FROM jobs WHERE arguments IS NOT NULL ORDER BY number"
+            ).fetchall()
+        return [(job_id, name, *json.loads(arguments, object_hook=untagged)) for job_id, name, arguments in rows]
+
+
+def tagged(value: Any) -> dict[str, str]:
+    """JSON for what Argilla gives its jobs beside JSON's own types."""
+    if isinstance(value, UUID):
+        return {"$uuid": str(value)}
+    if isinstance(value, datetime):
+        return {"$time": value.isoformat()}
+    raise TypeError(f"a job's argument of type {type(value).__name__}")
+
+
+def untagged(value: dict[str, Any]) -> Any:
+    """The way back from `tagged`."""
+    if value.keys() == {"$uuid"}:
+        return UUID(value["$uuid"])
+    if value.keys() == {"$time"}:
+        return datetime.fromisoformat(value["$time"])
+    return value

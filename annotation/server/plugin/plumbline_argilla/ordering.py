@@ -1,0 +1,70 @@
+"""In which order the records come: by Argilla's sorts, by score, by time of insertion, or in a user's own shuffle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from argilla_server.enums import SortOrder
+from argilla_server.search_engine import Order, ResponseFilterScope
+
+from .predicates import CONVERTERS, NOTHING, NUMBER, kind_of, values_of
+from .reading import Reading
+
+MIXERS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  #: of splitmix64
+
+
+def arranged(ids: Sequence[str], orders: Sequence[Order], reading: Reading) -> list[str]:
+    """The records by several keys; where a record has no value it comes last, in either direction.
+
+    Ties stay in the order in which `ids` has them, so that the pages cover everything exactly once.
+    """
+    found = list(ids)
+    for order in reversed(orders):  # stable: the first key is sorted by last
+        descending = order.order == SortOrder.desc
+        keys = sort_keys(found, order.scope, reading, descending)
+        with_key = sorted((id_ for id_ in found if id_ in keys), key=keys.__getitem__, reverse=descending)
+        found = with_key + [id_ for id_ in found if id_ not in keys]
+    return found
+
+
+def sort_keys(ids: Sequence[str], scope: Any, reading: Reading, descending: bool) -> dict[str, Any]:
+    """Each record's key where it has one: the mean of the ratings; else the least value, or descending the greatest."""
+    kind = kind_of(scope, reading.schema)
+    if kind == NOTHING:
+        return {}
+    convert, values = CONVERTERS[kind], values_of(scope, reading)
+    of_ratings = isinstance(scope, ResponseFilterScope) and kind == NUMBER
+    keys = {}
+    for id_ in ids:
+        given = [one for one in map(convert, values(id_)) if one is not None]
+        if given and of_ratings:
+            keys[id_] = math.fsum(given) / len(given)
+        elif given:
+            keys[id_] = max(given) if descending else min(given)
+    return keys
+
+
+def by_insertion(moments: Mapping[str, tuple[Any, Any]]) -> list[str]:
+    """The ids in the order in which the records came."""
+    return sorted(moments, key=lambda id_: (moments[id_][0], id_))
+
+
+def shuffled(ids: Sequence[str], user_id: UUID) -> list[str]:
+    """The ids in an order of its own for each user: by a hash of user and record, the same in every process."""
+    if not ids:
+        return []
+    halves = np.frombuffer(bytes.fromhex("".join(ids)), ">u8").astype(np.uint64).reshape(-1, 2)
+    seed = np.frombuffer(user_id.bytes, ">u8").astype(np.uint64)
+    keys = mixed(halves[:, 1] ^ mixed(halves[:, 0] ^ mixed(seed[:1]) ^ seed[1]))
+    return [ids[i] for i in np.lexsort((halves[:, 1], halves[:, 0], keys)).tolist()]
+
+
+def mixed(numbers: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """A hash of each number (splitmix64)."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * MIXERS[0]
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * MIXERS[1]
+    return numbers ^ (numbers >> np.uint64(31))

@@ -1,0 +1,380 @@
+"""Words and text queries: what is read, what it matches, and that a plain interpreter says the same of any query."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from annotation.server.plugin.plumbline_argilla import query as grammar
+from annotation.server.plugin.plumbline_argilla.evaluation import matches
+from annotation.server.plugin.plumbline_argilla.index import Cache, Kept, Parts, distance, nothing
+from annotation.server.plugin.plumbline_argilla.query import QueryTooLargeError, parse
+from annotation.server.plugin.plumbline_argilla.text import ASCII_WORD, word_pattern, words
+
+Field = list[list[str]]  # its texts, each a list of words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Don't STOP: 3.14, 1,000 and e.g. example.com!", "don't stop 3.14 1,000 and e.g example.com"),
+        ("pay-off a_b _ __ (x)", "pay off a_b x"),
+        ("3.a a.3 a:b 1'2 don’t", "3 a a 3 a:b 1'2 don’t"),
+        ("東京へ行く", "東 京 へ 行 く"),
+        ("カタカナとコーヒーabc", "カタカナ と コーヒー abc"),
+        ("한국어 단어abc", "한국어 단어abc"),
+        ("ÉCOLE Straße ΣΑΣ İx", "école straße σασ ix"),
+        ("cafe\u0301 soft\u00adhyphen", "cafe\u0301 soft\u00adhyphen"),
+        ("हिन्दी में العربية עברית", "हिन्दी में العربية עברית"),
+        ("ภาษาไทย text", "ภาษาไทย text"),
+        ("m² ½ ①", "m"),
+        ("hi 👍🏽👩‍👩‍👧 🇩🇪🇫🇷", "hi 👍🏽 👩‍👩‍👧 🇩🇪 🇫🇷"),
+        ("!? … — \u200b", ""),
+    ],
+)
+def test_words_are_cut_as_unicode_says(text: str, expected: str) -> None:
+    assert words(text) == expected.split()
+
+
+def test_a_word_has_255_characters_at_most() -> None:
+    assert [len(word) for word in words("x" * 600)] == [255, 255, 90]
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+def test_the_quick_way_through_ascii_is_the_same(text: str) -> None:
+    assert ASCII_WORD.findall(text.lower()) == word_pattern().findall(text.lower())
+
+
+@given(st.text())
+def test_words_lose_no_letter_and_no_digit(text: str) -> None:
+    kept = [one for one in text.lower() if unicodedata.category(one)[0] == "L" or unicodedata.category(one) == "Nd"]
+    found = set("".join(words(text)))
+    assert {one for one in kept if ord(one) not in (0x3A3, 0x3C2, 0x307)} <= found | {"σ"}
+
+
+@pytest.mark.parametrize(
+    ("query", "same"),
+    [
+        ("a | b c", "(a | b) + c"),
+        ("a b | c d", "((a b) | c) d"),
+        ("+a", "a"),
+        ("a + + b", "a b"),
+        ("a | + b", "a | b"),
+        ("((a", "a"),
+        ("a))", "a"),
+        ('"a b', "a b"),
+        ("() a", "a"),
+        ("a | () b", "a b"),
+        ('a | "" b', "a b"),
+        ("--a", "a"),
+        ("- a", "a"),
+        ("!? a ...", "a"),
+        ("a~0", "a"),
+        ("a~x", "a"),
+        ("a~-1", "a"),
+        ("a~", "a~2"),
+        ("a~99", "a~2"),
+        ("a~99999999999", "a"),
+        (r"a\*", "a"),
+        (r"\-a", "a"),
+        (r"\(a\)", "a"),
+        (r"\"a b\"", "a b"),
+        ('"a b"~', '"a b"'),
+        ('"a b"~x', '"a b"'),
+        ('"a"~3', "a"),
+    ],
+)
+def test_queries_that_mean_the_same(query: str, same: str) -> None:
+    assert parse(query) == parse(same) != None  # noqa: E711  # neither is nothing
+
+
+@pytest.mark.parametrize("query", ["", " ", "()", '""', "!?", "-", "|", "~", "(((", ")))", '"', "\\", "+-|~()", "-!"])
+def test_a_query_without_a_word_is_nothing(query: str) -> None:
+    assert parse(query) is None
+
+
+TEXTS = {
+    "order": "the quick brown fox",
+    "exchanged": "the brown quick fox",
+    "far": "quick one two brown",
+    "twice": "tick tick tock",
+    "cut": "a pay-off",
+    "apart": "a pay day and an off day",
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ('"quick brown"', "order"),
+        ('"quick brown"~1', "order"),
+        ('"quick brown"~2', "order exchanged far"),
+        ('"quick fox"~1', "order exchanged"),
+        ('"fox the"~4', "order exchanged"),
+        ('"fox the"~3', ""),
+        ('"tick tick"', "twice"),
+        ('"tock tock"~9', ""),
+        ('"tick tock"~1', "twice"),
+        ('"tock tick"~2', "twice"),
+        ("pay-off", "cut apart"),
+        ('"pay off"', "cut"),
+        ("pay-o*", ""),
+        ("qui*", "order exchanged far"),
+        ("quikc~1", ""),
+        ("quikc~2", "order exchanged far"),
+        ("quic~1", "order exchanged far"),
+        ("quick -fox", "far"),
+        ("fox | tock", "order exchanged twice"),
+        ("-quick -pay", "twice"),
+        ("(fox | tock) -quick", "twice"),
+        ("*", "order exchanged far twice cut apart"),
+    ],
+)
+def test_what_queries_match(query: str, expected: str) -> None:
+    found = nothing().joined(list(TEXTS), [[(0, [text])] for text in TEXTS.values()])
+    assert set(matches(found, parse(query))) == set(expected.split())
+
+
+def test_better_matches_come_first() -> None:
+    texts = ["cat", "cat cat dog dog", "cat " + "dog " * 20, "dog", "cats", "cat mouse"]
+    found = nothing().joined([str(i) for i in range(6)], [[(0, [text])] for text in texts])
+    score = matches(found, parse("cat | mouse"))
+    assert score["5"] > score["0"] > score["1"] > score["2"] > 0  # the rarer word; then the shorter text
+    fuzzy = matches(found, parse("cat~1"))
+    assert fuzzy["0"] > fuzzy["4"] > 0
+    near = nothing().joined(["near", "far"], [[(0, ["a b x x"])], [(0, ["a x x b"])]])
+    scores = matches(near, parse('"a b"~5'))
+    assert scores["near"] > scores["far"] > 0
+
+
+def test_messages_of_a_chat_are_one_field_and_no_phrase_crosses_them() -> None:
+    found = nothing().joined(["r"], [[(0, ["one two", "three four"])]])
+    assert matches(found, parse("two-three")) and not matches(found, parse('"two three"~50'))
+    assert matches(found, parse("one"), {0}) and not matches(found, parse("one"), {1})
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["(" * 100_000, "(" * 50_000 + "a" + ")" * 50_000, '"' * 99_999, "-" * 100_000 + "a", "\\" * 99_999, "~" * 100_000,
+     "a~\\(" * 25_000, '("' * 50_000 + ")" * 50_000, "x" * 100_000, "x" * 255 + "~ " * 3, "|" * 100_000],
+)  # fmt: skip
+def test_hostile_queries_are_answered(query: str) -> None:
+    found = nothing().joined(["r"], [[(0, ["a b c"])]])
+    with contextlib.suppress(QueryTooLargeError):
+        assert set(matches(found, parse(query))) <= {"r"}
+
+
+@pytest.mark.parametrize("query", ["w " * 1025, "w~ " * 101, "(a | (b " * 100 + "))" * 100, '"' + "w " * 1025 + '"'])
+def test_queries_that_hold_too_much_are_refused_with_a_line(query: str) -> None:
+    with pytest.raises(QueryTooLargeError, match="most"):
+        parse(query)
+
+
+def test_words_are_read_anew_when_and_only_when_a_record_has_changed() -> None:
+    texts = {"1": "old", "2": "same"}
+    asked: list[list[str]] = []
+
+    def read(ids: Any) -> dict[str, tuple[int, Parts]]:
+        asked.append(list(ids))
+        return {id_: (stamps[id_], [(0, [texts[id_]])]) for id_ in ids if id_ in texts}
+
+    kept, stamps = Kept({}), {"1": 1, "2": 1}
+    assert set(matches(kept.current(stamps, read), parse("old"))) == {"1"}
+    kept.current(stamps, read)
+    texts["1"], stamps = "new", {"1": 2, "2": 1}
+    assert set(matches(kept.current(stamps, read), parse("old | new"))) == {"1"}
+    assert not matches(kept.current(stamps, read), parse("old"))
+    stamps = {"1": 2}
+    assert set(matches(kept.current(stamps, read), parse("*"))) == {"1"}
+    assert asked[:2] == [["1", "2"], ["1"]] and len(kept.current(stamps, read).ids) == 1  # what is gone is cleared away
+    texts.pop("1")
+    stamps = {"1": 3}  # deleted after its time was read
+    assert not matches(kept.current(stamps, read), parse("*"))
+
+
+def test_the_words_of_few_datasets_are_kept() -> None:
+    cache = Cache(most_bytes=1000)
+    for name in "abc":
+        kept = cache.of(name, {})
+        kept.current({"1": 1, "2": 1}, lambda ids: {id_: (1, [(0, ["word"])]) for id_ in ids})
+        cache.shrink()
+    assert list(cache.kept) == ["c"] and cache.of("c", {"another": "text"}).stamps == {}
+
+
+WORD = st.text(alphabet="abc", min_size=1, max_size=4)
+
+
+@given(st.lists(WORD, max_size=8), WORD, st.integers(1, 2))
+def test_edits_are_counted_as_by_the_definition(candidates: list[str], word: str, most: int) -> None:
+    for found, candidate in zip(distance(candidates, word, most), candidates, strict=True):
+        exact = plain_distance(candidate, word)
+        assert found == exact if exact <= most else found > most
+
+
+QUERY = st.lists(
+    st.one_of(WORD, st.sampled_from([*"()|+-\"~* \\ ", '"~1', '"~2 ', '"~7', "~1", "~2 ", '"a b"~2', "a-b", " -"])),
+    max_size=14,
+).map("".join)  # fmt: skip
+DOCUMENTS = st.lists(
+    st.lists(st.lists(st.lists(WORD, max_size=6), min_size=1, max_size=2), min_size=1, max_size=2),
+    min_size=1, max_size=4,
+)  # fmt: skip
+
+
+@settings(max_examples=600, deadline=None)
+@given(QUERY, DOCUMENTS)
+def test_a_plain_interpreter_says_the_same(query: str, documents: list[list[Field]]) -> None:
+    records = [[(i, [" ".join(text) for text in field]) for i, field in enumerate(one)] for one in documents]
+    found = matches(nothing().joined([str(i) for i in range(len(records))], records), parse(query))
+    tree = Plain(query).read(0, len(query)) if query.strip() != "*" else ("all",)
+    expected = {str(i) for i, one in enumerate(documents) if tree is not None and plain_match(tree, one)}
+    assert set(found) == expected and all(score > 0 for score in found.values())
+
+
+@given(st.text(max_size=60))
+def test_any_text_at_all_is_a_query(query: str) -> None:
+    found = nothing().joined(["r"], [[(0, [query])]])
+    assert set(matches(found, parse(query))) <= {"r"}
+    assert grammar.parse(query) == parse(query)
+
+
+class Plain:
+    """The grammar once more, read character by character and by recursion, to compare with."""
+
+    def __init__(self, query: str) -> None:
+        self.query = query
+
+    def read(self, index: int, end: int) -> Any:  # noqa: PLR0912  # as plain as can be
+        top: Any = None
+        operator, negate = None, False
+        while index < end:
+            char, branch = self.query[index], None
+            if char == "-":
+                negate, index = not negate, index + 1
+                continue
+            if char == "(":
+                close = self.find(index + 1, end, "(", ")")
+                if close is None:
+                    index += 1
+                elif close == index + 1:
+                    operator, index = None, close + 1
+                else:
+                    branch, index = self.read(index + 1, close), close + 1
+            elif char == '"':
+                close = self.find(index + 1, end, "", '"')
+                if close is None:
+                    index += 1
+                elif close == index + 1 and not (close + 1 < end and self.query[close + 1] == "~"):
+                    operator, index = None, close + 1
+                else:
+                    text, slop, index = self.plain(index + 1, close), 0, close
+                    if close + 1 < end and self.query[close + 1] == "~":
+                        index = close + 1
+                        if close + 2 < end:
+                            slop, index = self.number(close + 1, end)
+                    index += 1
+                    found = re.findall("[a-z0-9]+", text)
+                    branch = ("phrase", found, slop) if found else None
+            elif char in "+|":
+                operator = operator or (char if top else None)
+                index += 1
+            elif char in " )":
+                index += 1
+            else:
+                branch, index = self.term(index, end)
+            if branch is not None:
+                branch = ("not", branch) if negate else branch
+                top = branch if top is None else ("or" if operator == "|" else "and", top, branch)
+                operator = None
+            negate = False
+        return top
+
+    def find(self, index: int, end: int, opens: str, closes: str) -> int | None:
+        depth = 1
+        while index < end:
+            if self.query[index] == "\\":
+                index += 1
+            elif self.query[index] == opens:
+                depth += 1
+            elif self.query[index] == closes:
+                depth -= 1
+                if depth == 0:
+                    return index
+            index += 1
+        return None
+
+    def plain(self, index: int, end: int) -> str:
+        return re.sub(r"\\(.?)", r"\1", self.query[index:end])
+
+    def term(self, index: int, end: int) -> tuple[Any, int]:
+        start, last = index, ""
+        while index < end and self.query[index] not in '"|+() ' and not (self.query[index] == "~" and index > start):
+            last = self.query[index]
+            if last == "\\":
+                index, last = index + 1, ""
+            index += 1
+        index = min(index, end)
+        text = self.plain(start, index)
+        if index < end and self.query[index] == "~" and text:
+            edits, index = self.number(index, end)
+            if edits:
+                return ("fuzzy", text, min(edits, 2)), index
+        elif last == "*" and len(text) > 1:
+            return ("prefix", text[:-1]), index
+        found = re.findall("[a-z0-9]+", text)
+        return (("words", found) if found else None), index
+
+    def number(self, index: int, end: int) -> tuple[int, int]:
+        start = index = index + 1
+        while index < end and self.query[index] not in '"|+() ':
+            index += 2 if self.query[index] == "\\" else 1
+        index = min(index, end)
+        written = self.query[start:index]
+        return (int(written) if written.isdecimal() else 0) if written else 2, index
+
+
+def plain_match(tree: Any, record: list[Field]) -> bool:  # noqa: PLR0911
+    """Whether a record, as fields of texts of words, matches what `Plain` has read."""
+    kind, *parts = tree
+    if kind in ("and", "or"):
+        return (all if kind == "and" else any)(plain_match(part, record) for part in parts)
+    if kind == "not":
+        return not plain_match(parts[0], record)
+    if kind == "phrase":
+        return any(plain_phrase(text, *parts) for field in record for text in field)
+    fields = [[word for text in field for word in text] for field in record]
+    if kind == "words":
+        return any(set(parts[0]) <= set(field) for field in fields)
+    if kind == "prefix":
+        return any(word.startswith(parts[0]) for field in fields for word in field)
+    if kind == "fuzzy":
+        return any(plain_distance(word, parts[0]) <= parts[1] for field in fields for word in field)
+    return True
+
+
+def plain_phrase(text: list[str], phrase: list[str], slop: int) -> bool:
+    """Any choice of different places for the words whose shifts lie within `slop`."""
+    places = [[i for i, word in enumerate(text) if word == wanted] for wanted in phrase]
+    for choice in itertools.product(*places):
+        shifts = [place - i for i, place in enumerate(choice)]
+        if len(set(choice)) == len(choice) and max(shifts) - min(shifts) <= slop:
+            return True
+    return False
+
+
+def plain_distance(one: str, other: str) -> int:
+    """Levenshtein's distance by its definition."""
+    if not one or not other:
+        return len(one) + len(other)
+    if one[0] == other[0]:
+        return plain_distance(one[1:], other[1:])
+    return 1 + min(
+        plain_distance(one[1:], other), plain_distance(one, other[1:]), plain_distance(one[1:], other[1:])
+    )  # fmt: skip

@@ -1,0 +1,82 @@
+"""What is asked of the database: the same statements on SQLite and PostgreSQL, and no name or value in their text."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from annotation import server
+from annotation.server import ensure_environment
+
+PROGRAM = r"""
+import json, sys
+from uuid import UUID
+from argilla_server.models import User
+from argilla_server.search_engine import (
+    MetadataFilterScope, RangeFilter, RecordFilterScope, ResponseFilterScope, SuggestionFilterScope, TermsFilter)
+from sqlalchemy.dialects import postgresql, sqlite
+from plumbline_argilla import ordering, predicates, reading
+
+odd, dataset, user = "odd' \" -- name", UUID(int=1), User(id=UUID(int=2))
+def record(name): return RecordFilterScope(property=name)
+leaves = [
+    TermsFilter(ResponseFilterScope(property="status", user=user), ["pending", "submitted", odd]),
+    TermsFilter(ResponseFilterScope(property="status"), ["draft"]),
+    TermsFilter(ResponseFilterScope(property="status"), [odd]),
+    TermsFilter(record("status"), ["completed", odd]), TermsFilter(record("status"), [odd]),
+    TermsFilter(record("id"), [str(dataset), odd]), TermsFilter(record("external_id"), [odd, "\0", "\ud800"]),
+    TermsFilter(record("inserted_at"), ["2026-01-31"]),
+    RangeFilter(record("updated_at"), ge="2026-01-31", le="2026-01-31T12:00:00Z"),
+    RangeFilter(record("inserted_at"), le="2026-01-31"),
+]
+statements = [reading.moments(dataset, [predicates.condition(leaf)]) for leaf in leaves] + [
+    reading.moments(dataset, ()), reading.answers(dataset, user.id, True), reading.answers(dataset, None, False),
+    reading.hints(dataset, odd),
+]
+unsaid = [predicates.condition(TermsFilter(scope, [odd])) for scope in (
+    MetadataFilterScope(odd), SuggestionFilterScope(odd, "value"), ResponseFilterScope(question=odd, user=user))]
+ids = [UUID(int=i).hex for i in range(50)]
+json.dump({
+    "sqlite": [str(one.compile(dialect=sqlite.dialect())) for one in statements],
+    "postgresql": [str(one.compile(dialect=postgresql.dialect())) for one in statements],
+    "unsaid": unsaid,
+    "dates": [str(predicates.date(one, end)) for one, end in (
+        ("2026-01-31T12:00:00+02:00", False), ("2026-01-31", True), ("2026-01-31", False), (0, False))],
+    "shuffled": [ordering.shuffled(ids, UUID(int=i)) for i in (1, 1, 2)],
+}, sys.stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    plugin = Path(server.__file__).with_name("plugin")
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(plugin),
+                 "ARGILLA_HOME_PATH": str(tmp_path_factory.mktemp("argilla"))}  # fmt: skip
+    done = subprocess.run(
+        [str(ensure_environment(print)), "-c", PROGRAM], env=variables, check=False, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+def test_statements_are_the_same_for_both_databases_and_hold_no_values(said: Any) -> None:
+    assert len(said["sqlite"]) == len(said["postgresql"]) == 14
+    for sqlite, postgresql in zip(said["sqlite"], said["postgresql"], strict=True):
+        assert "odd" not in sqlite and "odd" not in postgresql and "json" not in postgresql.lower()
+        assert sqlite.split("WHERE")[0].replace('"', "").split() == postgresql.split("WHERE")[0].split()
+    assert said["unsaid"] == [None, None, None]  # decided on the values, in Python
+
+
+def test_moments_are_read_in_utc_and_a_last_day_is_whole(said: Any) -> None:
+    assert said["dates"] == ["2026-01-31 10:00:00", "2026-01-31 23:59:59.999999", "2026-01-31 00:00:00",
+                             "1970-01-01 00:00:00"]  # fmt: skip
+
+
+def test_each_user_has_a_shuffle_of_everything(said: Any) -> None:
+    first, again, other = said["shuffled"]
+    assert first == again != other and sorted(first) == sorted(other) != first
