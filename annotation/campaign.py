@@ -18,7 +18,7 @@ from annotation.rubric import Rubric, load_rubric
 from annotation.sample import read_pairs
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.records import Pair, Rating, identity
-from generation.store import write_table
+from generation.store import only_one, write_table
 from generation.study import Study
 
 HIDDEN = ("transformation", "dataset", "task_type", "seed")  # metadata that could sway a rater
@@ -37,6 +37,16 @@ def publish(study: Study, argilla: Argilla) -> dict[str, int]:
     Makes the workspace (named like the study) and the datasets where they are missing, adds pairs that are not
     there yet (by pair id), and lets every annotator in but simulated ones. Answers are never touched.
     """
+    with alone(study):
+        return _publish(study, argilla)
+
+
+def alone(study: Study) -> contextlib.AbstractContextManager[None]:
+    """Refuse a second command on the same campaign while one works on it."""
+    return only_one(study.folder / ".campaign.lock", f"another command works on the campaign of {study.name!r}")
+
+
+def _publish(study: Study, argilla: Argilla) -> dict[str, int]:
     rubric = load_rubric(study)
     pools: dict[str, list[Pair]] = defaultdict(list)
     for pair in read_pairs(study):
@@ -45,8 +55,13 @@ def publish(study: Study, argilla: Argilla) -> dict[str, int]:
     admit_annotators(workspace, argilla)
     new = {}
     for pool, pairs in pools.items():
-        dataset = argilla.dataset(dataset_name(study, pool), workspace) or _create(study, argilla, rubric, pool)
-        _check_questions(dataset, rubric)
+        dataset = argilla.dataset(dataset_name(study, pool), workspace)
+        if dataset is not None and _is_draft(argilla, dataset):
+            # An earlier run was cut off while it made this one: nobody has seen it, so it is made anew.
+            argilla.request("DELETE", f"/datasets/{dataset.id}")
+            dataset = None
+        dataset = dataset or _create(study, argilla, rubric, pool)
+        _check_settings(study, dataset, rubric)
         present = {record["external_id"] for record in argilla.records(str(dataset.id))}
         missing = [pair for pair in pairs if pair.pair_id not in present]
         _log(argilla, dataset, missing)
@@ -86,19 +101,31 @@ def published(study: Study, argilla: Argilla) -> dict[str, str]:
 def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.DataFrame:
     """Fetch every answer into `ratings.parquet`: a row a pair, rater and question, drafts and discards too.
 
-    Can be run while people work, and any number of times. Refuses to drop answers that were collected before
-    and are no longer on the server, unless `replace` says so.
+    Can be run while people work, and any number of times. Refuses to drop answers: those that were collected
+    before and are no longer on the server, and those to pairs of another sample, unless `replace` says so.
     """
+    with alone(study):
+        return _collect(study, argilla, replace=replace)
+
+
+def _collect(study: Study, argilla: Argilla, *, replace: bool) -> pd.DataFrame:
     rubric = load_rubric(study)
     pairs = {pair.pair_id: pair for pair in read_pairs(study)}
     users = {user.id: user for user in argilla.users()}
-    rows = []
+    rows, strangers = [], 0
     for dataset_id in published(study, argilla).values():
         for record in argilla.records(dataset_id):
-            pair = pairs.get(record["external_id"])
-            if pair is not None:
-                for response in record.get("responses") or []:
-                    rows += _ratings(study, rubric, pair, users, response)
+            pair, responses = pairs.get(record["external_id"]), record.get("responses") or []
+            if pair is None:
+                strangers += len(responses)
+                continue
+            for response in responses:
+                rows += _ratings(study, rubric, pair, users, response)
+    if strangers and not replace:
+        raise DataError(
+            f"{strangers} answers on the server at {argilla.url} are of pairs that are not in pairs.parquet;"
+            " bring the sample back that was published, or add --replace to leave them out"
+        )
     frame = pd.DataFrame([row.model_dump() for row in rows], columns=list(Rating.model_fields))
     frame = frame.astype({"value": "Int64"}).sort_values(list(Rating.KEY), ignore_index=True)
     path = study.folder / "ratings.parquet"
@@ -172,14 +199,25 @@ def _create(study: Study, argilla: Argilla, rubric: Rubric, pool: str) -> Any:
         return dataset.create()
 
 
-def _check_questions(dataset: Any, rubric: Rubric) -> None:
-    """Refuse a dataset that asks something else than the rubric: its answers would be read wrongly."""
+def _is_draft(argilla: Argilla, dataset: Any) -> bool:
+    """Whether a dataset was never finished; annotators do not see such ones."""
+    return bool(argilla.request("GET", f"/datasets/{dataset.id}")["status"] == "draft")
+
+
+def _check_settings(study: Study, dataset: Any, rubric: Rubric) -> None:
+    """Refuse a dataset that asks something else than the study: its answers would be read wrongly, or be too few."""
     asked = {question.name: question.values for question in dataset.settings.questions if hasattr(question, "values")}
     wanted = {question.name: list(rubric.scale) for question in rubric.questions}
     if asked != wanted:
         raise StudyError(
             f"the dataset {dataset.name!r} in Argilla asks {asked}, the rubric {rubric.name!r} {wanted};"
             " give the new study another name"
+        )
+    wanted_answers, asked_answers = study.raters.per_pair, dataset.settings.distribution.min_submitted
+    if asked_answers != wanted_answers:
+        raise StudyError(
+            f"the dataset {dataset.name!r} in Argilla asks {asked_answers} answers a pair, raters.per_pair is now"
+            f" {wanted_answers}; undo the change, or give the new study another name"
         )
 
 

@@ -56,4 +56,5 @@ class Verdict(Record):
     generator_hash: str = Field(description="hash of model, revision and sampling")
     prompt_hash: str = Field(description="hash of the prompts' texts")
     pairs_sha256: str = Field(description="hash of the sample that was rated (pairs.parquet)")
+    rule_id: str = Field(description="hash of the rule that it follows (acceptance, raters.per_pair)")
     ratings_sha256: str = Field(description="hash of the ratings that it rests on (ratings.parquet)")

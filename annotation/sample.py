@@ -11,8 +11,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from annotation.agreement import POOLS
+from annotation.rubric import load_rubric
 from generation.exceptions import DataError, StudyError
 from generation.jobs import Plan
+from generation.manifest import read_manifest
 from generation.records import Pair, Text, TransformedText, identity
 from generation.run import COMMAND, read_transformed
 from generation.store import read_records, write_table
@@ -26,8 +28,9 @@ def draw_sample(study: Study) -> list[Pair]:
     For each transformation `sample.pairs` outputs that did not fail and that this study's generator and prompts
     made, over all seeds, in equal shares of the data sets as far as they reach (a text of several data sets
     counts for the first); fewer where there are fewer. Drawn again from the same outputs the sample is the
-    same. Raises StudyError where ratings of another sample are there already.
+    same. Raises StudyError where another sample is published already.
     """
+    load_rubric(study)  # a rule that the scale cannot hold is refused before anybody rates
     plan = Plan(study)
     texts = read_records(study.folder / "texts.parquet", Text, COMMAND)
     origin: dict[str, Text] = {}
@@ -43,7 +46,7 @@ def draw_sample(study: Study) -> list[Pair]:
             raise DataError(f"no usable outputs of {name} in {study.folder}; run `{COMMAND}` first")
         chosen = _choose(usable, {row.key: origin[row.text_id].dataset for row in usable}, study)
         pairs += [_pair(row, origin[row.text_id], tasks[origin[row.text_id].dataset]) for row in chosen]
-    _keep_what_was_rated(study, pairs)
+    _keep_what_was_published(study, pairs)
     write_table(study.folder / "pairs.parquet", pairs, Pair)
     return pairs
 
@@ -92,13 +95,14 @@ def _pair(row: TransformedText, text: Text, task: str) -> Pair:
     )
 
 
-def _keep_what_was_rated(study: Study, pairs: Sequence[Pair]) -> None:
-    """Refuse to replace a sample that people have rated by another."""
+def _keep_what_was_published(study: Study, pairs: Sequence[Pair]) -> None:
+    """Refuse to replace a sample that is before raters by another: their answers would belong to nothing."""
     path = study.folder / "pairs.parquet"
-    if not path.exists() or not (study.folder / "ratings.parquet").exists():
+    published = "publish" in read_manifest(study).get("stages", {}) or (study.folder / "ratings.parquet").exists()
+    if not path.exists() or not published:
         return
     if {pair.pair_id for pair in read_pairs(study)} != {pair.pair_id for pair in pairs}:
         raise StudyError(
-            f"{path} has ratings, and the study now asks for other pairs (other outputs, seed or number);"
-            " give the new study another name, or move the old one's folder away"
+            f"{path} is published, and the study now asks for other pairs (other outputs, seed or number);"
+            " undo the change, or give the new study another name"
         )

@@ -12,7 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from annotation import server
-from annotation.campaign import admit, published
+from annotation.campaign import admit, alone, published
 from annotation.client import SIMULATED, Argilla, User
 from annotation.rubric import Rubric, load_rubric
 from annotation.sample import read_pairs
@@ -34,6 +34,11 @@ def simulate(study: Study, argilla: Argilla) -> int:
     """
     if not study.raters.simulated:
         raise StudyError(f"{study.file}: raters.simulated is empty; name some, or let people rate")
+    with alone(study):
+        return _simulate(study, argilla)
+
+
+def _simulate(study: Study, argilla: Argilla) -> int:
     rubric = load_rubric(study)
     truth = _author_ratings(study, rubric)
     accounts = _accounts(study, argilla)
@@ -49,7 +54,7 @@ def simulate(study: Study, argilla: Argilla) -> int:
                 values_json = {question: {"value": value} for question, value in values.items()}
                 todo[rater.name].append({"record_id": record["id"], "values": values_json, "status": "submitted"})
     total = sum(map(len, todo.values()))
-    with tqdm(total=total, unit="answer", desc="simulated raters") as bar:
+    with tqdm(total=total, unit="answer", desc="simulated raters", disable=total == 0) as bar:
         for name, answers in todo.items():
             for start in range(0, len(answers), BULK):
                 batch = answers[start : start + BULK]

@@ -15,7 +15,7 @@ from annotation.records import Group, Summary, Verdict
 from annotation.rubric import load_rubric
 from annotation.sample import read_pairs
 from generation.exceptions import DataError
-from generation.records import Pair
+from generation.records import Pair, identity
 from generation.store import read_models, write_json
 from generation.study import AcceptanceSpec, Study, file_hash
 
@@ -31,6 +31,7 @@ def accept(study: Study) -> tuple[list[Group], list[Verdict]]:
     counting = counting_ratings(ratings, study.raters.per_pair)
     groups = table_two(counting, rubric.question_names(), rubric.scale)
     hashes = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
+    hashes["rule_id"] = rule_id(study)
     found = verdicts(pairs, counting, study.acceptance, rubric.question_names(), rubric.scale, hashes)
     write_json(study.folder / "agreement.json", groups)
     write_json(study.folder / "verdicts.json", found)
@@ -43,17 +44,22 @@ def read_verdicts(study: Study) -> list[Verdict]:
 
 
 def refuse_stale(study: Study, found: Sequence[Verdict]) -> None:
-    """Raise DataError where verdicts no longer follow from what is on disk: other ratings, sample or threshold."""
+    """Raise DataError where verdicts no longer follow from what is on disk: other ratings, sample or rule."""
     for verdict in found:
         changed = [
             f"{name}.parquet"
             for name, was in (("pairs", verdict.pairs_sha256), ("ratings", verdict.ratings_sha256))
             if (file := study.folder / f"{name}.parquet").exists() and file_hash(file) != was
         ]
-        if verdict.threshold != study.acceptance.threshold:
-            changed.append(f"the threshold (was {verdict.threshold:g}, is {study.acceptance.threshold:g})")
+        if verdict.rule_id != rule_id(study):
+            changed.append("the study's rule (acceptance, raters.per_pair)")
         if changed:
             raise DataError(f"{' and '.join(changed)} changed after the verdicts were reached; run `{COMMAND}` again")
+
+
+def rule_id(study: Study) -> str:
+    """Identity of the rule that ratings are judged by: the acceptance, and how many ratings a pair count."""
+    return identity("rule-v1", study.acceptance.model_dump(), study.raters.per_pair)
 
 
 def read_agreement(study: Study) -> list[Group]:
@@ -72,7 +78,8 @@ def verdicts(
     """One verdict for each transformation and language of the sample, in the sample's order.
 
     `ratings` are those that count. A transformation is judged on its pool's ratings in that language
-    (translation and cross_translation are rated as one). `hashes` are the verdicts' fields that name the files.
+    (translation and cross_translation are rated as one). `hashes` are the verdicts' fields that
+    name what they rest on: pairs_sha256, ratings_sha256, rule_id.
     """
     found = []
     pools = {pair.pair_id: pair.pool for pair in pairs}
@@ -115,8 +122,9 @@ def decide(summaries: Sequence[Summary], n_pairs: int, rule: AcceptanceSpec) -> 
     A mean that is not a number never passes.
     """
     if n_pairs < rule.min_pairs:
-        raters = f"{rule.min_raters} raters" if rule.min_raters > 1 else "a rater"
-        return "undecided", (f"{n_pairs} pairs have {raters}, {rule.min_pairs} are needed",)
+        return "undecided", (
+            f"pairs with at least {rule.min_raters} raters: {n_pairs}, of at least {rule.min_pairs} that are needed",
+        )
     unknown = [summary.question for summary in summaries if math.isnan(summary.mean)]
     if unknown:
         return "undecided", tuple(f"no mean {question}" for question in unknown)

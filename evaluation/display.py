@@ -114,7 +114,7 @@ def _left_out(scores: pd.DataFrame) -> str:
         + f" [{row['datasets']}]"
         for row in table.to_dict(orient="records")
     ]
-    return "\n".join(["Left out, and why:", *(lines or ["  nothing"])])
+    return "\n".join(["Left out, or included against the verdict, and why:", *(lines or ["  nothing"])])
 
 
 def _drift(table: pd.DataFrame) -> str:

@@ -7,6 +7,7 @@ texts), and drift asks for pairs that tasks hold too; all of them share one cach
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,13 +15,41 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from generation.exceptions import DataError, ServiceError
+from generation.exceptions import DataError, ServiceError, StudyError
 from generation.study import ModelSpec
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
 
 Embeddings = NDArray[np.float32]
+
+
+_WHOLE = 1_000_000  # bytes; of larger files the two ends are read
+
+
+def fingerprint(spec: ModelSpec, base: Path) -> str:
+    """Identity of a local model's files; empty for a hub model, whose revision says it.
+
+    Names and sizes of all files, the whole of small ones and both ends of large ones: a retrained model under an
+    old name and revision is another model, and gigabytes need not be read to see it. A missing folder is
+    `missing`, for loading to complain about.
+    """
+    if not (spec.path or spec.package):
+        return ""
+    try:
+        folder = Path(spec.location(base))
+    except StudyError:
+        return "missing"
+    digest = hashlib.sha256()
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        size = file.stat().st_size
+        digest.update(f"{file.relative_to(folder)}\0{size}\0".encode())
+        with file.open("rb") as stream:
+            digest.update(stream.read(_WHOLE))
+            if size > _WHOLE:
+                stream.seek(max(_WHOLE, size - _WHOLE))
+                digest.update(stream.read())
+    return digest.hexdigest()
 
 
 class TextModel(Protocol):

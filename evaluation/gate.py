@@ -69,7 +69,7 @@ def refusal(
     unrated = sorted(set(output_languages) - set(verdict.output_languages))
     if unrated:
         known = _names(verdict.output_languages) or "none"
-        return f"nobody rated outputs in {_names(unrated)} (rated: {known}): rate a sample that holds them"
+        return f"nobody rated outputs in {_names(unrated)} (rated: {known}): take a larger sample.pairs in a new study"
     if verdict.decision != "accepted":
         return f"{verdict.decision}: {'; '.join(verdict.reasons) or 'the verdict gives no reason'}"
     return ""

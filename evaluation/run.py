@@ -26,7 +26,7 @@ from annotation.sample import read_pairs
 from annotation.verdicts import read_verdicts, refuse_stale
 from evaluation import display, encoder, tasks
 from evaluation.encoder import Encoder
-from evaluation.units import Unit, chosen_models, label, plan_units
+from evaluation.units import Unit, chosen_models, label, model_id, plan_units
 from generation import command
 from generation.exceptions import DataError, PlumblineError, ServiceError
 from generation.manifest import stage
@@ -91,15 +91,16 @@ class _Work:
 
     def __init__(self, study: Study, units: list[Unit], pairs: list[Pair], chosen: Sequence[ModelSpec]) -> None:
         self.study, self.units, self.pairs = study, units, pairs
+        self._model_ids = {spec: model_id(study, spec) for spec in study.evaluation.models}
         stored = {row.unit_id: row.score for row in _stored(study.folder / "scores.parquet", Score) if row.unit_id}
         self._scores: dict[tuple[str, str, str, int], Score] = {}
         self.kept = 0
         for spec in study.evaluation.models:
-            known = {unit_id for unit in units if (unit_id := unit.unit_id(study, spec)) in stored}
+            known = {unit_id for unit in units if (unit_id := unit.unit_id(study, self._model_ids[spec])) in stored}
             if spec not in chosen and not known:
                 continue  # a model that never ran has no rows, not even of what would be left out
             for unit in units:
-                unit_id = unit.unit_id(study, spec)
+                unit_id = unit.unit_id(study, self._model_ids[spec])
                 if unit.decision.status == "left_out":
                     self.add(spec, unit, math.nan)
                 elif unit_id in known:
@@ -108,7 +109,7 @@ class _Work:
         moved = {row.unit_id: row.drift for row in _stored(study.folder / "drift.parquet", Drift)}
         self._drift: dict[tuple[str, str], Drift] = {}
         for spec in study.evaluation.models:
-            there = [(pair, moved[key]) for pair in pairs if (key := _drift_id(spec, pair)) in moved]
+            there = [(pair, moved[key]) for pair in pairs if (key := self._drift_id(spec, pair)) in moved]
             self.add_drift(spec, [pair for pair, _ in there], [value for _, value in there])
 
     def todo(self, spec: ModelSpec) -> list[Unit]:
@@ -123,7 +124,7 @@ class _Work:
 
     def add(self, spec: ModelSpec, unit: Unit, score: float) -> None:
         """Note a score."""
-        row = unit.row(self.study, spec, score)
+        row = unit.row(self.study, spec, self._model_ids[spec], score)
         self._scores[row.model, row.dataset, row.transformation, row.seed] = row
 
     def add_drift(self, spec: ModelSpec, pairs: Sequence[Pair], values: Sequence[float]) -> None:
@@ -135,8 +136,11 @@ class _Work:
                 transformation=pair.transformation,
                 model=name,
                 drift=value,
-                unit_id=_drift_id(spec, pair),
+                unit_id=self._drift_id(spec, pair),
             )
+
+    def _drift_id(self, spec: ModelSpec, pair: Pair) -> str:
+        return identity("drift-v1", self._model_ids[spec], pair.original, pair.transformed)
 
     def write(self) -> None:
         """Put everything noted on disk, in the study's order whatever order it was made in."""
@@ -177,10 +181,6 @@ def _run_model(
         if model is not None:
             outcome.asked += model.asked
             outcome.encoded += model.encoded
-
-
-def _drift_id(spec: ModelSpec, pair: Pair) -> str:
-    return identity("drift-v1", spec.name, spec.revision, pair.original, pair.transformed)
 
 
 def _stored(path: Path, record: type[R]) -> list[R]:

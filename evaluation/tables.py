@@ -69,13 +69,13 @@ def axis_table(
             value, difference = _mean(part["score"]), _mean(part["difference"])
             values.append(value)
             differences.append(difference)
-            reason = _coverage(part, len(originals)) if len(part) else "no transformation of this axis was evaluated"
+            reason = _coverage(part, len(originals), _wanted(scores, axis))
             row |= {axis: value, f"{axis}_difference": difference, f"{axis}_reason": reason}
         undefined = [axis for axis, value in zip(AXES, values, strict=True) if np.isnan(value)]
         row |= {
             TOTAL: float(np.mean(values)),  # NaN if any axis is: two axes are not a total
             f"{TOTAL}_difference": float(np.mean(differences)),
-            f"{TOTAL}_reason": f"no score for: {', '.join(undefined)}" if undefined else "",
+            f"{TOTAL}_reason": f"no score for: {', '.join(undefined)}" if undefined else _incomplete(mine, scores),
             "included_rejected": ", ".join(mine.loc[mine["included_rejected"].astype(bool), "transformation"]),
             "simulated": simulated,
         }
@@ -188,11 +188,27 @@ def _paired(scores: pd.DataFrame, include_rejected: bool) -> pd.DataFrame:
     return means.merge(_originals(scores), on=["model", "dataset"])
 
 
-def _coverage(part: pd.DataFrame, n_datasets: int) -> str:
-    """Which transformations of an axis rest on fewer data sets than the row does."""
+def _wanted(scores: pd.DataFrame, axis: str) -> list[str]:
+    """The study's transformations of an axis, whether they were evaluated or left out."""
+    return list(scores.loc[scores["axis"] == axis, "transformation"].drop_duplicates())
+
+
+def _coverage(part: pd.DataFrame, n_datasets: int, wanted: Sequence[str]) -> str:
+    """What of an axis is not in its score: transformations, or data sets of some; empty if nothing."""
+    if part.empty:
+        return "no transformation of this axis was evaluated"
+    absent = [name for name in wanted if name not in set(part["transformation"])]
     fewer = part[part["n_datasets"] < n_datasets]
     names = zip(fewer["transformation"], fewer["n_datasets"], strict=True)
-    return "; ".join(f"{name}: {count} of {n_datasets} data sets" for name, count in names)
+    notes = [f"without {', '.join(absent)}"] if absent else []
+    return "; ".join([*notes, *(f"{name}: {count} of {n_datasets} data sets" for name, count in names)])
+
+
+def _incomplete(mine: pd.DataFrame, scores: pd.DataFrame) -> str:
+    """How many of the study's transformations a total rests on; empty if on all."""
+    wanted = sum(len(_wanted(scores, axis)) for axis in AXES)
+    there = mine["transformation"].nunique()
+    return f"rests on {there} of {wanted} transformations" if there < wanted else ""
 
 
 def _ordered(table: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from annotation.records import Verdict
-from evaluation import gate, tasks
+from evaluation import encoder, gate, tasks
 from generation.datasets import Dataset, load_dataset
 from generation.exceptions import StudyError
 from generation.jobs import Plan
@@ -39,20 +39,19 @@ class Unit:
         """The data set to be scored."""
         return self.dataset if self.outputs is None else tasks.transformed(self.dataset, self.outputs)
 
-    def unit_id(self, study: Study, spec: ModelSpec) -> str:
-        """Identity of the score: what is embedded, by which model, scored by which protocol and library."""
+    def unit_id(self, study: Study, model: str) -> str:
+        """Identity of the score: what is embedded, by which model (`model_id`), by which protocol and library."""
         return identity(
             "score-v1",
             self.content_id,
-            spec.name,
-            spec.revision,
+            model,
             study.evaluation.protocol,
             tasks.METRICS[self.dataset.task],
             importlib.metadata.version("mteb"),
         )
 
-    def row(self, study: Study, spec: ModelSpec, score: float) -> Score:
-        """The record of this unit's score by a model; NaN for one that is left out or undefined."""
+    def row(self, study: Study, spec: ModelSpec, model: str, score: float) -> Score:
+        """The record of this unit's score by a model (and its `model_id`); NaN if left out or undefined."""
         kind = TRANSFORMATIONS.get(self.transformation)
         reason = self.decision.reason
         if math.isnan(score) and self.decision.status != "left_out":
@@ -70,8 +69,13 @@ class Unit:
             n=tasks.size(self.dataset),
             status=self.decision.status,
             reason=reason,
-            unit_id="" if self.decision.status == "left_out" else self.unit_id(study, spec),
+            unit_id="" if self.decision.status == "left_out" else self.unit_id(study, model),
         )
+
+
+def model_id(study: Study, spec: ModelSpec) -> str:
+    """Identity of a model: name and revision, and of a local one its files, which are read for it."""
+    return identity("model-v1", spec.name, spec.revision, encoder.fingerprint(spec, study.file.parent))
 
 
 def label(study: Study, spec: ModelSpec) -> str:

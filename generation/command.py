@@ -55,13 +55,13 @@ def study_of(options: argparse.Namespace) -> Study:
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "nothing") -> str:
     """A table for a terminal: columns two spaces apart, words to the left, numbers to the right.
 
-    A column is one of words if it is the first or any of its cells begins with a letter. `empty` is said
-    where there are no rows.
+    A column is one of words if it is the first or any of its cells holds a letter. `empty` is said where there
+    are no rows.
     """
     if not rows:
         return empty
     widths = [max(len(line[place]) for line in (header, *rows)) for place in range(len(header))]
-    wordy = [place == 0 or any(row[place][:1].isalpha() for row in rows) for place in range(len(header))]
+    wordy = [place == 0 or any(map(str.isalpha, "".join(row[place] for row in rows))) for place in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
         shown = (

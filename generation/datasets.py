@@ -146,7 +146,9 @@ def _renamed(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame
         name = own.get(column, column)
         if name not in frame:
             hint = nearest(name, [str(known) for known in frame.columns])
-            raise DataError(f"{path}: no column {name!r}, which {spec.task} needs; {hint}, or map it with `columns`")
+            if len(frame.columns) == 1 and any(mark in str(frame.columns[0]) for mark in (";", "\t", ",")):
+                hint = "there is one column alone: commas separate those of a .csv, tabs those of a .tsv"
+            raise DataError(f"{path}: no column {name!r}, which {spec.task} needs; {hint} (`columns` maps names)")
     chosen = [column for column in allowed if own.get(column, column) in frame]
     return pd.DataFrame({column: frame[own.get(column, column)] for column in dict.fromkeys(chosen)})
 

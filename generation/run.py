@@ -59,11 +59,24 @@ def generate(study: Study) -> Counter[str]:
         write_table(study.folder / "texts.parquet", texts, Text)
         units = [_unit(plan, texts, name, seed) for name in study.transformations for seed in study.seeds]
         counts: Counter[str] = Counter(reused=sum(len(unit.wanted) - len(unit.todo) for unit in units))
-        if any(unit.todo for unit in units):
-            asyncio.run(_generate(plan, units, counts))
+        try:
+            if any(unit.todo for unit in units):
+                asyncio.run(_generate(plan, units, counts))
+        finally:
+            for unit in units:
+                unit.journal.close()
         for unit in units:
             _settle(study, unit)
     return counts
+
+
+def failures(study: Study) -> Counter[str]:
+    """Why outputs of a study failed, with counts, the most frequent first."""
+    reasons: Counter[str] = Counter()
+    for name in study.transformations:
+        for seed in study.seeds:
+            reasons.update(row.reason for row in read_transformed(study, name, seed) if row.status == "failed")
+    return reasons
 
 
 def read_transformed(study: Study, transformation: str, seed: int) -> list[TransformedText]:
@@ -167,7 +180,9 @@ def main() -> int:
         f" -> {study.folder / 'transformations'}"
     )
     if counts["failed"]:
-        print("failed texts are kept with their reason and asked for again when you run this command again")
+        for reason, count in failures(study).most_common(3):
+            print(f"  {count} failed: {reason}")
+        print("  (all reasons are in the tables; the next run asks for failed texts again)")
     return 0
 
 

@@ -44,6 +44,9 @@ def atomic(path: Path, mode: int = 0o644) -> Iterator[IO[bytes]]:
             os.fsync(folder)
         finally:
             os.close(folder)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk does not say where it is
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

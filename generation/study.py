@@ -214,6 +214,21 @@ class Study(Part):
         _refuse_duplicates([str(seed) for seed in value], "seed")
         return value
 
+    @model_validator(mode="after")
+    def _can_be_decided(self) -> Study:
+        rule = self.acceptance
+        if rule.min_raters > self.raters.per_pair:
+            raise ValueError(
+                f"acceptance.min_raters {rule.min_raters} is more than raters.per_pair {self.raters.per_pair}:"
+                " no pair would ever count; lower the one or raise the other"
+            )
+        if rule.min_pairs > self.sample.pairs:
+            raise ValueError(
+                f"acceptance.min_pairs {rule.min_pairs} is more than sample.pairs {self.sample.pairs}:"
+                " every verdict would stay undecided; lower the one or raise the other"
+            )
+        return self
+
     @property
     def file(self) -> Path:
         """The YAML file that this study was read from."""

@@ -18,8 +18,9 @@ import pandas as pd
 import streamlit as st
 
 from annotation.tables import SIMULATED, display
+from annotation.verdicts import refuse_stale
 from generation.command import add_study_options, study_of
-from generation.exceptions import PlumblineError, StudyError
+from generation.exceptions import DataError, PlumblineError, StudyError
 from streamlit_app import charts, frames
 from streamlit_app.data import NotYetError, Records
 
@@ -105,6 +106,10 @@ def _verdicts(records: Records) -> None:
     if not verdicts:
         st.caption("There are no verdicts: the sample holds no pairs.")
         return
+    try:
+        refuse_stale(records.study, verdicts)
+    except DataError as error:
+        _complain(error)
     table = records.verdict_table()
     questions = [summary.question for summary in verdicts[0].questions]
     st.caption(
@@ -238,7 +243,11 @@ def _scores(records: Records) -> None:
         "Scores times 100; in brackets the difference from the original in points, over the same data sets. An axis is"
         " the mean over its transformations, the total the mean of the three axes." + _limits(table)
     )
-    st.dataframe(frames.axis_frame(table), hide_index=True, height="content", alt="Scores by model and axis")
+    shown_axes = frames.axis_frame(table)
+    st.dataframe(shown_axes, hide_index=True, height="content", alt="Scores by model and axis")
+    for model, note in zip(shown_axes["Model"], shown_axes["Notes"], strict=True):
+        if note:  # a cell would cut it
+            st.text(f"{model}: {note}")
     _download(table, f"{records.study.name}-scores.csv")
     shifts = records.transformations(include_rejected=include)
     for model in shifts["model"].drop_duplicates():
@@ -246,7 +255,7 @@ def _scores(records: Records) -> None:
         st.altair_chart(charts.score_shifts(shifts[shifts["model"] == model]))
     if shifts.empty:
         st.caption("No transformation was evaluated.")
-    st.subheader("Left out, and why", anchor=False)
+    st.subheader("Left out, or included against the verdict, and why", anchor=False)
     missing = records.left_out()
     if missing.empty:
         st.caption("Nothing was left out.")

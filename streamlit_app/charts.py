@@ -131,6 +131,8 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
             for name, refused in zip(table["transformation"], table["included_rejected"].astype(bool), strict=True)
         ],
         axis_name=table["axis"].map(display),
+        original=100 * table["original"],
+        score=100 * table["score"],
         included_rejected=table["included_rejected"].astype(bool),
     )
     rank = {name: number for number, name in enumerate(TRANSFORMATIONS)}
@@ -139,23 +141,24 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
     colour = (
         alt.Color("axis_name:N", title=None)
         .scale(domain=names, range=[COLOURS[axis] for axis in AXES])
-        .legend(orient="top")
+        .legend(orient="top", columns=1)
     )
     shape = (
         alt.Shape("axis_name:N", title=None)
         .scale(domain=names, range=[SHAPES[axis] for axis in AXES])
-        .legend(orient="top")
+        .legend(orient="top", columns=1)
     )
     hollow = alt.condition(alt.datum["included_rejected"], alt.value(0), alt.value(1))
     tooltip = [
         alt.Tooltip("name:N", title="Transformation"),
-        alt.Tooltip("original:Q", title="Original", format=".4f"),
-        alt.Tooltip("score:Q", title="Transformed", format=".4f"),
+        alt.Tooltip("original:Q", title="Original", format=".2f"),
+        alt.Tooltip("score:Q", title="Transformed", format=".2f"),
         alt.Tooltip("difference:Q", title="Difference (points)", format="+.2f"),
         alt.Tooltip("n_datasets:Q", title="Data sets"),
     ]
     row = alt.Y("name:N", sort=order, title=None).axis(labelLimit=160)
-    extent = alt.X("original:Q", title="Score (grey bar: original)").scale(zero=False, nice=True)
+    extent = alt.X("original:Q", title="Score times 100 (grey bar: original)").scale(zero=False, nice=True)
+    extent = extent.axis(tickCount=6)
     base = alt.Chart(shown)
     lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=extent, x2="score:Q", y=row, color=colour)
     before = base.mark_tick(color=NEUTRAL, thickness=3, size=16).encode(x=extent, y=row, tooltip=tooltip)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,12 @@ from generation.run import generate
 from generation.study import ROOT, Study, load_study
 
 DEMO = ROOT / "studies" / "demo.yaml"
+
+
+def pytest_configure() -> None:
+    """A shell's background job ignores Ctrl-C, and so would the commands that tests start and interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
@@ -53,6 +60,10 @@ def variant(tmp_path: Path) -> Callable[..., Study]:
 
     def make(**changes: Any) -> Study:
         content = yaml.safe_load(DEMO.read_text(encoding="utf-8")) | changes
+        sample, acceptance = content["sample"], dict(content["acceptance"])
+        if "acceptance" not in changes:  # a small sample can still be decided
+            acceptance["min_pairs"] = min(acceptance["min_pairs"], sample["pairs"])
+            content["acceptance"] = acceptance
         for part in (*content["datasets"], content["generator"]):
             if "path" in part:
                 part["path"] = str(DEMO.parent / part["path"])

@@ -92,7 +92,8 @@ class OpenAIChat:
             env = self.spec.api_key_env
             raise ServiceError(f"{self.spec.base_url}: the key is not accepted; set {env}") from None
         except openai.NotFoundError as error:
-            raise ServiceError(f"{self.spec.base_url}: no model {self.spec.model!r}: {_reason(error)}") from None
+            line = f"{self.spec.base_url}: no model {self.spec.model!r} there, or generator.base_url lacks its /v1"
+            raise ServiceError(f"{line}: {_reason(error)}") from None
         except openai.APITimeoutError:
             raise TextFailedError(f"no answer within {self.spec.timeout_seconds:g} s, {self._tries()}") from None
         except openai.APIConnectionError as error:

@@ -23,9 +23,9 @@ from annotation.rubric import load_rubric
 from annotation.sample import draw_sample
 from annotation.simulate import simulate, simulated_answer
 from generation.exceptions import DataError, ServiceError, StudyError
-from generation.records import Rating
+from generation.records import Pair, Rating
 from generation.run import generate
-from generation.store import write_table
+from generation.store import only_one, write_table
 from generation.study import ROOT, Study
 
 Make = Callable[..., Study]
@@ -69,6 +69,41 @@ def test_publishing_twice_adds_nothing(argilla: Argilla, variant: Make) -> None:
     study = small(variant, "twice")
     assert publish(study, argilla) == {"paraphrasing": 4, "translation": 4}
     assert publish(study, argilla) == {"paraphrasing": 0, "translation": 0}
+
+
+def test_publishing_that_was_cut_off_goes_on(argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut off between making a dataset and finishing it: the half-made one is made anew."""
+    study = small(variant, "cutoff")
+
+    def cut_off(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("argilla.Dataset._publish", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            publish(study, argilla)
+    assert publish(study, argilla) == {"paraphrasing": 4, "translation": 4}
+
+
+def test_another_number_of_raters_after_publishing_is_refused(argilla: Argilla, variant: Make) -> None:
+    study = small(variant, "morelater")
+    publish(study, argilla)
+    later = small(variant, "morelater", raters={"per_pair": 5})
+    with pytest.raises(StudyError, match="asks 3 answers a pair, raters.per_pair is now 5"):
+        publish(later, argilla)
+
+
+def test_answers_to_another_sample_are_not_dropped_silently(argilla: Argilla, variant: Make) -> None:
+    ada = rater(argilla, "ada")
+    study = small(variant, "resampled")
+    publish(study, argilla)
+    record = queue(argilla, ada, published(study, argilla)["paraphrasing"])[0]
+    answer(argilla, ada, record, "submitted", quality=4, fluency=5)
+    others = [pair for pair in draw_sample(study) if pair.pair_id != record["external_id"]]
+    write_table(study.folder / "pairs.parquet", others, Pair)
+    with pytest.raises(DataError, match=r"1 answers on the server .* are of pairs that are not in pairs.parquet"):
+        collect(study, argilla)
+    assert collect(study, argilla, replace=True).empty
 
 
 def test_the_two_translations_share_a_dataset(argilla: Argilla, variant: Make) -> None:
@@ -229,6 +264,23 @@ def test_a_missing_key_is_one_line(home: server.Home, monkeypatch: pytest.Monkey
     monkeypatch.delenv("ARGILLA_API_KEY", raising=False)
     with pytest.raises(ServiceError, match="ARGILLA_API_KEY is not"), connect(home):
         pass
+
+
+def test_a_missing_url_is_one_line(home: server.Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARGILLA_API_KEY", "any")
+    monkeypatch.delenv("ARGILLA_API_URL", raising=False)
+    with pytest.raises(ServiceError, match="ARGILLA_API_URL is not"), connect(home):
+        pass
+
+
+def test_two_commands_at_once_on_one_campaign_are_refused(argilla: Argilla, variant: Make) -> None:
+    study = small(variant, "atonce")
+    with (
+        only_one(study.folder / ".campaign.lock", "held"),
+        pytest.raises(StudyError, match="another command works on the campaign of 'atonce'"),
+    ):
+        publish(study, argilla)
+    assert publish(study, argilla) == {"paraphrasing": 4, "translation": 4}
 
 
 def test_an_argilla_that_is_not_there_is_one_line(home: server.Home, monkeypatch: pytest.MonkeyPatch) -> None:

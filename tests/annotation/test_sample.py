@@ -9,6 +9,7 @@ import pytest
 
 from annotation.sample import draw_sample, read_pairs
 from generation.exceptions import DataError, StudyError
+from generation.manifest import stage
 from generation.records import Rating, TransformedText
 from generation.run import generate, read_transformed
 from generation.store import write_table
@@ -70,12 +71,28 @@ def test_outputs_of_another_generator_are_not_rated(generated: Study, variant: C
         draw_sample(other)
 
 
-def test_a_rated_sample_is_not_replaced(generated: Study, variant: Callable[..., Study]) -> None:
+def test_a_sample_that_raters_see_is_not_replaced(generated: Study, variant: Callable[..., Study]) -> None:
+    draw_sample(generated)
+    draw_sample(variant(sample={"pairs": 5}))  # nobody has seen it
+    with stage(generated, "publish"):
+        pass
+    draw_sample(variant(sample={"pairs": 5}))  # the same sample again is no harm
+    with pytest.raises(StudyError, match="is published, and the study now asks for other pairs"):
+        draw_sample(generated)
+
+
+def test_a_sample_with_ratings_from_elsewhere_is_not_replaced(generated: Study, variant: Callable[..., Study]) -> None:
     draw_sample(generated)
     write_table(generated.folder / "ratings.parquet", [], Rating)
-    draw_sample(generated)  # the same sample again is no harm
-    with pytest.raises(StudyError, match="has ratings, and the study now asks for other pairs"):
+    with pytest.raises(StudyError, match="is published, and the study now asks for other pairs"):
         draw_sample(variant(sample={"pairs": 5}))
+
+
+def test_a_threshold_that_the_scale_cannot_hold_is_refused_before_anyone_rates(
+    generated: Study, variant: Callable[..., Study]
+) -> None:
+    with pytest.raises(StudyError, match="threshold 7 is outside the scale 1 to 5"):
+        draw_sample(variant(acceptance={"threshold": 7}))
 
 
 def test_pairs_say_where_they_come_from(generated: Study) -> None:

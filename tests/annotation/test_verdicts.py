@@ -20,7 +20,7 @@ from generation.study import AcceptanceSpec, Study
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 QUESTIONS, SCALE = ["quality", "fluency"], [1, 2, 3, 4, 5]
-HASHES = {"pairs_sha256": "p", "ratings_sha256": "r"}
+HASHES = {"pairs_sha256": "p", "ratings_sha256": "r", "rule_id": "u"}
 
 
 def pair(number: int, transformation: str = "paraphrasing", language: str = "en", output_language: str = "en") -> Pair:
@@ -93,19 +93,27 @@ def test_fluency_alone_can_reject() -> None:
 def test_too_few_pairs_stay_undecided_however_good() -> None:
     pairs = [pair(0), pair(1)]
     frame = ratings(pairs, [5, 5], [5, 5])
-    assert decided(pairs, frame, min_pairs=3)[0][1:] == ("undecided", "2 pairs have 2 raters, 3 are needed")
+    assert decided(pairs, frame, min_pairs=3)[0][1:] == (
+        "undecided",
+        "pairs with at least 2 raters: 2, of at least 3 that are needed",
+    )
 
 
 def test_one_rater_does_not_make_a_rated_pair() -> None:
     pairs = [pair(0), pair(1)]
     frame = ratings(pairs, [5, 5], [5, 5], raters=1)
-    assert decided(pairs, frame)[0][1:] == ("undecided", "0 pairs have 2 raters, 2 are needed")
+    assert decided(pairs, frame)[0][1:] == (
+        "undecided",
+        "pairs with at least 2 raters: 0, of at least 2 that are needed",
+    )
 
 
 def test_no_ratings_at_all_stay_undecided() -> None:
     pairs = [pair(0), pair(1)]
     frame = ratings(pairs, [5, 5], [5, 5]).iloc[:0]
-    assert decided(pairs, frame) == [("paraphrasing", "undecided", "0 pairs have 2 raters, 2 are needed")]
+    assert decided(pairs, frame) == [
+        ("paraphrasing", "undecided", "pairs with at least 2 raters: 0, of at least 2 that are needed")
+    ]
 
 
 def test_a_question_without_ratings_never_passes() -> None:
@@ -184,8 +192,10 @@ def test_verdicts_go_stale_with_ratings_and_threshold(generated: Study, variant:
     refuse_stale(generated, found)
     stricter = variant(acceptance={"threshold": 4.5})
     assert stricter.folder == generated.folder
-    with pytest.raises(DataError, match=r"the threshold \(was 3, is 4.5\) changed .* run `python -m annotation accept"):
+    with pytest.raises(DataError, match=r"the study's rule .* changed .* run `python -m annotation accept"):
         refuse_stale(stricter, found)
+    with pytest.raises(DataError, match=r"the study's rule .* changed"):
+        refuse_stale(variant(acceptance={"min_pairs": 21}), found)
     write(generated, pairs, 2)
     with pytest.raises(DataError, match=r"ratings\.parquet changed after the verdicts were reached"):
         refuse_stale(generated, found)

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from annotation.records import Verdict
+from annotation.verdicts import rule_id
 from evaluation.encoder import Embeddings, Encoder
 from generation.datasets import load_datasets
 from generation.jobs import Plan
@@ -144,6 +145,7 @@ def write_study(folder: Path, **changes: Any) -> Study:
         "seeds": [1337],
         "generator": {"kind": "recorded", "model": "writer", "path": "outputs.jsonl"},
         "sample": {"pairs": 5},
+        "acceptance": {"min_pairs": 5},
         "evaluation": {"models": [{"name": "one", "revision": "1"}, {"name": "two", "revision": "1"}]},
         **changes,
     }
@@ -244,6 +246,7 @@ def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
         "prompt_hash": plan.prompt_hashes[transformation],
         "pairs_sha256": file_hash(pairs) if pairs.exists() else "none",
         "ratings_sha256": "0",
+        "rule_id": rule_id(study),
     }
     return Verdict(**{**data, **changes})
 

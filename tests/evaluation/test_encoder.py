@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mteb.types import PromptType
 
-from evaluation.encoder import Embeddings, Encoder, SentenceTransformerModel, drift, load
+from evaluation.encoder import Embeddings, Encoder, SentenceTransformerModel, drift, fingerprint, load
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.study import ModelSpec
 
@@ -133,3 +133,17 @@ def test_the_packaged_model(tmp_path: Path) -> None:
     assert made.shape == (3, 384)
     near, far = made[0] @ made[1], made[0] @ made[2]
     assert near > 0.5 > far
+
+
+def test_a_local_models_files_are_its_identity(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    weights = folder / "model.safetensors"
+    weights.write_bytes(b"a" * 3_000_000)
+    spec = ModelSpec(name="mine", revision="1", path="model")
+    before = fingerprint(spec, tmp_path)
+    assert fingerprint(spec, tmp_path) == before
+    weights.write_bytes(b"a" * 2_999_999 + b"b")  # retrained: the same size, another end
+    assert fingerprint(spec, tmp_path) != before
+    assert fingerprint(ModelSpec(name="mine", path="elsewhere"), tmp_path) == "missing"
+    assert fingerprint(ModelSpec(name="on/the-hub", revision="abc"), tmp_path) == ""

@@ -98,6 +98,17 @@ def test_an_axis_with_nothing_evaluated_is_nan_and_so_is_the_total(scores: pd.Da
     assert table["language"] == pytest.approx(0.30)
 
 
+def test_an_axis_without_a_rejected_transformation_says_so_and_so_does_the_total(scores: pd.DataFrame) -> None:
+    """Else a mean of two transformations passes for the paper's mean of three."""
+    rejected = pd.DataFrame([_row(name, "summarisation", math.nan, **_REJECTED) for name in ("a", "b")])
+    table = axis_table(pd.concat([scores, rejected])).iloc[0]
+    assert table["length"] == pytest.approx(0.72)
+    assert table["length_reason"] == "without summarisation; expansion: 1 of 2 data sets"
+    # There are paraphrasing, backtranslation, expansion and translation; summarisation was left out.
+    assert table["hteb_total_reason"] == "rests on 4 of 5 transformations"
+    assert axis_table(scores).iloc[0]["hteb_total_reason"] == ""
+
+
 def test_rejected_ones_count_only_when_asked_for_and_are_named(scores: pd.DataFrame) -> None:
     included = {"status": "included_rejected", "reason": "rejected: too low"}
     scores = pd.concat([scores, pd.DataFrame([_row("a", "summarisation", 0.1, **included)])])

@@ -111,7 +111,10 @@ def test_failed_texts_are_asked_for_again_and_received_ones_are_not(tmp_path: Pa
     [
         (refuses(401, "bad key"), "the key is not accepted; set OPENAI_API_KEY"),
         (refuses(403, "not yours"), "the key is not accepted; set OPENAI_API_KEY"),
-        (refuses(404, "The model `m` does not exist"), "no model 'm': Error code: 404"),
+        (
+            refuses(404, "The model `m` does not exist"),
+            "no model 'm' there, or generator.base_url lacks its /v1: Error code: 404",
+        ),
         (Reply(b"", cut=True), "does not answer, asked 1 times"),
     ],
     ids=["401", "403", "404", "cut"],

@@ -78,7 +78,8 @@ def wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
 def test_the_page_in_a_browser(address: str, chromium: str) -> None:
     ARTEFACTS.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        browser = playwright.chromium.launch(executable_path=chromium, args=quiet)
         for width in (1280, 400):
             page, complaints = watched(browser, width)
             page.goto(address)
@@ -112,7 +113,7 @@ def watched(browser: Any, width: int) -> tuple[Page, list[str]]:
 
 def look(page: Page) -> None:
     """Everything is there, and nothing complains."""
-    expect(page.get_by_text("Left out, and why")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("Left out, or included against the verdict, and why")).to_be_visible(timeout=30_000)
     expect(page.get_by_text(SIMULATED)).to_be_visible()
     panel = page.get_by_test_id("stVegaLiteChart").first
     expect(panel.get_by_text("n = 24 pairs")).to_be_visible()
