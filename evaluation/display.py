@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import pandas as pd
@@ -36,6 +36,9 @@ def report(
     drift: pd.DataFrame,
 ) -> str:
     """All that the command prints: axes, transformations, data sets, what was left out, and drift."""
+    short = _short_names({*scores["model"], *drift["model"]})
+    scores = scores.assign(model=scores["model"].map(short))
+    drift = drift.assign(model=drift["model"].map(short))
     parts = [_heading(study, verdicts), _axes(scores, verdicts, include_rejected=False)]
     parts.append(_transformations(scores, include_rejected=False))
     if (scores["status"] == "included_rejected").any():
@@ -47,6 +50,12 @@ def report(
         frame = drift_by_quality(pairs, ratings, drift, per_pair=study.raters.per_pair)
         parts.append(_drift(drift_correlations(frame, np.random.default_rng(study.sample.seed))))
     return "\n\n".join(parts)
+
+
+def _short_names(models: Collection[str]) -> dict[str, str]:
+    """Names of models without their owner's, where that leaves them different: lines must fit a terminal."""
+    short = {model: model.rsplit("/", 1)[-1] for model in models}
+    return short if len(set(short.values())) == len(short) else {model: model for model in models}
 
 
 def _heading(study: Study, verdicts: Sequence[Verdict]) -> str:

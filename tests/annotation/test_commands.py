@@ -114,7 +114,7 @@ def test_serve_during_a_command_gives_its_exit_status(tmp_path: Path) -> None:
     assert done.returncode == 7
 
 
-def one_line(done: subprocess.CompletedProcess[str], pattern: str) -> None:
+def assert_one_line(done: subprocess.CompletedProcess[str], pattern: str) -> None:
     assert done.returncode == 2, done.stderr
     assert re.fullmatch(rf"error: [^\n]*{pattern}[^\n]*\n", done.stderr), done.stderr
 
@@ -124,14 +124,14 @@ def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port = listener.getsockname()[1]
-        one_line(annotation("serve", "--data", str(tmp_path), "--port", str(port)), f"{port}")
+        assert_one_line(annotation("serve", "--data", str(tmp_path), "--port", str(port)), f"{port}")
 
 
 def test_a_wrong_url_is_one_line(variant: Callable[..., Study], tmp_path: Path) -> None:
     study = variant()
     words = ["collect", "--study", str(study.file), "--exports", str(tmp_path / "exports")]
     done = annotation(*words, ARGILLA_API_URL="http://127.0.0.1:9", ARGILLA_API_KEY="any")
-    one_line(done, "http://127.0.0.1:9 does not answer")
+    assert_one_line(done, "http://127.0.0.1:9 does not answer")
 
 
 @pytest.mark.parametrize(
@@ -173,10 +173,10 @@ def test_a_wrong_option_is_refused_with_what_it_wants() -> None:
 def test_a_threshold_outside_the_scale_is_one_line(variant: Callable[..., Study], tmp_path: Path) -> None:
     study = variant(acceptance={"threshold": 7})
     done = annotation("accept", "--study", str(study.file), "--exports", str(tmp_path / "exports"))
-    one_line(done, r"acceptance\.threshold 7 is outside the scale 1 to 5")
+    assert_one_line(done, r"acceptance\.threshold 7 is outside the scale 1 to 5")
 
 
 def test_a_damaged_table_is_one_line(generated: Study, tmp_path: Path) -> None:
     (generated.folder / "pairs.parquet").write_bytes(b"not parquet")
     done = annotation("accept", "--study", str(generated.file), "--exports", str(tmp_path / "exports"))
-    one_line(done, r"pairs\.parquet is damaged")
+    assert_one_line(done, r"pairs\.parquet is damaged")
