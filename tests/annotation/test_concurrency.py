@@ -23,9 +23,10 @@ from typing import Any
 import httpx
 import pytest
 
-from annotation.server import Connection, Home, User, credentials, running
+from annotation.server import URL_VARIABLE, Connection, Home, User, credentials, running
 
 from .argilla_site import Api, Campaign, Site, eventually, response_status
+from .postgres_site import postgres_url  # noqa: F401  # a fixture
 
 RATERS = 32
 STATUSES = ("submitted", "discarded", "draft")
@@ -138,10 +139,13 @@ class Arena:
         assert not [code for code in codes if code >= 500], codes
 
 
-@pytest.fixture(scope="module")
-def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def arena(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    """Both databases have to count rightly, each by locks of its own."""
     made = Arena(Home(tmp_path_factory.mktemp("concurrency") / "home"))
-    with made.stack:
+    with made.stack, pytest.MonkeyPatch.context() as patch:
+        if request.param == "postgres":
+            patch.setenv(URL_VARIABLE, request.getfixturevalue("postgres_url"))
         made.open()
         made.register()
         yield made
@@ -266,8 +270,9 @@ def test_a_kill_among_submissions_loses_nothing_that_was_acknowledged(arena: Are
 
     told = {(record, rater.id): one for rater in arena.raters for record, one in rater.told.items()}
     assert 100 <= len(told) < RATERS * len(ids)
-    with contextlib.closing(sqlite3.connect(arena.home.database)) as database:
-        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    if arena.home.database.exists():  # SQLite's
+        with contextlib.closing(sqlite3.connect(arena.home.database)) as database:
+            assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     arena.open()
     records = records_of(arena, campaign)
     held = responses_by(records)
