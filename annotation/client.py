@@ -92,7 +92,11 @@ class Argilla:
 def connect(home: server.Home) -> Iterator[Argilla]:
     """A server to work with: the one that the environment names, or the home's own."""
     with reach(home) as connection:
-        yield attach(connection)
+        argilla = attach(connection)
+        try:
+            yield argilla
+        finally:
+            argilla.sdk.api.http_client.close()
 
 
 @contextlib.contextmanager

@@ -47,7 +47,7 @@ def test_a_passing_fault_is_tried_again_and_no_text_is_lost_or_doubled(
     tmp_path: Path, fault: Reply, times: int
 ) -> None:
     with ChatStub(for_bread(fault, times)) as stub:
-        study = small_study(tmp_path, generator=server(stub.url, timeout_seconds=0.5))
+        study = small_study(tmp_path, generator=server(stub.url, timeout_seconds=1.0 if fault.seconds else 30.0))
         assert generate(study)["ok"] == len(LETTERS)
     assert {text: row.output for text, row in rows(study).items()} == {text: text.upper() for text in LETTERS}
     assert Counter(last_line(asked) for asked in stub.asked) == {**dict.fromkeys(LETTERS, 1), "bread": times + 1}
