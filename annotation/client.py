@@ -7,9 +7,10 @@ project's own home folder, started for as long as the command runs if it does no
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -42,6 +43,17 @@ class User:
 
 
 @dataclass(frozen=True)
+class Listed:
+    """A dataset as the server lists it."""
+
+    id: str
+    workspace_id: str
+    status: str  #: `draft` until it is published: annotators do not see it
+    distribution: dict[str, Any]
+    last_activity_at: str  #: changes with every answer that comes, changes or goes
+
+
+@dataclass(frozen=True)
 class Argilla:
     """A server that answers, and the owner's access to it."""
 
@@ -60,32 +72,50 @@ class Argilla:
             answer.raise_for_status()
             return answer.json() if answer.content else None
 
-    def workspace(self, name: str) -> Any | None:
-        """The SDK's workspace of this name, or None. Asked for by name, the SDK would warn where there is none."""
-        with translated(self.url):
-            return next((workspace for workspace in self.sdk.workspaces if workspace.name == name), None)
+    def workspaces(self) -> dict[str, str]:
+        """The ids of all workspaces, by name."""
+        return {item["name"]: item["id"] for item in self.request("GET", "/me/workspaces")["items"]}
 
-    def dataset(self, name: str, workspace: Any) -> Any | None:
-        """The SDK's dataset of this name in a workspace, or None."""
-        with translated(self.url):
-            found = next((dataset for dataset in workspace.datasets if dataset.name == name), None)
-            return found.get() if found is not None else None  # a listed one has no settings yet
+    def datasets(self) -> dict[tuple[str, str], Listed]:
+        """All datasets, by the names of workspace and dataset."""
+        names = {workspace_id: name for name, workspace_id in self.workspaces().items()}
+        listed = self.request("GET", "/me/datasets")["items"]
+        found = [(names.get(item["workspace_id"], ""), item) for item in listed]
+        return {
+            (workspace, item["name"]): Listed(
+                item["id"], item["workspace_id"], item["status"], item["distribution"], item["last_activity_at"]
+            )
+            for workspace, item in found
+        }
+
+    def members(self, workspace_id: str) -> dict[str, User]:
+        """The users of a workspace, by id."""
+        items = self.request("GET", f"/workspaces/{workspace_id}/users")["items"]
+        return {item["id"]: _user(item) for item in items}
 
     def users(self) -> list[User]:
         """All accounts."""
-        items = self.request("GET", "/users")["items"]
-        return [User(item["id"], item["username"], item["role"], item["api_key"]) for item in items]
+        return [_user(item) for item in self.request("GET", "/users")["items"]]
 
     def records(self, dataset_id: str) -> Iterator[dict[str, Any]]:
-        """All records of a dataset with all users' responses, as the API gives them."""
-        offset = 0
-        while True:
+        """All records of a dataset with all users' responses, as the API gives them.
+
+        Raises ServiceError where they are not as many as there should be: records came while they were read.
+        """
+        ids: set[str] = set()
+        for offset in itertools.count(0, PAGE):
             params = {"include": "responses", "offset": offset, "limit": PAGE}
-            items = self.request("GET", f"/datasets/{dataset_id}/records", params=params)["items"]
-            yield from items
-            if len(items) < PAGE:
-                return
-            offset += PAGE
+            page = self.request("GET", f"/datasets/{dataset_id}/records", params=params)
+            ids.update(item["id"] for item in page["items"])
+            yield from page["items"]
+            if len(page["items"]) < PAGE:
+                break
+        if len(ids) != page["total"]:
+            raise ServiceError(f"Argilla at {self.url}: records came or went while they were read; run again")
+
+
+def _user(item: Mapping[str, str]) -> User:
+    return User(item["id"], item["username"], item["role"], item["api_key"])
 
 
 @contextlib.contextmanager

@@ -127,10 +127,8 @@ def _add(options: argparse.Namespace) -> int:
             else:
                 print(f"Annotator {name} has an account; a new password: python -m annotation users reset {name}")
         if study is not None:
-            argilla = attach(connection)
-            workspace = argilla.workspace(study.name)
-            if workspace is not None:  # else publishing lets them in
-                admit_annotators(workspace, argilla)
+            # Into the workspaces that there are; publishing lets them into the others.
+            admit_annotators(study, attach(connection), accounts.languages(connection, home))
     return 0
 
 

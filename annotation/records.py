@@ -1,12 +1,25 @@
-"""What a campaign concludes: summaries of ratings, and verdicts (`agreement.json`, `verdicts.json`)."""
+"""What a campaign concludes: summaries of ratings, verdicts, means of pairs (`agreement.json` and others)."""
 
 from __future__ import annotations
 
+import math
+from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
 
 from generation.records import Number, Record
+
+Outcome = Literal["accepted", "rejected", "undecided"]
+
+
+class Estimate(Record):
+    """A number with its 95% interval; what is undefined is NaN, null in a file."""
+
+    value: Number = Field(description="the number")
+    low: Number = Field(description="lower end of its 95% interval over pairs")
+    high: Number = Field(description="upper end")
+    reason: str = Field(default="", description="why there is no number, or no interval; empty where there are both")
 
 
 class Summary(Record):
@@ -14,24 +27,29 @@ class Summary(Record):
 
     question: str = Field(description="quality or fluency")
     n_pairs: int = Field(description="pairs with at least one rating that counts")
+    n_raters: int = Field(description="raters with at least one such rating")
     n_ratings: int = Field(description="ratings that count")
     mean: Number = Field(description="mean over single ratings")
     sd: Number = Field(description="sample standard deviation over single ratings")
-    low: Number = Field(description="lower end of the mean's 95% interval, over pairs")
+    low: Number = Field(description="lower end of the mean's 95% interval")
     high: Number = Field(description="upper end")
+    interval: Literal["pairs", "pairs_and_raters", "anytime"] = Field(
+        description="what is a sample: pairs, or pairs and raters; anytime: pairs, and valid however often one looks"
+    )
     interval_reason: str = Field(description="why there is no interval; empty where there is one")
-    ac2: Number = Field(description="Gwet's AC2 with ordinal weights")
-    ac2_low: Number = Field(description="lower end of its 95% interval")
-    ac2_high: Number = Field(description="upper end")
-    ac2_reason: str = Field(description="why there is no AC2, or no interval of it; empty where there are both")
+    probability: Number = Field(description="P(mean >= threshold) by the t distribution of the mean, under anytime too")
+    ac2: Estimate = Field(description="Gwet's AC2 with ordinal weights; interval by irrCAC")
+    alpha: Estimate = Field(description="Krippendorff's alpha, ordinal; BCa bootstrap")
+    kappa: Estimate = Field(description="mean of Cohen's kappas of all two raters, squared weights; jackknife")
+    raw: Estimate = Field(description="share of equal ones among all twos of ratings of a pair; BCa bootstrap")
 
 
 class Group(Record):
-    """One row of Table 2: a pool of transformations, an axis, or all (`agreement.json`)."""
+    """One row of Table 2: a pool of transformations, an axis, a language, or all (`agreement.json`)."""
 
-    level: Literal["pool", "axis", "overall"] = Field(description="what the row sums up")
-    name: str = Field(description="the pool, the axis, or 'overall'")
-    axis: str = Field(description="the axis that it belongs to; empty for 'overall'")
+    level: Literal["pool", "axis", "language", "overall"] = Field(description="what the row sums up")
+    name: str = Field(description="the pool, the axis, the language of the originals, or 'overall'")
+    axis: str = Field(description="the axis that it belongs to; empty for a language and 'overall'")
     transformations: tuple[str, ...] = Field(description="whose ratings are in it")
     simulated: bool = Field(description="true if any of its ratings is simulated")
     questions: tuple[Summary, ...] = Field(description="one for each question")
@@ -45,12 +63,29 @@ class Verdict(Record):
     pool: str = Field(description="whose ratings decide: translation and cross_translation are rated as one")
     language: str = Field(description="language of the originals that were rated")
     output_languages: tuple[str, ...] = Field(description="languages of the transformed texts that were rated")
-    decision: Literal["accepted", "rejected", "undecided"] = Field(description="only accepted ones are evaluated")
+    task_type: str = Field(default="", description="task of the originals; empty where the verdict is for all tasks")
+    scope: Literal["transformation", "language", "task"] = Field(
+        default="language",
+        description="whose ratings decide: all of the pool, those in its language, or of its task too",
+    )
+    decision: Outcome = Field(description="only accepted ones are evaluated")
     reasons: tuple[str, ...] = Field(description="one line each")
     n_pairs: int = Field(description="pairs with enough raters")
     n_ratings: int = Field(description="ratings that count, over all questions")
     questions: tuple[Summary, ...] = Field(description="one for each question")
     threshold: float = Field(description="the least mean that is accepted")
+    rule: Literal["mean", "lower_bound"] = Field(default="mean", description="what must reach it")
+    probability: Number = Field(
+        default=math.nan, description="how close it was: P(mean >= threshold) of the question where it is least"
+    )
+    n_excluded: int = Field(default=0, description="ratings that quality control excluded, over all questions")
+    decision_with_excluded: Outcome | None = Field(
+        default=None, description="the decision had they counted; none where nothing was excluded"
+    )
+    failed_share: Number = Field(
+        default=math.nan,
+        description="share of outputs that failed, so that none could be sampled; NaN if unknown",
+    )
     simulated: bool = Field(description="true if any of the ratings is simulated")
     model: str = Field(description="the generator's model")
     generator_hash: str = Field(description="hash of model, revision and sampling")
@@ -58,3 +93,35 @@ class Verdict(Record):
     pairs_sha256: str = Field(description="hash of the sample that was rated (pairs.parquet)")
     rule_id: str = Field(description="hash of the rule that it follows (acceptance, raters.per_pair)")
     ratings_sha256: str = Field(description="hash of the ratings that it rests on (ratings.parquet)")
+
+
+class PairMean(Record):
+    """One pair's own mean on one question (`pair_means.parquet`), to score accepted pairs alone."""
+
+    KEY = ("pair_id", "question")
+    pair_id: str = Field(description="which pair")
+    transformation: str = Field(description="its transformation")
+    language: str = Field(description="its original's language")
+    question: str = Field(description="quality or fluency")
+    n_ratings: int = Field(description="its ratings that count")
+    mean: float = Field(description="their mean")
+    decision: Outcome = Field(description="whether the mean reaches the threshold; undecided with too few raters")
+
+
+class Sign(Record):
+    """A sign that a rater's answers may not be what they should be (`annotation.quality`); it decides nothing."""
+
+    rater_id: str = Field(description="pseudonym")
+    rule: str = Field(description="which rule of the study it comes from")
+    evidence: str = Field(description="one line: what was found")
+    n: int = Field(description="answers, pairs or comments that the rule looked at")
+
+
+class Decision(Record):
+    """What a person decided about a rater (`decisions.json`); later ones go before earlier ones."""
+
+    rater_id: str = Field(description="pseudonym")
+    exclude: bool = Field(description="whether the rater's answers stop counting")
+    reason: str = Field(description="why, in the person's words")
+    decided_at: datetime = Field(description="when, UTC")
+    signs: tuple[str, ...] = Field(description="the rules whose signs there were, with their evidence")

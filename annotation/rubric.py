@@ -1,31 +1,76 @@
-"""Questions, scale and guidelines as data: `prompts/rubrics/<name>.yaml`."""
+"""Questions, scale, guidelines and expected answers as data: `prompts/rubrics/<name>.yaml`.
+
+What raters read stands there in several languages; English, which is always there, stands in for the others.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
+import langcodes
 import yaml
-from pydantic import Field, ValidationError, field_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from generation.exceptions import StudyError
+from generation.languages import language_code
+from generation.parts import Part, first_complaint
 from generation.prompts import PROMPTS
-from generation.study import Part, Study, first_complaint
+from generation.study import Study
+
+ENGLISH = "en"
+CONTROLS = ("positive", "negative")
+LIMIT = 1000  # characters of a question's description that Argilla takes
+
+
+def _worded(value: dict[str, str]) -> dict[str, str]:
+    if ENGLISH not in value:
+        raise ValueError("the English wording is missing, which stands in for languages that have none; add `en`")
+    unknown = [code for code in value if language_code(code) != code]
+    if unknown:
+        raise ValueError(f"languages are named by their code: {unknown[0]!r} should be {language_code(unknown[0])!r}")
+    return value
+
+
+Words = Annotated[dict[str, str], AfterValidator(_worded)]  # a wording by language code
+
+
+def said(words: dict[str, str], language: str) -> str:
+    """A wording in a language, or in English where it has none."""
+    return words.get(language, words[ENGLISH])
 
 
 class Question(Part):
     """One question, answered with a point on the rubric's scale."""
 
-    name: str = Field(description="quality or fluency, in records and tables")
-    title: str = Field(description="what the rater is asked")
-    description: str = Field(description="what each point means")
+    name: str = Field(description="quality, fluency or similarity, in records and tables")
+    title: Words = Field(description="what the rater is asked")
+    points: dict[int, Words] = Field(description="what each point of the scale means")
+
+
+class Sense(Part):
+    """What a question means for one pool."""
+
+    hint: Words | None = Field(default=None, description="what to judge, before the points")
+    points: dict[int, Words] = Field(default={}, description="points that mean something else here")
 
 
 class PoolText(Part):
     """How a pool of transformations is explained to raters."""
 
-    title: str
-    asked: str = Field(description="what the program was asked to do")
-    quality: str = Field(description="what quality means here")
+    title: Words
+    asked: Words = Field(description="what the program was asked to do")
+    questions: dict[str, Sense] = Field(default={}, description="by question, where the pool has its own wording")
+    expected: dict[str, dict[str, int]] = Field(
+        default={}, description="by kind of control and question: its answer; a control without any is not made"
+    )
+
+
+class FieldTitles(Part):
+    """What the two texts are called."""
+
+    original: Words
+    transformed: Words
 
 
 class Rubric(Part):
@@ -33,10 +78,11 @@ class Rubric(Part):
 
     name: str
     source: str
-    language: str
     scale: tuple[int, ...] = Field(min_length=2)
+    fields: FieldTitles
+    comment: Words = Field(description="title of the free comment")
     questions: tuple[Question, ...] = Field(min_length=1)
-    guidelines: str
+    guidelines: Words
     pools: dict[str, PoolText]
 
     @field_validator("scale")
@@ -45,6 +91,29 @@ class Rubric(Part):
         if list(value) != sorted(set(value)):
             raise ValueError("the scale's points must ascend")
         return value
+
+    @model_validator(mode="after")
+    def _whole(self) -> Rubric:
+        for question in self.questions:
+            if sorted(question.points) != list(self.scale):
+                raise ValueError(f"question {question.name!r} must describe every point of the scale, and no other")
+        for name, pool in self.pools.items():
+            if unknown := sorted(set(pool.expected) - set(CONTROLS)):
+                raise ValueError(f"pool {name!r}: no control is called {unknown[0]!r}; use {' or '.join(CONTROLS)}")
+            named = {*pool.questions, *(question for answers in pool.expected.values() for question in answers)}
+            if unknown := sorted(named - set(self.question_names())):
+                raise ValueError(f"pool {name!r} speaks of a question {unknown[0]!r} that there is not")
+            points = [point for sense in pool.questions.values() for point in sense.points]
+            points += [answer for answers in pool.expected.values() for answer in answers.values()]
+            off = [point for point in points if point not in self.scale]
+            if off:
+                raise ValueError(f"pool {name!r} has a point {off[0]} that is not on the scale")
+            for language in self.guidelines:
+                for question in self.questions:
+                    if len(self.description(name, question, language)) > LIMIT:
+                        raise ValueError(f"pool {name!r}, {question.name!r} in {language!r}: hint and points together"
+                                         f" are longer than the {LIMIT} characters that Argilla takes")  # fmt: skip
+        return self
 
     def question_names(self) -> list[str]:
         """The questions' names, in order."""
@@ -56,11 +125,43 @@ class Rubric(Part):
             raise StudyError(f"rubric {self.name!r} explains no pool {name!r}; add it under `pools`")
         return self.pools[name]
 
-    def guidelines_for(self, pool: str) -> str:
+    def expected(self, pool: str, control: str) -> dict[str, int]:
+        """The answers that a control of a pool (`positive` or `negative`) should get, by question; {} where none is."""
+        return self.pool(pool).expected.get(control, {})
+
+    def description(self, pool: str, question: Question, language: str) -> str:
+        """What to judge in a pool, and what each point means there."""
+        hint, points = self._meaning(pool, question, language)
+        return f"{hint} {'; '.join(f'{point} = {meaning}' for point, meaning in points.items())}.".lstrip()
+
+    def guidelines_for(self, pool: str, language: str) -> str:
         """The guidelines of one campaign, as Argilla shows them (Markdown, the rubric's own text alone)."""
         text = self.pool(pool)
-        points = "\n".join(f"- **{question.title}** {question.description}" for question in self.questions)
-        return f"## {text.title}\n\n{text.asked}\n\n{text.quality}\n\n{self.guidelines}\n\n{points}\n"
+        parts = [f"## {said(text.title, language)}", said(text.asked, language), said(self.guidelines, language)]
+        for question in self.questions:
+            hint, points = self._meaning(pool, question, language)
+            lines = "\n".join(f"- **{point}** {meaning}" for point, meaning in points.items())
+            parts.append(f"**{said(question.title, language)}** {hint}\n\n{lines}")
+        return "\n\n".join(parts) + "\n"
+
+    def _meaning(self, pool: str, question: Question, language: str) -> tuple[str, dict[int, str]]:
+        """What a question means in a pool: the hint (or nothing), and each point of the scale."""
+        sense = self.pool(pool).questions.get(question.name, Sense())
+        points = {**question.points, **sense.points}
+        hint = said(sense.hint, language) if sense.hint else ""
+        return hint, {point: said(points[point], language) for point in self.scale}
+
+    def field_titles(self, language: str, original: str, transformed: str) -> tuple[str, str]:
+        """What the two texts are called; with their languages (codes) where these differ."""
+        names = said(self.fields.original, language), said(self.fields.transformed, language)
+        if original == transformed:
+            return names
+        in_words = [langcodes.Language.get(code).display_name(language) for code in (original, transformed)]
+        return f"{names[0]} ({in_words[0]})", f"{names[1]} ({in_words[1]})"
+
+    def language_for(self, language: str, output_language: str) -> str:
+        """The language to address raters in: that of the texts that they judge, or English if there is no wording."""
+        return next((code for code in (output_language, language) if code in self.guidelines), ENGLISH)
 
 
 def load_rubric(study: Study, folder: Path = PROMPTS / "rubrics") -> Rubric:

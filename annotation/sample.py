@@ -1,98 +1,111 @@
-"""Which pairs people rate: a seeded random sample of each transformation's outputs, spread over data sets.
+"""Which pairs people rate: a seeded, stratified random sample of each transformation's outputs without near-duplicates.
 
-A hash of seed and identity orders the candidates, so that the sample depends on nothing else, and an
-output that is added later moves none of the others.
+An output that is added later moves few of the others: those of its own stratum at most by one place, others only where
+a near-duplicate of theirs came or went.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from annotation.agreement import POOLS
-from annotation.rubric import load_rubric
-from generation.exceptions import DataError, StudyError
+from annotation.candidates import Candidate, Candidates, Supply, Turns
+from annotation.controls import make_controls, read_controls, spares_needed
+from annotation.overlap import Seen
+from annotation.queues import Queue, queues_of
+from annotation.rubric import Rubric, load_rubric
+from generation.exceptions import StudyError
 from generation.jobs import Plan
 from generation.manifest import read_manifest
-from generation.records import Pair, Text, TransformedText, identity
-from generation.run import COMMAND, read_transformed
-from generation.store import read_records, write_table
+from generation.records import Pair
+from generation.store import read_models, read_records, write_json, write_table
 from generation.study import Study
-from generation.transformations import TRANSFORMATIONS
+
+COMMAND = "python -m annotation sample --study ..."
 
 
 def draw_sample(study: Study) -> list[Pair]:
-    """Draw the study's pairs and write `pairs.parquet`.
+    """Draw the study's pairs; writes `pairs.parquet`, `controls.parquet` and `sample.json`.
 
     For each transformation `sample.pairs` outputs that did not fail and that this study's generator and prompts
-    made, over all seeds, in equal shares of the data sets as far as they reach (a text of several data sets
-    counts for the first); fewer where there are fewer. Drawn again from the same outputs the sample is the
-    same. Raises StudyError where another sample is published already.
+    made, over all seeds, in equal shares of the strata as far as they reach; fewer where there are fewer. No two
+    originals of a transformation are near-duplicates, nor of a queue: what one rater sees. Drawn again from the same
+    outputs the sample is the same. Raises StudyError where another sample is published already.
     """
-    load_rubric(study)  # a rule that the scale cannot hold is refused before anybody rates
-    plan = Plan(study)
-    texts = read_records(study.folder / "texts.parquet", Text, COMMAND)
-    origin: dict[str, Text] = {}
-    for text in texts:
-        origin.setdefault(text.text_id, text)
-    tasks = {spec.name: spec.task for spec in study.datasets}
-    pairs = []
+    rubric = load_rubric(study)  # a rule that the scale cannot hold is refused before anybody rates
     for name in study.transformations:
-        wanted = {job.key for seed in study.seeds for job in plan.jobs(texts, name, seed)}
-        rows = [row for seed in study.seeds for row in read_transformed(study, name, seed)]
-        usable = [row for row in rows if row.status == "ok" and row.key in wanted]
-        if not usable:
-            raise DataError(f"no usable outputs of {name} in {study.folder}; run `{COMMAND}` first")
-        chosen = _choose(usable, {row.key: origin[row.text_id].dataset for row in usable}, study)
-        pairs += [_pair(row, origin[row.text_id], tasks[origin[row.text_id].dataset]) for row in chosen]
-    _keep_what_was_published(study, pairs)
+        rubric.pool(POOLS[name])
+    candidates = Candidates(Plan(study))
+    pairs: list[Pair] = []
+    spares: list[Pair] = []
+    for pool in dict.fromkeys(POOLS[name] for name in study.transformations):
+        drawing = Drawing(study, candidates, [name for name in study.transformations if POOLS[name] == pool])
+        drawn = drawing.sample()
+        pairs += drawn
+        spares += drawing.spares(rubric, drawn)
+    pairs.sort(key=lambda pair: study.transformations.index(pair.transformation))
+    controls = make_controls(study, rubric, pairs, spares)
+    _keep_what_was_published(study, [*pairs, *controls])
+    write_json(study.folder / "sample.json", candidates.supply)
+    write_table(study.folder / "controls.parquet", controls, Pair)
     write_table(study.folder / "pairs.parquet", pairs, Pair)
     return pairs
 
 
 def read_pairs(study: Study) -> list[Pair]:
     """The study's sample."""
-    return read_records(study.folder / "pairs.parquet", Pair, "python -m annotation sample --study ...")
+    return read_records(study.folder / "pairs.parquet", Pair, COMMAND)
 
 
-def _choose(rows: Sequence[TransformedText], datasets: Mapping[str, str], study: Study) -> list[TransformedText]:
-    """`sample.pairs` rows, taken in turn from the data sets, within each in the seed's random order."""
-    strata: dict[str, list[TransformedText]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: _rank(study.sample.seed, row.key)):
-        strata[datasets[row.key]].append(row)
-    order = [spec.name for spec in study.datasets if spec.name in strata]
-    chosen: list[TransformedText] = []
-    while len(chosen) < study.sample.pairs and any(strata.values()):
-        for name in order:
-            if strata[name] and len(chosen) < study.sample.pairs:
-                chosen.append(strata[name].pop(0))
-    return chosen
+def read_supply(study: Study) -> list[Supply]:
+    """What the sample was drawn from, by transformation and language, with the share of failed outputs."""
+    return read_models(study.folder / "sample.json", Supply, COMMAND)
 
 
-def _rank(seed: int, key: str) -> str:
-    return hashlib.sha256(f"sample-v1 {seed} {key}".encode()).hexdigest()
+class Drawing:
+    """The transformations of one pool, drawn from in turn: a larger sample goes on where a smaller one ends."""
+
+    def __init__(self, study: Study, candidates: Candidates, transformations: Sequence[str]) -> None:
+        self._pairs = study.sample.pairs
+        self._study = study
+        self._turns = {name: Turns(candidates.of(name), study.sample.seed) for name in transformations}
+        self._seen = Seen()
+
+    def sample(self) -> list[Pair]:
+        """`sample.pairs` of each transformation, or as many as there are."""
+        taken = [self._take(turns) for _ in range(self._pairs) for turns in self._turns.values()]
+        return [candidate.pair for candidate in taken if candidate is not None]
+
+    def spares(self, rubric: Rubric, sample: Sequence[Pair]) -> list[Pair]:
+        """Pairs that were not drawn, as many of each queue as its controls take."""
+        needed = {
+            queue: spares_needed(self._study, rubric, queue, len(pairs)) for queue, pairs in queues_of(sample).items()
+        }
+        found: list[Pair] = []
+        for turns in self._turns.values():
+            while any(needed.values()):
+                candidate = self._take(turns, {queue for queue, number in needed.items() if number})
+                if candidate is None:
+                    break
+                needed[Queue.of(candidate.pair)] -= 1
+                found.append(candidate.pair)
+        return found
+
+    def _take(self, turns: Turns, queues: set[Queue] | None = None) -> Candidate | None:
+        """The next candidate (of some queues) of which no near-duplicate was taken."""
+
+        def wanted(candidate: Candidate) -> bool:
+            in_queue = queues is None or Queue.of(candidate.pair) in queues
+            return in_queue and not self._seen.near(_groups(candidate), candidate.words)
+
+        taken = turns.take(wanted)
+        if taken is not None:
+            self._seen.add(_groups(taken), taken.words)
+        return taken
 
 
-def _pair(row: TransformedText, text: Text, task: str) -> Pair:
-    kind = TRANSFORMATIONS[row.transformation]
-    return Pair(
-        pair_id=identity("pair-v1", row.key, row.output),
-        key=row.key,
-        transformation=row.transformation,
-        axis=kind.axis,
-        pool=POOLS[row.transformation],
-        dataset=text.dataset,
-        task_type=task,
-        language=row.source_language,
-        output_language=kind.output_language(row.source_language, row.language),
-        seed=row.seed,
-        original=row.text,
-        transformed=row.output,
-        model=row.model,
-        generator_hash=row.generator_hash,
-        prompt_hash=row.prompt_hash,
-    )
+def _groups(candidate: Candidate) -> tuple[str, Queue]:
+    return candidate.pair.transformation, Queue.of(candidate.pair)
 
 
 def _keep_what_was_published(study: Study, pairs: Sequence[Pair]) -> None:
@@ -101,8 +114,9 @@ def _keep_what_was_published(study: Study, pairs: Sequence[Pair]) -> None:
     published = "publish" in read_manifest(study).get("stages", {}) or (study.folder / "ratings.parquet").exists()
     if not path.exists() or not published:
         return
-    if {pair.pair_id for pair in read_pairs(study)} != {pair.pair_id for pair in pairs}:
+    controls = read_controls(study) if (study.folder / "controls.parquet").exists() else []
+    if {pair.pair_id for pair in (*read_pairs(study), *controls)} != {pair.pair_id for pair in pairs}:
         raise StudyError(
-            f"{path} is published, and the study now asks for other pairs (other outputs, seed or number);"
+            f"{path} is published, and the study now asks for other pairs (other outputs, seed, number or controls);"
             " undo the change, or give the new study another name"
         )

@@ -1,7 +1,8 @@
 """Simulated raters, for rehearsals: made-up people who answer through Argilla's own HTTP API.
 
-Each answers with the author's rating of the recorded output plus a bias of its own plus normal noise,
-rounded and kept on the scale. Their accounts are called `simulated-...`, and every record of theirs says so.
+Each answers with the author's rating of the recorded output (with a control's expected answer) plus a bias of its own
+plus normal noise, rounded and kept on the scale. Their accounts are called `simulated-...`, and every record of theirs
+says so.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import numpy as np
 from tqdm import tqdm
 
 from annotation import server
-from annotation.campaign import admit, alone, published
+from annotation.campaign import admit, alone, published, shown, workspaces_of
 from annotation.client import SIMULATED, Argilla, User
 from annotation.rubric import Rubric, load_rubric
-from annotation.sample import read_pairs
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.generators.recorded import Recorded
-from generation.records import Pair, identity
+from generation.identity import identity
+from generation.records import Pair
 from generation.run import read_transformed
 from generation.study import SimulatedRater, Study
 
@@ -43,8 +44,8 @@ def _simulate(study: Study, argilla: Argilla) -> int:
     truth = _author_ratings(study, rubric)
     accounts = _accounts(study, argilla)
     todo: dict[str, list[Answer]] = {rater.name: [] for rater in study.raters.simulated}
-    for dataset_id in published(study, argilla).values():
-        for record in argilla.records(dataset_id):
+    for dataset in published(study, argilla).values():
+        for record in argilla.records(dataset.id):
             pair_id = record["external_id"]
             if pair_id not in truth:
                 continue
@@ -76,7 +77,7 @@ def simulated_answer(
 
 
 def _author_ratings(study: Study, rubric: Rubric) -> dict[str, dict[str, int]]:
-    """The author's rating of each pair's output, by pair id and question."""
+    """The author's rating of each pair's output, by pair id and question; controls get the expected answers."""
     recorded = Recorded.of(study)
     languages = {
         row.key: row.language
@@ -84,7 +85,14 @@ def _author_ratings(study: Study, rubric: Rubric) -> dict[str, dict[str, int]]:
         for seed in study.seeds
         for row in read_transformed(study, name, seed)
     }
-    return {pair.pair_id: _author_rating(recorded, pair, languages.get(pair.key), rubric) for pair in read_pairs(study)}
+    rated: dict[str, dict[str, int]] = {}
+    for pair in shown(study):
+        if pair.control in ("positive", "negative"):
+            highest = dict.fromkeys(rubric.question_names(), rubric.scale[-1])
+            rated[pair.pair_id] = highest | rubric.expected(pair.pool, pair.control)
+        else:
+            rated[pair.pair_id] = _author_rating(recorded, pair, languages.get(pair.key), rubric)
+    return rated
 
 
 def _author_rating(recorded: Recorded, pair: Pair, language: str | None, rubric: Rubric) -> dict[str, int]:
@@ -99,14 +107,15 @@ def _author_rating(recorded: Recorded, pair: Pair, language: str | None, rubric:
 
 
 def _accounts(study: Study, argilla: Argilla) -> dict[str, User]:
-    """An account for each simulated rater, in the study's workspace, by the rater's name."""
+    """An account for each simulated rater, in all of the study's workspaces, by the rater's name."""
     if argilla.connection is None:
         raise ServiceError("simulated raters answer on the local server alone; unset ARGILLA_API_URL to rehearse")
     for rater in study.raters.simulated:
         server.ensure_user(argilla.connection, f"{SIMULATED}{rater.name}", first_name=f"Simulated {rater.name}")
     known = {user.username: user for user in argilla.users()}
     accounts = {rater.name: known[f"{SIMULATED}{rater.name}"] for rater in study.raters.simulated}
-    admit(argilla.workspace(study.name), argilla, list(accounts.values()))
+    for workspace_id, _ in workspaces_of(study, argilla).values():
+        admit(workspace_id, argilla, list(accounts.values()))
     return accounts
 
 

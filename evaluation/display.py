@@ -69,7 +69,7 @@ def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected
     notes = []
     for row in table.to_dict(orient="records"):
         mark = _MARK if row["included_rejected"] else ""
-        cells = [f"{row['model']}{mark}", _hundred(row["original"])]
+        cells = [f"{row['model']}{mark}", str(row["n_failed"]), _hundred(row["original"])]
         for name in (*AXES, TOTAL):
             cells.append(f"{_hundred(row[name])} ({_points(row[f'{name}_difference'])})")
             if row[f"{name}_reason"]:
@@ -80,7 +80,7 @@ def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected
     caption = "Scores by axis (difference from the original in points)"
     if bool(table["simulated"].any()):
         caption += "; verdicts from simulated ratings"
-    return "\n".join([caption, columns(["model", "original", *AXES, TOTAL], rows), *dict.fromkeys(notes)])
+    return "\n".join([caption, columns(["model", "failed", "original", *AXES, TOTAL], rows), *dict.fromkeys(notes)])
 
 
 def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
@@ -91,14 +91,17 @@ def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
             row["axis"],
             row["transformation"] + (_MARK if row["included_rejected"] else ""),
             str(row["n_datasets"]),
+            str(row["n_failed"]),
             _hundred(row["original"]),
             _hundred(row["score"]),
             _points(row["difference"]),
         ]
         for row in table.to_dict(orient="records")
     ]
-    header = ["model", "axis", "transformation", "data sets", "original", "score", "difference"]
-    return "Scores by transformation\n" + columns(header, rows, "no transformation was evaluated")
+    header = ["model", "axis", "transformation", "data sets", "failed", "original", "score", "difference"]
+    return "Scores by transformation (failed: items whose outputs failed)\n" + columns(
+        header, rows, "no transformation was evaluated"
+    )
 
 
 def _datasets(scores: pd.DataFrame) -> str:
@@ -108,11 +111,14 @@ def _datasets(scores: pd.DataFrame) -> str:
     for (model, transformation), part in table.groupby(["model", "transformation"], sort=False):
         values = dict(zip(part["dataset"], part["score"], strict=True))
         mark = _MARK if (part["status"] == "included_rejected").any() else ""
-        rows.append([str(model), f"{transformation}{mark}", *(_hundred(values.get(name, math.nan)) for name in names)])
+        failed = str(part["n_failed"].sum())
+        rows.append(
+            [str(model), f"{transformation}{mark}", failed, *(_hundred(values.get(name, math.nan)) for name in names)]
+        )
     rows.sort(key=lambda row: (row[0], row[1] != ORIGINAL))
     metrics = dict(zip(table["dataset"], table["metric"], strict=True))
     caption = "Scores by data set (" + ", ".join(f"{name}: {metrics[name]}" for name in names) + ")"
-    return caption + "\n" + columns(["model", "transformation", *names], rows, "nothing was evaluated")
+    return caption + "\n" + columns(["model", "transformation", "failed", *names], rows, "nothing was evaluated")
 
 
 def _left_out(scores: pd.DataFrame) -> str:
@@ -123,7 +129,7 @@ def _left_out(scores: pd.DataFrame) -> str:
         + f" [{row['datasets']}]"
         for row in table.to_dict(orient="records")
     ]
-    return "\n".join(["Left out, or included against the verdict, and why:", *(lines or ["  nothing"])])
+    return "\n".join(["Left out, failed, or included against the verdict, and why:", *(lines or ["  nothing"])])
 
 
 def _drift(table: pd.DataFrame) -> str:

@@ -7,7 +7,7 @@ reason and what to do; the user may include it, and then every record of it says
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,25 +31,32 @@ def decide(
     plan: Plan,
     *,
     transformation: str,
-    language: str,
-    output_languages: Collection[str],
+    languages: Mapping[str, Collection[str]],
+    task_type: str = "",
     include_rejected: bool = False,
 ) -> Decision:
     """Whether a unit (a data set, transformation and seed) may be evaluated.
 
-    `language` is that of its originals, `output_languages` those that its outputs are in (codes), `plan` says
-    what generates now. `include_rejected` lets through what is refused, with status `included_rejected`.
+    `languages` has each language of its originals with those that their outputs are in (codes): every one needs its
+    verdict. `plan` says what generates now. Verdicts of other tasks than `task_type` are not asked; without one all
+    are. `include_rejected` lets through what is refused, with status `included_rejected`.
     """
-    reason = refusal(verdicts, plan, transformation, language, output_languages)
-    if not reason:
+    if task_type:
+        verdicts = [verdict for verdict in verdicts if verdict.task_type in ("", task_type)]
+    reasons = {code: refusal(verdicts, plan, transformation, code, languages[code]) for code in sorted(languages)}
+    refused = [code for code, reason in reasons.items() if reason]
+    if not refused:
         return Decision("evaluated", "")
+    reason = reasons[refused[0]]
+    if len(refused) > 1:
+        reason = f"{reason} (and {len(refused) - 1} more of its languages: {_names(refused[1:])})"
     return Decision("included_rejected" if include_rejected else "left_out", reason)
 
 
 def refusal(
     verdicts: Sequence[Verdict], plan: Plan, transformation: str, language: str, output_languages: Collection[str]
 ) -> str:
-    """Why no accepted verdict covers a unit, in one line; empty if one does."""
+    """Why no accepted verdict covers texts of one language, in one line; empty if one does."""
     named = [v for v in verdicts if v.transformation == transformation and v.language == language]
     if not named:
         rated = sorted({v.language for v in verdicts if v.transformation == transformation})

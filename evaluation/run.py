@@ -28,9 +28,11 @@ from evaluation import display, encoder, tasks
 from evaluation.encoder import Encoder
 from evaluation.units import Unit, chosen_models, label, model_id, plan_units
 from generation import command
+from generation.dataset_specs import LocalDataset
 from generation.exceptions import DataError, PlumblineError, ServiceError
+from generation.identity import identity
 from generation.manifest import stage
-from generation.records import Drift, Pair, Rating, Record, Score, identity
+from generation.records import Drift, Pair, Rating, Record, Score
 from generation.store import only_one, read_frame, read_records, write_table
 from generation.study import ModelSpec, Study
 
@@ -63,7 +65,7 @@ def evaluate(
     chosen = chosen_models(study, models)
     verdicts, pairs = read_verdicts(study), read_pairs(study)
     refuse_stale(study, verdicts)
-    with only_one(study.folder / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
+    with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         work = _Work(study, plan_units(study, verdicts, include_rejected=include_rejected), pairs, chosen)
         work.write()
         outcome = Outcome(kept=work.kept)
@@ -194,14 +196,15 @@ def _stored(path: Path, record: type[R]) -> list[R]:
 
 
 @contextlib.contextmanager
-def _quiet(specs: Sequence[ModelSpec]) -> Iterator[None]:
-    """Settings that the libraries read once, at import: no talk, no telemetry, and no hub for local models.
+def _quiet(study: Study, specs: Sequence[ModelSpec]) -> Iterator[None]:
+    """Settings that the libraries read once, at import: no talk, no telemetry, and no hub where all is local.
 
     mteb makes its cache folder at import, unused here; without this it would do so in the user's home. What
     the user has set stays.
     """
     settings = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-    if all(spec.path or spec.package for spec in specs):
+    local = all(isinstance(dataset, LocalDataset) for dataset in study.datasets)
+    if local and all(spec.path or spec.package for spec in specs):
         settings["HF_HUB_OFFLINE"] = "1"
     with tempfile.TemporaryDirectory(prefix="plumbline-mteb-") as unused:
         for name, value in {**settings, "MTEB_CACHE": unused}.items():
@@ -239,7 +242,7 @@ def main() -> int:
     study = command.study_of(options)
     inputs = [study.folder / name for name in ("verdicts.json", "pairs.parquet", "ratings.parquet", "transformations")]
     outputs = [study.folder / name for name in ("scores.parquet", "drift.parquet")]
-    with _quiet(chosen_models(study, options.models)), stage(study, "evaluation", inputs, outputs):
+    with _quiet(study, chosen_models(study, options.models)), stage(study, "evaluation", inputs, outputs):
         outcome = evaluate(study, models=options.models, include_rejected=options.include_rejected)
         print(_report(study, read_verdicts(study)))
         print(

@@ -24,17 +24,19 @@ _UNIT = ["model", "dataset", "transformation"]
 def transformation_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
     """A row for each model x transformation that has scores: its score beside the original's.
 
-    `scores` holds `generation.records.Score` rows. Columns: model, axis, transformation, n_datasets, original,
-    score, difference (points), included_rejected. Seeds are averaged first, then data sets (METHOD: HTEB,
-    2.3); `original` is the mean over the same data sets. With `include_rejected` the rows that the gate
-    refused but the user included count too.
+    `scores` holds `generation.records.Score` rows. Columns: model, axis, transformation, n_datasets, n_failed (items
+    whose outputs failed, summed over data sets and seeds), original, score, difference (points), included_rejected.
+    Seeds are averaged first, then data sets (METHOD: HTEB, 2.3); `original` is the mean over the same data sets. With
+    `include_rejected` the rows that the gate refused but the user included count too.
     """
     paired = _paired(scores, include_rejected)
-    columns = ["model", "axis", "transformation", "n_datasets", "original", "score", "difference", "included_rejected"]
+    columns = ["model", "axis", "transformation", "n_datasets", "n_failed"]
+    columns += ["original", "score", "difference", "included_rejected"]
     if paired.empty:
         return pd.DataFrame(columns=columns)
     table = paired.groupby(["model", "axis", "transformation"], sort=False, as_index=False).agg(
         n_datasets=("dataset", "nunique"),
+        n_failed=("n_failed", "sum"),
         original=("original", "mean"),
         score=("score", "mean"),
         included_rejected=("included_rejected", "max"),
@@ -49,7 +51,7 @@ def axis_table(
     """A row for each model: Original, the three axes and the HTEB total (HTEB, 2.3, Tables 14 and 15).
 
     An axis is the mean over its transformations (`transformation_table`), the total the unweighted mean of the
-    three axes. Columns: model, n_datasets, original; for each axis and for `hteb_total` the score,
+    three axes. Columns: model, n_datasets, n_failed (as there), original; for each axis and for `hteb_total` the score,
     `<name>_difference` in points against the originals of exactly the data sets that it rests on, and
     `<name>_reason` (why it is NaN, or what of it is missing); included_rejected (names, comma-separated);
     simulated (whether any verdict rests on simulated ratings). `original` is the mean over all data sets of
@@ -62,7 +64,8 @@ def axis_table(
     for model in scores["model"].drop_duplicates():
         mine = by_transformation[by_transformation["model"] == model]
         originals = paired[paired["model"] == model].drop_duplicates("dataset")["original"]
-        row: dict[str, object] = {"model": model, "n_datasets": len(originals), "original": _mean(originals)}
+        row: dict[str, object] = {"model": model, "n_datasets": len(originals), "n_failed": int(mine["n_failed"].sum())}
+        row["original"] = _mean(originals)
         values, differences = [], []
         for axis in AXES:
             part = mine[mine["axis"] == axis]
@@ -86,26 +89,27 @@ def axis_table(
 def dataset_table(scores: pd.DataFrame) -> pd.DataFrame:
     """A row for each model x data set x transformation (original among them), averaged over seeds.
 
-    Columns: model, dataset, task_type, metric, axis, transformation, n_seeds, score, original, difference
-    (points), status. Rows that were left out are not in it (`left_out`).
+    Columns: model, dataset, task_type, metric, axis, transformation, n_seeds, n_failed (items whose outputs failed,
+    over all seeds), score, original, difference (points), status. Rows that were left out are not in it (`left_out`).
     """
     counted = scores[scores["status"] != "left_out"]
     keys = ["model", "dataset", "task_type", "metric", "axis", "transformation"]
     table = counted.groupby(keys, sort=False, as_index=False).agg(
-        n_seeds=("seed", "nunique"), score=("score", _mean), status=("status", "max")
+        n_seeds=("seed", "nunique"), n_failed=("n_failed", "sum"), score=("score", _mean), status=("status", "max")
     )
     table = table.merge(_originals(scores), on=["model", "dataset"], how="left")
     table["difference"] = 100 * (table["score"] - table["original"])
-    return table[[*keys, "n_seeds", "score", "original", "difference", "status"]]
+    return table[[*keys, "n_seeds", "n_failed", "score", "original", "difference", "status"]]
 
 
 def left_out(scores: pd.DataFrame) -> pd.DataFrame:
     """What was left out or is undefined, or was included although the verdict refuses it, and why.
 
     Columns: transformation, status, reason, datasets (comma-separated), seeds (comma-separated). Equal rows
-    of several models, data sets and seeds are one.
+    of several models, data sets and seeds are one. Items whose outputs failed have a row for each transformation.
     """
     refused = scores[(scores["status"] != "evaluated") | scores["score"].isna()]
+    refused = pd.concat([refused, _failed(scores)])
     refused = refused.assign(seed=refused["seed"].astype(str))
     table = refused.groupby(["transformation", "status", "reason"], sort=False, as_index=False).agg(
         datasets=("dataset", _names), seeds=("seed", _names)
@@ -183,9 +187,22 @@ def _paired(scores: pd.DataFrame, include_rejected: bool) -> pd.DataFrame:
     counted = scores[scores["status"].isin(statuses) & (scores["transformation"] != ORIGINAL) & scores["score"].notna()]
     counted = counted.assign(included_rejected=counted["status"] == "included_rejected")
     means = counted.groupby([*_UNIT, "axis"], sort=False, as_index=False).agg(
-        score=("score", "mean"), included_rejected=("included_rejected", "max")
+        score=("score", "mean"), n_failed=("n_failed", "sum"), included_rejected=("included_rejected", "max")
     )
     return means.merge(_originals(scores), on=["model", "dataset"])
+
+
+def _failed(scores: pd.DataFrame) -> pd.DataFrame:
+    """Scored rows that lack items, or hold originals of items, whose outputs failed; the reason counts them all."""
+    words = {"drop": "were dropped", "original": "are scored with their originals"}
+    failed = scores[(scores["n_failed"] > 0) & (scores["status"] != "left_out")]
+    failed = failed.drop_duplicates(["dataset", "transformation", "seed"])  # the same for every model
+    counts = failed.groupby(["transformation", "failed_policy"])["n_failed"].transform("sum")
+    reasons = [
+        f"{count} items whose outputs failed {words[how]}"
+        for count, how in zip(counts, failed["failed_policy"], strict=True)
+    ]
+    return failed.assign(reason=reasons)
 
 
 def _wanted(scores: pd.DataFrame, axis: str) -> list[str]:
@@ -221,7 +238,7 @@ def _ordered(table: pd.DataFrame) -> pd.DataFrame:
 
 def _axis_columns() -> list[str]:
     parts = [f"{name}{end}" for name in (*AXES, TOTAL) for end in ("", "_difference", "_reason")]
-    return ["model", "n_datasets", "original", *parts, "included_rejected", "simulated"]
+    return ["model", "n_datasets", "n_failed", "original", *parts, "included_rejected", "simulated"]
 
 
 def _mean(values: pd.Series[float]) -> float:

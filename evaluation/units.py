@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import importlib.metadata
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from annotation.records import Verdict
 from evaluation import encoder, gate, tasks
-from generation.datasets import Dataset, load_dataset
+from evaluation.outputs import Outputs, transformed
+from evaluation.protocols import METRICS
+from generation.dataset_specs import DatasetSpec, LocalDataset
+from generation.datasets import iter_datasets
 from generation.exceptions import StudyError
-from generation.jobs import Plan
-from generation.records import Score, identity
+from generation.identity import identity
+from generation.jobs import Job, Plan
+from generation.parts import nearest
+from generation.places import Dataset
+from generation.records import Score, Text
 from generation.run import read_transformed
-from generation.study import DatasetSpec, ModelSpec, Study, nearest
+from generation.study import ModelSpec, Study
 from generation.transformations import ORIGINAL, TRANSFORMATIONS
 
 UNDEFINED = "the metric is undefined: all similarities, or all gold values, are equal"
@@ -26,18 +32,25 @@ UNDEFINED = "the metric is undefined: all similarities, or all gold values, are 
 
 @dataclass(frozen=True)
 class Unit:
-    """One data set as it is, or as one transformation with one seed left it. `outputs` is None for the original."""
+    """One data set as it is, or as one transformation with one seed left it. `outputs` is None for the original.
+
+    `languages` are the codes of its texts, sorted; `n` counts the items that are scored, `n_failed` those whose outputs
+    failed (classification's train split among them).
+    """
 
     dataset: Dataset
     transformation: str
     seed: int
     decision: gate.Decision
-    outputs: Mapping[str, str] | None
+    outputs: Outputs | None
     content_id: str
+    languages: tuple[str, ...]
+    n: int
+    n_failed: int = 0
 
     def data(self) -> Dataset:
         """The data set to be scored."""
-        return self.dataset if self.outputs is None else tasks.transformed(self.dataset, self.outputs)
+        return self.dataset if self.outputs is None else transformed(self.dataset, self.outputs)
 
     def unit_id(self, study: Study, model: str) -> str:
         """Identity of the score: what is embedded, by which model (`model_id`), by which protocol and library."""
@@ -46,7 +59,7 @@ class Unit:
             self.content_id,
             model,
             study.evaluation.protocol,
-            tasks.METRICS[self.dataset.task],
+            METRICS[self.dataset.task],
             importlib.metadata.version("mteb"),
         )
 
@@ -60,13 +73,15 @@ class Unit:
             model=label(study, spec),
             dataset=self.dataset.name,
             task_type=self.dataset.task,
-            language=self.dataset.language,
+            language=", ".join(self.languages),
             transformation=self.transformation,
             axis=kind.axis if kind else ORIGINAL,
             seed=self.seed,
-            metric=tasks.METRICS[self.dataset.task],
+            metric=METRICS[self.dataset.task],
             score=score,
-            n=tasks.size(self.dataset),
+            n=self.n,
+            n_failed=self.n_failed,
+            failed_policy=self.outputs.policy if self.outputs is not None and self.n_failed else "",
             status=self.decision.status,
             reason=reason,
             unit_id="" if self.decision.status == "left_out" else self.unit_id(study, model),
@@ -102,13 +117,11 @@ def plan_units(study: Study, verdicts: Sequence[Verdict], *, include_rejected: b
     Raises DataError for data sets or outputs that cannot be read, StudyError for missing prompts.
     """
     planner = _Planner(study, verdicts, include_rejected)
-    units = []
-    for spec in study.datasets:
-        dataset = load_dataset(spec, study.resolve(spec.path))
-        original = planner.original(spec, dataset)
-        units.append(original)
-        units += [planner.changed(original, name, seed) for name in study.transformations for seed in study.seeds]
-    return units
+    return [
+        unit
+        for spec, dataset in zip(study.datasets, iter_datasets(study), strict=True)
+        for unit in planner.units(spec, dataset)
+    ]
 
 
 class _Planner:
@@ -117,44 +130,78 @@ class _Planner:
     def __init__(self, study: Study, verdicts: Sequence[Verdict], include_rejected: bool) -> None:
         self._study, self._verdicts, self._include_rejected = study, verdicts, include_rejected
         self._plan = Plan(study)
-        self._tables: dict[tuple[str, int], dict[str, str]] = {}
+        self._tables: dict[tuple[str, int], dict[str, str | None]] = {}
 
-    def original(self, spec: DatasetSpec, dataset: Dataset) -> Unit:
+    def units(self, spec: DatasetSpec, dataset: Dataset) -> Iterator[Unit]:
+        """The units of one data set: the original, then transformations and seeds."""
+        texts = list({text.text_id: text for text in dataset.texts()}.values())
+        original = self._original(spec, dataset, texts)
+        yield original
+        for name in self._study.transformations:
+            for seed in self._study.seeds:
+                yield self._changed(original, texts, name, seed)
+
+    def _original(self, spec: DatasetSpec, dataset: Dataset, texts: Iterable[Text]) -> Unit:
         """The unit of the untouched data set; left out if it can give no score at all."""
         reason = tasks.unusable(dataset, self._study.evaluation.protocol)
         decision = gate.Decision("left_out", reason) if reason else gate.Decision("evaluated", "")
-        # The name is in it because mteb looks up prompts by it.
-        content = identity("data-v1", spec.name, spec.task, spec.rows, spec.columns, dataset.revision)
-        return Unit(dataset, ORIGINAL, 0, decision, None, content)
+        languages = tuple(sorted({text.language for text in texts}))
+        return Unit(dataset, ORIGINAL, 0, decision, None, _content_id(spec, dataset), languages, tasks.size(dataset))
 
-    def changed(self, original: Unit, transformation: str, seed: int) -> Unit:
+    def _changed(self, original: Unit, texts: Sequence[Text], transformation: str, seed: int) -> Unit:
         """The unit of a transformed data set."""
-        dataset = original.dataset
-        jobs = {text.text: self._plan.job(text, transformation, seed) for text in dataset.texts()}
+        dataset, decision, outputs = original.dataset, original.decision, Outputs({})
+        jobs = {text.text_id: self._plan.job(text, transformation, seed) for text in texts}
+        if decision.status != "left_out":
+            decision = self._decide(transformation, dataset.task, jobs.values())
+        n, n_failed = original.n, 0
+        if decision.status != "left_out":
+            outputs = self._outputs(jobs, transformation, seed)
+            reason = outputs.missing(jobs)
+            n_failed = outputs.failed_items(dataset)
+            if n_failed and not reason and outputs.policy == "drop":
+                left = transformed(dataset, outputs)
+                n, reason = tasks.size(left), tasks.unusable(left, self._study.evaluation.protocol)
+                reason = f"without the {n_failed} items whose outputs failed {reason}" if reason else ""
+            decision = gate.Decision("left_out", reason) if reason else decision
+        content = identity("transformed-v2", original.content_id, *outputs.identity())
+        return Unit(dataset, transformation, seed, decision, outputs, content, original.languages, n, n_failed)
+
+    def _decide(self, transformation: str, task: str, jobs: Iterable[Job]) -> gate.Decision:
         kind = TRANSFORMATIONS[transformation]
-        decision = gate.decide(
+        languages: dict[str, set[str]] = {}
+        for job in jobs:
+            written = kind.output_language(job.source_language, job.language)
+            languages.setdefault(job.source_language, set()).add(written)
+        return gate.decide(
             self._verdicts,
             self._plan,
             transformation=transformation,
-            language=dataset.language,
-            output_languages={kind.output_language(job.source_language, job.language) for job in jobs.values()},
+            languages=languages,
+            task_type=task,
             include_rejected=self._include_rejected,
         )
-        if original.decision.status == "left_out":
-            decision = original.decision
-        outputs: dict[str, str] = {}
-        if decision.status != "left_out":
-            made = self._outputs(transformation, seed)
-            outputs = {text: made[job.key] for text, job in jobs.items() if job.key in made}
-            lacking = tasks.missing(dataset, outputs)
-            decision = gate.Decision("left_out", lacking) if lacking else decision
-        content = identity("transformed-v1", original.content_id, sorted(outputs.items()))
-        return Unit(dataset, transformation, seed, decision, outputs, content)
 
-    def _outputs(self, transformation: str, seed: int) -> dict[str, str]:
-        """Outputs that did not fail, by the identity of their job; none if the generator never ran."""
+    def _outputs(self, jobs: Mapping[str, Job], transformation: str, seed: int) -> Outputs:
+        """The outputs of a data set's texts; the table holds None for those that failed, and no unanswered ones."""
         if (transformation, seed) not in self._tables:
             there = self._study.transformation_file(transformation, seed).exists()
             rows = read_transformed(self._study, transformation, seed) if there else []
-            self._tables[transformation, seed] = {row.key: row.output for row in rows if row.status == "ok"}
-        return self._tables[transformation, seed]
+            self._tables[transformation, seed] = {
+                row.key: row.output if row.status == "ok" else None for row in rows if row.status != "unanswered"
+            }
+        table = self._tables[transformation, seed]
+        found = {text: table[job.key] for text, job in jobs.items() if job.key in table}
+        return Outputs(
+            {text: output for text, output in found.items() if output is not None},
+            frozenset(text for text, output in found.items() if output is None),
+            self._study.evaluation.failed,
+        )
+
+
+def _content_id(spec: DatasetSpec, dataset: Dataset) -> str:
+    """Identity of an untouched data set. Its name is in it because mteb looks up prompts by it."""
+    if isinstance(spec, LocalDataset):
+        return identity("data-v1", spec.name, spec.task, spec.rows, spec.columns, dataset.revision)
+    what = spec.model_dump(exclude={"path", "revision", "language", "languages"})
+    return identity("mteb-v1", what, dataset.task, dataset.revision)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
+import math
 import sys
 from collections.abc import Callable, Sequence
 
@@ -43,13 +45,23 @@ def add_study_options(parser: argparse.ArgumentParser) -> None:
     """`--study` and `--exports`, the same for every command."""
     parser.add_argument("--study", required=True, metavar="FILE", help="the study, for example studies/demo.yaml")
     parser.add_argument(
-        "--exports", metavar="DIR", default=None, help=f"where studies leave their records (default: {EXPORTS.name}/)"
+        "--exports",
+        metavar="DIR",
+        help=f"where studies leave their records: a folder or an address, s3://bucket/x (default: {EXPORTS.name}/)",
     )
 
 
 def study_of(options: argparse.Namespace) -> Study:
     """The study that the options name."""
     return load_study(options.study, options.exports)
+
+
+def positive(value: str) -> float:
+    """A number above 0, for an option."""
+    with contextlib.suppress(ValueError):
+        if 0 < (number := float(value)) < math.inf:
+            return number
+    raise argparse.ArgumentTypeError(f"{value!r} is not a number above 0")
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "nothing") -> str:

@@ -27,4 +27,8 @@ class ServiceError(PlumblineError):
 
 
 class TextFailedError(PlumblineError):
-    """One text could not be transformed; its record says why, and the others go on."""
+    """One text cannot be transformed; its record says why, and the others go on."""
+
+
+class TextUnansweredError(TextFailedError):
+    """One text got no answer this time (time-outs, overload); the next run asks for it again."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+from generation.generator_specs import GeneratorSpec, RecordedGenerator
+from generation.identity import identity, identity_from, prefix
 from generation.prompts import Prompt, prompt_hash, prompts_of
-from generation.records import Text, identity
-from generation.study import GeneratorSpec, Study
+from generation.records import Text
+from generation.study import Study
 from generation.transformations import TRANSFORMATIONS, Transformation
 
 
@@ -32,30 +36,38 @@ class Job:
 class Plan:
     """The jobs of a study: what stands where is known before anything is generated.
 
-    Reads the prompts once; raises StudyError if one is missing or malformed.
+    Reads the prompts once; raises StudyError if one is missing or malformed. Where the study takes the recorded
+    languages, the first job that has one reads its unit's recordings, in every command.
     """
 
     def __init__(self, study: Study) -> None:
         self.study = study
         self.generator_hash = generator_hash(study.generator)
         self.prompts: dict[str, tuple[Prompt, ...]] = {
-            name: prompts_of(TRANSFORMATIONS[name]) for name in study.transformations
+            name: prompts_of(TRANSFORMATIONS[name], study.prompts) for name in study.transformations
         }
+        self._starts: dict[tuple[str, int, tuple[str, ...]], Any] = {}
         self.prompt_hashes = {name: prompt_hash(prompts) for name, prompts in self.prompts.items()}
 
     def job(self, text: Text, transformation: str, seed: int) -> Job:
         """The job whose output stands for this text of this data set."""
         kind: Transformation = TRANSFORMATIONS[transformation]
         language = kind.language(seed=seed, dataset=text.dataset, text=text.text, source=text.language)
-        key = identity(
-            "transformed-v1",
-            self.generator_hash,
-            self.prompt_hashes[transformation],
-            transformation,
-            seed,
-            kind.call_languages(text.language, language),
-            text.text,
-        )
+        if language is not None and self._recorded is not None:
+            language = self._recorded(text, transformation, seed) or language
+        languages = kind.call_languages(text.language, language)
+        start = self._starts.get((transformation, seed, languages))
+        if start is None:
+            start = prefix(
+                "transformed-v2",
+                self.generator_hash,
+                self.prompt_hashes[transformation],
+                transformation,
+                seed,
+                languages,
+            )
+            self._starts[transformation, seed, languages] = start
+        key = identity_from(start, text.text)
         return Job(key, text.text_id, text.text, text.language, transformation, seed, language)
 
     def jobs(self, texts: Iterable[Text], transformation: str, seed: int) -> Iterator[Job]:
@@ -67,7 +79,17 @@ class Plan:
                 seen.add(job.key)
                 yield job
 
+    @functools.cached_property
+    def _recorded(self) -> Callable[[Text, str, int], str | None] | None:
+        """The languages of recordings, where the study takes them."""
+        spec = self.study.generator
+        if not isinstance(spec, RecordedGenerator) or spec.languages == "drawn":
+            return None
+        from generation.generators.recorded import recorded_languages  # noqa: PLC0415 (recordings are served to jobs)
+
+        return recorded_languages(self.study)
+
 
 def generator_hash(spec: GeneratorSpec) -> str:
     """Identity of what generates: model, revision and sampling; not its address, retries or concurrency."""
-    return identity("generator-v1", spec.model, spec.revision, spec.sampling.model_dump())
+    return identity("generator-v1", *spec.identity())

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from generation.store import read_json, write_json
+from generation.store import is_remote, read_json, write_json
 from generation.study import Study, file_hash
 
 _PACKAGES = ("argilla", "irrCAC", "mteb", "numpy", "openai", "pandas", "scipy", "sentence-transformers", "torch")
@@ -64,7 +64,7 @@ def _hashes(study: Study, paths: Iterable[Path]) -> dict[str, str]:
 
     def name(path: Path) -> str:
         for base in (study.folder, study.file.parent):
-            if path.is_relative_to(base):
+            if is_remote(path) == is_remote(base) and path.is_relative_to(base):
                 return str(path.relative_to(base))
         return str(path)
 

@@ -10,8 +10,9 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from generation.exceptions import StudyError
-from generation.records import identity
-from generation.study import ROOT, Part, first_complaint
+from generation.identity import identity
+from generation.parts import Part, first_complaint
+from generation.study import ROOT
 from generation.transformations import Transformation
 
 PROMPTS = ROOT / "prompts"
@@ -57,9 +58,18 @@ def load_prompt(name: str, folder: Path = PROMPTS) -> Prompt:
     return prompt
 
 
-def prompts_of(transformation: Transformation, folder: Path = PROMPTS) -> tuple[Prompt, ...]:
-    """The prompts of a transformation's calls, in order."""
-    return tuple(load_prompt(name, folder) for name in transformation.prompts)
+def prompts_of(transformation: Transformation, variant: str = "") -> tuple[Prompt, ...]:
+    """The prompts of a transformation's calls, in order.
+
+    `variant` names a folder below `prompts/` whose wordings go before the others. Raises StudyError if there is none.
+    """
+    folder = PROMPTS / variant
+    if not folder.is_dir() or PROMPTS not in [folder, *folder.parents]:
+        known = ", ".join(sorted(path.parent.name for path in PROMPTS.glob("*/paraphrasing.yaml")))
+        raise StudyError(f"no folder {variant!r} of prompts in {PROMPTS}; known are: {known or 'none'}")
+    return tuple(
+        load_prompt(name, folder if (folder / f"{name}.yaml").exists() else PROMPTS) for name in transformation.prompts
+    )
 
 
 def prompt_hash(prompts: tuple[Prompt, ...]) -> str:

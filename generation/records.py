@@ -5,14 +5,14 @@ Many go to Parquet (`generation.store.write_table`), few to JSON. `KEY` names th
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import unicodedata
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from generation.identity import identity
 
 # JSON has no NaN: an undefined number is null in a file and NaN in the program.
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
@@ -30,9 +30,12 @@ class Text(Record):
 
     KEY = ("dataset", "split", "item", "field")
     dataset: str = Field(description="the data set's name in the study")
+    task_type: str = Field(description="that data set's task")
     split: str = Field(description="train or test")
-    item: str = Field(description="the item's number or id within the split")
-    field: str = Field(description="which text of the item: text, sentence1, sentence2 or query")
+    item: str = Field(
+        description="the item's number or id within the split, after its subset, before its place in a list"
+    )
+    field: str = Field(description="the column that holds it, such as text, sentence1 or query")
     language: str = Field(description="BCP 47 code")
     text_id: str = Field(description="hash of language and text")
     text: str = Field(description="the text in NFC")
@@ -50,9 +53,13 @@ class TransformedText(Record):
     seed: int = Field(description="transformation seed")
     language: str | None = Field(description="the drawn language, where one is drawn")
     intermediate: str | None = Field(description="output of the first of two calls")
-    output: str = Field(description="the transformed text; empty where it failed")
-    status: Literal["ok", "failed"] = Field(description="failed outputs are asked for again by the next run")
-    reason: str = Field(description="why it failed; empty otherwise")
+    output: str = Field(description="the transformed text, cleaned; empty where there is none")
+    raw: str | None = Field(description="the answer before cleaning, where it differs from the output")
+    status: Literal["ok", "failed", "unanswered"] = Field(description="the next run asks again for unanswered ones")
+    reason: str = Field(description="why there is no output; empty otherwise")
+    flags: tuple[str, ...] = Field(description="error types found on the last attempt (`generation.flags`)")
+    first_flags: tuple[str, ...] = Field(description="error types found on the first attempt")
+    attempts: int = Field(description="how many answers came")
     model: str = Field(description="the generator's model")
     generator_hash: str = Field(description="hash of model, revision and sampling")
     prompt_hash: str = Field(description="hash of the prompts' texts")
@@ -73,6 +80,10 @@ class Pair(Record):
     language: str = Field(description="language of the original")
     output_language: str = Field(description="language that the transformed text should be in")
     seed: int = Field(description="transformation seed")
+    control: Literal["", "positive", "negative", "repeat"] = Field(
+        default="", description="what the pair tells about its rater; empty for one of the sample"
+    )
+    repeats: str = Field(default="", description="of a repeat: the pair that it shows again")
     original: str = Field(description="the text")
     transformed: str = Field(description="what became of it")
     model: str = Field(description="the generator's model")
@@ -92,7 +103,10 @@ class Rating(Record):
     value: int | None = Field(description="the point on the scale; missing in a draft or a discarded answer")
     status: Literal["submitted", "draft", "discarded"] = Field(description="only submitted ones count")
     submitted_at: datetime = Field(description="when the answer last changed, UTC")
-    source: str = Field(description="where it was given: argilla")
+    source: str = Field(description="where it was given: argilla, or the CSV file's name")
+    seconds: Number = Field(default=math.nan, description="from the rater's answer before to this one; NaN if unknown")
+    comment: str = Field(default="", description="the rater's free comment")
+    excluded: str = Field(default="", description="why a person decided that it does not count; empty if it may")
     simulated: bool = Field(description="true where no person gave it")
 
 
@@ -114,13 +128,21 @@ class Score(Record):
     model: str = Field(description="the embedding model")
     dataset: str = Field(description="the data set")
     task_type: str = Field(description="its task")
-    language: str = Field(description="language of its texts")
+    language: str = Field(description="languages of its texts (codes, comma-separated)")
     transformation: str = Field(description="one of the eight, or original")
     axis: str = Field(description="the transformation's axis, or original")
     seed: int = Field(description="transformation seed; 0 for original")
     metric: str = Field(description="mteb's name of the main metric")
     score: float = Field(description="its value from -1 or 0 to 1; NaN where it was left out")
-    n: int = Field(description="items of the test split that were scored")
+    n: int = Field(
+        description="items of the test split that were scored: rows, queries, or texts of sets and summaries"
+    )
+    n_failed: int = Field(
+        default=0, description="items whose outputs failed, in classification's train split too (`failed_policy`)"
+    )
+    failed_policy: Literal["drop", "original", ""] = Field(
+        default="", description="whether these were dropped or scored with their originals; empty where there are none"
+    )
     status: Literal["evaluated", "included_rejected", "left_out"] = Field(description="whether the gate let it through")
     reason: str = Field(description="why it was left out, or what the verdict said; empty otherwise")
     unit_id: str = Field(
@@ -131,12 +153,6 @@ class Score(Record):
 def nfc(text: str) -> str:
     """The text in Unicode's composed form, which is what is hashed, transformed and compared."""
     return unicodedata.normalize("NFC", text)
-
-
-def identity(*parts: Any) -> str:
-    """A stable hash of JSON-able parts: 32 hexadecimal digits of SHA-256."""
-    canonical = json.dumps(parts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
 
 
 def text_id(text: str, language: str) -> str:

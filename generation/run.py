@@ -1,81 +1,107 @@
 """`python -m generation.run`: every transformation that a study wants and does not have yet.
 
-Resume is a set difference: wanted keys minus keys that stand in the tables and journals. Each output is
-in its unit's journal when it is received, and a finished unit's journal becomes its Parquet table, so
-`kill -9` loses only what was in flight. Failed outputs are asked for again by the next run.
+Each output is in its unit's journal when it was received, and a finished unit's journal becomes its Parquet table
+(`generation.unit`), so `kill -9` loses only what was in flight. Outputs that got no answer are asked for again by the
+next run, failed ones with `--again`.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import NoReturn
 
+import pyarrow as pa
 from tqdm import tqdm
 
 from generation import command
-from generation.datasets import load_datasets
-from generation.exceptions import PlumblineError, TextFailedError
+from generation.datasets import iter_datasets
+from generation.exceptions import PlumblineError
 from generation.generators import Generator, make_generator
 from generation.jobs import Job, Plan
 from generation.manifest import stage
+from generation.output import make_output
 from generation.records import Text, TransformedText
-from generation.store import Journal, only_one, read_records, write_table
+from generation.store import only_one, read_batches, read_records, write_table
 from generation.study import Study
+from generation.unit import COMMAND, Unit
 
-COMMAND = "python -m generation.run --study ..."
-
-
-@dataclass
-class Unit:
-    """One transformation with one seed: its jobs, what is there, and what is left to do.
-
-    `others` are outputs that the study does not want now (of another prompt, say, or a data set that was taken
-    out): they cost GPU time, so they are kept.
-    """
-
-    transformation: str
-    seed: int
-    wanted: dict[str, Job]
-    done: dict[str, TransformedText]
-    others: list[TransformedText]
-    journal: Journal
-    todo: list[Job] = field(default_factory=list)
+SYNC_SECONDS = 0.5  # an output that was received is on the disk itself within a second
 
 
-def generate(study: Study) -> Counter[str]:
-    """Make what is missing of a study's transformations; returns counts of done, failed and reused outputs.
+def generate(study: Study, *, again: bool = False, cluster: str = "") -> Counter[str]:
+    """Make what is missing of a study's transformations; returns counts of ok, failed, unanswered and reused outputs.
 
-    Writes `texts.parquet` and `transformations/<transformation>/<seed>.parquet`. Raises DataError for data
-    sets that cannot be read and ServiceError for a generator that cannot work; what was received before stays.
+    Writes `texts.parquet` and `transformations/<transformation>/<seed>.parquet`. `again` asks for failed outputs too.
+    `cluster` is the address of a Ray cluster that does the work; without one it is done here. Raises DataError for
+    data sets that cannot be read and ServiceError for a generator that cannot work; what was received before stays.
     """
     plan = Plan(study)
-    texts = [text for dataset in load_datasets(study) for text in dataset.texts()]
-    with only_one(study.folder / ".generation.lock", f"another run is generating for {study.name!r}"):
-        write_table(study.folder / "texts.parquet", texts, Text)
-        units = [_unit(plan, texts, name, seed) for name in study.transformations for seed in study.seeds]
-        counts: Counter[str] = Counter(reused=sum(len(unit.wanted) - len(unit.todo) for unit in units))
-        try:
-            if any(unit.todo for unit in units):
-                asyncio.run(_generate(plan, units, counts))
-        finally:
-            for unit in units:
-                unit.journal.close()
+    busy = f"another run is generating for {study.name!r}"
+    with only_one(study.scratch / ".generation.lock", busy), planned(plan, again=again) as units:
+        counts: Counter[str] = Counter(reused=sum(unit.wanted - unit.todo for unit in units))
+        todo = [unit for unit in units if unit.todo]
         for unit in units:
-            _settle(study, unit)
+            if not unit.todo:
+                unit.settle()
+        if cluster and todo:
+            from generation.cluster import generate_on  # noqa: PLC0415 (extra `ray`)
+
+            counts += generate_on(cluster, plan, todo, again=again)
+        elif todo:
+            import uvloop  # noqa: PLC0415 (extra `generation`; who only reads outputs does without)
+
+            counts += uvloop.run(_generate_here(plan, todo))
+    return counts
+
+
+@contextlib.contextmanager
+def planned(plan: Plan, *, again: bool = False, units: Sequence[tuple[str, int]] = ()) -> Iterator[list[Unit]]:
+    """The units of a study (or some, by transformation and seed), with what each has and lacks.
+
+    Without `units` the study's texts are read and written to `texts.parquet` first.
+    """
+    study = plan.study
+    if not units:
+        texts = (text for dataset in iter_datasets(study) for text in dataset.texts())
+        write_table(study.folder / "texts.parquet", texts, Text)
+        pa.default_memory_pool().release_unused()  # what the data sets took, which a long run has no more use for
+    chosen = units or [(name, seed) for name in study.transformations for seed in study.seeds]
+    made: list[Unit] = []
+    try:
+        for name, seed in tqdm(chosen, unit="unit", desc="planning", leave=False, delay=1):
+            made.append(Unit(plan, name, seed, again=again))
+        yield made
+    finally:
+        for unit in made:
+            unit.close()
+
+
+async def generate_units(plan: Plan, generator: Generator, units: Sequence[Unit]) -> Counter[str]:
+    """Hand all jobs of all units to a generator, as many at once as it wants; each unit settles when it is done."""
+    counts: Counter[str] = Counter()
+    jobs = ((unit, job) for unit in units for job in unit.jobs())
+    total = sum(unit.todo for unit in units)
+    try:
+        with tqdm(total=total, unit="text", desc="generating") as bar:
+            async with _synced(units), asyncio.TaskGroup() as group:
+                for _ in range(min(generator.concurrency, total)):
+                    group.create_task(_work(plan, generator, jobs, counts, bar))
+    except* (PlumblineError, OSError) as errors:
+        raise _first(errors) from None
     return counts
 
 
 def failures(study: Study) -> Counter[str]:
-    """Why outputs of a study failed, with counts, the most frequent first."""
+    """Why a study has no output for texts, with counts, the most frequent first."""
     reasons: Counter[str] = Counter()
     for name in study.transformations:
         for seed in study.seeds:
-            reasons.update(row.reason for row in read_transformed(study, name, seed) if row.status == "failed")
+            for table in read_batches(study.transformation_file(name, seed), TransformedText, COMMAND, ["reason"]):
+                reasons.update(reason for reason in table["reason"].to_pylist() if reason)
     return reasons
 
 
@@ -84,31 +110,10 @@ def read_transformed(study: Study, transformation: str, seed: int) -> list[Trans
     return read_records(study.transformation_file(transformation, seed), TransformedText, COMMAND)
 
 
-def _unit(plan: Plan, texts: list[Text], transformation: str, seed: int) -> Unit:
-    """What one unit wants, has and lacks."""
-    wanted = {job.key: job for job in plan.jobs(texts, transformation, seed)}
-    path = plan.study.transformation_file(transformation, seed)
-    journal = Journal(path.with_suffix(".journal"))
-    stored = read_records(path, TransformedText, COMMAND) if path.exists() else []
-    present = {row.key: row for row in (*stored, *journal.read(TransformedText))}
-    done = {key: present[key] for key in wanted if key in present}
-    others = [row for key, row in present.items() if key not in wanted]
-    todo = [job for key, job in wanted.items() if key not in done or done[key].status == "failed"]
-    return Unit(transformation, seed, wanted, done, others, journal, todo)
-
-
-async def _generate(plan: Plan, units: list[Unit], counts: Counter[str]) -> None:
-    """Hand all jobs of all units to the generator, as many at once as it wants."""
+async def _generate_here(plan: Plan, units: Sequence[Unit]) -> Counter[str]:
     generator = make_generator(plan)
-    jobs = ((unit, job) for unit in units for job in unit.todo)
-    total = sum(len(unit.todo) for unit in units)
     try:
-        with tqdm(total=total, unit="text", desc="generating") as bar:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(generator.concurrency, total)):
-                    group.create_task(_work(plan, generator, jobs, counts, bar))
-    except* (PlumblineError, OSError) as errors:
-        raise errors.exceptions[0] from None
+        return await generate_units(plan, generator, units)
     finally:
         await generator.close()
 
@@ -118,49 +123,38 @@ async def _work(
 ) -> None:
     """One worker: takes the next job as soon as it is free."""
     for unit, job in jobs:
-        row = await _transform(plan, generator, job)
-        unit.journal.append(row)
-        unit.done[job.key] = row
-        counts[row.status] += 1
-        bar.set_postfix(failed=counts["failed"], refresh=False)
+        output = await make_output(plan, generator, job)
+        counts[output.status] += 1
+        if output.status != "ok":
+            bar.set_postfix(failed=counts["failed"], unanswered=counts["unanswered"], refresh=False)
         bar.update()
+        if unit.add(output):
+            await asyncio.to_thread(unit.settle)  # beside the others' work: a large table takes seconds
 
 
-async def _transform(plan: Plan, generator: Generator, job: Job) -> TransformedText:
-    """The record of one job, whether its text succeeded or failed."""
-    reason, output, intermediate = "", "", None
+@contextlib.asynccontextmanager
+async def _synced(units: Sequence[Unit]) -> AsyncIterator[None]:
+    """Hand the journals to the disk every half second while there is work."""
+
+    async def sync() -> None:
+        while True:
+            await asyncio.sleep(SYNC_SECONDS)
+            for unit in units:
+                await asyncio.to_thread(unit.journal.sync)
+
+    task = asyncio.create_task(sync())
     try:
-        outcome = await generator.transform(job)
-        output, intermediate = outcome.output.strip(), outcome.intermediate
-        reason = "" if output else "the output is empty"
-    except TextFailedError as error:
-        reason = str(error)
-    return TransformedText(
-        key=job.key,
-        text_id=job.text_id,
-        text=job.text,
-        source_language=job.source_language,
-        transformation=job.transformation,
-        seed=job.seed,
-        language=job.language,
-        intermediate=intermediate,
-        output=output,
-        status="failed" if reason else "ok",
-        reason=reason,
-        model=plan.study.generator.model,
-        generator_hash=plan.generator_hash,
-        prompt_hash=plan.prompt_hashes[job.transformation],
-        finished_at=datetime.now(UTC),
-    )
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
 
 
-def _settle(study: Study, unit: Unit) -> None:
-    """Turn a unit's journal into its table, in the texts' order, kept outputs last; untouched units keep their file."""
-    path = study.transformation_file(unit.transformation, unit.seed)
-    if unit.journal.path.exists() or not path.exists():
-        rows = [unit.done[key] for key in unit.wanted if key in unit.done]
-        write_table(path, [*rows, *unit.others], TransformedText)
-        unit.journal.remove()
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first single error of a group, however deep."""
+    first = errors.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def main() -> int:
@@ -171,18 +165,41 @@ def main() -> int:
         epilog="example: python -m generation.run --study studies/demo.yaml",
     )
     command.add_study_options(parser)
-    study = command.study_of(parser.parse_args())
-    outputs = [study.folder / "texts.parquet", study.folder / "transformations"]
-    with stage(study, "generation", [study.resolve(spec.path) for spec in study.datasets], outputs):
-        counts = generate(study)
-    print(
-        f"{study.name}: {counts['ok']} texts transformed, {counts['failed']} failed, {counts['reused']} were there"
-        f" -> {study.folder / 'transformations'}"
+    parser.add_argument(
+        "--generator", metavar="MODEL", help="one of the study's `candidates`, in place of its generator"
     )
-    if counts["failed"]:
+    parser.add_argument(
+        "--again", action="store_true", help="ask for failed outputs too, not for unanswered ones alone"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say what is left to do, and do nothing")
+    parser.add_argument(
+        "--rate", type=command.positive, metavar="N", help="with --dry-run: requests a second, to tell the hours"
+    )
+    parser.add_argument(
+        "--ray", metavar="ADDRESS", default="", help="work on a running Ray cluster: `auto` or its address"
+    )
+    options = parser.parse_args()
+    study = command.study_of(options)
+    if options.generator:
+        study = study.by(study.generator_called(options.generator))
+    if options.dry_run:
+        from generation.forecast import forecast  # noqa: PLC0415 (it plans as this module does)
+
+        print(forecast(study, again=options.again, rate=options.rate))
+        return 0
+    outputs = [study.folder / "texts.parquet", study.outputs]
+    with stage(study, "generation", study.data_files(), outputs):
+        counts = generate(study, again=options.again, cluster=options.ray)
+    print(
+        f"{study.name}: {counts['ok']} texts transformed, {counts['failed']} failed, {counts['unanswered']} unanswered,"
+        f" {counts['reused']} were there -> {study.outputs}"
+    )
+    if counts["failed"] or counts["unanswered"]:
         for reason, count in failures(study).most_common(3):
-            print(f"  {count} failed: {reason}")
-        print("  (all reasons are in the tables; the next run asks for failed texts again)")
+            print(f"  {count}: {reason}")
+        print(
+            "  (all reasons are in the tables; the next run asks again for the unanswered, with --again for failed too)"
+        )
     return 0
 
 

@@ -1,40 +1,66 @@
-"""Files that survive: atomic writes, typed Parquet tables, and journals that outlive `kill -9`."""
+"""Files that survive: atomic writes and typed Parquet tables, on this machine or on any fsspec path.
+
+A remote path (`s3://...`) is a `UPath`, which has a `Path`'s methods; its files are written here first and then put
+there whole, and fetched whole before they are read.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
+import itertools
 import json
 import math
 import os
+import tempfile
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
-from generation.exceptions import DataError, StudyError
+from generation.exceptions import DataError, ServiceError, StudyError
+from generation.parts import first_complaint
 from generation.records import Record
-from generation.study import first_complaint
 
 R = TypeVar("R", bound=Record)
 M = TypeVar("M", bound=BaseModel)
 
+BATCH = 4096  # rows in memory at a time, where a table is read or written in pieces
+
+
+def is_remote(path: Path) -> bool:
+    """Whether a path is on another machine (an fsspec address)."""
+    return not isinstance(path, Path)
+
 
 @contextlib.contextmanager
 def atomic(path: Path, mode: int = 0o644) -> Iterator[IO[bytes]]:
-    """A file that appears under its name whole or not at all (temporary file, fsync, rename)."""
+    """A file that appears under its name whole or not at all (temporary file, fsync, rename).
+
+    A remote one is put when it is whole; object stores show it then, servers of files (SFTP, WebDAV) while it comes.
+    """
+    if is_remote(path):
+        with tempfile.TemporaryDirectory(prefix="plumbline-") as here:
+            with atomic(Path(here) / path.name, mode) as file:
+                yield file
+            _put(Path(here) / path.name, path)
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
+    _clear(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -49,6 +75,44 @@ def atomic(path: Path, mode: int = 0o644) -> Iterator[IO[bytes]]:
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _clear(path: Path) -> None:
+    """Remove what killed processes left of their writing of a file."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        writer = left.name.rsplit(".", 2)[1]
+        if writer.isdecimal() and not Path("/proc", writer).exists():
+            left.unlink(missing_ok=True)
+
+
+def _put(local: Path, path: Path) -> None:
+    """Copy a file to its address."""
+    from upath.implementations.cloud import CloudPath  # noqa: PLC0415 (most studies stay on their machine)
+
+    try:
+        if not isinstance(path, CloudPath):  # these have no folders, and s3fs would make a missing bucket
+            path.parent.mkdir(parents=True, exist_ok=True)
+        path.fs.put_file(str(local), path.path)  # type: ignore[attr-defined]  # UPath's
+    except Exception as error:  # each protocol has errors of its own
+        line = f"{path} cannot be written ({error or type(error).__name__})"
+        raise ServiceError(f"{line}; correct --exports or your rights there, then run again") from None
+
+
+@contextlib.contextmanager
+def _here(path: Path) -> Iterator[Path]:
+    """The file on this machine: itself, or a copy for as long as it is read. Raises FileNotFoundError."""
+    if not is_remote(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="plumbline-") as folder:
+        copy = Path(folder) / path.name
+        try:
+            path.fs.get_file(path.path, str(copy))  # type: ignore[attr-defined]  # UPath's
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # each protocol has errors of its own
+            raise ServiceError(f"{path} cannot be read ({error or type(error).__name__}); run again") from None
+        yield copy
 
 
 @contextlib.contextmanager
@@ -80,7 +144,8 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path, made_by: str) -> Any:
     """The JSON in a file; `made_by` is the command that makes the file, for the error's advice."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with _here(path) as file:
+            return json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path} is not there yet; run `{made_by}` first") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -98,38 +163,79 @@ def read_models(path: Path, model: type[M], made_by: str) -> list[M]:
 
 
 def write_table(path: Path, rows: Iterable[Record] | pd.DataFrame, record: type[Record]) -> None:
-    """Write records, or a frame with a record's columns, as Parquet, atomically; refuses duplicate keys."""
+    """Write records, or a frame with a record's columns, as Parquet, atomically; refuses duplicate keys.
+
+    Records may come from an iterator: `BATCH` of them are in memory at a time.
+    """
     schema = arrow_schema(record)
-    try:
-        if isinstance(rows, pd.DataFrame):
-            table = _nan(pa.Table.from_pandas(rows[schema.names], schema=schema, preserve_index=False))
-        else:
-            table = pa.Table.from_pylist([row.model_dump() for row in rows], schema=schema)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as error:
-        raise DataError(f"{path.name}: rows do not fit {record.__name__}: {error}") from None
-    _refuse_duplicate_keys(table, record, path)
     with atomic(path) as file:
-        pq.write_table(table, file, compression="zstd")
+        hashes = array("q")  # of the rows' keys: 8 bytes a row tell that none stands twice
+        try:
+            with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+                for table in _tables(rows, schema):
+                    writer.write_table(table)
+                    hashes.extend(map(hash, zip(*(table[name].to_pylist() for name in record.KEY), strict=True)))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as error:
+            raise DataError(f"{path.name}: rows do not fit {record.__name__}: {error}") from None
+        if record.KEY and len(np.unique(np.frombuffer(hashes, np.int64))) < len(hashes):
+            file.flush()
+            _refuse_duplicate_keys(pq.read_table(file.name, columns=list(record.KEY)), record, path)
 
 
-def read_table(path: Path, record: type[Record], made_by: str) -> pa.Table:
-    """A Parquet file of records, checked for its columns, types and keys."""
+def _tables(rows: Iterable[Record] | pd.DataFrame, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows in pieces that fit into memory."""
+    if isinstance(rows, pd.DataFrame):
+        yield _nan(pa.Table.from_pandas(rows[schema.names], schema=schema, preserve_index=False))
+        return
+    rest = iter(rows)
+    while batch := [row.model_dump() for row in itertools.islice(rest, BATCH)]:
+        yield pa.Table.from_pylist(batch, schema=schema)
+
+
+def read_table(path: Path, record: type[Record], made_by: str, columns: Sequence[str] = ()) -> pa.Table:
+    """A Parquet file of records (or some of its columns), checked for its columns, types and keys."""
+    with _parquet(path, made_by) as file:
+        schema = _wanted(file, path, record, made_by, columns)
+        table = _cast(file.read(columns=schema.names), schema, path, made_by)
+    if set(record.KEY) <= set(schema.names):
+        _refuse_duplicate_keys(table, record, path)
+    return table
+
+
+def read_batches(path: Path, record: type[Record], made_by: str, columns: Sequence[str] = ()) -> Iterator[pa.Table]:
+    """The same in pieces of `BATCH` rows, which is all that is in memory at a time; keys are not checked."""
+    with _parquet(path, made_by) as file:
+        schema = _wanted(file, path, record, made_by, columns)
+        for batch in file.iter_batches(batch_size=BATCH, columns=schema.names):
+            yield _cast(pa.Table.from_batches([batch]), schema, path, made_by)
+
+
+@contextlib.contextmanager
+def _parquet(path: Path, made_by: str) -> Iterator[pq.ParquetFile]:
+    """An open Parquet file; what is wrong with it, while it is opened or read, is a DataError."""
     try:
-        table = pq.read_table(path, partitioning=None)
+        with _here(path) as here, here.open("rb") as file:
+            yield pq.ParquetFile(file)
     except FileNotFoundError:
         raise DataError(f"{path} is not there yet; run `{made_by}` first") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
         raise DataError(f"{path} is damaged ({error}); delete it and run `{made_by}` again") from None
+
+
+def _wanted(file: pq.ParquetFile, path: Path, record: type[Record], made_by: str, columns: Sequence[str]) -> pa.Schema:
+    """The part of a record's schema that is asked for, in the record's order; all of its columns must be there."""
     schema = arrow_schema(record)
-    missing = [name for name in schema.names if name not in table.schema.names]
+    missing = [name for name in schema.names if name not in file.schema_arrow.names]
     if missing:
         raise DataError(f"{path} lacks column {missing[0]!r}; it is of another version: run `{made_by}` again")
+    return pa.schema([schema.field(name) for name in columns]) if columns else schema
+
+
+def _cast(table: pa.Table, schema: pa.Schema, path: Path, made_by: str) -> pa.Table:
     try:
-        table = table.select(schema.names).cast(schema)
+        return table.select(schema.names).cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise DataError(f"{path} has a column of another type ({error}); run `{made_by}` again") from None
-    _refuse_duplicate_keys(table, record, path)
-    return table
 
 
 def read_frame(path: Path, record: type[Record], made_by: str) -> pd.DataFrame:
@@ -140,55 +246,13 @@ def read_frame(path: Path, record: type[Record], made_by: str) -> pd.DataFrame:
 
 def read_records(path: Path, record: type[R], made_by: str) -> list[R]:
     """A table of records as records."""
-    rows: list[dict[str, Any]] = read_table(path, record, made_by).to_pylist()
-    return [typing.cast("R", record.model_construct(**row)) for row in rows]
+    return [as_record(row, record) for row in read_table(path, record, made_by).to_pylist()]
 
 
-class Journal:
-    """Records appended one by one, each on disk when `append` returns; a torn last line is ignored.
-
-    A journal outlives `kill -9` of the process: whatever was appended is there at the next start.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file: IO[bytes] | None = None
-
-    def append(self, record: Record) -> None:
-        """Write one record and hand it to the operating system."""
-        if self._file is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            _end_last_line(self.path)
-            self._file = self.path.open("ab", buffering=0)
-        rest = memoryview(record.model_dump_json().encode() + b"\n")
-        try:
-            while rest:  # a disk that fills up takes a part, and refuses the next one
-                rest = rest[self._file.write(rest) :]
-        except OSError as error:
-            self.close()  # so that the next record does not become part of the torn line
-            error.filename = str(self.path)
-            raise
-
-    def read(self, record: type[R]) -> list[R]:
-        """Everything appended so far, later records after earlier ones; lines cut off by a crash are left out."""
-        if not self.path.exists():
-            return []
-        rows: list[R] = []
-        for line in self.path.read_bytes().split(b"\n"):
-            with contextlib.suppress(ValidationError):  # a torn line: its output was never acknowledged
-                rows.append(record.model_validate_json(line))
-        return rows
-
-    def close(self) -> None:
-        """Close the file; what it holds stays."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def remove(self) -> None:
-        """Delete the journal, once its records stand in a table."""
-        self.close()
-        self.path.unlink(missing_ok=True)
+def as_record(row: dict[str, Any], record: type[R]) -> R:
+    """A row of a table, which was checked when it was read, as a record."""
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    return typing.cast("R", record.model_construct(**values))
 
 
 def arrow_schema(record: type[Record]) -> pa.Schema:
@@ -210,6 +274,8 @@ def _arrow_type(annotation: Any) -> tuple[pa.DataType, bool]:
         bool: pa.bool_(),
         datetime: pa.timestamp("us", tz="UTC"),
     }
+    if typing.get_origin(annotation) is tuple:
+        return pa.list_(plain[typing.get_args(annotation)[0]]), False
     # A float may be undefined: NaN in the program, and Parquet keeps it as NaN.
     return plain[annotation], annotation is float
 
@@ -226,13 +292,3 @@ def _refuse_duplicate_keys(table: pa.Table, record: type[Record], path: Path) ->
         frame = keys.to_pandas()
         first = frame[frame.duplicated()].iloc[0].to_dict()
         raise DataError(f"{path}: the key {first} stands there twice; each {record.__name__} has one row")
-
-
-def _end_last_line(path: Path) -> None:
-    """Close a line that a crash cut off, so that the next record does not become part of it."""
-    if not path.exists() or path.stat().st_size == 0:
-        return
-    with path.open("rb+") as file:
-        file.seek(-1, os.SEEK_END)
-        if file.read(1) != b"\n":
-            file.write(b"\n")

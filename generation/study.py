@@ -6,104 +6,43 @@ stand in it (a study names the environment variable that holds them).
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib.util
+import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal, cast
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
+from generation.dataset_specs import DatasetSpec, LocalDataset
 from generation.exceptions import StudyError
-from generation.languages import language_code
+from generation.generator_specs import GeneratorSpec, RetrySpec
+from generation.identity import identity
+from generation.parts import Name, Part, first_complaint, nearest, refuse_duplicates
 from generation.transformations import TRANSFORMATIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPORTS = ROOT / "exports"
-
-TaskType = Literal["sts", "pair_classification", "classification", "clustering", "reranking", "retrieval"]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+_ADDRESS = re.compile(r"[a-z0-9][a-z0-9+.-]*://([^:@/?]+@)?[^:@/?]*(:\d+)?(/[^@?]*)?")
 
 
-def nearest(name: str, known: list[str]) -> str:
-    """A hint for a wrong name: the nearest known one, or all of them where none is near."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
+class ControlsSpec(Part):
+    """Pairs whose answers are known beforehand, so many in each batch of each queue (PTEB, appendix B: one of each)."""
 
-
-class Part(BaseModel):
-    """Base of all parts of a study: frozen, and strict about names."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, data: Any) -> Any:
-        if isinstance(data, dict):
-            for key in data:
-                if key not in cls.model_fields:
-                    raise ValueError(f"unknown key {key!r}; {nearest(str(key), list(cls.model_fields))}")
-        return data
-
-
-class DatasetSpec(Part):
-    """One local data set; `generation.datasets` reads it and says which columns each task needs."""
-
-    name: Name = Field(description="the data set's name in every record and table")
-    task: TaskType = Field(description="what embeddings are used for; decides columns, metric and evaluator")
-    path: str = Field(description="a CSV, TSV, JSONL or Parquet file, or a folder in BEIR's layout for retrieval")
-    language: str = Field(description="language of the texts, BCP 47 or ISO 639-3")
-    rows: Literal["test", "all"] = Field(default="test", description="score the test split alone, or all rows as one")
-    columns: dict[str, str] = Field(default={}, description="needed column: the file's own name for it")
-
-    @field_validator("language")
-    @classmethod
-    def _one_code(cls, value: str) -> str:
-        return _known_language(value)
-
-
-class Sampling(Part):
-    """How the generator picks tokens; part of every output's identity. Defaults: HTEB, appendix A.1."""
-
-    temperature: float = Field(default=0.0, ge=0)
-    top_p: float = Field(default=1.0, gt=0, le=1)
-    max_tokens: int = Field(default=1024, ge=1)
-
-
-class RecordedGenerator(Part):
-    """Serves outputs that stand in files (`generation.generators.recorded`)."""
-
-    kind: Literal["recorded"]
-    model: str = Field(description="what wrote the outputs")
-    revision: str = Field(default="", description="its version")
-    path: str = Field(description="a JSONL file of outputs, or a folder of such files")
-    sampling: Sampling = Sampling()
-
-
-class OpenAIGenerator(Part):
-    """Any OpenAI-compatible chat server: vLLM's, Ollama's, llama.cpp's (`generation.generators.openai`)."""
-
-    kind: Literal["openai"]
-    model: str = Field(description="the model's name as the server knows it")
-    revision: str = Field(default="", description="the model's revision, for the record: servers do not tell it")
-    base_url: str = Field(description="the server's address, ending in /v1")
-    api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable with the key, if it needs one")
-    sampling: Sampling = Sampling()
-    concurrency: int = Field(default=32, ge=1, le=1000, description="requests in flight at once")
-    timeout_seconds: float = Field(default=300.0, gt=0, description="for one request")
-    retries: int = Field(default=6, ge=0, description="on 429, 5xx and broken connections, with backoff")
-
-
-GeneratorSpec = Annotated[RecordedGenerator | OpenAIGenerator, Field(discriminator="kind")]
+    positive: int = Field(default=1, ge=0, description="almost identical texts")
+    negative: int = Field(default=1, ge=0, description="unrelated texts")
 
 
 class SampleSpec(Part):
-    """Which pairs people rate (HTEB, section 2.4: 100 a transformation)."""
+    """Which pairs people rate (HTEB, section 2.4: 100 a transformation), and what tells about the raters."""
 
     pairs: int = Field(default=100, ge=1, description="pairs for each transformation")
     seed: int = Field(default=1337, description="decides which")
+    controls: ControlsSpec = ControlsSpec()
+    repeats: int = Field(default=1, ge=0, description="pairs of each batch that are shown a second time")
+    batch: int = Field(default=50, ge=1, description="pairs of a queue that so many controls and repeats go with")
 
 
 class SimulatedRater(Part):
@@ -124,16 +63,51 @@ class RatersSpec(Part):
     @field_validator("simulated")
     @classmethod
     def _distinct(cls, value: tuple[SimulatedRater, ...]) -> tuple[SimulatedRater, ...]:
-        _refuse_duplicates([rater.name for rater in value], "simulated rater")
+        refuse_duplicates([rater.name for rater in value], "simulated rater")
         return value
 
 
 class AcceptanceSpec(Part):
     """When a transformation is accepted (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5)."""
 
-    threshold: float = Field(default=3.0, description="least mean rating, for each question")
+    threshold: float = Field(default=3.0, description="what the mean must reach, on each question")
+    rule: Literal["mean", "lower_bound"] = Field(
+        default="mean", description="the mean itself must reach it, or the lower end of its 95% interval"
+    )
+    interval: Literal["pairs", "pairs_and_raters"] = Field(
+        default="pairs", description="of what the ratings are a sample: of pairs alone, or of raters too"
+    )
+    stop: Literal["fixed", "anytime"] = Field(
+        default="fixed", description="judged once, at the end; or by an interval that allows to look after every rating"
+    )
+    scope: Literal["transformation", "language", "task"] = Field(
+        default="language", description="judged on the ratings of all languages, of each, or of each and each task"
+    )
     min_pairs: int = Field(default=20, ge=1, description="fewer rated pairs leave the verdict undecided")
     min_raters: int = Field(default=2, ge=1, description="a pair counts as rated from so many ratings on")
+    min_ratings: int = Field(default=1, ge=1, description="fewer ratings on any question leave it undecided")
+    min_ac2: float | None = Field(
+        default=None, ge=-1, le=1, description="less agreement (Gwet's AC2) on any question leaves it undecided"
+    )
+
+    @model_validator(mode="after")
+    def _has_an_interval(self) -> AcceptanceSpec:
+        if self.stop == "anytime" and (self.rule, self.interval) != ("lower_bound", "pairs"):
+            raise ValueError("stop 'anytime' goes by an interval over pairs: it needs rule lower_bound, interval pairs")
+        return self
+
+
+class QualitySpec(Part):
+    """When a rater's answers are put before a person (PTEB, appendix B), fixed before the first rating."""
+
+    within: int = Field(default=1, ge=0, description="how far answers to controls and repeats may be off")
+    least_answers: int = Field(default=20, ge=2, description="pairs that a rater needs before habits are looked at")
+    same_answer: float = Field(default=0.95, gt=0, le=1, description="share of pairs with one and the same answer")
+    words_a_second: float = Field(default=10.0, gt=0, description="nobody reads faster: 600 words a minute")
+    too_fast: float = Field(default=0.25, ge=0, lt=1, description="share of pairs that may be answered faster")
+    apart: float = Field(default=1.0, gt=0, description="mean distance from the other raters' mean")
+    least_rho: float = Field(default=0.1, ge=-1, le=1, description="least rank correlation with the others' mean")
+    low: float = Field(default=2.0, description="pairs with a mean up to this are listed for review")
 
 
 class ModelSpec(Part):
@@ -167,11 +141,14 @@ class EvaluationSpec(Part):
         default="paper", description="classification on the full train split (HTEB), or mteb's own default"
     )
     batch_size: int = Field(default=32, ge=1)
+    failed: Literal["drop", "original"] = Field(
+        default="drop", description="an item whose output failed is dropped, or scored with its original text"
+    )
 
     @field_validator("models")
     @classmethod
     def _distinct(cls, value: tuple[ModelSpec, ...]) -> tuple[ModelSpec, ...]:
-        _refuse_duplicates([f"{model.name}@{model.revision}" for model in value], "model")
+        refuse_duplicates([f"{model.name}@{model.revision}" for model in value], "model")
         return value
 
 
@@ -182,16 +159,21 @@ class Study(Part):
     description: str = ""
     datasets: tuple[DatasetSpec, ...] = Field(min_length=1)
     transformations: tuple[str, ...] = tuple(TRANSFORMATIONS)
+    prompts: str = Field(default="", description="a folder below prompts/ whose wordings go before the others")
     seeds: tuple[int, ...] = Field(default=(1337, 1338, 1339), min_length=1)
     generator: GeneratorSpec
+    candidates: tuple[GeneratorSpec, ...] = Field(default=(), description="other generators, to compare with it")
+    retry: RetrySpec = RetrySpec()
     sample: SampleSpec = SampleSpec()
     rubric: str = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
     raters: RatersSpec = RatersSpec()
     acceptance: AcceptanceSpec = AcceptanceSpec()
+    quality: QualitySpec = QualitySpec()
     evaluation: EvaluationSpec
 
     _file: Path = PrivateAttr(default=Path("study.yaml"))
     _exports: Path = PrivateAttr(default=EXPORTS)
+    _outputs: str = PrivateAttr(default="transformations")
 
     @field_validator("transformations")
     @classmethod
@@ -199,19 +181,25 @@ class Study(Part):
         for name in value:
             if name not in TRANSFORMATIONS:
                 raise ValueError(f"unknown transformation {name!r}; {nearest(name, list(TRANSFORMATIONS))}")
-        _refuse_duplicates(list(value), "transformation")
+        refuse_duplicates(list(value), "transformation")
         return value
 
     @field_validator("datasets")
     @classmethod
     def _distinct(cls, value: tuple[DatasetSpec, ...]) -> tuple[DatasetSpec, ...]:
-        _refuse_duplicates([dataset.name for dataset in value], "data set")
+        refuse_duplicates([dataset.name for dataset in value], "data set")
+        return value
+
+    @field_validator("candidates")
+    @classmethod
+    def _distinct_candidates(cls, value: tuple[GeneratorSpec, ...]) -> tuple[GeneratorSpec, ...]:
+        refuse_duplicates([f"{spec.model}@{spec.revision}" for spec in value], "candidate")
         return value
 
     @field_validator("seeds")
     @classmethod
     def _distinct_seeds(cls, value: tuple[int, ...]) -> tuple[int, ...]:
-        _refuse_duplicates([str(seed) for seed in value], "seed")
+        refuse_duplicates([str(seed) for seed in value], "seed")
         return value
 
     @model_validator(mode="after")
@@ -239,13 +227,51 @@ class Study(Part):
         """Where every stage leaves its records: `exports/<name>/`."""
         return self._exports / self.name
 
+    @property
+    def scratch(self) -> Path:
+        """What must be on this machine (journals, locks): the same folder, or `exports/.remote/` for a remote one."""
+        folder = self.folder
+        if isinstance(folder, Path):
+            return folder
+        place = {name: str(value) for name, value in folder.storage_options.items()}  # host and port, where it has them
+        return EXPORTS / ".remote" / identity("remote-v1", str(folder), place)[:16]
+
     def resolve(self, path: str) -> Path:
         """A path of the study file, taken relative to that file."""
         return (self._file.parent / path).resolve()
 
     def transformation_file(self, transformation: str, seed: int) -> Path:
         """Where the outputs of one unit of generation stand."""
-        return self.folder / "transformations" / transformation / f"{seed}.parquet"
+        return self.outputs / transformation / f"{seed}.parquet"
+
+    def journal_file(self, transformation: str, seed: int) -> Path:
+        """Where one unit's outputs stand while they come in: always on this machine."""
+        return self.scratch / self._outputs / transformation / f"{seed}.journal"
+
+    @property
+    def outputs(self) -> Path:
+        """The folder of the generator's outputs."""
+        return self.folder / self._outputs
+
+    def data_files(self) -> list[Path]:
+        """The files and folders that hold the study's local data sets."""
+        return [self.resolve(spec.path) for spec in self.datasets if isinstance(spec, LocalDataset)]
+
+    def generator_called(self, model: str) -> GeneratorSpec:
+        """The generator or candidate with a model's name. Raises StudyError for one that the study does not have."""
+        known = {spec.model: spec for spec in (*self.candidates, self.generator)}
+        if model not in known:
+            raise StudyError(f"{self.file}: no generator {model!r}; {nearest(model, list(known))}")
+        return known[model]
+
+    def by(self, generator: GeneratorSpec) -> Study:
+        """The same study with one of its `candidates` for a generator; its outputs have a folder of their own."""
+        if generator == self.generator:
+            return self
+        study = self.model_copy(update={"generator": generator})
+        plain = re.sub(r"[^a-z0-9]+", "-", generator.model.lower()).strip("-")
+        study._outputs = f"candidates/{plain}-{identity('candidate-v1', *generator.identity())[:8]}"
+        return study
 
 
 def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
@@ -271,39 +297,38 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
         raise StudyError(f"{path}: {first_complaint(error)}") from None
     study._file = path.resolve()
     if exports is not None:
-        study._exports = Path(exports).resolve()
+        study._exports = _exports(exports)
     return study
 
 
-def first_complaint(error: ValidationError) -> str:
-    """The first complaint of a validation in one line: where, then what."""
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    what = first["msg"].removeprefix("Value error, ")
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{where}: {what}{more}" if where else f"{what}{more}"
+def _exports(exports: str | Path) -> Path:
+    """The folder for records: a local one, or any that fsspec knows (`s3://bucket/studies`)."""
+    if "://" not in str(exports):
+        return Path(exports).resolve()
+    if not _ADDRESS.fullmatch(str(exports)):  # not quoted: it may hold a key
+        raise StudyError(
+            "--exports: an address is like s3://bucket/folder; keys, passwords and options do not belong into it,"
+            " the protocol's package takes them from the environment (docs/cluster.md)"
+        )
+    from upath import UPath  # noqa: PLC0415 (most studies stay on their machine)
+
+    try:
+        place = UPath(exports)
+        place.exists()  # asks for the protocol's package and for rights, before any work is done
+    except ImportError as error:
+        raise StudyError(f"--exports {exports}: {error}; `pip install` what it names") from None
+    except Exception as error:  # each protocol has errors of its own
+        raise StudyError(f"--exports {exports}: {error or type(error).__name__}") from None
+    return Path(place.path) if place.protocol in ("file", "local") else cast("Path", place)
 
 
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes, or of a folder's files with their names, in order."""
     digest = hashlib.sha256()
-    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    files = sorted((p for p in path.rglob("*") if p.is_file()), key=lambda p: p.parts) if path.is_dir() else [path]
     for file in files:
         digest.update(str(file.relative_to(path)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
-
-
-def _refuse_duplicates(names: list[str], what: str) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{what} {name!r} stands there twice; give each its own name")
-
-
-def _known_language(value: str) -> str:
-    try:
-        return language_code(value)
-    except StudyError as error:
-        raise ValueError(str(error)) from None
 
 
 class _StrictLoader(yaml.SafeLoader):

@@ -42,12 +42,17 @@ class Transformation:
         """The drawn language (a code), or None where this transformation draws none.
 
         `text` is in NFC, `source` its language code. For `draw == "run"` the text plays no part, for
-        `draw == "text"` the data set plays none: equal texts in two data sets are transformed once.
+        `draw == "text"` the data set plays none: equal texts in two data sets are transformed once. A run draws one
+        language for all its texts; those that are in this language already share a second draw, so a data set of
+        several languages has one target for all others.
         """
         if self.draw == "none":
             return None
-        pool = [language for language in self.pool if language != source]
-        return draw_from(pool, self.name, seed, text if self.draw == "text" else dataset)
+        others = [language for language in self.pool if language != source]
+        if self.draw == "text":
+            return draw_from(others, self.name, seed, text)
+        drawn = draw_from(self.pool, self.name, seed, dataset)
+        return drawn if drawn != source else draw_from(others, self.name, seed, dataset)
 
     def call_languages(self, source: str, drawn: str | None) -> tuple[str, ...]:
         """The language that each call is told to answer in, in order (codes)."""

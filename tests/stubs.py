@@ -1,7 +1,8 @@
-"""A chat server to test against: a real HTTP server on 127.0.0.1 that speaks `/v1/chat/completions` by a script.
+"""A chat server to test against: a real HTTP server on 127.0.0.1 that speaks `/v1/chat/completions`.
 
-In a test it runs in a thread (`with ChatStub(script) as stub`), and the test sees what it was asked. For
-measurements it runs in a process of its own: `python -m tests.stubs --seconds 0.05` prints its address.
+In a test it runs in a thread (`with ChatStub(script) as stub`), answers by a script, and the test sees what it was
+asked. For measurements `python -m tests.stubs --seconds 0.05` prints the address of a `Clockwork`, which gives every
+request the same answer after the same time, costs as little as it can, and says at `/v1/stats` what it has done.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import argparse
 import asyncio
 import json
 import threading
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Protocol, Self, cast
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the stub does: wait, then answer with these bytes, or cut the connection without an answer."""
+    """What the stub does: wait, then answer with these bytes.
+
+    Or: cut the connection without an answer (`cut`); cut it after half the body (`half`); or send the headers, and
+    then one byte each so many seconds (`trickle`).
+    """
 
     body: bytes
     status: int = 200
@@ -36,6 +42,14 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     cut: bool = False
+    half: bool = False
+    trickle: float = 0.0
+
+    def head(self) -> bytes:
+        """The status line and the headers; `headers` go before the usual ones."""
+        headers = {"content-type": self.content_type, "content-length": str(len(self.body)), **self.headers}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        return f"HTTP/1.1 {self.status} -\r\n{lines}\r\n".encode()
 
 
 Script = Callable[[Asked], Reply]
@@ -48,9 +62,9 @@ def says(content: object, *, seconds: float = 0.0, finish_reason: str = "stop") 
     return answers({"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": choices}, seconds)
 
 
-def answers(body: object, seconds: float = 0.0) -> Reply:
-    """Status 200 with any JSON."""
-    return Reply(json.dumps(body).encode(), seconds=seconds)
+def answers(body: object, seconds: float = 0.0, status: int = 200) -> Reply:
+    """Any JSON."""
+    return Reply(json.dumps(body).encode(), status, seconds=seconds)
 
 
 def refuses(status: int, message: str = "no", **headers: str) -> Reply:
@@ -62,6 +76,25 @@ def refuses(status: int, message: str = "no", **headers: str) -> Reply:
 def last_line(asked: Asked) -> str:
     """The text at the end of a message: what the prompt asks to transform."""
     return asked.message.split("\n")[-1]
+
+
+def upper(asked: Asked) -> Reply:
+    """The text in capitals."""
+    return says(last_line(asked).upper())
+
+
+class Server(Protocol):
+    """What stands behind a connection."""
+
+    def ask(self, head: bytes, body: bytes, transport: asyncio.Transport) -> None:
+        """One whole request has arrived."""
+
+
+async def listen(server: Server) -> tuple[asyncio.AbstractServer, str]:
+    """Open a free port on the running loop; returns what closes it, and the address for `base_url`."""
+    loop = asyncio.get_running_loop()
+    opened = await loop.create_server(lambda: _Connection(server), "127.0.0.1", 0, backlog=1024)
+    return opened, f"http://127.0.0.1:{opened.sockets[0].getsockname()[1]}/v1"
 
 
 class ChatStub:
@@ -80,25 +113,19 @@ class ChatStub:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self.url = asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result(10)
+        self._opened, self.url = asyncio.run_coroutine_threadsafe(listen(self), self._loop).result(10)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._server.close)
+        self._loop.call_soon_threadsafe(self._opened.close)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
 
-    async def listen(self) -> str:
-        """Open a free port on the running loop; returns the address for `base_url`."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Connection(self), "127.0.0.1", 0, backlog=1024)
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
-
     def ask(self, head: bytes, body: bytes, transport: asyncio.Transport) -> None:
-        """One whole request has arrived: note it, and answer as the script says."""
+        """Note the request, and answer as the script says."""
         lines = head.decode("latin-1").split("\r\n")
-        if lines[0] != "POST /v1/chat/completions HTTP/1.1":
+        if not lines[0].startswith("POST ") or not lines[0].endswith("/v1/chat/completions HTTP/1.1"):
             self._send(transport, refuses(404, "no such page"))
             return
         sent = json.loads(body)
@@ -122,22 +149,79 @@ class ChatStub:
     def _send(self, transport: asyncio.Transport, reply: Reply) -> None:
         if reply.cut:
             transport.abort()
+        elif reply.half:
+            transport.write(reply.head() + reply.body[: len(reply.body) // 2])
+            transport.close()
+        elif reply.trickle:
+            transport.write(reply.head())
+            self._trickle(transport, reply, 0)
+        else:
+            transport.write(reply.head() + reply.body)
+
+    def _trickle(self, transport: asyncio.Transport, reply: Reply, sent: int) -> None:
+        if sent < len(reply.body) and not transport.is_closing():
+            transport.write(reply.body[sent : sent + 1])
+            asyncio.get_running_loop().call_later(reply.trickle, self._trickle, transport, reply, sent + 1)
+
+
+class Clockwork:
+    """A server that gives every request the same answer after `seconds`, to the nearest millisecond."""
+
+    def __init__(self, seconds: float) -> None:
+        reply = says("somebody waits for an answer to this")
+        self._answer = reply.head() + reply.body
+        self._seconds = seconds
+        self._due: deque[tuple[float, asyncio.Transport]] = deque()
+        self._forget()
+
+    def ask(self, head: bytes, body: bytes, transport: asyncio.Transport) -> None:
+        """Queue the answer to a POST; a GET, of whatever page, gives what was done since the one before."""
+        now = time.perf_counter()
+        if not head.startswith(b"POST"):
+            self._tell(transport)
             return
-        headers = {"content-type": reply.content_type, "content-length": str(len(reply.body)), **reply.headers}
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        transport.write(f"HTTP/1.1 {reply.status} -\r\n{lines}\r\n".encode() + reply.body)
+        self._first = self._first or now
+        self._due.append((now + self._seconds, transport))
+        if len(self._due) == 1:  # one timer for all answers: they are due in the order in which they were asked for
+            asyncio.get_running_loop().call_later(self._seconds, self._send_due)
+
+    def _send_due(self) -> None:
+        now = time.perf_counter()
+        while self._due and self._due[0][0] < now + 0.0005:
+            due, transport = self._due.popleft()
+            transport.write(self._answer)
+            self._answered += 1
+            self._late += now - due
+        self._last = time.perf_counter()
+        if self._due:
+            asyncio.get_running_loop().call_later(max(self._due[0][0] - self._last, 0.001), self._send_due)
+
+    def _tell(self, transport: asyncio.Transport) -> None:
+        stats = {
+            "answered": self._answered,
+            "seconds": self._last - self._first,
+            "cpu_seconds": time.process_time() - self._cpu,
+            "late": self._late / max(self._answered, 1),
+        }
+        reply = answers(stats)
+        transport.write(reply.head() + reply.body)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._answered = 0
+        self._first = self._last = self._late = 0.0
+        self._cpu = time.process_time()
 
 
 class _Connection(asyncio.Protocol):
     """One connection that is kept open; requests come one after the other."""
 
-    def __init__(self, stub: ChatStub) -> None:
-        self.stub = stub
+    def __init__(self, server: Server) -> None:
+        self.server = server
         self.received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         self.received += data
@@ -147,15 +231,18 @@ class _Connection(asyncio.Protocol):
         length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or 0)
         if len(rest) >= length:
             self.received = rest[length:]
-            self.stub.ask(head, rest[:length], self.transport)
+            self.server.ask(head, rest[:length], self.transport)
 
 
 async def _serve(seconds: float) -> None:
-    print(await ChatStub(lambda _: says("done", seconds=seconds)).listen(), flush=True)
+    _, url = await listen(Clockwork(seconds))
+    print(url, flush=True)
     await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
+    import uvloop
+
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, required=True, help="how long each answer takes")
-    asyncio.run(_serve(parser.parse_args().seconds))
+    uvloop.run(_serve(parser.parse_args().seconds))

@@ -55,12 +55,16 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> Flow:
         "annotation publish",
         "annotation simulate",
         "annotation collect",
+        "annotation review",
         "annotation accept",
         "evaluation.run",
+        "generation.run",
+        "generation.errors",
+        "generation.compare",
     ]
     with server.running(made.home):
         for line, stage in zip(lines, stages, strict=True):
-            made.printed[stage] = made.run(line).stdout
+            made.printed.setdefault(stage, made.run(line).stdout)
     return made
 
 

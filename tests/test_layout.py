@@ -62,7 +62,7 @@ def test_every_make_target_that_documents_name_exists() -> None:
     assert {"demo", "test", "serve", "dashboard"} <= named <= targets
 
 
-MODULES = ["generation.run", "annotation", "evaluation.run"]
+MODULES = ["generation.run", "generation.errors", "generation.compare", "annotation", "evaluation.run"]
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -2,19 +2,58 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from generation.generator_specs import RetrySpec, Sampling
 from generation.jobs import Job, Plan
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """One try at a job: which it is (from 1), the seed for the generator, and how it picks tokens."""
+
+    number: int
+    seed: int
+    sampling: Sampling
+
+    @classmethod
+    def first(cls, job: Job, sampling: Sampling) -> Attempt:
+        """What the method prescribes: the transformation seed and the study's sampling."""
+        return cls(1, job.seed, sampling)
+
+    def next(self, job: Job, retry: RetrySpec, *, cut_off: bool) -> Attempt:
+        """Another seed (from the job's and the number), the retry's temperature, and more room if it was cut off."""
+        number = self.number + 1
+        digest = hashlib.sha256(f"attempt-v1 {job.seed} {number}".encode()).digest()
+        room = int(self.sampling.max_tokens * retry.more_tokens) if cut_off else self.sampling.max_tokens
+        sampling = Sampling(temperature=retry.temperature, top_p=self.sampling.top_p, max_tokens=room)
+        return Attempt(number, int.from_bytes(digest[:4], "big") >> 1, sampling)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model said to one prompt; `cut_off` where it ran into `max_tokens`."""
+
+    text: str
+    cut_off: bool = False
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """What came back for a job: the final output, and the first call's where there are two."""
+    """What came back for a job.
+
+    `raw` is the last answer as it came, `output` the same after `generation.cleaning`; `intermediate` is the cleaned
+    answer to the first of two calls. Where a call ran into `max_tokens` (`cut_off`) or came back empty, the calls
+    after it are not made, and `output` is empty.
+    """
 
     output: str
     intermediate: str | None = None
+    raw: str = ""
+    cut_off: bool = False
 
 
 class Generator(Protocol):
@@ -24,10 +63,15 @@ class Generator(Protocol):
     def concurrency(self) -> int:
         """How many jobs it wants in hand at once."""
 
-    async def transform(self, job: Job) -> Outcome:
-        """The outcome of one job.
+    @property
+    def repeatable(self) -> bool:
+        """Whether another attempt at a job can give another output."""
 
-        Raises TextFailedError where this text alone fails, ServiceError where no text can succeed.
+    async def transform(self, job: Job, attempt: Attempt) -> Outcome:
+        """The outcome of one attempt at a job.
+
+        Raises TextFailedError where this text can never succeed, TextUnansweredError where it got no answer this
+        time, ServiceError where no text can succeed.
         """
 
     async def close(self) -> None:
@@ -39,6 +83,7 @@ def make_generator(plan: Plan) -> Generator:
     return GENERATORS[plan.study.generator.kind](plan)
 
 
+# Imported late: what each needs takes seconds or lives on the GPU host, and most commands never generate.
 def _recorded(plan: Plan) -> Generator:
     from generation.generators.recorded import Recorded  # noqa: PLC0415
 
@@ -46,10 +91,15 @@ def _recorded(plan: Plan) -> Generator:
 
 
 def _openai(plan: Plan) -> Generator:
-    # Imported late: the library takes a second, and most commands never ask a server.
-    from generation.generators.openai import OpenAIChat  # noqa: PLC0415
+    from generation.generators.openai import ChatServer  # noqa: PLC0415
 
-    return OpenAIChat.of(plan)
+    return ChatServer.of(plan)
 
 
-GENERATORS: Mapping[str, Callable[[Plan], Generator]] = {"recorded": _recorded, "openai": _openai}
+def _vllm(plan: Plan) -> Generator:
+    from generation.generators.vllm import VllmEngine  # noqa: PLC0415
+
+    return VllmEngine.of(plan)
+
+
+GENERATORS: Mapping[str, Callable[[Plan], Generator]] = {"recorded": _recorded, "openai": _openai, "vllm": _vllm}

@@ -1,38 +1,66 @@
-"""The generator `openai`: any OpenAI-compatible chat server (vLLM's, Ollama's, llama.cpp's).
+"""The generator `openai`: any OpenAI-compatible chat server (vLLM's, Ollama's, llama.cpp's), over kept connections.
 
-Backoff with jitter on 429, 5xx, time-outs and broken connections (honouring Retry-After), and the pool of
-connections, are the openai library's own. A text that the server refuses fails alone; a server that
-refuses everything (wrong key, unknown model, gone) ends the run with one line.
+A passing fault (429, 5xx, a time-out, a broken connection) is tried again with backoff and jitter, or when the server
+says so (Retry-After). A text that the server refuses fails alone; one that got no answer is asked for by the next run.
+What no text can succeed with (a wrong key, an unknown model, nobody there, no chat server) ends the run with one line.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import random
+import time
+import urllib.request
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any
 
-import openai
+from yarl import URL
 
-from generation.exceptions import ServiceError, StudyError, TextFailedError
-from generation.generators import Outcome
-from generation.jobs import Job, Plan
-from generation.languages import language_name
+from generation.exceptions import ServiceError, StudyError, TextFailedError, TextUnansweredError
+from generation.generator_specs import OpenAIGenerator
+from generation.generators import Answer, Attempt
+from generation.generators.chat import Chat
+from generation.generators.connections import LARGEST, BrokenError, Connections, TooLargeError
+from generation.jobs import Plan
 from generation.prompts import Prompt
-from generation.study import OpenAIGenerator
+
+FIRST_DELAY = 0.5  # seconds before the second try, at most; doubles with every try (full jitter)
+LAST_DELAY = 30.0
+LONGEST_WAIT = 120.0  # seconds that a server may make us wait, whatever its Retry-After says
+STRANGE = 10  # so many answers that are not a chat server's, before any good one, are a wrong address
+REFUSED = {400, 413, 422}  # this text
+PASSING = {408, 409, 425, 429, *range(500, 600)}
+FOR_ALL = {402, 405, 407, 410, 415}  # neither this text nor any other
 
 
-@dataclass(frozen=True)
-class OpenAIChat:
-    """A chat server behind the openai library."""
+class _PassingError(Exception):
+    """A fault that another try may mend. `wait`: seconds that the server asks for; `broken`: nobody answered."""
+
+    def __init__(self, what: str, details: str = "", *, wait: float | None = None, broken: bool = False) -> None:
+        super().__init__(what)
+        self.what, self.details, self.wait, self.broken = what, details, wait, broken
+
+
+@dataclass
+class ChatServer(Chat):
+    """A chat server; `key` is sent to it and shown nowhere."""
 
     spec: OpenAIGenerator
     prompts: Mapping[str, tuple[Prompt, ...]]
-    client: openai.AsyncOpenAI
+    key: str = field(repr=False)
+    url: URL
+    proxy: URL | None = field(default=None, repr=False)
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _pool: Connections | None = None
+    _good: int = 0  # answers of a chat server so far
+    _strange: int = 0  # answers of something else so far
 
     @classmethod
-    def of(cls, plan: Plan) -> OpenAIChat:
+    def of(cls, plan: Plan) -> ChatServer:
         """The server that the study names; its key comes from the environment, `EMPTY` where none is set."""
         spec = plan.study.generator
         if not isinstance(spec, OpenAIGenerator):
@@ -41,95 +69,198 @@ class OpenAIChat:
         if not key.isascii() or not key.isprintable():  # the HTTP library would quote it in its error
             raise StudyError(f"the key in {spec.api_key_env} holds characters that no key has; set it again")
         try:
-            client = openai.AsyncOpenAI(
-                base_url=spec.base_url, api_key=key, timeout=spec.timeout_seconds, max_retries=spec.retries
-            )
-        except Exception as error:  # the library's InvalidURL has no public base
-            raise StudyError(f"{plan.study.file}: generator.base_url {spec.base_url!r}: {error}") from None
-        return cls(spec, plan.prompts, client)
+            url = _address(spec.base_url)
+        except ValueError as error:
+            raise StudyError(f"{plan.study.file}: generator.base_url is {error}") from None
+        return cls(spec, plan.prompts, key, url, _proxy(url))
 
     @property
     def concurrency(self) -> int:
         """Requests in flight at once."""
         return self.spec.concurrency
 
-    async def transform(self, job: Job) -> Outcome:
-        """Run the calls of a transformation, each on the output of the one before."""
-        outputs = [job.text]
-        for prompt, language in zip(self.prompts[job.transformation], job.languages, strict=True):
-            message = prompt.render({"target_language": language_name(language), "text": outputs[-1]})
-            output = (await self._ask(message, job.seed)).strip()
-            if not output:
-                raise TextFailedError(f"call {len(outputs)} of {job.transformation} came back empty")
-            outputs.append(output)
-        return Outcome(outputs[-1], outputs[1] if len(outputs) > 2 else None)
+    async def ask(self, message: str, attempt: Attempt) -> Answer:
+        """The server's answer to one message of a user.
+
+        Raises TextFailedError, TextUnansweredError and ServiceError as `Generator.transform` says.
+        """
+        body = self._body(message, attempt)
+        answered_before = self._good
+        for number in range(1, self.spec.retries + 2):
+            try:
+                answer = await self._try(body)
+            except _PassingError as fault:
+                if number <= self.spec.retries:
+                    await self.sleep(_pause(number, fault.wait))
+                    continue
+                line = ": ".join(filter(None, (f"{fault.what}, asked {number} times", fault.details)))
+                if not fault.broken or self._good > answered_before:  # others are answered: it is this text
+                    raise TextUnansweredError(line) from None
+                line = f"{self.spec.base_url} does not answer, asked {number} times ({fault.what})"
+                raise ServiceError(f"{line}; start the server or correct generator.base_url") from None
+            self._good += 1
+            return answer
+        raise AssertionError("the last try returns or raises")
 
     async def close(self) -> None:
         """Close the connections."""
-        await self.client.close()
+        if self._pool is not None:
+            await self._pool.close()
 
-    async def _ask(self, message: str, seed: int) -> str:
-        sampling = self.spec.sampling
+    def _body(self, message: str, attempt: Attempt) -> bytes:
+        """A request. ASCII: a text may hold half a character, which JSON can say and UTF-8 cannot."""
+        request = {
+            "model": self.spec.model,
+            "messages": [{"role": "user", "content": message}],
+            "temperature": attempt.sampling.temperature,
+            "top_p": attempt.sampling.top_p,
+            "max_tokens": attempt.sampling.max_tokens,
+            "seed": attempt.seed,
+        }
+        return json.dumps(request).encode()
+
+    async def _try(self, body: bytes) -> Answer:
+        """One request and its answer."""
+        pool = self._pool or self._connect()
         try:
-            # Not `chat.completions.create`: checking and converting what is plain JSON takes it half of all the time.
-            answer = await self.client.post(
-                "/chat/completions",
-                cast_to=str,
-                body={
-                    "model": self.spec.model,
-                    "messages": [{"role": "user", "content": message}],
-                    "temperature": sampling.temperature,
-                    "top_p": sampling.top_p,
-                    "max_tokens": sampling.max_tokens,
-                    "seed": seed,
-                },
-            )
-        except openai.BadRequestError as error:
-            raise TextFailedError(f"the server refused the text: {_reason(error)}") from None
-        except openai.UnprocessableEntityError as error:
-            raise TextFailedError(f"the server refused the text: {_reason(error)}") from None
-        except (openai.AuthenticationError, openai.PermissionDeniedError):
-            env = self.spec.api_key_env
-            raise ServiceError(f"{self.spec.base_url}: the key is not accepted; set {env}") from None
-        except openai.NotFoundError as error:
-            line = f"{self.spec.base_url}: no model {self.spec.model!r} there, or generator.base_url lacks its /v1"
-            raise ServiceError(f"{line}: {_reason(error)}") from None
-        except openai.APITimeoutError:
-            raise TextFailedError(f"no answer within {self.spec.timeout_seconds:g} s, {self._tries()}") from None
-        except openai.APIConnectionError as error:
-            cause = error.__cause__ or error
-            line = f"{self.spec.base_url} does not answer, {self._tries()} ({cause})"
-            raise ServiceError(f"{line}; start the server or correct generator.base_url") from None
-        except openai.APIStatusError as error:
-            raise TextFailedError(f"status {error.status_code}, {self._tries()}: {_reason(error)}") from None
-        except openai.OpenAIError as error:
-            raise TextFailedError(f"an answer that is not one of a chat server: {error}") from None
-        return _content(answer)
+            page = await pool.post(body)
+        except TimeoutError:
+            raise _PassingError(f"no answer within {self.spec.timeout_seconds:g} s") from None
+        except TooLargeError:
+            raise TextFailedError(f"an answer of more than {LARGEST >> 20} MB") from None
+        except BrokenError as error:
+            raise _PassingError(str(error), broken=True) from None
+        if page.status == 200:
+            return self._answer(page.content)
+        raise self._trouble(page.status, page.headers, page.content)
 
-    def _tries(self) -> str:
-        return f"asked {self.spec.retries + 1} times"
+    def _connect(self) -> Connections:
+        """Open the pool of connections; they belong to the loop that runs now."""
+        headers = {
+            "Authorization": f"Bearer {self.key}",
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "User-Agent": "plumbline",
+        }
+        self._pool = Connections(self.url, headers, self.spec.timeout_seconds, self.proxy)
+        return self._pool
+
+    def _answer(self, content: bytes) -> Answer:
+        """The model's answer in a page with status 200; pages of other servers, and cut ones, are found here."""
+        try:
+            page: Any = json.loads(content)
+            choices = page["choices"]
+        except ValueError:
+            if content.lstrip()[:1] in (b"{", b""):
+                raise _PassingError("an answer that breaks off") from None
+            raise self._stranger("") from None
+        except (TypeError, KeyError, RecursionError):
+            raise self._stranger(_complaint(content)) from None
+        if not choices:
+            raise TextFailedError("an answer without choices")
+        try:
+            finish_reason, text = choices[0].get("finish_reason"), choices[0]["message"].get("content")
+        except (TypeError, KeyError, AttributeError):
+            raise TextFailedError("an answer whose choice has no message") from None
+        if not isinstance(text, str | None):
+            raise TextFailedError("an answer whose content is not a text")
+        if finish_reason == "content_filter":
+            raise TextFailedError("the server's content filter stopped the answer")
+        return Answer(_whole(text or ""), cut_off=finish_reason == "length")
+
+    def _stranger(self, details: str) -> ServiceError | TextUnansweredError:
+        """A page that no chat server gives: this text's trouble, or, if no good one ever came, a wrong address."""
+        self._strange += 1
+        line = "an answer that is not one of a chat server; is generator.base_url right (ends in /v1)?"
+        line = f"{line} {details}".rstrip()
+        if self._strange >= STRANGE and not self._good:
+            return ServiceError(f"{self.spec.base_url}: {line}")
+        return TextUnansweredError(line)
+
+    def _trouble(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
+        """What a status other than 200 means."""
+        url, said = self.spec.base_url, _complaint(content).replace(self.key, "(the key)")
+        if status in PASSING:
+            return _PassingError(f"status {status}", said, wait=_stated_wait(headers))
+        if status in REFUSED:
+            return TextFailedError(f"the server refused the text: {said or f'status {status}'}")
+        if status in (401, 403):
+            return ServiceError(f"{url}: the key is not accepted; set {self.spec.api_key_env}")
+        if status == 404:
+            line = f"{url}: no model {self.spec.model!r} there, or generator.base_url lacks its /v1"
+            return ServiceError(": ".join(filter(None, (line, said))))
+        if 300 <= status < 400:
+            place = _line(headers.get("location", "").partition("?")[0])
+            return ServiceError(f"{url} sends us on to {place!r}, which is not followed; correct generator.base_url")
+        line = ": ".join(filter(None, (f"status {status}", said)))
+        return ServiceError(f"{url}: {line}") if status in FOR_ALL else TextFailedError(line)
 
 
-def _content(answer: str) -> str:
-    """The text of an answer; servers that answer HTML or nothing are found here."""
+def _address(base_url: str) -> URL:
+    """Where to post. Raises ValueError, in words that go on after "generator.base_url is"."""
     try:
-        found: Any = json.loads(answer)
-        choices = found["choices"]
-    except (ValueError, TypeError, KeyError):
-        raise TextFailedError(
-            "an answer that is not one of a chat server; is generator.base_url right (ends in /v1)?"
-        ) from None
-    if not choices:
-        raise TextFailedError("an answer without choices")
+        url = URL(base_url)
+        host = url.host if url.scheme in ("http", "https") else None
+    except ValueError as error:
+        raise ValueError(f"{base_url!r}: {error}") from None
+    if url.user is not None or url.password is not None or url.query_string:
+        raise ValueError("an address with a key in it; the key goes into the variable that api_key_env names")
+    if not host:
+        raise ValueError(f"{base_url!r}; write it like http://127.0.0.1:8000/v1")
+    return url.with_fragment(None) / "chat" / "completions"
+
+
+def _proxy(url: URL) -> URL | None:
+    """The proxy that the environment names for an address. Raises StudyError for one that is not spoken to by HTTP."""
+    named = urllib.request.getproxies().get(url.scheme)
+    if not named or urllib.request.proxy_bypass(url.authority):
+        return None
     try:
-        finish_reason, content = choices[0].get("finish_reason"), choices[0]["message"]["content"]
-    except (TypeError, KeyError, AttributeError):
-        raise TextFailedError("an answer whose choice has no message") from None
-    if finish_reason == "length":
-        raise TextFailedError("cut off by max_tokens; raise generator.sampling.max_tokens")
-    if not isinstance(content, str | None):
-        raise TextFailedError("an answer whose content is not a text")
-    return _whole(content or "")
+        proxy = URL(named if "://" in named else f"http://{named}")
+    except ValueError:
+        proxy = URL()
+    if proxy.scheme != "http" or not proxy.host:  # its address may hold a password
+        raise StudyError(f"the environment's {url.scheme}_proxy is not http://HOST:PORT; correct it, or set no_proxy")
+    return proxy
+
+
+def _pause(number: int, stated: float | None) -> float:
+    """Seconds to wait after try `number`; never all waiting requests at the same moment."""
+    if stated is not None:
+        return min(stated, LONGEST_WAIT) * random.uniform(1, 1.25)  # noqa: S311 (jitter, not a secret)
+    return random.uniform(0, min(LAST_DELAY, FIRST_DELAY * 2 ** (number - 1)))  # noqa: S311
+
+
+def _stated_wait(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a server asks to wait: `retry-after-ms`, or Retry-After (RFC 9110, 10.2.3): seconds or a date."""
+    for name, second in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        stated = headers.get(name, "")
+        try:
+            seconds = float(stated) / second
+        except ValueError:
+            try:
+                seconds = parsedate_to_datetime(stated).timestamp() - time.time()
+            except (ValueError, OverflowError):
+                continue
+        if seconds > 0:
+            return seconds
+    return None
+
+
+def _complaint(content: bytes) -> str:
+    """What a server says about an error: the message in its JSON, in the ways in which servers write it, or all."""
+    try:
+        said: Any = json.loads(content)
+    except (ValueError, RecursionError):
+        return _line(content.decode(errors="replace"))
+    for name in ("error", "message", "detail"):
+        if isinstance(said, dict) and name in said:
+            said = said[name]
+    return _line(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:300]
 
 
 def _whole(text: str) -> str:
@@ -139,7 +270,3 @@ def _whole(text: str) -> str:
     except UnicodeEncodeError:
         raise TextFailedError("an answer with half a character in it") from None
     return text
-
-
-def _reason(error: openai.APIStatusError) -> str:
-    return " ".join(str(error.message).split())[:300]

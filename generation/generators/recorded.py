@@ -1,23 +1,29 @@
-"""The generator `recorded`: outputs that stand in JSONL files, one object a line.
+"""The generator `recorded`: outputs that stand in files.
 
-Keys: text, transformation, language (the drawn one, or null), intermediate (the first call's output, or
-null), output; and, for rehearsals, the author's own rating of the output: quality and fluency.
+Our own are JSONL files, one object a line. Keys: text, transformation, language (the drawn one, or null), intermediate
+(the first call's output, or null), output; and, for rehearsals, the author's own rating of the output: quality and
+fluency. The folders that HTEB's authors publish are read by `generation.generators.published`.
 """
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from generation.exceptions import DataError, StudyError, TextFailedError
-from generation.generators import Outcome
+from generation.cleaning import clean
+from generation.exceptions import DataError, StudyError, TextUnansweredError
+from generation.generator_specs import RecordedGenerator
+from generation.generators import Attempt, Outcome
+from generation.generators.published import Published, is_published
 from generation.jobs import Job
-from generation.records import Record, nfc
-from generation.study import RecordedGenerator, Study, first_complaint
+from generation.parts import first_complaint
+from generation.records import Record, Text, nfc
+from generation.study import Study
 
 Place = tuple[str, str | None, str]  # transformation, drawn language, text
 
@@ -36,32 +42,70 @@ class Recording(Record):
 
 @dataclass(frozen=True)
 class Recorded:
-    """Serves recordings; a text that has none fails, with that reason."""
+    """Serves recordings, our own or `published` ones; a text that has none stays without an answer."""
 
     recordings: Mapping[Place, Recording]
+    published: Published | None = None
     concurrency: int = 1
+    repeatable: bool = False
 
     @classmethod
     def of(cls, study: Study) -> Recorded:
         """The recordings that a study names. Raises StudyError if its generator is of another kind."""
-        if not isinstance(study.generator, RecordedGenerator):
-            raise StudyError(f"{study.file}: generator.kind is not 'recorded'; only recordings carry authors' ratings")
-        return cls(load_recordings(study.resolve(study.generator.path)))
+        path = _path(study)
+        if is_published(path):
+            return cls({}, Published(path, study))
+        return cls(load_recordings(path))
 
     def find(self, transformation: str, language: str | None, text: str) -> Recording | None:
-        """The recording of a text (in NFC), if there is one."""
+        """Our own recording of a text (in NFC), if there is one."""
         return self.recordings.get((transformation, language, text))
 
-    async def transform(self, job: Job) -> Outcome:
-        """The recorded outcome. Raises TextFailedError where nothing was recorded."""
+    async def transform(self, job: Job, attempt: Attempt) -> Outcome:
+        """The recorded outcome. Raises TextUnansweredError where nothing was recorded."""
+        if self.published is not None:
+            return await self.published.outcome(job)
         found = self.find(job.transformation, job.language, job.text)
         if found is None:
             into = f" into {job.language!r}" if job.language else ""
-            raise TextFailedError(f"nothing recorded for {job.transformation}{into}")
-        return Outcome(found.output, found.intermediate)
+            raise TextUnansweredError(f"nothing recorded for {job.transformation}{into}")
+        return Outcome(clean(found.output), found.intermediate, found.output)
 
     async def close(self) -> None:
         """Nothing to let go of."""
+
+
+def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
+    """The language of the recording of a text, transformation and seed; None where there is none, or it is the text's.
+
+    Of published recordings a unit is read when it is first asked for. Raises DataError for files that cannot be used,
+    StudyError for files of ours with several languages for a text.
+    """
+    path = _path(study)
+    if is_published(path):
+        unit = functools.cache(Published(path, study).read)
+        return lambda text, transformation, seed: unit(transformation, seed).language(text)
+    languages: dict[tuple[str, str], str | None] = {}
+    for transformation, language, text in load_recordings(path):
+        first = languages.setdefault((transformation, text), language)
+        if first != language:
+            raise StudyError(
+                f"{study.file}: generator.languages cannot be 'recorded': {path} has {transformation} of one text in"
+                f" {first!r} and {language!r}; keep one, or write 'drawn'"
+            )
+
+    def language_of(text: Text, transformation: str, _seed: int) -> str | None:
+        language = languages.get((transformation, text.text))
+        return None if language == text.language else language
+
+    return language_of
+
+
+def _path(study: Study) -> Path:
+    """Where the recordings are that a study names."""
+    if not isinstance(study.generator, RecordedGenerator):
+        raise StudyError(f"{study.file}: generator.kind is not 'recorded'; only recordings carry authors' ratings")
+    return study.resolve(study.generator.path)
 
 
 def load_recordings(path: Path) -> dict[Place, Recording]:

@@ -10,18 +10,20 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from annotation import server
-from annotation.campaign import collect, publish
 from annotation.client import Argilla
+from annotation.collecting import collect
+from annotation.publishing import publish
 from annotation.rubric import load_rubric
 from annotation.sample import draw_sample
 from generation.records import Pair
 from generation.run import generate
 from generation.study import Study
+from tests.annotation.campaigns import ALONE
 
 
 @pytest.fixture
 def study(variant: Callable[..., Study]) -> Study:
-    made = variant(name="browser", transformations=["paraphrasing"], sample={"pairs": 4})
+    made = variant(name="browser", transformations=["paraphrasing"], sample={"pairs": 4, **ALONE})
     generate(made)
     draw_sample(made)
     return made
@@ -171,7 +173,7 @@ def test_an_annotator_finishes_a_queue_in_the_browser(argilla: Argilla, study: S
 
     start(desk, argilla.url, user)
     first = desk.shows(1, of=4)
-    read_guidelines(desk, load_rubric(study).pool("paraphrasing").asked)
+    read_guidelines(desk, load_rubric(study).pool("paraphrasing").asked["en"])
     desk.rates(4, 5)
     second = desk.shows(2, of=4)
     page.keyboard.press("Backspace")  # cannot judge it: discard

@@ -1,74 +1,41 @@
-"""Publishing, answering and collecting on a really started Argilla, and what happens when it is not there."""
+"""Publishing and answering on a really started Argilla, and what happens when it is not there."""
 
 from __future__ import annotations
 
 import http.server
-import os
-import signal
-import subprocess
-import sys
+import shutil
 import threading
-import time
-from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
-import pandas as pd
 import pytest
+import yaml
 
-from annotation import server
-from annotation.agreement import counting_ratings, read_ratings
-from annotation.campaign import collect, publish, published
+from annotation import accounts, server
 from annotation.client import Argilla, connect
+from annotation.collecting import collect
+from annotation.controls import read_controls
+from annotation.publishing import publish
+from annotation.queues import Queue
 from annotation.rubric import load_rubric
-from annotation.sample import draw_sample
+from annotation.sample import read_pairs
 from annotation.simulate import simulate, simulated_answer
+from generation import prompts
 from generation.exceptions import DataError, ServiceError, StudyError
-from generation.records import Pair, Rating
-from generation.run import generate
+from generation.records import TransformedText
+from generation.run import read_transformed
 from generation.store import only_one, write_table
-from generation.study import ROOT, Study
+from generation.study import Study
+from tests.annotation.campaigns import answer, dataset, pending, rater, small
 
 Make = Callable[..., Study]
 
 
-def prepared(study: Study) -> Study:
-    generate(study)
-    draw_sample(study)
-    return study
-
-
-def small(variant: Make, name: str, **changes: object) -> Study:
-    """A study of two pools with four pairs each."""
-    raters = {"per_pair": 3, "simulated": [{"name": "strict", "bias": -0.3}, {"name": "even"}, {"name": "kind"}]}
-    parts = {"name": name, "transformations": ["paraphrasing", "translation"], "sample": {"pairs": 4}, "raters": raters}
-    return prepared(variant(**(parts | changes)))
-
-
-def rater(argilla: Argilla, name: str) -> server.User:
-    assert argilla.connection is not None
-    return server.ensure_user(argilla.connection, name, first_name=name)
-
-
-def answer(argilla: Argilla, user: server.User, record: dict[str, str], status: str, **values: int) -> None:
-    body = {
-        "values": {question: {"value": value} for question, value in values.items()} or None,
-        "status": status,
-    }
-    argilla.request("POST", f"/records/{record['id']}/responses", api_key=user.api_key, json=body)
-
-
-def queue(argilla: Argilla, user: server.User, dataset_id: str) -> list[dict[str, str]]:
-    pending = {"type": "terms", "scope": {"entity": "response", "property": "status"}, "values": ["pending"]}
-    body = {"filters": {"type": "and", "and": [pending]}}
-    path = f"/me/datasets/{dataset_id}/records/search"
-    found = argilla.request("POST", path, api_key=user.api_key, json=body, params={"limit": 100})
-    return [item["record"] for item in found["items"]]
-
-
 def test_publishing_twice_adds_nothing(argilla: Argilla, variant: Make) -> None:
     study = small(variant, "twice")
-    assert publish(study, argilla) == {"paraphrasing": 4, "translation": 4}
-    assert publish(study, argilla) == {"paraphrasing": 0, "translation": 0}
+    new = publish(study, argilla).new
+    assert new["twice-paraphrasing-EN"] == 4 and sum(new.values()) == 4 + 4
+    assert publish(study, argilla).new == dict.fromkeys(new, 0)
 
 
 def test_publishing_that_was_cut_off_goes_on(argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +49,7 @@ def test_publishing_that_was_cut_off_goes_on(argilla: Argilla, variant: Make, mo
         patch.setattr("argilla.Dataset._publish", cut_off)
         with pytest.raises(KeyboardInterrupt):
             publish(study, argilla)
-    assert publish(study, argilla) == {"paraphrasing": 4, "translation": 4}
+    assert sum(publish(study, argilla).new.values()) == 4 + 4
 
 
 def test_another_number_of_raters_after_publishing_is_refused(argilla: Argilla, variant: Make) -> None:
@@ -93,22 +60,15 @@ def test_another_number_of_raters_after_publishing_is_refused(argilla: Argilla, 
         publish(later, argilla)
 
 
-def test_answers_to_another_sample_are_not_dropped_silently(argilla: Argilla, variant: Make) -> None:
-    ada = rater(argilla, "ada")
-    study = small(variant, "resampled")
-    publish(study, argilla)
-    record = queue(argilla, ada, published(study, argilla)["paraphrasing"])[0]
-    answer(argilla, ada, record, "submitted", quality=4, fluency=5)
-    others = [pair for pair in draw_sample(study) if pair.pair_id != record["external_id"]]
-    write_table(study.folder / "pairs.parquet", others, Pair)
-    with pytest.raises(DataError, match=r"1 answers on the server .* are of pairs that are not in pairs.parquet"):
-        collect(study, argilla)
-    assert collect(study, argilla, replace=True).empty
-
-
-def test_the_two_translations_share_a_dataset(argilla: Argilla, variant: Make) -> None:
+def test_translations_have_a_dataset_for_each_pair_of_languages(argilla: Argilla, variant: Make) -> None:
     study = small(variant, "shared", transformations=["translation", "cross_translation"])
-    assert publish(study, argilla) == {"translation": 8}
+    pairs = read_pairs(study)
+    languages = {pair.output_language for pair in pairs}
+    assert {pair.transformation for pair in pairs} == {"translation", "cross_translation"} and len(languages) > 1
+    expected = {f"shared-translation-EN-{code.upper()}": 0 for code in languages}
+    for pair in pairs:
+        expected[f"shared-translation-EN-{pair.output_language.upper()}"] += 1
+    assert publish(study, argilla).new == expected
 
 
 def test_annotators_see_texts_questions_and_guidelines_but_not_where_texts_come_from(
@@ -117,63 +77,117 @@ def test_annotators_see_texts_questions_and_guidelines_but_not_where_texts_come_
     user = rater(argilla, "grace")
     study = small(variant, "seen")
     publish(study, argilla)
-    dataset_id = published(study, argilla)["paraphrasing"]
-    records = queue(argilla, user, dataset_id)
+    dataset_id = dataset(study, argilla)
+    records = pending(argilla, user, dataset_id)
     assert len(records) == 4
-    assert set(records[0]["fields"]) == {"original", "transformed"}
-    assert set(records[0]["metadata"]) == {"language", "output_language"}
     shown = argilla.request("GET", f"/datasets/{dataset_id}", api_key=user.api_key)
     assert "asked to rephrase the text" in shown["guidelines"]
     assert shown["distribution"] == {"strategy": "overlap", "min_submitted": 3}
     questions = argilla.request("GET", f"/datasets/{dataset_id}/questions", api_key=user.api_key)["items"]
     assert [question["name"] for question in questions] == ["quality", "fluency", "comment"]
+    assert "5 = does exactly what was asked" in questions[0]["description"]
     fields = argilla.request("GET", f"/datasets/{dataset_id}/fields", api_key=user.api_key)["items"]
     assert {field["settings"]["use_markdown"] for field in fields} == {False}
 
 
-def test_collected_ratings_say_who_when_and_in_which_state(argilla: Argilla, variant: Make) -> None:
-    ada, bob = rater(argilla, "ada"), rater(argilla, "bob")
-    study = small(variant, "states")
+def test_a_translations_raters_are_addressed_in_its_language_and_see_both_named(
+    argilla: Argilla, variant: Make
+) -> None:
+    user = rater(argilla, "grace")
+    study = small(variant, "german", transformations=["cross_translation"], sample={"pairs": 40})
     publish(study, argilla)
-    records = queue(argilla, ada, published(study, argilla)["paraphrasing"])
-    answer(argilla, ada, records[0], "submitted", quality=4, fluency=5)
-    answer(argilla, bob, records[0], "submitted", quality=2, fluency=3)
-    answer(argilla, ada, records[1], "draft", quality=1)
-    answer(argilla, ada, records[2], "discarded")
-    ratings = collect(study, argilla)
-    states = Counter(zip(ratings["status"], ratings["question"], ratings["value"].fillna(0).astype(int), strict=True))
-    assert states == {
-        ("submitted", "quality", 4): 1,
-        ("submitted", "fluency", 5): 1,
-        ("submitted", "quality", 2): 1,
-        ("submitted", "fluency", 3): 1,
-        ("draft", "quality", 1): 1,
-        ("draft", "fluency", 0): 1,
-        ("discarded", "quality", 0): 1,
-        ("discarded", "fluency", 0): 1,
-    }
-    assert ratings["rater_id"].nunique() == 2
-    assert ratings["rater_id"].str.match(r"^rater-[0-9a-f]{8}$").all()
-    assert not ratings["simulated"].any()
-    assert (pd.Timestamp.now(tz="UTC") - ratings["submitted_at"]).dt.total_seconds().between(0, 600).all()
-    assert len(counting_ratings(ratings, 3)) == 4
-    again = collect(study, argilla)
-    pd.testing.assert_frame_equal(ratings, again)
+    dataset_id = dataset(study, argilla, Queue("translation", "en", "de"))
+    shown = argilla.request("GET", f"/datasets/{dataset_id}", api_key=user.api_key)
+    assert "Das Programm sollte den Text übersetzen" in shown["guidelines"]
+    fields = argilla.request("GET", f"/datasets/{dataset_id}/fields", api_key=user.api_key)["items"]
+    assert [field["title"] for field in fields] == ["Original (Englisch)", "Neuer Text (Deutsch)"]
+    arabic = dataset(study, argilla, Queue("translation", "en", "ar"))  # without a wording of its own: English
+    assert "asked to translate" in argilla.request("GET", f"/datasets/{arabic}", api_key=user.api_key)["guidelines"]
 
 
-def test_answers_that_vanished_from_the_server_are_not_dropped_silently(argilla: Argilla, variant: Make) -> None:
-    ada = rater(argilla, "ada")
-    study = small(variant, "vanished")
+def test_nothing_that_an_annotator_can_ask_for_tells_a_control_from_a_pair(argilla: Argilla, variant: Make) -> None:
+    user = rater(argilla, "grace")
+    beside = {"controls": {"positive": 2, "negative": 2}, "repeats": 2}
+    study = small(variant, "hidden", transformations=["paraphrasing"], sample={"pairs": 6, **beside})
+    kinds = {pair.pair_id: pair.control for pair in [*read_pairs(study), *read_controls(study)]}
+    assert len(kinds) == 6 + 2 + 2 + 2
     publish(study, argilla)
-    record = queue(argilla, ada, published(study, argilla)["paraphrasing"])[0]
-    answer(argilla, ada, record, "submitted", quality=4, fluency=5)
-    before = collect(study, argilla)
-    rows = next(r for r in argilla.records(published(study, argilla)["paraphrasing"]) if r["id"] == record["id"])
-    argilla.request("DELETE", f"/responses/{rows['responses'][0]['id']}", api_key=ada.api_key)
-    with pytest.raises(DataError, match="2 ratings that were collected before are not on the server"):
-        collect(study, argilla)
-    pd.testing.assert_frame_equal(read_ratings(study), before)
-    assert collect(study, argilla, replace=True).empty
+    dataset_id = dataset(study, argilla)
+    records = pending(argilla, user, dataset_id)
+    assert {record["external_id"] for record in records} == set(kinds)
+    assert {len(record["external_id"]) for record in records} == {32}
+    for record in records:
+        whole = argilla.request("GET", f"/records/{record['id']}", api_key=user.api_key)
+        assert set(whole["fields"]) == {"original", "transformed"}
+        assert whole["metadata"] == {"language": "en", "output_language": "en"}  # this end point hides no metadata
+    properties = argilla.request("GET", f"/datasets/{dataset_id}/records", params={"limit": 100})["items"]
+    arrival = [record["external_id"] for record in sorted(properties, key=lambda record: record["inserted_at"])]
+    assert arrival == sorted(arrival)  # in the order of ids, which are hashes
+    visible = argilla.request("GET", f"/me/datasets/{dataset_id}/metadata-properties", api_key=user.api_key)["items"]
+    assert {one["name"] for one in visible} == {"language", "output_language"}
+
+
+def test_each_rater_has_an_order_of_their_own_that_stays(argilla: Argilla, variant: Make) -> None:
+    users = [rater(argilla, name) for name in ("grace", "ada", "bob")]
+    study = small(variant, "orders", transformations=["paraphrasing"], sample={"pairs": 20})
+    publish(study, argilla)
+    dataset_id = dataset(study, argilla)
+
+    def order(user: server.User) -> tuple[str, ...]:
+        return tuple(record["external_id"] for record in pending(argilla, user, dataset_id))
+
+    orders = [order(user) for user in users]
+    assert len(set(orders)) == 3 and len({frozenset(one) for one in orders}) == 1
+    first = pending(argilla, users[0], dataset_id)[0]
+    answer(argilla, users[0], first, "submitted", quality=3, fluency=3)
+    assert order(users[0]) == orders[0][1:]
+    assert order(users[1]) == orders[1]  # others' answers change nothing
+
+
+def test_only_those_who_read_the_languages_are_let_in(argilla: Argilla, variant: Make, home: server.Home) -> None:
+    assert argilla.connection is not None
+    study = small(variant, "readers")
+    languages = {pair.output_language for pair in read_pairs(study) if pair.pool == "translation"}
+    one = min(languages)
+    accounts.add(argilla.connection, home, ["english"], ["en"])
+    accounts.add(argilla.connection, home, ["bilingual"], ["en", one])
+    anyone = rater(argilla, "unknown")
+    done = publish(study, argilla, accounts.languages_at(argilla, home))
+
+    def sees(name: str) -> set[str]:
+        known = server.credentials(home).find(name)
+        assert known is not None
+        items = argilla.request("GET", "/me/datasets", api_key=known.api_key)["items"]
+        return {item["name"] for item in items if item["name"].startswith("readers-")}
+
+    assert sees("english") == {"readers-paraphrasing-EN"}
+    assert sees("bilingual") == {"readers-paraphrasing-EN", f"readers-translation-EN-{one.upper()}"}
+    assert sees(anyone.username) == set(done.new)
+    everyone = len([user for user in argilla.users() if user.role == "annotator" and not user.simulated])
+    assert done.admission.unknown == everyone - 2
+    assert done.admission.readers["readers-EN"] == everyone
+
+
+def test_a_campaign_of_other_prompts_than_the_studys_is_refused(
+    argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    study = small(variant, "reworded", transformations=["paraphrasing"])
+    publish(study, argilla)
+    folder = tmp_path / "prompts"
+    shutil.copytree(prompts.PROMPTS, folder)
+    wording = yaml.safe_load((folder / "paraphrasing.yaml").read_text(encoding="utf-8"))
+    wording["text"] = "Say it otherwise.\n\n" + wording["text"]
+    (folder / "paraphrasing.yaml").write_text(yaml.safe_dump(wording), encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(prompts, "PROMPTS", folder)
+        for work in (publish, collect):
+            with pytest.raises(StudyError, match="the sample's pairs of paraphrasing were made by .* other prompts"):
+                work(study, argilla)
+    rows = [row.model_copy(update={"prompt_hash": "other"}) for row in read_transformed(study, "paraphrasing", 1337)]
+    write_table(study.transformation_file("paraphrasing", 1337), rows, TransformedText)
+    for work in (publish, collect):
+        with pytest.raises(DataError, match="these outputs are of another generator or other prompts"):
+            work(study, argilla)
 
 
 def test_simulated_raters_finish_every_pair_once_and_say_what_they_are(argilla: Argilla, variant: Make) -> None:
@@ -185,15 +199,14 @@ def test_simulated_raters_finish_every_pair_once_and_say_what_they_are(argilla: 
     assert ratings["simulated"].all()
     assert ratings["rater_id"].str.startswith("simulated-").all()
     assert ratings.groupby(["pair_id", "question"])["rater_id"].nunique().eq(3).all()
-    records = list(argilla.records(published(study, argilla)["translation"]))
-    assert {record["status"] for record in records} == {"completed"}
+    assert {record["status"] for record in argilla.records(dataset(study, argilla))} == {"completed"}
 
 
 def test_simulated_answers_come_after_peoples(argilla: Argilla, variant: Make) -> None:
     ada = rater(argilla, "ada")
     study = small(variant, "mixed")
     publish(study, argilla)
-    record = queue(argilla, ada, published(study, argilla)["paraphrasing"])[0]
+    record = pending(argilla, ada, dataset(study, argilla))[0]
     answer(argilla, ada, record, "submitted", quality=1, fluency=1)
     assert simulate(study, argilla) == 2 * 4 * 3 - 1
     ratings = collect(study, argilla)
@@ -225,18 +238,12 @@ def test_simulation_never_reaches_a_server_elsewhere(argilla: Argilla, variant: 
         simulate(study, elsewhere)
 
 
-def test_collecting_before_publishing_says_so(argilla: Argilla, variant: Make) -> None:
-    study = small(variant, "unpublished")
-    with pytest.raises(ServiceError, match=r"no dataset 'unpublished-paraphrasing'; run `python -m annotation publish"):
-        collect(study, argilla)
-
-
 def test_a_dataset_with_other_questions_is_refused(argilla: Argilla, variant: Make) -> None:
     study = small(variant, "otherscale")
     publish(study, argilla)
     seven = load_rubric(study).model_copy(update={"scale": (1, 2, 3, 4, 5, 6, 7)})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("annotation.campaign.load_rubric", lambda _: seven)
+        patch.setattr("annotation.publishing.load_rubric", lambda _: seven)
         with pytest.raises(StudyError, match="asks .* give the new study another name"):
             publish(study, argilla)
 
@@ -280,7 +287,7 @@ def test_two_commands_at_once_on_one_campaign_are_refused(argilla: Argilla, vari
         pytest.raises(StudyError, match="another command works on the campaign of 'atonce'"),
     ):
         publish(study, argilla)
-    assert publish(study, argilla) == {"paraphrasing": 4, "translation": 4}
+    assert sum(publish(study, argilla).new.values()) == 4 + 4
 
 
 def test_an_argilla_that_is_not_there_is_one_line(home: server.Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,27 +324,3 @@ def test_a_server_that_is_no_argilla_is_one_line(
     monkeypatch.setenv("ARGILLA_API_KEY", "any")
     with pytest.raises(ServiceError, match="does not answer as Argilla does"), connect(home):
         pass
-
-
-def test_killed_while_collecting_and_run_again_gives_the_same(
-    argilla: Argilla, home: server.Home, variant: Make
-) -> None:
-    """`kill -9` at many moments of `collect`: the file is the old one or the new one, and a re-run completes it."""
-    study = small(variant, "killed")
-    publish(study, argilla)
-    simulate(study, argilla)
-    whole = collect(study, argilla)
-    path = study.folder / "ratings.parquet"
-    write_table(path, whole.iloc[:2], Rating)
-    before = path.read_bytes()
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("ARGILLA_")}
-    base = [sys.executable, "-m", "annotation", "collect", "--study", str(study.file)]
-    command = [*base, "--exports", str(study.folder.parent), "--data", str(home.path)]
-    for delay in (0.5, 1.5, 2.5):
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
-        time.sleep(delay)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert path.read_bytes() == before or len(read_ratings(study)) == len(whole)
-    subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
-    pd.testing.assert_frame_equal(read_ratings(study), whole)

@@ -17,8 +17,8 @@ import pytest
 
 from annotation import server
 from annotation.__main__ import main
-from annotation.campaign import publish
 from annotation.client import attach
+from annotation.publishing import publish
 from annotation.sample import draw_sample
 from generation import command
 from generation.run import generate
@@ -106,7 +106,7 @@ def test_annotators_of_a_campaign_that_was_published_before_are_let_in(
         assert rater is not None
         argilla = attach(connection)
         seen = argilla.request("GET", "/me/datasets", api_key=rater.api_key)["items"]
-        assert [dataset["name"] for dataset in seen] == ["demo-paraphrasing"]
+        assert [dataset["name"] for dataset in seen] == ["demo-paraphrasing-EN"]
 
 
 def test_serve_during_a_command_gives_its_exit_status(tmp_path: Path) -> None:

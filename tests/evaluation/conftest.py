@@ -19,8 +19,9 @@ from annotation.records import Verdict
 from annotation.verdicts import rule_id
 from evaluation.encoder import Embeddings, Encoder
 from generation.datasets import load_datasets
+from generation.identity import identity
 from generation.jobs import Plan
-from generation.records import Pair, TransformedText, identity
+from generation.records import Pair, TransformedText
 from generation.store import write_json, write_table
 from generation.study import ModelSpec, Study, file_hash, load_study
 from generation.transformations import TRANSFORMATIONS
@@ -162,15 +163,15 @@ def changed(text: str, transformation: str) -> str:
     )
 
 
-def write_outputs(study: Study, failed: Callable[[str, str], bool] = lambda text, transformation: False) -> None:
-    """Outputs of all transformations, as generation leaves them."""
+def write_outputs(study: Study, status: Callable[[str, str], str] = lambda text, transformation: "ok") -> None:
+    """Outputs of all transformations, as generation leaves them; `status` of a text and a transformation."""
     plan = Plan(study)
     texts = [text for dataset in load_datasets(study) for text in dataset.texts()]
     for name in study.transformations:
         for seed in study.seeds:
             rows = []
             for job in plan.jobs(texts, name, seed):
-                bad = failed(job.text, name)
+                found = status(job.text, name)
                 rows.append(
                     TransformedText(
                         key=job.key,
@@ -181,9 +182,13 @@ def write_outputs(study: Study, failed: Callable[[str, str], bool] = lambda text
                         seed=seed,
                         language=job.language,
                         intermediate=None,
-                        output="" if bad else changed(job.text, name),
-                        status="failed" if bad else "ok",
-                        reason="refused" if bad else "",
+                        output=changed(job.text, name) if found == "ok" else "",
+                        raw=None,
+                        status=found,  # type: ignore[arg-type]
+                        reason="" if found == "ok" else "refused",
+                        flags=(),
+                        first_flags=(),
+                        attempts=1,
                         model="writer",
                         generator_hash=plan.generator_hash,
                         prompt_hash=plan.prompt_hashes[name],
@@ -210,7 +215,7 @@ def write_pairs(study: Study) -> list[Pair]:
                     pool=name,
                     dataset=dataset.name,
                     task_type=dataset.task,
-                    language=dataset.language,
+                    language=job.source_language,
                     output_language=kind.output_language(job.source_language, job.language),
                     seed=study.seeds[0],
                     original=job.text,

@@ -17,8 +17,7 @@ def _decide(
         verdicts,
         Plan(study),
         transformation="translation",
-        language="en",
-        output_languages=languages,
+        languages={"en": languages},
         include_rejected=include_rejected,
     )
     return decision.status, decision.reason
@@ -52,6 +51,24 @@ def test_what_no_verdict_covers_is_refused(study: Study, changes: dict[str, obje
     assert status == "left_out"
     assert words in reason
     assert _decide(study, verdicts, {"de"}, include_rejected=True) == ("included_rejected", reason)
+
+
+def test_every_language_of_the_texts_needs_its_verdict(study: Study) -> None:
+    both = [verdict(study, "translation"), verdict(study, "translation", language="de")]
+    languages = {"de": {"fr"}, "en": {"fr"}}
+
+    def decision(verdicts: list[Verdict], languages: dict[str, set[str]]) -> tuple[str, str]:
+        made = decide(verdicts, Plan(study), transformation="translation", languages=languages)
+        return made.status, made.reason
+
+    assert decision(both, languages) == ("evaluated", "")
+    status, reason = decision(both[:1], languages)
+    assert (status, reason.split(":")[0]) == (
+        "left_out",
+        "no verdict for translation in German (rated in English only)",
+    )
+    reason = decision(both[:1], {**languages, "sw": {"fr"}, "xh": {"fr"}})[1]
+    assert reason.endswith("(and 2 more of its languages: Swahili, isiXhosa)")
 
 
 def test_no_verdicts_refuse_everything(study: Study) -> None:

@@ -10,8 +10,10 @@ import pytest
 
 from evaluation import tasks
 from evaluation.encoder import Encoder, load
-from generation.datasets import Dataset, load_dataset
-from generation.study import ROOT, DatasetSpec, ModelSpec
+from generation.dataset_specs import LocalDataset
+from generation.datasets import load_dataset
+from generation.local_datasets import TableDataset
+from generation.study import ROOT, ModelSpec
 
 DATA = ROOT.parent / "shared" / "data"
 
@@ -29,7 +31,7 @@ def minilm() -> Encoder:
 
 def test_sts_benchmark(minilm: Encoder) -> None:
     frame = pd.read_csv(DATA / "stsb-en-test.csv", header=None, names=["sentence1", "sentence2", "score"])
-    dataset = Dataset("stsb", "sts", "en", "1", {"test": frame})
+    dataset = TableDataset("stsb", "sts", "en", "1", {"test": frame})
     assert tasks.evaluate(dataset, minilm, "paper", 64) == pytest.approx(0.820325, abs=5e-7)
 
 
@@ -38,6 +40,6 @@ def test_banking77_on_the_full_train_split(minilm: Encoder, tmp_path: Path) -> N
     frames = [pd.read_csv(DATA / f"banking77-{split}.csv").assign(split=split) for split in ("train", "test")]
     pd.concat(frames).to_csv(tmp_path / "banking77.csv", index=False)
     columns = {"label": "category"}
-    spec = DatasetSpec(name="banking77", task="classification", path="banking77.csv", language="en", columns=columns)
-    dataset = load_dataset(spec, tmp_path / "banking77.csv")
+    spec = LocalDataset(name="banking77", task="classification", path="banking77.csv", language="en", columns=columns)
+    dataset = load_dataset(spec, tmp_path)
     assert tasks.evaluate(dataset, minilm, "paper", 64) == pytest.approx(0.908117, abs=5e-7)

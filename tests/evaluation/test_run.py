@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 import signal
 import subprocess
@@ -11,18 +12,23 @@ import pytest
 
 from evaluation import tasks
 from evaluation.encoder import Encoder
+from evaluation.outputs import Outputs, transformed
 from evaluation.run import evaluate, read_drift, read_scores
 from evaluation.units import UNDEFINED
 from generation.datasets import load_datasets
 from generation.exceptions import DataError, ServiceError, StudyError
+from generation.local_datasets import TableDataset
+from generation.store import write_json
 from generation.study import ROOT, Study
 
+from ..mteb_site import site
 from .conftest import (
     FakeModel,
     Loader,
     changed,
     json_of,
     vectors,
+    verdict,
     write_outputs,
     write_pairs,
     write_study,
@@ -44,13 +50,14 @@ def test_scores_of_original_and_transformed(study: Study, loader: Loader) -> Non
     ]
     for dataset in load_datasets(study):
         for name in ("original", "paraphrasing", "translation"):
-            outputs = {text.text: changed(text.text, name) for text in dataset.texts()}
-            data = dataset if name == "original" else tasks.transformed(dataset, outputs)
+            outputs = Outputs({text.text_id: changed(text.text, name) for text in dataset.texts()})
+            data = dataset if name == "original" else transformed(dataset, outputs)
             expected = tasks.evaluate(data, Encoder(FakeModel(), "x", "1"), "paper", 32)
             row = scores[(scores["dataset"] == dataset.name) & (scores["transformation"] == name)].iloc[0]
             assert row["score"] == expected
             assert (row["status"], row["reason"]) == ("evaluated", "")
-            assert row["n"] == len(dataset.splits["test"])
+            assert row["n"] == dataset.sizes()[""]
+            assert (row["n_failed"], row["failed_policy"]) == (0, "")
     assert outcome.made == 6
     assert set(scores["axis"]) == {"original", "lexical_stylistic", "language"}
 
@@ -152,7 +159,7 @@ def test_included_ones_go_again_without_the_flag(study: Study, loader: Loader) -
 
 def test_a_text_without_output_leaves_its_unit_out(study: Study, loader: Loader) -> None:
     first = next(load_datasets(study)[0].texts()).text
-    write_outputs(study, failed=lambda text, name: text == first and name == "translation")
+    write_outputs(study, lambda text, name: "unanswered" if (text, name) == (first, "translation") else "ok")
     evaluate(study, models=["one"], include_rejected=True, load=loader)
     scores = read_scores(study).set_index(["dataset", "transformation"])
     row = scores.loc[("sts", "translation")]
@@ -160,6 +167,120 @@ def test_a_text_without_output_leaves_its_unit_out(study: Study, loader: Loader)
     assert row["reason"].startswith("1 of ")
     assert row["reason"].endswith("texts have no output: run generation again")
     assert scores.loc[("requests", "translation"), "status"] == "evaluated"
+
+
+def _rows(study: Study, dataset: str) -> pd.DataFrame:
+    scores = read_scores(study)
+    return scores[scores["dataset"] == dataset].set_index("transformation")
+
+
+def _failing(study: Study, *texts: str) -> None:
+    write_outputs(study, lambda text, name: "failed" if text in texts and name == "translation" else "ok")
+
+
+@pytest.mark.parametrize("policy", ["drop", "original"])
+def test_an_item_whose_output_failed_is_dropped_or_scored_with_its_original(
+    tmp_path: Path, loader: Loader, policy: str
+) -> None:
+    study = write_study(tmp_path, evaluation={"models": [{"name": "one"}], "failed": policy})
+    pairs, requests = (list(dataset.texts()) for dataset in load_datasets(study))
+    # The third pair has a failed sentence, the fourth has two: that is two items. One request is in the train split.
+    bad = {(text.field, text.item): text.text for text in pairs}
+    lost = [bad["sentence2", "2"], bad["sentence1", "3"], bad["sentence2", "3"], requests[5].text, requests[20].text]
+    _failing(study, *lost)
+    write_pairs(study)
+    write_verdicts(study)
+    evaluate(study, load=loader)
+
+    frame = pd.read_csv(tmp_path / "sts.csv")
+    for column in ("sentence1", "sentence2"):
+        frame[column] = [text if text in lost else changed(text, "translation") for text in frame[column]]
+    if policy == "drop":
+        frame = frame.drop(index=[2, 3]).reset_index(drop=True)
+    data = TableDataset("sts", "sts", "en", "1", {"test": frame})
+    row = _rows(study, "sts").loc["translation"]
+    assert row["score"] == tasks.evaluate(data, Encoder(FakeModel(), "x", "1"), "paper", 32)
+    assert (row["n"], row["n_failed"], row["failed_policy"]) == (12 - 2 * (policy == "drop"), 2, policy)
+    row = _rows(study, "requests").loc["translation"]
+    assert (row["n"], row["n_failed"], row["status"]) == (8 - (policy == "drop"), 2, "evaluated")
+    row = _rows(study, "requests").loc["paraphrasing"]
+    assert (row["n"], row["n_failed"], row["failed_policy"]) == (8, 0, "")
+
+
+def test_the_policy_and_the_failures_are_part_of_a_scores_identity(
+    study: Study, tmp_path: Path, loader: Loader
+) -> None:
+    first, second = (text.text for text in list(load_datasets(study)[0].texts())[:2])
+    _failing(study, first)
+    assert evaluate(study, models=["one"], load=loader).made == 6
+    _failing(study, first, second)
+    assert evaluate(study, models=["one"], load=loader).made == 1
+    models = [{"name": "one", "revision": "1"}, {"name": "two", "revision": "1"}]
+    other = write_study(tmp_path, evaluation={"models": models, "failed": "original"})
+    assert evaluate(other, models=["one"], load=loader).made == 1
+
+
+def test_a_data_set_that_failures_leave_with_one_label_is_left_out(study: Study, loader: Loader) -> None:
+    cats = [text.text for text in load_datasets(study)[1].texts() if text.text.startswith("cat")]
+    _failing(study, *cats)
+    evaluate(study, models=["one"], load=loader)
+    row = _rows(study, "requests").loc["translation"]
+    assert row["status"] == "left_out"
+    assert row["reason"].startswith(
+        "without the 12 items whose outputs failed all rows of its train split have the label"
+    )
+
+
+def test_a_data_set_that_failures_leave_empty_is_left_out(study: Study, loader: Loader) -> None:
+    _failing(study, *(text.text for text in load_datasets(study)[0].texts()))
+    evaluate(study, models=["one"], load=loader)
+    row = _rows(study, "sts").loc["translation"]
+    assert (row["status"], row["n"]) == ("left_out", 0)
+    assert row["reason"] == "without the 12 items whose outputs failed there is nothing to score"
+
+
+def test_the_command_says_what_failed(study: Study, loader: Loader) -> None:
+    _failing(study, next(load_datasets(study)[0].texts()).text)
+    evaluate(study, load=loader)
+    done = _command(study)
+    assert "translation: 1 items whose outputs failed were dropped [sts]" in done.stdout
+    assert "Scores by transformation (failed: items whose outputs failed)" in done.stdout
+
+
+@pytest.fixture
+def crosslingual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    """A study of one task of mteb, with English, German and Arabic texts."""
+    monkeypatch.setattr("generation.datasets.load_mteb", lambda spec: site().tasks["STS17"])
+    found = write_study(tmp_path, datasets=[{"mteb": "STS17"}], evaluation={"models": [{"name": "one"}]})
+    write_outputs(found)
+    write_pairs(found)
+    return found
+
+
+def test_a_task_of_mteb_is_scored_where_all_its_languages_are_accepted(crosslingual: Study, loader: Loader) -> None:
+    everywhere = [verdict(crosslingual, "paraphrasing", language=code) for code in ("ar", "de", "en")]
+    write_json(crosslingual.folder / "verdicts.json", [*everywhere, verdict(crosslingual, "translation")])
+    evaluate(crosslingual, load=loader)
+    rows = _rows(crosslingual, "STS17")
+    assert set(rows["language"]) == {"ar, de, en"}
+    assert (rows["task_type"] == "sts").all() and (rows["n"] == 17).all()
+    assert rows["status"].to_dict() == {"original": "evaluated", "paraphrasing": "evaluated", "translation": "left_out"}
+    assert rows.loc["translation", "reason"].startswith("no verdict for translation in Arabic (rated in English only)")
+    assert rows.loc["translation", "reason"].endswith("(and 1 more of its languages: German)")
+    outputs = Outputs({text.text_id: changed(text.text, "paraphrasing") for text in site().tasks["STS17"].texts()})
+    copy = transformed(site().tasks["STS17"], outputs)
+    assert rows.loc["paraphrasing", "score"] == tasks.evaluate(copy, Encoder(FakeModel(), "x", "1"), "paper", 32)
+
+
+def test_another_revision_or_split_of_a_task_is_scored_again(
+    crosslingual: Study, tmp_path: Path, loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_json(crosslingual.folder / "verdicts.json", [verdict(crosslingual, "paraphrasing")])
+    evaluate(crosslingual, load=loader)
+    assert evaluate(crosslingual, load=loader).made == 0
+    found = dataclasses.replace(site().tasks["STS17"], revision="mteb/sts17-crosslingual-sts@" + "0" * 40)
+    monkeypatch.setattr("generation.datasets.load_mteb", lambda spec: found)
+    assert evaluate(crosslingual, load=loader).made == 1
 
 
 def test_outputs_that_were_never_made_leave_their_units_out(study: Study, loader: Loader) -> None:

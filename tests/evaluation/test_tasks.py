@@ -14,8 +14,11 @@ from sklearn.metrics import average_precision_score, v_measure_score
 
 from evaluation import tasks
 from evaluation.encoder import Encoder
-from generation.datasets import Dataset
+from evaluation.outputs import Outputs, transformed
 from generation.exceptions import DataError
+from generation.local_datasets import TableDataset
+from generation.places import Dataset
+from generation.records import text_id
 
 from .conftest import FakeModel, sentence, vectors
 
@@ -39,48 +42,48 @@ def pairs() -> pd.DataFrame:
 
 
 @pytest.fixture
-def sts(pairs: pd.DataFrame) -> Dataset:
-    return Dataset("pairs", "sts", "en", "1", {"test": pairs.drop(columns="label")})
+def sts(pairs: pd.DataFrame) -> TableDataset:
+    return TableDataset("pairs", "sts", "en", "1", {"test": pairs.drop(columns="label")})
 
 
 @pytest.fixture
-def classification() -> Dataset:
+def classification() -> TableDataset:
     rng = np.random.default_rng(2)
     names = ["zebra", "apple", "mango"]
     labels = rng.integers(0, 3, 90)
     texts = [f"{names[label] if rng.random() < 0.7 else names[0]} {sentence(i)}" for i, label in enumerate(labels)]
     frame = pd.DataFrame({"text": texts, "label": [names[label] for label in labels]})
-    return Dataset(
+    return TableDataset(
         "fruit", "classification", "en", "1", {"train": frame[:60], "test": frame[60:].reset_index(drop=True)}
     )
 
 
 @pytest.fixture
-def clustering(classification: Dataset) -> Dataset:
-    return Dataset(
+def clustering(classification: TableDataset) -> TableDataset:
+    return TableDataset(
         "fruit", "clustering", "en", "1", {"test": pd.concat(classification.splits.values(), ignore_index=True)}
     )
 
 
-def test_sts_is_spearman_of_the_cosine(sts: Dataset) -> None:
+def test_sts_is_spearman_of_the_cosine(sts: TableDataset) -> None:
     frame = sts.splits["test"]
     expected = spearmanr(frame["score"], list(map(_cosine, frame["sentence1"], frame["sentence2"]))).statistic
     assert _score(sts) == pytest.approx(expected, abs=1e-9)
 
 
-def test_sts_of_constant_gold_is_nan(sts: Dataset) -> None:
-    flat = Dataset("pairs", "sts", "en", "1", {"test": sts.splits["test"].assign(score=1.0)})
+def test_sts_of_constant_gold_is_nan(sts: TableDataset) -> None:
+    flat = TableDataset("pairs", "sts", "en", "1", {"test": sts.splits["test"].assign(score=1.0)})
     assert math.isnan(_score(flat))
 
 
 def test_pair_classification_is_average_precision_of_the_cosine(pairs: pd.DataFrame) -> None:
     cosines = list(map(_cosine, pairs["sentence1"], pairs["sentence2"]))
     expected = average_precision_score(pairs["label"], cosines)
-    dataset = Dataset("pairs", "pair_classification", "en", "1", {"test": pairs.drop(columns="score")})
+    dataset = TableDataset("pairs", "pair_classification", "en", "1", {"test": pairs.drop(columns="score")})
     assert _score(dataset) == pytest.approx(expected, abs=1e-9)
 
 
-def test_classification_is_logistic_regression_on_the_full_train_split(classification: Dataset) -> None:
+def test_classification_is_logistic_regression_on_the_full_train_split(classification: TableDataset) -> None:
     train, test = classification.splits["train"], classification.splits["test"]
     # mteb shuffles the training rows with its seed before it trains; the order moves the last digits of the solver.
     order = list(range(len(train)))
@@ -92,13 +95,13 @@ def test_classification_is_logistic_regression_on_the_full_train_split(classific
     assert _score(classification) == expected
 
 
-def test_protocol_of_mteb_trains_on_eight_a_label(classification: Dataset) -> None:
+def test_protocol_of_mteb_trains_on_eight_a_label(classification: TableDataset) -> None:
     task = tasks.make_task(classification, "mteb")
     assert (task.samples_per_label, task.n_experiments) == (8, 10)
     assert _score(classification, "mteb") != _score(classification)
 
 
-def test_clustering_is_v_measure_of_kmeans_over_all_rows(clustering: Dataset) -> None:
+def test_clustering_is_v_measure_of_kmeans_over_all_rows(clustering: TableDataset) -> None:
     frame = clustering.splits["test"]
     labels = pd.factorize(frame["label"], sort=True)[0]
     kmeans = MiniBatchKMeans(n_clusters=3, batch_size=500, n_init="auto", random_state=42)
@@ -108,9 +111,9 @@ def test_clustering_is_v_measure_of_kmeans_over_all_rows(clustering: Dataset) ->
     assert _score(clustering) == _score(clustering)
 
 
-def test_clustering_by_mteb_refuses_a_sample_smaller_than_the_labels(clustering: Dataset) -> None:
+def test_clustering_by_mteb_refuses_a_sample_smaller_than_the_labels(clustering: TableDataset) -> None:
     # 4% of 90 rows are 3.6, so 3 rows: as many as labels, which k-means can do. Of 60 rows they are 2.
-    fewer = Dataset("fruit", "clustering", "en", "1", {"test": clustering.splits["test"][:60]})
+    fewer = TableDataset("fruit", "clustering", "en", "1", {"test": clustering.splits["test"][:60]})
     assert tasks.unusable(clustering, "mteb") == ""
     assert "here 2 of 60" in tasks.unusable(fewer, "mteb")
     assert tasks.unusable(fewer, "paper") == ""
@@ -124,7 +127,7 @@ def test_reranking_is_mean_average_precision() -> None:
             "negative": [["cat runs here", "green there"], ["dog eats", "blue dog eats"]],
         }
     )
-    dataset = Dataset("ranks", "reranking", "en", "1", {"test": rows})
+    dataset = TableDataset("ranks", "reranking", "en", "1", {"test": rows})
     precisions = []
     for row in rows.to_dict(orient="records"):
         judged = [(text, 1) for text in row["positive"]] + [(text, 0) for text in row["negative"]]
@@ -140,7 +143,7 @@ def test_retrieval_is_ndcg_at_ten() -> None:
     corpus = {f"d{i}": sentence(i, 3) for i in range(40)}
     queries = pd.DataFrame({"id": ["a", "b"], "query": [corpus["d3"] + " cat", "blue dog"]})
     qrels = {"a": {"d3": 1, "d17": 2, "d30": 1}, "b": {"d5": 1}}
-    dataset = Dataset("search", "retrieval", "en", "1", {"test": queries}, corpus, qrels)
+    dataset = TableDataset("search", "retrieval", "en", "1", {"test": queries}, corpus, qrels)
     values = []
     for query, text in zip(queries["id"], queries["query"], strict=True):
         ranked = sorted(corpus, key=lambda passage: -_cosine(text, corpus[passage]))[:10]
@@ -153,19 +156,44 @@ def test_retrieval_is_ndcg_at_ten() -> None:
     assert _score(dataset) == pytest.approx(np.mean(values), abs=5e-6)
 
 
+def _summaries(number: int) -> dict[str, list[object]]:
+    return {
+        "human_summaries": [sentence(number), sentence(number + 10)],
+        "machine_summaries": [sentence(number, 3), sentence(number + 10, 2), sentence(number + 20)],
+        "relevance": [3.0, 5.0, 1.0],
+    }
+
+
+def test_summarisation_is_spearman_of_the_nearest_human_summarys_cosine() -> None:
+    rows = [_summaries(number) for number in range(4)]
+    dataset = TableDataset("news", "summarisation", "en", "1", {"test": pd.DataFrame(rows)})
+    values = []
+    for row in rows:
+        nearest = [max(_cosine(text, human) for human in row["human_summaries"]) for text in row["machine_summaries"]]
+        values.append(spearmanr(row["relevance"], nearest).statistic)
+    assert _score(dataset) == pytest.approx(np.mean(values), abs=1e-9)
+
+
+def test_relatedness_is_scored_as_similarity_is(sts: TableDataset) -> None:
+    related = TableDataset("pairs", "str", "en", "1", sts.splits)
+    assert _score(related) == _score(sts)
+
+
 @pytest.mark.parametrize("name", ["sts", "classification", "clustering"])
 @pytest.mark.parametrize("protocol", ["paper", "mteb"])
 def test_an_identical_copy_scores_as_the_original(
     name: str, protocol: tasks.Protocol, request: pytest.FixtureRequest
 ) -> None:
     dataset: Dataset = request.getfixturevalue(name)
-    same = {text.text: text.text for text in dataset.texts()}
-    assert _score(tasks.transformed(dataset, same), protocol) == _score(dataset, protocol)
+    same = Outputs({text.text_id: text.text for text in dataset.texts()})
+    assert _score(transformed(dataset, same), protocol) == _score(dataset, protocol)
 
 
-def test_a_copy_holds_the_outputs_in_both_splits_and_leaves_the_original(classification: Dataset) -> None:
+def test_a_copy_holds_the_outputs_in_both_splits_and_leaves_the_original(classification: TableDataset) -> None:
     before = {split: frame.copy() for split, frame in classification.splits.items()}
-    copy = tasks.transformed(classification, {text.text: text.text.upper() for text in classification.texts()})
+    outputs = Outputs({text.text_id: text.text.upper() for text in classification.texts()})
+    copy = transformed(classification, outputs)
+    assert isinstance(copy, TableDataset)
     for split, frame in before.items():
         assert list(copy.splits[split]["text"]) == [text.upper() for text in frame["text"]]
         assert list(copy.splits[split]["label"]) == list(frame["label"])
@@ -175,40 +203,44 @@ def test_a_copy_holds_the_outputs_in_both_splits_and_leaves_the_original(classif
 
 def test_outputs_are_found_by_composed_form() -> None:
     frame = pd.DataFrame({"sentence1": ["caf\u0065\u0301"], "sentence2": ["tea"], "score": [1.0]})
-    dataset = Dataset("forms", "sts", "fr", "1", {"test": frame})
-    copy = tasks.transformed(dataset, {"caf\u00e9": "bar", "tea": "the"})
+    dataset = TableDataset("forms", "sts", "fr", "1", {"test": frame})
+    outputs = Outputs({text_id("caf\u00e9", "fr"): "bar", text_id("tea", "fr"): "the"})
+    copy = transformed(dataset, outputs)
     assert list(copy.splits["test"]["sentence1"]) == ["bar"]
 
 
-def test_a_text_without_output_is_not_left_as_it_is(sts: Dataset) -> None:
-    outputs = {text.text: "new" for text in sts.texts()}
-    first, second, *_ = outputs
-    outputs[first] = ""
-    del outputs[second]
-    assert tasks.missing(sts, outputs) == f"2 of {len(outputs) + 1} texts have no output: run generation again"
+def test_a_text_without_output_is_not_left_as_it_is(sts: TableDataset) -> None:
+    made = {text.text_id: "new" for text in sts.texts()}
+    first, second, *_ = made
+    made[first] = ""
+    del made[second]
+    ids = {text.text_id for text in sts.texts()}
+    assert Outputs(made).missing(ids) == f"2 of {len(ids)} texts have no output: run generation again"
     with pytest.raises(DataError, match="have no output"):
-        tasks.transformed(sts, outputs)
+        transformed(sts, Outputs(made))
 
 
-def _one_label(dataset: Dataset) -> Dataset:
+def _one_label(dataset: TableDataset) -> TableDataset:
     splits = {split: frame.assign(label=frame["label"].iloc[0]) for split, frame in dataset.splits.items()}
-    return Dataset(dataset.name, dataset.task, "en", "1", splits)
+    return TableDataset(dataset.name, dataset.task, "en", "1", splits)
 
 
 @pytest.mark.parametrize("name", ["classification", "clustering"])
 def test_one_label_is_unusable(name: str, request: pytest.FixtureRequest) -> None:
-    dataset: Dataset = request.getfixturevalue(name)
+    dataset: TableDataset = request.getfixturevalue(name)
     assert tasks.unusable(dataset, "paper") == ""
     assert "needs two labels" in tasks.unusable(_one_label(dataset), "paper")
 
 
-def test_the_metadata_says_type_metric_and_language(sts: Dataset) -> None:
+def test_the_metadata_says_type_metric_and_language(sts: TableDataset) -> None:
     metadata = tasks.make_task(sts, "paper").metadata
     assert (metadata.name, metadata.type, metadata.main_score) == ("pairs", "STS", "cosine_spearman")
     assert metadata.eval_langs == ["eng"]
 
 
-def test_silence(classification: Dataset, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
+def test_silence(
+    classification: TableDataset, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
     _score(classification)
     captured = capfd.readouterr()
     assert (captured.out, captured.err) == ("", "")

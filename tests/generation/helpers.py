@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import yaml
 
 from generation.records import Text, nfc, text_id
+from generation.run import generate
 from generation.study import ROOT, Study, load_study
 
 LETTERS = ("apple", "bread", "cloud", "dream", "earth", "flame", "grape", "house", "ivory", "joker")
@@ -51,6 +53,7 @@ def text(value: str, dataset: str = "words", language: str = "en") -> Text:
     value = nfc(value)
     return Text(
         dataset=dataset,
+        task_type="clustering",
         split="test",
         item="0",
         field="text",
@@ -76,3 +79,9 @@ def complaint(stderr: str) -> str:
     lines = [line for line in stderr.replace("\r", "\n").split("\n") if line and not line.startswith("generating:")]
     assert len(lines) == 1, stderr
     return lines[0]
+
+
+def generate_at(study: Path) -> None:
+    """A run as a function, without its progress bar."""
+    with Path(os.devnull).open("w") as nothing, contextlib.redirect_stderr(nothing):
+        generate(load_study(study, study.parent / "exports"))

@@ -1,18 +1,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from generation.datasets import Dataset, load_dataset
-from generation.exceptions import DataError
-from generation.study import ROOT, DatasetSpec, TaskType, load_study
+from generation.dataset_specs import LocalDataset, TaskType
+from generation.datasets import iter_datasets, load_dataset
+from generation.exceptions import DataError, StudyError
+from generation.local_datasets import TableDataset
+from generation.places import Change, TextTable
+from generation.records import Text, text_id
+from generation.study import ROOT, load_study
+
+from .helpers import small_study
 
 
-def load(path: Path, task: TaskType, **changes: object) -> Dataset:
-    return load_dataset(DatasetSpec(name="d", task=task, path="-", language="en", **changes), path)  # type: ignore[arg-type]
+def load(path: Path, task: TaskType, **changes: object) -> TableDataset:
+    settings = {"name": "d", "task": task, "path": path.name, "language": "en", **changes}
+    dataset = load_dataset(LocalDataset.model_validate(settings), path.parent)
+    assert isinstance(dataset, TableDataset)
+    return dataset
 
 
 def refused(path: Path, task: TaskType, **changes: object) -> str:
@@ -159,10 +171,226 @@ def test_a_file_where_retrieval_needs_a_folder_is_refused(tmp_path: Path) -> Non
 
 def test_the_sample_study_has_the_items_that_its_readme_promises() -> None:
     study = load_study(ROOT / "studies" / "demo.yaml")
-    sets = {spec.task: load_dataset(spec, study.resolve(spec.path)) for spec in study.datasets}
+    sets = {dataset.task: dataset for dataset in iter_datasets(study)}
+    assert all(isinstance(dataset, TableDataset) for dataset in sets.values())
     assert len(sets["sts"].splits["test"]) >= 24
     assert len(sets["clustering"].splits["test"]) == 36
     assert sets["clustering"].splits["test"]["label"].nunique() == 6
     assert len(sets["reranking"].splits["test"]) == 10
     assert len(sets["retrieval"].splits["test"]) == 10
     assert len(sets["retrieval"].corpus) == 60
+
+
+SUMMARIES = {
+    "human_summaries": ["short one", "short two"],
+    "machine_summaries": ["made one", "made two", "made three"],
+    "relevance": [4.5, 2, 1],
+}
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_summaries_of_both_kinds_are_texts_and_the_source_is_none(tmp_path: Path, suffix: str) -> None:
+    frame = pd.DataFrame([{"text": "the source", **SUMMARIES}])
+    path = tmp_path / f"t{suffix}"
+    if suffix == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_parquet(path)
+    data = load(path, "summarisation")
+    assert [(text.item, text.text) for text in data.texts()] == [
+        ("0/human_summaries/0", "short one"),
+        ("0/human_summaries/1", "short two"),
+        ("0/machine_summaries/0", "made one"),
+        ("0/machine_summaries/1", "made two"),
+        ("0/machine_summaries/2", "made three"),
+    ]
+    assert data.sizes() == {"": 5}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"relevance": [1, 2]}, "row 1, field 'relevance' is not a list of 3 numbers"),
+        ({"relevance": [1, 2, "good"]}, "row 1, field 'relevance' is not a list of 3 numbers"),
+        ({"human_summaries": []}, "field 'human_summaries' is not a list of texts"),
+        ({"machine_summaries": ["a", " ", "b"]}, "field 'machine_summaries' is empty"),
+    ],
+)
+def test_summaries_that_cannot_be_used_are_refused(tmp_path: Path, changes: dict[str, object], says: str) -> None:
+    (tmp_path / "t.jsonl").write_text(json.dumps({**SUMMARIES, **changes}) + "\n")
+    assert says in refused(tmp_path / "t.jsonl", "summarisation")
+
+
+def test_relatedness_is_read_as_similarity_is(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("sentence1,sentence2,score\na,b,0.5\n")
+    assert [text.task_type for text in load(tmp_path / "t.csv", "str").texts()] == ["str", "str"]
+
+
+def languages(texts: Iterator[Text]) -> list[tuple[str, str]]:
+    return [(text.text, text.language) for text in texts]
+
+
+def test_a_column_gives_each_row_its_language_and_pairs_theirs_by_side(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("sentence1,sentence2,score,lang\na,b,1,eng-deu\nc,d,1,ary\ne,f,1,\n")
+    data = load(tmp_path / "t.csv", "sts", language="fr-it", columns={"language": "lang"})
+    assert languages(data.texts()) == [("a", "en"), ("c", "ar"), ("e", "fr"), ("b", "de"), ("d", "ar"), ("f", "it")]
+    first = next(data.texts())
+    assert first.text_id == text_id("a", "en") != text_id("a", "de")
+
+
+def test_a_language_of_queries_and_passages_in_beirs_layout(tmp_path: Path) -> None:
+    folder = retrieval(
+        tmp_path,
+        queries='{"_id": "q1", "text": "one?", "language": "da"}\n{"_id": "q2", "text": "two?"}\n',
+        corpus='{"_id": "p1", "title": "T", "text": "passage", "language": "fra"}\n{"_id": "p2", "text": "other"}\n',
+        qrels="query-id\tcorpus-id\tscore\nq1\tp1\t2\nq2\tp2\t1\n",
+    )
+    data = load(folder, "retrieval", language="en-de", passages=True)
+    # A title and its text are one text: they cannot be sent to two languages.
+    assert languages(data.texts()) == [("one?", "da"), ("two?", "en"), ("T passage", "fr"), ("other", "de")]
+
+
+@pytest.mark.parametrize(
+    ("task", "content", "says"),
+    [
+        (
+            "clustering",
+            "text,label,language\na,x,en\nb,y,en-de\n",
+            "row 2, field 'language': language 'en-de' is a pair",
+        ),
+        ("sts", "sentence1,sentence2,score,language\na,b,1,klingonese\n", "row 1, field 'language': language 'kling"),
+    ],
+)
+def test_a_language_that_cannot_be_is_refused_with_its_row(
+    tmp_path: Path, task: TaskType, content: str, says: str
+) -> None:
+    (tmp_path / "t.csv").write_text(content)
+    assert says in refused(tmp_path / "t.csv", task)
+
+
+def test_a_study_cannot_say_two_languages_of_single_texts(tmp_path: Path) -> None:
+    data = {"name": "d", "task": "clustering", "path": "words.csv", "language": "en-de"}
+    with pytest.raises(StudyError, match="language 'en-de' is a pair, and clustering has single texts"):
+        small_study(tmp_path, datasets=[data])
+
+
+def test_passages_are_texts_where_the_study_says_so(tmp_path: Path) -> None:
+    row = {"query": "q", "positive": ["a", "b"], "negative": ["c"]}
+    (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
+    assert [text.text for text in load(tmp_path / "t.jsonl", "reranking").texts()] == ["q"]
+    assert [text.text for text in load(tmp_path / "t.jsonl", "reranking", passages=True).texts()] == [
+        "q",
+        "a",
+        "b",
+        "c",
+    ]
+
+
+def upper(without: str) -> Change:
+    return lambda text, _: None if text.text == without else text.text.upper()
+
+
+def test_a_pair_goes_where_one_of_its_texts_goes(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("sentence1,sentence2,score\na,b,1\nc,d,2\ne,f,3\n")
+    data = load(tmp_path / "t.csv", "sts")
+    copy = data.replaced(upper("d")).splits["test"]
+    assert copy.to_dict(orient="list") == {"sentence1": ["A", "E"], "sentence2": ["B", "F"], "score": [1, 3]}
+    assert list(data.splits["test"]["sentence2"]) == ["b", "d", "f"]
+
+
+@pytest.mark.parametrize(
+    ("without", "human", "machine", "relevance"),
+    [
+        ("made two", ["SHORT ONE", "SHORT TWO"], ["MADE ONE", "MADE THREE"], [4.5, 1.0]),
+        ("short one", ["SHORT TWO"], ["MADE ONE", "MADE TWO", "MADE THREE"], [4.5, 2.0, 1.0]),
+    ],
+)
+def test_a_summary_goes_with_its_relevance(
+    tmp_path: Path, without: str, human: list[str], machine: list[str], relevance: list[float]
+) -> None:
+    (tmp_path / "t.jsonl").write_text(json.dumps(SUMMARIES) + "\n")
+    (row,) = load(tmp_path / "t.jsonl", "summarisation").replaced(upper(without)).splits["test"].to_dict("records")
+    assert row == {"human_summaries": human, "machine_summaries": machine, "relevance": relevance}
+
+
+def test_a_row_goes_with_the_last_text_of_a_list(tmp_path: Path) -> None:
+    rows = [{"query": "q", "positive": ["a"], "negative": ["c"]}, {"query": "r", "positive": ["d"], "negative": ["e"]}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    copy = load(tmp_path / "t.jsonl", "reranking", passages=True).replaced(upper("c"))
+    assert list(copy.splits["test"]["query"]) == ["R"]
+
+
+def test_a_query_goes_with_its_judgements_and_with_its_last_relevant_passage(tmp_path: Path) -> None:
+    folder = retrieval(
+        tmp_path,
+        corpus="".join(json.dumps({"_id": f"p{i}", "text": f"passage {i}"}) + "\n" for i in range(3)),
+        qrels="query-id\tcorpus-id\tscore\nq1\tp0\t1\nq1\tp1\t1\nq2\tp1\t1\nq2\tp2\t0\n",
+    )
+    data = load(folder, "retrieval", passages=True)
+    without_query = data.replaced(upper("one?"))
+    assert (list(without_query.splits["test"]["id"]), without_query.qrels) == (["q2"], {"q2": {"p1": 1, "p2": 0}})
+    # q2's one relevant passage is p1; what is left of its judgements says that p2 is not relevant.
+    without_passage = data.replaced(upper("passage 1"))
+    assert (list(without_passage.splits["test"]["id"]), without_passage.qrels) == (["q1"], {"q1": {"p0": 1}})
+    assert without_passage.corpus == {"p0": "PASSAGE 0", "p2": "PASSAGE 2"}
+
+
+CELLS = st.text().filter(str.strip)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(CELLS, st.lists(CELLS, min_size=1, max_size=4)), max_size=6), st.data())
+def test_reading_and_replacing_walk_the_same_places(rows: list[tuple[str, list[str]]], data: st.DataObject) -> None:
+    table = TextTable(
+        dataset="d",
+        task="reranking",
+        split="test",
+        items=[f"i{row}" for row in range(len(rows))],
+        columns={"one": [one for one, _ in rows], "many": [many for _, many in rows]},
+        languages={"one": ["en"] * len(rows), "many": ["de"] * len(rows)},
+        partners={"many": {"ranks": [list(range(len(many))) for _, many in rows]}},
+    )
+    texts = list(table.texts())
+    assert len({(text.item, text.field) for text in texts}) == len(texts) == sum(1 + len(many) for _, many in rows)
+    same = table.replaced(lambda _, cell: cell)
+    assert (same.kept, same.columns["one"], same.columns["many"]) == (
+        list(range(len(rows))),
+        [one for one, _ in rows],
+        [many for _, many in rows],
+    )
+    lost = {text.item for text in texts if data.draw(st.booleans())}
+    left = table.replaced(lambda text, _: None if text.item in lost else text.item)
+    whole = [row for row, item in enumerate(table.items) if item not in lost]
+    places = {
+        row: [f"i{row}/many/{n}" for n in range(len(rows[row][1])) if f"i{row}/many/{n}" not in lost] for row in whole
+    }
+    assert left.kept == [row for row in whole if places[row]]
+    assert left.columns["many"] == [places[row] for row in left.kept]
+    assert left.columns["ranks"] == [[int(place.rsplit("/", 1)[1]) for place in places[row]] for row in left.kept]
+
+
+def test_data_sets_are_read_one_at_a_time(tmp_path: Path) -> None:
+    words = {"task": "clustering", "path": "words.csv", "language": "en"}
+    study = small_study(tmp_path, datasets=[{"name": "one", **words}, {"name": "two", **words, "path": "none.csv"}])
+    found = iter_datasets(study)
+    assert next(found).name == "one"
+    with pytest.raises(DataError, match="data set 'two': no file"):
+        next(found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"language": "klingonese"}, "datasets.0.language: language 'klingonese' is not known; did you mean 'tlh'"),
+        ({"languages": {"en-de": "xx"}}, "datasets.0.languages.en-de: language 'xx' is not known"),
+        ({"revision": "main"}, "datasets.0.revision: 'main' is no commit hash of 40 characters"),
+        ({"subset": ["en"]}, "datasets.0: unknown key 'subset'; did you mean 'subsets'"),
+        ({"subsets": ["en-en", "en-en"]}, "subset 'en-en' stands there twice"),
+        ({"task": "similarity"}, "datasets.0.task: Input should be 'sts', 'str'"),
+    ],
+)
+def test_a_task_of_mteb_is_named_as_it_can_be(tmp_path: Path, changes: dict[str, object], says: str) -> None:
+    with pytest.raises(StudyError) as error:
+        small_study(tmp_path, datasets=[{"mteb": "STS17", **changes}])
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +8,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from generation.exceptions import DataError, StudyError
 from generation.jobs import Plan
 from generation.records import nfc, text_id
-from generation.transformations import TRANSFORMATIONS
+from generation.run import generate
+from generation.transformations import TARGETS, TRANSFORMATIONS
 from tests.generation.helpers import server, small_study, text
 
 URL = "http://127.0.0.1:1/v1"
@@ -57,10 +60,10 @@ def test_nothing_else_changes_the_key(tmp_path: Path, change: dict[str, Any]) ->
 
 
 def test_the_prompt_changes_the_key(tmp_path: Path) -> None:
-    plan = Plan(small_study(tmp_path))
-    before = plan.job(text("Hello"), "paraphrasing", 1).key
-    plan.prompt_hashes["paraphrasing"] = "another"
-    assert plan.job(text("Hello"), "paraphrasing", 1).key != before
+    plan, other = Plan(small_study(tmp_path)), Plan(small_study(tmp_path))
+    other.prompt_hashes["paraphrasing"] = "another"
+    keys = [one.job(text("Hello"), "paraphrasing", 1).key for one in (plan, other)]
+    assert keys[0] != keys[1]
 
 
 def test_the_drawn_language_changes_the_key(tmp_path: Path) -> None:
@@ -78,6 +81,49 @@ def test_equal_texts_are_transformed_once_in_the_order_of_the_texts(tmp_path: Pa
     texts = [text("b"), text("a"), text("b", dataset="other"), text("caf\u00e9"), text("cafe\u0301")]
     jobs = list(Plan(small_study(tmp_path)).jobs(texts, "paraphrasing", 1))
     assert [job.text for job in jobs] == ["b", "a", "caf\u00e9"]
+
+
+RECORDED = {"kind": "recorded", "model": "m", "path": "outputs.jsonl", "languages": "recorded"}
+
+
+def record(folder: Path, *languages: str, said: str = "apple") -> None:
+    """Write recordings of one text's cross-translation, one a language."""
+    row = {"text": said, "transformation": "cross_translation", "intermediate": None, "output": "a pome"}
+    lines = [json.dumps({**row, "language": language}) for language in languages]
+    (folder / "outputs.jsonl").write_text("\n".join(lines))
+
+
+def test_a_study_may_take_the_languages_of_its_recordings(tmp_path: Path) -> None:
+    study = small_study(tmp_path, texts=("apple",), transformations=["cross_translation"], generator=RECORDED)
+    keys = set()
+    for language in TARGETS:
+        record(tmp_path, language)
+        assert generate(study)["ok"] == 1
+        jobs = [Plan(study).job(text("apple", "any"), "cross_translation", seed) for seed in (1, 1, 2)]
+        assert {job.language for job in jobs} == {language}
+        keys |= {job.key for job in jobs}
+    assert len(keys) == len(TARGETS) * 2
+
+
+def test_recorded_languages_are_of_one_text_and_not_its_own(tmp_path: Path) -> None:
+    recorded = small_study(tmp_path, transformations=["cross_translation"], generator=RECORDED)
+    drawn = small_study(tmp_path, transformations=["cross_translation"], generator=RECORDED | {"languages": "drawn"})
+    record(tmp_path, "de")
+    for one in (text("bread"), text("apple", language="de")):
+        jobs = [Plan(study).job(one, "cross_translation", 1) for study in (recorded, drawn)]
+        assert jobs[0] == jobs[1]  # our draw, and the same key: how a language was found is no part of it
+    record(tmp_path, "de", "tr")
+    with pytest.raises(
+        StudyError, match="has cross_translation of one text in 'de' and 'tr'; keep one, or write 'drawn'"
+    ):
+        Plan(recorded).job(text("apple"), "cross_translation", 1)
+
+
+def test_only_jobs_that_have_a_language_need_recordings(tmp_path: Path) -> None:
+    plan = Plan(small_study(tmp_path, transformations=["paraphrasing", "cross_translation"], generator=RECORDED))
+    assert plan.job(text("apple"), "paraphrasing", 1).language is None
+    with pytest.raises(DataError, match="no recorded outputs at"):
+        plan.job(text("apple"), "cross_translation", 1)
 
 
 @given(one=st.text(), other=st.text())

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import random
+import socket
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from generation.exceptions import ServiceError, StudyError
-from generation.languages import language_name
+from generation.exceptions import ServiceError
+from generation.generators import connections, openai
 from generation.records import TransformedText
 from generation.run import generate, read_transformed
 from generation.study import Study
 from tests.generation.helpers import LETTERS, server, small_study
-from tests.stubs import Asked, ChatStub, Reply, Script, answers, last_line, refuses, says
+from tests.stubs import Asked, ChatStub, Reply, Script, answers, last_line, refuses, says, upper
 
-
-def upper(asked: Asked) -> Reply:
-    return says(last_line(asked).upper())
+ONCE = {"attempts": 1}  # for `retry`: what the run makes of a bad answer is not what is tested here
 
 
 def for_bread(reply: Reply, times: int = 99) -> Script:
@@ -30,108 +31,209 @@ def rows(study: Study) -> dict[str, TransformedText]:
 
 
 SOON = {"retry_after": "0.01"}
+GOOD = says("BREAD")
+HALF_JSON = Reply(GOOD.body[:40])
+TRICKLE = replace(GOOD, trickle=0.1)  # 160 bytes: it would be there after 16 s
+LENGTH = len(GOOD.body)
+PASSING = {
+    "429": refuses(429, "slow down", **SOON),
+    "500": refuses(500, "oops", **SOON),
+    "503": refuses(503, "loading", retry_after_ms="10"),
+    "408": refuses(408),
+    "409": refuses(409),
+    "cut": Reply(b"", cut=True),
+    "half the body": replace(GOOD, half=True),
+    "half the JSON": HALF_JSON,
+    "no body": Reply(b""),
+    "length too small": replace(GOOD, headers={"content-length": str(LENGTH - 9)}),
+    "length too large": replace(GOOD, headers={"content-length": str(LENGTH + 9)}),
+    "length that is none": replace(GOOD, headers={"content-length": "many"}),
+    "time-out": replace(GOOD, seconds=3.0),
+    "trickle": TRICKLE,
+}
+SLOW = {"length too large", "time-out", "trickle"}
 
 
-@pytest.mark.parametrize(
-    ("fault", "times"),
-    [
-        (refuses(429, "slow down", **SOON), 2),
-        (refuses(500, "oops", **SOON), 2),
-        (refuses(503, "loading", **SOON), 1),
-        (Reply(b"", cut=True), 1),
-        (says("too late", seconds=3), 1),
-    ],
-    ids=["429", "500", "503", "cut", "timeout"],
-)
-def test_a_passing_fault_is_tried_again_and_no_text_is_lost_or_doubled(
-    tmp_path: Path, fault: Reply, times: int
-) -> None:
-    with ChatStub(for_bread(fault, times)) as stub:
-        study = small_study(tmp_path, generator=server(stub.url, timeout_seconds=1.0 if fault.seconds else 30.0))
+@pytest.fixture
+def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai, "FIRST_DELAY", 0.001)
+
+
+@pytest.mark.usefixtures("_no_backoff")
+@pytest.mark.parametrize("fault", PASSING)
+def test_a_passing_fault_is_tried_again_and_no_text_is_lost_or_doubled(tmp_path: Path, fault: str) -> None:
+    times = 1 if fault in SLOW else 2
+    with ChatStub(for_bread(PASSING[fault], times)) as stub:
+        study = small_study(tmp_path, generator=server(stub.url, timeout_seconds=0.7 if fault in SLOW else 30.0))
         assert generate(study)["ok"] == len(LETTERS)
     assert {text: row.output for text, row in rows(study).items()} == {text: text.upper() for text in LETTERS}
     assert Counter(last_line(asked) for asked in stub.asked) == {**dict.fromkeys(LETTERS, 1), "bread": times + 1}
 
 
+@pytest.mark.usefixtures("_no_backoff")
+def test_of_a_mix_of_all_faults_no_text_is_lost_or_doubled(tmp_path: Path) -> None:
+    """300 texts, 16 in flight; each has up to 3 faults of all 14 kinds before it is answered; 6 retries."""
+    draw = random.Random(20261121)
+    texts = [f"text number {number}" for number in range(300)]
+    weights = [0.2 if name in SLOW else 1.0 for name in PASSING]
+    faults = {text: draw.choices(list(PASSING), weights, k=draw.randrange(4)) for text in texts}
+
+    def script(asked: Asked) -> Reply:
+        ahead = faults[last_line(asked)]
+        return PASSING[ahead[asked.times - 1]] if asked.times <= len(ahead) else upper(asked)
+
+    generator = {"concurrency": 16, "timeout_seconds": 0.7, "retries": 6}
+    with ChatStub(script) as stub:
+        study = small_study(tmp_path, tuple(texts), generator=server(stub.url, **generator))
+        assert generate(study) == Counter(ok=300)
+    table = read_transformed(study, "paraphrasing", 1)
+    assert [(row.text, row.output) for row in table] == [(text, text.upper()) for text in texts]
+    assert Counter(last_line(asked) for asked in stub.asked) == {text: len(faults[text]) + 1 for text in texts}
+    assert {name for drawn in faults.values() for name in drawn} == set(PASSING)
+
+
+NOT_A_CHAT_SERVERS = "an answer that is not one of a chat server; is generator.base_url right (ends in /v1)?"
+
+
+@pytest.mark.usefixtures("_no_backoff")
 @pytest.mark.parametrize(
-    ("fault", "asked", "reason"),
+    ("fault", "asked", "status", "reason"),
     [
-        (refuses(400, "context too long"), 1, "the server refused the text: Error code: 400"),
-        (refuses(422, "bad content"), 1, "the server refused the text: Error code: 422"),
-        (refuses(429, "slow down", **SOON), 3, "status 429, asked 3 times"),
-        (refuses(500, "oops", **SOON), 3, "status 500, asked 3 times"),
-        (says("", seconds=0), 1, "call 1 of paraphrasing came back empty"),
-        (says("  \n"), 1, "call 1 of paraphrasing came back empty"),
-        (says(None), 1, "call 1 of paraphrasing came back empty"),
-        (says(["parts"]), 1, "content is not a text"),
-        (says("half a", finish_reason="length"), 1, "cut off by max_tokens"),
-        (says("\ud83d"), 1, "half a character"),
-        (Reply(b"<html>hello</html>", content_type="text/html"), 1, "not one of a chat server"),
-        (Reply(b'{"choices": [', content_type="application/json"), 1, "not one of a chat server"),
-        (Reply(b'{"choices": "\xff"}'), 1, "whose choice has no message"),
-        (answers([1]), 1, "not one of a chat server"),
-        (answers({"object": "list"}), 1, "not one of a chat server"),
-        (answers({"choices": []}), 1, "without choices"),
-        (answers({"choices": None}), 1, "without choices"),
-        (answers({"choices": [{"index": 0}]}), 1, "no message"),
+        (refuses(400, "context\n too long"), 1, "failed", "the server refused the text: context too long"),
+        (refuses(422, "bad content"), 1, "failed", "the server refused the text: bad content"),
+        (Reply(b"", 413), 1, "failed", "the server refused the text: status 413"),
+        (answers({"message": "in vain"}, status=400), 1, "failed", "the server refused the text: in vain"),
+        (answers({"error": "in vain"}, status=400), 1, "failed", "the server refused the text: in vain"),
+        (refuses(400, "x" * 999), 1, "failed", "the server refused the text: " + "x" * 300),
+        (refuses(451, "not here"), 1, "failed", "status 451: not here"),
+        (refuses(429, "slow down", **SOON), 3, "unanswered", "status 429, asked 3 times: slow down"),
+        (Reply(b"<b>oops</b>", 502), 3, "unanswered", "status 502, asked 3 times: <b>oops</b>"),
+        (HALF_JSON, 3, "unanswered", "an answer that breaks off, asked 3 times"),
+        (Reply(b'{"choices": "\xff"}'), 3, "unanswered", "an answer that breaks off, asked 3 times"),
+        (Reply(b"", cut=True, seconds=0.05), 3, "unanswered", "the connection was cut, asked 3 times"),
+        (Reply(b"<html>hello</html>", content_type="text/html"), 1, "unanswered", NOT_A_CHAT_SERVERS),
+        (answers([1]), 1, "unanswered", NOT_A_CHAT_SERVERS + " [1]"),
+        (answers({"object": "list"}), 1, "unanswered", NOT_A_CHAT_SERVERS + ' {"object": "list"}'),
+        (refuses(200, "overloaded"), 1, "unanswered", NOT_A_CHAT_SERVERS + " overloaded"),
+        (Reply(b'{"a":' * 100_000), 1, "unanswered", NOT_A_CHAT_SERVERS),
+        (says(["parts"]), 1, "failed", "an answer whose content is not a text"),
+        (says("\ud83d"), 1, "failed", "an answer with half a character in it"),
+        (says("half", finish_reason="content_filter"), 1, "failed", "the server's content filter stopped the answer"),
+        (answers({"choices": []}), 1, "failed", "an answer without choices"),
+        (answers({"choices": None}), 1, "failed", "an answer without choices"),
+        (answers({"choices": "several"}), 1, "failed", "an answer whose choice has no message"),
+        (answers({"choices": [{"index": 0}]}), 1, "failed", "an answer whose choice has no message"),
+        (says(None), 1, "failed", "empty after 1 attempt"),
+        (says("half a", finish_reason="length"), 1, "failed", "cut off by max_tokens (1024) after 1 attempt"),
     ],
 )
-def test_a_text_that_cannot_be_had_fails_alone_with_its_reason(
-    tmp_path: Path, fault: Reply, asked: int, reason: str
+def test_a_text_that_cannot_be_had_ends_alone_with_its_reason(
+    tmp_path: Path, fault: Reply, asked: int, status: str, reason: str
 ) -> None:
     with ChatStub(for_bread(fault)) as stub:
-        study = small_study(tmp_path, generator=server(stub.url))
-        assert dict(generate(study)) == {"ok": 9, "failed": 1, "reused": 0}
+        study = small_study(tmp_path, generator=server(stub.url), retry=ONCE)
+        assert generate(study) == Counter({"ok": 9, status: 1})
     found = rows(study)
-    assert (found["bread"].status, found["bread"].output) == ("failed", "")
-    assert reason in found["bread"].reason
+    assert (found["bread"].status, found["bread"].output) == (status, "")
+    assert found["bread"].reason.startswith(reason)
+    assert len(found["bread"].reason) <= 450
     assert [text for text, row in found.items() if row.output == text.upper()] == [t for t in LETTERS if t != "bread"]
     assert sum(last_line(one) == "bread" for one in stub.asked) == asked
 
 
-def test_a_text_that_always_times_out_fails_alone(tmp_path: Path) -> None:
-    with ChatStub(for_bread(says("too late", seconds=3))) as stub:
-        study = small_study(tmp_path, generator=server(stub.url, timeout_seconds=0.3, retries=0))
-        assert generate(study)["failed"] == 1
-    assert rows(study)["bread"].reason == "no answer within 0.3 s, asked 1 times"
+@pytest.mark.parametrize("fault", sorted(SLOW))
+def test_a_text_that_always_times_out_ends_alone(tmp_path: Path, fault: str) -> None:
+    with ChatStub(for_bread(PASSING[fault])) as stub:
+        study = small_study(tmp_path, generator=server(stub.url, timeout_seconds=0.5, retries=0))
+        assert generate(study)["unanswered"] == 1
+    assert rows(study)["bread"].reason == "no answer within 0.5 s, asked 1 times"
 
 
-def test_failed_texts_are_asked_for_again_and_received_ones_are_not(tmp_path: Path) -> None:
-    with ChatStub(for_bread(refuses(400, "no"), times=1)) as stub:
+def test_an_answer_that_does_not_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "LARGEST", 2**20)
+    with ChatStub(for_bread(says("x" * 2**21))) as stub:
         study = small_study(tmp_path, generator=server(stub.url))
-        assert dict(generate(study)) == {"ok": 9, "failed": 1, "reused": 0}
-        assert dict(generate(study)) == {"ok": 1, "reused": 9}
-        assert dict(generate(study)) == {"reused": 10}
-    assert len(stub.asked) == 11
-    assert rows(study)["bread"].output == "BREAD"
+        generate(study)
+    assert rows(study)["bread"].reason == "an answer of more than 16 MB"
+
+
+def test_unanswered_texts_are_asked_for_again_and_failed_ones_only_where_it_is_said(tmp_path: Path) -> None:
+    faults = {"bread": refuses(400, "no"), "cloud": refuses(503)}
+
+    def script(asked: Asked) -> Reply:
+        return faults.get(last_line(asked), upper(asked)) if asked.times == 1 else upper(asked)
+
+    with ChatStub(script) as stub:
+        study = small_study(tmp_path, generator=server(stub.url, retries=0))
+        assert generate(study) == Counter(ok=8, failed=1, unanswered=1)
+        assert generate(study) == Counter(ok=1, reused=9)
+        assert generate(study) == Counter(reused=10)
+        assert generate(study, again=True) == Counter(ok=1, reused=9)
+    assert len(stub.asked) == 12
+    assert {text: row.output for text, row in rows(study).items()} == {text: text.upper() for text in LETTERS}
 
 
 @pytest.mark.parametrize(
     ("reply", "line"),
     [
-        (refuses(401, "bad key"), "the key is not accepted; set OPENAI_API_KEY"),
-        (refuses(403, "not yours"), "the key is not accepted; set OPENAI_API_KEY"),
+        (refuses(401, "bad key s3cret"), ": the key is not accepted; set OPENAI_API_KEY"),
+        (refuses(403, "not yours"), ": the key is not accepted; set OPENAI_API_KEY"),
+        (refuses(402, "no money"), ": status 402: no money"),
         (
             refuses(404, "The model `m` does not exist"),
-            "no model 'm' there, or generator.base_url lacks its /v1: Error code: 404",
+            ": no model 'm' there, or generator.base_url lacks its /v1: The model `m` does not exist",
         ),
-        (Reply(b"", cut=True), "does not answer, asked 1 times"),
+        (
+            refuses(307, location="https://elsewhere.org/v1?key=1"),
+            " sends us on to 'https://elsewhere.org/v1', which is not followed; correct generator.base_url",
+        ),
+        (
+            Reply(b"", cut=True),
+            " does not answer, asked 1 times (the connection was cut); start the server or correct generator.base_url",
+        ),
     ],
-    ids=["401", "403", "404", "cut"],
+    ids=["401", "403", "402", "404", "307", "cut"],
 )
 def test_a_server_that_no_text_can_succeed_with_ends_the_run_and_keeps_what_came(
-    tmp_path: Path, reply: Reply, line: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply, line: str
 ) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
     with ChatStub(lambda asked: upper(asked) if last_line(asked) in LETTERS[:4] else reply) as stub:
         study = small_study(tmp_path, generator=server(stub.url, concurrency=1, retries=0))
         with pytest.raises(ServiceError) as error:
             generate(study)
-        assert line in str(error.value)
-        assert stub.url in str(error.value)
+        assert str(error.value) == stub.url + line
         assert len(stub.asked) == 5
         stub.script = upper
-        assert dict(generate(study)) == {"ok": 6, "reused": 4}
+        assert generate(study) == Counter(ok=6, reused=4)
     assert [last_line(asked) for asked in stub.asked] == [*LETTERS[:5], *LETTERS[4:]]
+
+
+def test_a_refusal_that_quotes_the_key_does_not_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
+    with ChatStub(for_bread(refuses(400, "who is s3cret?"))) as stub:
+        study = small_study(tmp_path, generator=server(stub.url))
+        generate(study)
+    assert rows(study)["bread"].reason == "the server refused the text: who is (the key)?"
+
+
+PAGE = Reply(b"<html>welcome</html>", content_type="text/html")
+
+
+def test_ten_pages_of_another_server_and_no_good_answer_end_the_run(tmp_path: Path) -> None:
+    texts = tuple(f"text number {number}" for number in range(60))
+    with ChatStub(lambda asked: PAGE) as stub:
+        study = small_study(tmp_path, texts, generator=server(stub.url, concurrency=4))
+        with pytest.raises(ServiceError, match=r"not one of a chat server; is generator\.base_url right"):
+            generate(study)
+    assert 10 <= len(stub.asked) <= 10 + 4
+
+
+def test_pages_of_another_server_after_a_good_answer_are_those_texts_trouble(tmp_path: Path) -> None:
+    texts = ("good", *(f"text number {number}" for number in range(30)))
+    with ChatStub(lambda asked: upper(asked) if last_line(asked) == "good" else PAGE) as stub:
+        study = small_study(tmp_path, texts, generator=server(stub.url, concurrency=1))
+        assert generate(study) == Counter(ok=1, unanswered=30)
 
 
 def test_no_server_at_all_ends_the_run(tmp_path: Path) -> None:
@@ -139,66 +241,21 @@ def test_no_server_at_all_ends_the_run(tmp_path: Path) -> None:
         generate(small_study(tmp_path, generator=server("http://127.0.0.1:1/v1", retries=0)))
 
 
-@pytest.mark.parametrize("url", ["http://[bad/v1", "localhost:9/v1", ""])
-def test_an_address_that_is_none_ends_the_run_with_one_line(tmp_path: Path, url: str) -> None:
-    with pytest.raises((ServiceError, StudyError), match=r"base_url"):
-        generate(small_study(tmp_path, generator=server(url, retries=0)))
+def test_a_server_that_takes_no_connections_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "CONNECT", 0.1)
+    with socket.socket() as full, socket.socket() as first:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)  # one connection may wait; the next one hangs
+        first.connect(full.getsockname())
+        url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
+        with pytest.raises(ServiceError, match=r"does not answer, asked 1 times \(no connection within 0\.1 s\)"):
+            generate(small_study(tmp_path, generator=server(url, retries=0)))
 
 
-def test_the_key_comes_from_the_environment_without_its_newline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MY_KEY", "s3cret\n")
+def test_a_wording_without_a_language_is_sent_without_one(tmp_path: Path) -> None:
+    """PTEB's default prompt names no language; HTEB's does."""
     with ChatStub(upper) as stub:
-        generate(small_study(tmp_path, generator=server(stub.url, api_key_env="MY_KEY")))
-    assert {asked.headers["authorization"] for asked in stub.asked} == {"bearer s3cret"}
-
-
-@pytest.mark.parametrize("key", ["s3cret\nline", "s3cret\u00e9"])
-def test_a_malformed_key_is_refused_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
-    monkeypatch.setenv("MY_KEY", key)
-    with ChatStub(upper) as stub, pytest.raises(StudyError, match="MY_KEY") as error:
-        generate(small_study(tmp_path, generator=server(stub.url, api_key_env="MY_KEY")))
-    assert "s3cret" not in str(error.value)
-
-
-@pytest.mark.parametrize("concurrency", [1, 3, 10])
-def test_never_more_requests_in_flight_than_the_study_allows(tmp_path: Path, concurrency: int) -> None:
-    texts = tuple(f"text {number}" for number in range(30))
-    with ChatStub(lambda asked: says("x", seconds=0.03)) as stub:
-        generate(small_study(tmp_path, texts, generator=server(stub.url, concurrency=concurrency)))
-    assert stub.most_at_once == concurrency
-    assert len(stub.asked) == 30
-
-
-def test_model_sampling_and_seed_are_what_the_study_says(tmp_path: Path) -> None:
-    sampling = {"temperature": 0.25, "top_p": 0.5, "max_tokens": 7}
-    with ChatStub(upper) as stub:
-        generate(small_study(tmp_path, ("apple",), generator=server(stub.url, sampling=sampling)))
-    sent = {name: value for name, value in stub.asked[0].body.items() if name != "messages"}
-    assert sent == {"model": "m", "seed": 1, **sampling}
-
-
-@pytest.mark.parametrize("name", ["backtranslation", "summarised_expansion"])
-def test_the_second_call_gets_the_output_of_the_first(tmp_path: Path, name: str) -> None:
-    with ChatStub(lambda asked: says(f"{last_line(asked)}+")) as stub:
-        study = small_study(tmp_path, transformations=[name], generator=server(stub.url))
-        generate(study)
-    prompts = {last_line(asked): asked.message for asked in stub.asked}
-    assert len(stub.asked) == len(prompts) == 2 * len(LETTERS)
-    for row in rows(study).values():
-        assert (row.intermediate, row.output) == (f"{row.text}+", f"{row.text}++")
-        if row.language:
-            assert f"text to {language_name(row.language)}." in prompts[row.text]
-            assert "text to English." in prompts[f"{row.text}+"]
-        else:
-            assert prompts[row.text].startswith("Expand")
-            assert prompts[f"{row.text}+"].startswith("Your task is to SUMMARIZE")
-            assert "answer in English" in prompts[row.text]
-
-
-def test_a_second_call_that_fails_fails_its_text(tmp_path: Path) -> None:
-    with ChatStub(lambda asked: says("") if "+" in asked.message else says("+")) as stub:
-        study = small_study(tmp_path, ("apple",), transformations=["backtranslation"], generator=server(stub.url))
-        generate(study)
-    assert rows(study)["apple"].reason == "call 2 of backtranslation came back empty"
+        generate(small_study(tmp_path, ("apple",), prompts="pteb", generator=server(stub.url)))
+    (asked,) = stub.asked
+    assert "English" not in asked.message
+    assert asked.message.endswith("apple")

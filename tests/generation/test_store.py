@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import errno
 import math
-import resource
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
@@ -16,7 +14,17 @@ from hypothesis import given
 
 from generation.exceptions import DataError
 from generation.records import Number, Record
-from generation.store import Journal, atomic, read_frame, read_json, read_records, read_table, write_json, write_table
+from generation.store import (
+    BATCH,
+    atomic,
+    read_batches,
+    read_frame,
+    read_json,
+    read_records,
+    read_table,
+    write_json,
+    write_table,
+)
 
 
 class Row(Record):
@@ -58,16 +66,6 @@ def test_a_table_gives_back_what_was_written(tmp_path_factory: pytest.TempPathFa
     path = tmp_path_factory.mktemp("t") / "t.parquet"
     write_table(path, rows, Row)
     assert plain(read_records(path, Row, "make it")) == plain(rows)
-
-
-@given(rows=ROWS)
-def test_a_journal_gives_back_what_was_appended(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> None:
-    journal = Journal(tmp_path_factory.mktemp("j") / "j.journal")
-    for one in rows:
-        journal.append(one)
-    assert plain(journal.read(Row)) == plain(rows)
-    journal.remove()
-    assert journal.read(Row) == []
 
 
 def test_undefined_numbers_of_a_frame_stay_nan_and_missing_texts_stay_none(tmp_path: Path) -> None:
@@ -154,34 +152,30 @@ def test_a_missing_table_says_what_makes_it(tmp_path: Path) -> None:
         read_table(tmp_path / "t.parquet", Row, "make it")
 
 
-@given(cut=st.integers(1, 60))
-def test_a_torn_line_costs_itself_alone(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
-    path = tmp_path_factory.mktemp("j") / "j.journal"
-    first = Journal(path)
-    first.append(row("a", "é" * 20))
-    first.append(row("b", "é" * 20))
-    first.close()
-    path.write_bytes(path.read_bytes()[: -1 - cut])  # killed within the second line, perhaps within a character
-    assert [r.key for r in Journal(path).read(Row)] == ["a"]
-    after = Journal(path)
-    after.append(row("c"))  # the torn line is now in the middle
-    assert [r.key for r in after.read(Row)] == ["a", "c"]
-    after.close()
+def test_a_table_in_pieces_is_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    rows = (row(key=str(number), count=number) for number in range(2 * BATCH + 1))  # an iterator: never all in memory
+    write_table(path, rows, Row)
+    pieces = list(read_batches(path, Row, "make it", ["count"]))
+    assert [piece.num_rows for piece in pieces] == [BATCH, BATCH, 1]
+    assert [value for piece in pieces for value in piece["count"].to_pylist()] == list(range(2 * BATCH + 1))
+    assert pieces[0].schema.names == ["count"]
 
 
-def test_a_full_disk_tears_one_line_and_the_next_record_stands_on_its_own(tmp_path: Path) -> None:
-    """A limit on file sizes makes the kernel take a part of a line and then refuse, as a full disk does."""
-    journal = Journal(tmp_path / "j.journal")
-    journal.append(row("a"))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (journal.path.stat().st_size + 10, hard))
-    try:
-        with pytest.raises(OSError, match="too large") as error:
-            journal.append(row("b"))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert error.value.errno == errno.EFBIG
-    assert error.value.filename == str(journal.path)
-    journal.append(row("c"))
-    assert [r.key for r in journal.read(Row)] == ["a", "c"]
-    journal.close()
+def test_a_key_that_comes_again_in_a_later_piece_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    rows = [*(row(key=str(number)) for number in range(BATCH)), row(key="7")]
+    with pytest.raises(DataError, match=r"key \{'key': '7'\} stands there twice"):
+        write_table(tmp_path / "t.parquet", rows, Row)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Listed(Record):
+    KEY: ClassVar[tuple[str, ...]] = ("key",)
+    key: str
+    flags: tuple[str, ...]
+
+
+def test_lists_of_texts_come_back_as_they_were(tmp_path: Path) -> None:
+    rows = [Listed(key="a", flags=()), Listed(key="b", flags=("x", "y"))]
+    write_table(tmp_path / "t.parquet", rows, Listed)
+    assert read_records(tmp_path / "t.parquet", Listed, "make it") == rows

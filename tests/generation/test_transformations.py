@@ -34,6 +34,37 @@ def test_a_run_draw_is_the_same_for_all_texts_and_a_text_draw_for_all_datasets(s
     )
 
 
+def test_a_run_has_one_target_for_all_texts_but_those_that_are_in_it_already() -> None:
+    """A data set of nine languages (STS17's), 40 seeds: one target for all, and another one for texts in it."""
+    sources = ("ar", "de", "en", "es", "fr", "it", "ko", "nl", "tr")
+    kind = TRANSFORMATIONS["translation"]
+    targets = set()
+    for seed in range(40):
+        drawn = {s: str(kind.language(seed=seed, dataset="STS17", text="t", source=s)) for s in sources}
+        target = drawn["en"]
+        assert {drawn[source] for source in sources if source != target} == {target}
+        assert drawn.get(target) != target
+        targets.add(target)
+    assert targets == set(TARGETS)
+
+
+def test_a_second_draw_is_as_even_as_the_first() -> None:
+    # German is the source: 4 languages, 1000 seeds: 250 each; 6 standard deviations are 6 * sqrt(1000*.25*.75) = 82.
+    kind = TRANSFORMATIONS["translation"]
+    drawn = [kind.language(seed=seed, dataset="d", text="t", source="de") for seed in range(1000)]
+    assert all(abs(drawn.count(language) - 250) < 82 for language in set(TARGETS) - {"de"})
+
+
+@pytest.mark.parametrize("kind", DRAWN, ids=lambda kind: kind.name)
+def test_draws_of_consecutive_seeds_are_independent(kind) -> None:  # type: ignore[no-untyped-def]
+    """500 texts (or data sets), seeds 1337 and 1338: equal draws are 500/5 = 100, 6 SD are 6*sqrt(500*.2*.8) = 54."""
+    pairs = [
+        [kind.language(seed=seed, dataset=f"d{n}", text=f"t{n}", source="en") for seed in (1337, 1338)]
+        for n in range(500)
+    ]
+    assert abs(sum(first == second for first, second in pairs) - 100) < 54
+
+
 @pytest.mark.parametrize("kind", DRAWN, ids=lambda kind: kind.name)
 def test_every_language_comes_up_about_equally_over_seeds(kind) -> None:  # type: ignore[no-untyped-def]
     # 5 languages (English is the source), 1000 seeds: 200 each; 6 standard deviations are 6 * sqrt(1000*.2*.8) = 76.

@@ -1,0 +1,154 @@
+"""Ratings from a CSV file, such as Google Forms exports: one row is one rater's answer to one pair.
+
+Which column holds what says a mapping, `pair=...,rater=...,quality=...,fluency=...`, where `time` and `comment` may be
+left out. The columns of Google Forms' own layout with a question a column (many pairs a row) are not read.
+"""
+
+from __future__ import annotations
+
+import csv
+import hmac
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+import pandas as pd
+
+from annotation import server
+from annotation.accounts import pseudonym_key
+from annotation.answers import Answer, Part, check, keep
+from annotation.campaign import alone, refuse_other_prompts, shown
+from annotation.rubric import Rubric, load_rubric
+from generation.exceptions import DataError, StudyError
+from generation.parts import nearest
+from generation.study import Study
+
+_GOOGLE = re.compile(r"(\d{4}/\d{1,2}/\d{1,2} \d{1,2}:\d{2}:\d{2} [AP]M) GMT(?:([+-])(\d{1,2})(?::?(\d{2}))?)?")
+
+
+def collect_csv(
+    study: Study, home: server.Home, path: Path, columns: Mapping[str, str], *, replace: bool = False
+) -> pd.DataFrame:
+    """Take a file's answers into the ratings, beside those of other sources; returns the sample's ratings.
+
+    The file's name is their source: the same file again replaces what it gave before. Raters' names stay outside:
+    pseudonyms are made with a key that only `home` has. Without a column for it the time is the file's. Raises
+    DataError with file and line for what is no rating of this study.
+    """
+    with alone(study):
+        rubric = load_rubric(study)
+        pairs = {pair.pair_id: pair for pair in shown(study)}
+        refuse_other_prompts(study, list(pairs.values()))
+        form = _Form(study, rubric, path, columns, pseudonym_key(home))
+        answers: dict[tuple[str, str], Answer] = {}
+        lines: dict[tuple[str, str], int] = {}
+        for line, row in form.rows():
+            where = f"{path}, line {line}"
+            answer = form.answer(row, where)
+            check(answer, where, rubric, pairs)
+            place = answer.pair_id, answer.rater_id
+            if place in answers:
+                raise DataError(f"{where}: the same rater and pair as in line {lines[place]}; keep one of the answers")
+            answers[place], lines[place] = answer, line
+        part = Part(sha256(path.read_bytes()).hexdigest(), tuple(answers[place] for place in sorted(answers)))
+        return keep(study, path.name, {path.name: part}, replace=replace)
+
+
+def column_mapping(text: str, questions: Sequence[str]) -> dict[str, str]:
+    """`pair=Pair,rater=E-mail,...` as a mapping; the columns' own names may hold commas. Raises StudyError."""
+    known, needed = ["pair", "rater", *questions, "time", "comment"], ["pair", "rater", *questions]
+    found: dict[str, str] = {}
+    for part in re.split(rf",(?=\s*(?:{'|'.join(known)})=)", text):
+        name, _, column = (word.strip() for word in part.partition("="))
+        if name not in known or not column:
+            raise StudyError(f"--columns: {part.strip()!r} is not like pair=NAME; {nearest(name, known)}")
+        found[name] = column
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise StudyError(f"--columns: which column holds {missing[0]!r} is not said; add {missing[0]}=NAME")
+    return found
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A file and how it is read."""
+
+    study: Study
+    rubric: Rubric
+    path: Path
+    columns: Mapping[str, str]
+    key: bytes
+
+    def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
+        """The line and the wanted cells of each row that is not blank."""
+        try:
+            with self.path.open(encoding="utf-8-sig", newline="") as file:
+                reader = csv.reader(file, strict=True)
+                header = [name.strip() for name in next(reader, [])]
+                places = {name: self._place(header, column) for name, column in self.columns.items()}
+                for row in reader:
+                    if any(map(str.strip, row)):
+                        cells = row + [""] * (len(header) - len(row))
+                        yield reader.line_num, {name: cells[place].strip() for name, place in places.items()}
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{self.path}: not UTF-8 ({error.reason} at byte {error.start}); export it as UTF-8"
+            ) from None
+        except (OSError, csv.Error) as error:
+            raise DataError(f"{self.path}: cannot be read as CSV ({error}); correct --csv") from None
+
+    def _place(self, header: list[str], column: str) -> int:
+        if header.count(column) != 1:
+            has = "more than one" if column in header else "no"
+            raise DataError(f"{self.path}: has {has} column {column!r}; its columns are: {', '.join(header)}")
+        return header.index(column)
+
+    def answer(self, row: Mapping[str, str], where: str) -> Answer:
+        """A row as an answer. Raises DataError for cells that cannot be one."""
+        if not row["rater"]:
+            raise DataError(f"{where}: who rated is not said; the column for `rater` is empty")
+        if "time" in self.columns:
+            at = _time(row["time"], where)
+        else:
+            at = datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
+        return Answer(
+            pair_id=row["pair"],
+            rater_id=self._pseudonym(row["rater"]),
+            status="submitted",
+            values={name: _value(row[name], f"{where}, {name}") for name in self.rubric.question_names()},
+            comment=row.get("comment", ""),
+            submitted_at=at.isoformat(),
+        )
+
+    def _pseudonym(self, name: str) -> str:
+        """What a rater is called in records: the same for the same name; nobody without the key can try names."""
+        digest = hmac.new(self.key, f"{self.study.name}\0{name.casefold()}".encode(), sha256).hexdigest()
+        return f"rater-{digest[:8]}"
+
+
+def _value(text: str, where: str) -> int | None:
+    if not text:
+        return None
+    if not re.fullmatch(r"-?\d+(\.0+)?", text):
+        raise DataError(f"{where}: the answer {text!r} is not a whole number")
+    return int(float(text))
+
+
+def _time(text: str, where: str) -> datetime:
+    """A time in UTC: ISO 8601 (without a zone it is UTC), or as Google Forms writes it."""
+    google = _GOOGLE.fullmatch(text.replace("\u202f", " "))
+    try:
+        if google:
+            zone = f"{google[2] or '+'}{google[3] or '0':0>2}{google[4] or '00'}"
+            at = datetime.strptime(f"{google[1]} {zone}", "%Y/%m/%d %I:%M:%S %p %z")
+        else:
+            at = datetime.fromisoformat(text)
+    except ValueError:
+        raise DataError(
+            f"{where}: the time {text!r} is not ISO 8601 (2026-03-01T14:15:37+01:00) or Google Forms'"
+            " (2026/03/01 2:15:37 PM GMT+1)"
+        ) from None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)

@@ -1,0 +1,48 @@
+"""`python -m annotation review`: what a person looks at before deciding about a rater, and the decision."""
+
+from __future__ import annotations
+
+from annotation.agreement import read_ratings
+from annotation.answers import read_all_ratings
+from annotation.campaign import shown
+from annotation.decisions import read_decisions
+from annotation.quality import find_signs, low_pairs
+from annotation.records import Sign
+from annotation.rubric import load_rubric
+from annotation.sample import read_pairs
+from generation.command import columns
+from generation.study import Study
+
+SHOWN = 20  # pairs in the printed list
+
+
+def signs_of(study: Study) -> list[Sign]:
+    """The signs in what was collected so far, controls and repeats among it."""
+    return find_signs(read_all_ratings(study), shown(study), study.quality, load_rubric(study).expected)
+
+
+def review_text(study: Study) -> str:
+    """Signs by rater, pairs that people found bad, and the decisions so far."""
+    ratings = read_ratings(study)
+    simulated = " (simulated ratings)" if ratings["simulated"].any() else ""
+    signs = [[sign.rater_id, sign.rule, sign.evidence] for sign in signs_of(study)]
+    low = low_pairs(ratings, read_pairs(study), study.quality)
+    pairs = [
+        [row["pair_id"][:12], row["transformation"], row["question"], f"{row['mean']:.2f}", str(row["n"])]
+        for row in low.head(SHOWN).to_dict(orient="records")
+    ]
+    decisions = [
+        [one.rater_id, "excluded" if one.exclude else "kept", f"{one.decided_at:%Y-%m-%d %H:%M}", one.reason]
+        for one in read_decisions(study)
+    ]
+    more = f"\n... and {len(low) - SHOWN} more" if len(low) > SHOWN else ""
+    return "\n\n".join(
+        [
+            f"Signs, study {study.name}{simulated}; they decide nothing",
+            columns(["rater", "rule", "evidence"], signs, empty="no sign in any rater's answers"),
+            f"Pairs with a mean up to {study.quality.low:g}, to be read",
+            columns(["pair", "transformation", "question", "mean", "ratings"], pairs, empty="none") + more,
+            "Decisions",
+            columns(["rater", "decision", "when", "reason"], decisions, empty="none so far"),
+        ]
+    )

@@ -1,0 +1,62 @@
+"""What stands for the texts of a data set: outputs, and what becomes of items whose outputs failed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from generation.exceptions import DataError
+from generation.places import Dataset
+from generation.records import Text
+
+Policy = Literal["drop", "original"]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Outputs by `text_id`, ids of texts whose outputs failed, and what a study says of these (`evaluation.failed`).
+
+    `drop` leaves the whole item out (`generation.places.Dataset.replaced` says what an item is), in classification's
+    train split too; `original` leaves the text as it is.
+    """
+
+    made: Mapping[str, str]
+    failed: frozenset[str] = frozenset()
+    policy: Policy = "drop"
+
+    def missing(self, texts: Collection[str]) -> str:
+        """How many texts (ids) have neither an output nor a failure, in one line; empty if all have one."""
+        lacking = sum(1 for text in texts if self._lacks(text))
+        return f"{lacking} of {len(texts)} texts have no output: run generation again" if lacking else ""
+
+    def failed_items(self, dataset: Dataset) -> int:
+        """Items with a failed output, in all splits."""
+        if not self.failed:
+            return 0
+        return len({(text.split, text.item) for text in dataset.texts() if text.text_id in self.failed})
+
+    def change(self, text: Text, cell: str) -> str | None:
+        """What is to stand in a text's place; None drops its item."""
+        if text.text_id in self.failed:
+            return cell if self.policy == "original" else None
+        return self.made[text.text_id]
+
+    def _lacks(self, text: str) -> bool:
+        return not self.made.get(text) and text not in self.failed
+
+    def identity(self) -> list[object]:
+        """All that decides what a data set becomes."""
+        return [sorted(self.made.items()), [self.policy, sorted(self.failed)] if self.failed else []]
+
+
+def transformed(dataset: Dataset, outputs: Outputs) -> Dataset:
+    """The data set with each output in its original's place.
+
+    Raises DataError if one is missing: a text is never left as it is unless the study says so, because a score that
+    rests half on originals would pass for the transformation's.
+    """
+    lacking = outputs.missing({text.text_id for text in dataset.texts()})
+    if lacking:
+        raise DataError(f"data set {dataset.name!r}: {lacking}")
+    return dataset.replaced(outputs.change)

@@ -1,0 +1,162 @@
+"""The ten error types of HTEB (A.2), found on one output at a time: what each means exactly is in docs/flags.md.
+
+They are the paper's, with exceptions of ours for leaks and languages where the original itself has what would count as
+an error: a recipe's `Step 1:` is no reasoning. Flags depend on original, output, transformation and language alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from generation.cleaning import clean, trim
+from generation.identification import rules_out
+from generation.records import nfc
+from generation.transformations import TRANSFORMATIONS
+from generation.words import count_words
+
+Flag = Literal[
+    "identical",
+    "empty",
+    "ellipsis",
+    "json_fragment",
+    "reasoning_leak",
+    "prefix_leak",
+    "wrong_language",
+    "runaway",
+    "truncated",
+    "summary_too_long",
+]
+FLAGS: tuple[Flag, ...] = get_args(Flag)
+LABELS: Mapping[Flag, str] = MappingProxyType(
+    {
+        "identical": "Identical Rate",
+        "empty": "Empty Rate",
+        "ellipsis": "Ellipsis Rate",
+        "json_fragment": "JSON Frag. Rate",
+        "reasoning_leak": "Reasoning Leak Rate",
+        "prefix_leak": "Prefix Leak Rate",
+        "wrong_language": "Wrong Lang. Rate",
+        "runaway": "Runaway Gen. Rate",
+        "truncated": "Truncated Rate",
+        "summary_too_long": "Summary Too Long",
+    }
+)
+
+# HTEB, A.2.
+RUNAWAY_TIMES = 5  # more words than so many times the original's
+TRUNCATED_PART = 5  # fewer words than the original's divided by so many: 20%
+TRUNCATED_FROM = 4  # of originals with so many words or more
+MAY_GROW = frozenset({"expansion", "summarised_expansion"})
+MAY_SHRINK = frozenset({"summarisation"})
+TRANSLATIONS = frozenset(name for name, one in TRANSFORMATIONS.items() if one.axis == "language")
+
+ELLIPSES = frozenset("….‥⋯。．")
+DOTS = frozenset(".。．")  # one of these alone is a full stop
+
+_THING = "(?:text|version|sentence|paragraph|question|statement)"
+_TASK = rf"(?:re-?phrase|paraphrase|translate|summari[sz]e|expand|rewrite|reword) (?:the|this) (?:\w+ )?{_THING}"
+# What A.2 lists ("such as"), then what models say in the same vein. English: so are the prompts.
+_REASONING = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\bhere(?:'s| is| are) my (?:reasoning|thinking|thought process)\b",
+        r"\blet me think\b",
+        r"\bstep \d+[*_]{0,2} ?:",
+        r"\blet's think step by step\b",
+        rf"\b(?:(?:i|we) (?:need to|have to|should|must)|(?:i'm|i am|we're|we are) asked to) {_TASK}\b",
+        rf"\bthe user (?:wants|asks|asked|is asking) (?:me|us) to {_TASK}\b",
+        r"\[begin final response\]",
+    )
+)
+# A.2's last marker is also what a person says: an original in the first person may become one with "I'll".
+_I_WILL = re.compile(r"\bi'll\b", re.IGNORECASE)
+_FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|myself|we|our|ours)\b", re.IGNORECASE)
+
+_NAME = (
+    "(?:translated|back-?translated|paraphrased|re-?phrased|reworded|rewritten|summari[sz]ed|expanded|shortened) "
+    f"{_THING}|(?:back-?)?translation|paraphras(?:e|ing)|re-?phrasing|rewording|rewrite|summary|summari[sz]ation|expansion"
+    "|(?:formal|informal|casual) (?:version|style)|text to summari[sz]e"
+    # In the languages that are translated into (HTEB, appendix D) models name their answers too.
+    "|traducción|texto traducido|paráfrasis|resumen|traduction|texte traduit|résumé"
+    "|übersetzung|übersetzter text|umformulierung|zusammenfassung|çeviri|özet|الترجمة|ترجمة|ملخص|الملخص"
+)
+_HERE_IS = (  # Sure! Here is the text, translated into German:
+    r"(?:(?:sure|certainly|of course|okay|ok)[,.!]?\s)?here(?:'s|\sis)\b[^.:!?\n]{0,60}"
+    r"\b(?:translat|paraphras|rephras|reword|rewrit|summar|expan)[^.:!?\n]{0,60}"
+)
+_NAMED = (  # Spanish translation (formal): / Summary of the text: / Traducción al español:
+    r"(?:the )?(?:(?:english|spanish|french|german|turkish|arabic|concise|short|brief|possible) )?"
+    rf"(?:{_NAME})(?: of (?:the|this) {_THING})?(?: (?:in|into|to|al|en|ins) \w{{2,20}})?(?: ?\(\w{{1,20}}\))?"
+)
+_MARKDOWN_OR_QUOTES = r"""[\s*_#"'“„«>-]{0,8}"""
+_PREFIX = re.compile(rf"{_MARKDOWN_OR_QUOTES}(?:{_HERE_IS}|{_NAMED})[*_]{{0,3}}\s?[:：]", re.IGNORECASE)
+
+
+def find_flags(original: str, output: str, *, transformation: str, language: str | None) -> tuple[Flag, ...]:
+    """The error types of an output, in Table 5's order; an empty tuple where there is none.
+
+    `output` is cleaned (`generation.cleaning`); `language` is the code of the language that it should be in; None
+    leaves out the wrong language, which takes three quarters of the time. Types overlap (A.2): an empty output is
+    truncated too. Never raises, for any text.
+    """
+    found: dict[Flag, bool] = {
+        "identical": _same(original, output),
+        "empty": not trim(output),
+        "ellipsis": _is_ellipsis(output),
+        "json_fragment": output.startswith(("{", "[")),
+        "reasoning_leak": _leaks_reasoning(original, output),
+        "prefix_leak": _PREFIX.match(_plain(output)) is not None and _PREFIX.match(_plain(original)) is None,
+        "wrong_language": language is not None and _in_wrong_language(original, output, transformation, language),
+        **_lengths(count_words(original), count_words(output), transformation),
+    }
+    return tuple(flag for flag in FLAGS if found[flag])
+
+
+def _same(original: str, output: str) -> bool:
+    """Equal but for case, white space, the Unicode form, and what cleaning took off the output."""
+    form = _form(output)
+    return form == _form(original) or form == _form(clean(original))
+
+
+def _form(text: str) -> str:
+    return nfc(" ".join(trim(nfc(text).casefold()).split()))
+
+
+def _is_ellipsis(output: str) -> bool:
+    marks = "".join(output.split())
+    return set(marks) <= ELLIPSES and (len(marks) > 1 or bool(set(marks) - DOTS))
+
+
+def _leaks_reasoning(original: str, output: str) -> bool:
+    """Whether a marker stands in the output that does not stand in the original."""
+    before, after = _plain(original), _plain(output)
+    if any(marker.search(after) and not marker.search(before) for marker in _REASONING):
+        return True
+    return _I_WILL.search(after) is not None and _FIRST_PERSON.search(before) is None
+
+
+def _plain(text: str) -> str:
+    """The text with straight apostrophes."""
+    return text.replace("’", "'")
+
+
+def _in_wrong_language(original: str, output: str, transformation: str, language: str) -> bool:
+    """Whether the output is surely not in the language that it should be in.
+
+    Where that is the original's own language, an original that cannot be told to be in it either says nothing.
+    """
+    if not rules_out(output, language):
+        return False
+    return transformation in TRANSLATIONS or not rules_out(original, language)
+
+
+def _lengths(before: int, after: int, transformation: str) -> dict[Flag, bool]:
+    """The error types of length, from the words of original and output; an original without words has none of them."""
+    return {
+        "runaway": before > 0 and after > RUNAWAY_TIMES * before and transformation not in MAY_GROW,
+        "truncated": before >= TRUNCATED_FROM and after * TRUNCATED_PART < before and transformation not in MAY_SHRINK,
+        "summary_too_long": before > 0 and after > before and transformation == "summarisation",
+    }

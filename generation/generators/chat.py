@@ -1,0 +1,46 @@
+"""What all chat models share: the calls of a transformation, one after the other, through one `ask`."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+
+from generation.cleaning import clean
+from generation.generators import Answer, Attempt, Outcome
+from generation.jobs import Job
+from generation.languages import language_name
+from generation.prompts import Prompt
+
+
+class Chat(abc.ABC):
+    """A chat model; `prompts` are those of each transformation, in the order of its calls (`Plan.prompts`)."""
+
+    prompts: Mapping[str, tuple[Prompt, ...]]
+    repeatable = True
+
+    @property
+    @abc.abstractmethod
+    def concurrency(self) -> int:
+        """How many jobs it wants in hand at once."""
+
+    @abc.abstractmethod
+    async def ask(self, message: str, attempt: Attempt) -> Answer:
+        """The model's answer to one message of a user; raises like `Generator.transform`."""
+
+    @abc.abstractmethod
+    async def close(self) -> None:
+        """Let go of connections and memory."""
+
+    async def transform(self, job: Job, attempt: Attempt) -> Outcome:
+        """Run the calls of a transformation, each on the cleaned answer to the one before."""
+        text, raw = job.text, ""
+        outputs: list[str] = []
+        for prompt, language in zip(self.prompts[job.transformation], job.languages, strict=True):
+            values = {"target_language": language_name(language), "text": text}
+            message = prompt.render({name: value for name, value in values.items() if name in prompt.variables})
+            answer = await self.ask(message, attempt)
+            text, raw = clean(answer.text), answer.text
+            if answer.cut_off or not text:
+                return Outcome("", outputs[0] if outputs else None, raw, cut_off=answer.cut_off)
+            outputs.append(text)
+        return Outcome(text, outputs[0] if len(outputs) > 1 else None, raw)

@@ -1,0 +1,250 @@
+"""The generator `vllm`: vLLM's engine on this machine, started once and fed without pauses.
+
+Each request joins the running batch as soon as there is room for it (continuous batching), so a call never waits for
+others to end, and the second call of a transformation starts when its first is done. Prompts begin alike, and what they
+share is computed once (prefix caching). What vLLM and its processes print goes to `vllm.log` in the study's folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import itertools
+import logging
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from generation.exceptions import ServiceError, StudyError, TextFailedError, TextUnansweredError
+from generation.generator_specs import VllmGenerator
+from generation.generators import Answer, Attempt
+from generation.generators.chat import Chat
+from generation.jobs import Plan
+from generation.parts import first_complaint
+from generation.prompts import Prompt
+from generation.study import Study
+
+# The last line of a traceback, with or without vLLM's own prefix to it.
+_ERROR = re.compile(r"^(?:\(.*?\) ERROR .*?\] )?((?:\w+\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
+_PASSED_ON = "root cause"  # ... is to be seen above, say those that only report what happened in another process
+
+
+@dataclass(frozen=True)
+class _Log:
+    """The file that gets what vLLM prints, and where in it this run begins."""
+
+    path: Path
+    start: int
+
+    @classmethod
+    def of(cls, study: Study) -> _Log:
+        path = study.scratch / "vllm.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return cls(path, path.stat().st_size if path.exists() else 0)
+
+    def cause(self) -> str:
+        """The last error in it, other than those that only pass one on; empty where there is none."""
+        with self.path.open("rb") as file:
+            file.seek(self.start)
+            found = _ERROR.findall(file.read().decode(errors="replace"))
+        causes = [line for line in found if _PASSED_ON not in line]
+        return _short(causes[-1]) if causes else ""
+
+
+class VllmEngine(Chat):
+    """A running engine. Not for `pickle`, nor for a second event loop: it belongs to the one that made it."""
+
+    def __init__(self, spec: VllmGenerator, prompts: Mapping[str, tuple[Prompt, ...]], model: str, log: _Log) -> None:
+        self.spec = spec
+        self.prompts = prompts
+        self._log = log
+        self._watchdog = _watch()
+        try:
+            self._engine = _start(spec, model, log)
+        except BaseException:
+            self._end_watchdog()
+            raise
+        from vllm.renderers import ChatParams, TokenizeParams  # noqa: PLC0415 (lives on the GPU host)
+
+        self._chat = ChatParams(chat_template_kwargs={"add_generation_prompt": True, "continue_final_message": False})
+        # Neither cut nor refused by length: the refusal here names the text's true length.
+        self._tokens = TokenizeParams(max_total_tokens=None, add_special_tokens=False)
+        self._numbers = itertools.count()
+
+    @classmethod
+    def of(cls, plan: Plan) -> VllmEngine:
+        """The study's model, loaded. Must be called in the event loop that will ask it.
+
+        Raises StudyError where vLLM is not installed or does not take the model, ServiceError where the engine cannot
+        start with it; both in one line, with the cause.
+        """
+        spec = plan.study.generator
+        if not isinstance(spec, VllmGenerator):
+            raise StudyError(f"{plan.study.file}: generator.kind is not 'vllm'")
+        if importlib.util.find_spec("vllm") is None:
+            raise StudyError(
+                "the generator 'vllm' needs vLLM, which is not installed: pip install '.[vllm]' on the GPU host"
+            )
+        folder = plan.study.resolve(spec.model)
+        log = _Log.of(plan.study)
+        print(f"loading {spec.model} into vLLM, whose own words go to {log.path}", flush=True)
+        engine = cls(spec, plan.prompts, str(folder) if folder.is_dir() else spec.model, log)
+        try:
+            engine._render("a message")
+        except Exception as error:  # templates are programs of the model's authors, and fail as they like
+            engine._shut_down()
+            raise StudyError(f"{spec.model}: its chat template does not work: {_line(error)}") from None
+        return engine
+
+    @property
+    def concurrency(self) -> int:
+        """Texts in hand: what the engine works on, and as many again that wait for a place in its batch."""
+        return self.spec.concurrency or 2 * self.spec.max_num_seqs * self.spec.data_parallel
+
+    async def ask(self, message: str, attempt: Attempt) -> Answer:
+        """The model's answer to one message, under its chat template.
+
+        An answer that fills what the context has left is `cut_off` too. Raises TextFailedError for a message that
+        leaves no room for an answer, TextUnansweredError where the engine gave this request up, ServiceError where it
+        has died.
+        """
+        from vllm import SamplingParams  # noqa: PLC0415
+        from vllm.exceptions import VLLMClientError  # noqa: PLC0415
+        from vllm.sampling_params import RequestOutputKind  # noqa: PLC0415
+        from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError  # noqa: PLC0415
+
+        sampling = SamplingParams(
+            **attempt.sampling.model_dump(), seed=attempt.seed, output_kind=RequestOutputKind.FINAL_ONLY
+        )
+        try:
+            prompt = self._render(message)
+            room, length = self._engine.model_config.max_model_len, len(prompt["prompt_token_ids"])
+            if length >= room:
+                raise TextFailedError(f"longer than the context: {length} tokens with its prompt, and there are {room}")
+            final = None
+            async for output in self._engine.generate(prompt, sampling, str(next(self._numbers))):
+                final = output.outputs[0]
+        except EngineDeadError:
+            cause = self._log.cause() or "it does not say why (killed for want of memory?)"
+            raise ServiceError(f"vLLM's engine died: {cause}; see {self._log.path}") from None
+        except EngineGenerateError as error:
+            raise TextUnansweredError(f"vLLM gave the request up: {_line(error.__cause__ or error)}") from None
+        except VLLMClientError as error:
+            raise TextFailedError(f"vLLM refused the text: {_line(error)}") from None
+        if final is None or final.finish_reason not in {"stop", "length"}:
+            raise TextUnansweredError(f"vLLM gave the request up: {final.finish_reason if final else 'no answer'}")
+        return Answer(final.text, cut_off=final.finish_reason == "length")
+
+    async def close(self) -> None:
+        """End the engine's processes, which takes some seconds."""
+        self._shut_down()
+
+    def _render(self, message: str) -> Any:
+        """The message's tokens under the chat template: what `vllm serve` would make of it."""
+        _, prompts = self._engine.renderer.render_chat(
+            [[{"role": "user", "content": message}]], self._chat, self._tokens
+        )
+        return prompts[0]
+
+    def _shut_down(self) -> None:
+        self._engine.shutdown()
+        # Its destructor would do so again at the interpreter's end, find half of vLLM gone, and complain on the screen.
+        self._engine.shutdown = _done
+        self._end_watchdog()
+
+    def _end_watchdog(self) -> None:
+        self._watchdog.kill()
+        self._watchdog.communicate()
+
+
+def _done() -> None:
+    """Nothing left to shut down."""
+
+
+def _watch() -> subprocess.Popen[bytes]:
+    """The program that ends the engine's processes if this one is killed; a session of its own outlives Ctrl-C."""
+    command = [sys.executable, "-P", str(Path(__file__).with_name("watchdog.py"))]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+def _start(spec: VllmGenerator, model: str, log: _Log) -> Any:
+    """Start the engine's processes and wait until the model is loaded."""
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")  # nothing about anyone's machines goes anywhere
+    with log.path.open("a", encoding="utf-8") as file, _printing_to(file.fileno()):
+        try:
+            from vllm import AsyncEngineArgs  # noqa: PLC0415
+            from vllm.v1.engine.async_llm import AsyncLLM  # noqa: PLC0415
+
+            engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**_arguments(spec, model)))
+        except ValidationError as error:  # of the engine's arguments, the model's configuration among them
+            raise StudyError(f"vLLM does not take the model {spec.model}: {_short(first_complaint(error))}") from None
+        except Exception as error:  # vLLM, torch, CUDA and the model's own code have no common base
+            if (task := asyncio.current_task()) and task.cancelling():  # Ctrl-C ended the engine's processes as well
+                raise asyncio.CancelledError from None
+            line = _line(error) if _PASSED_ON not in str(error) else log.cause() or _line(error)
+            raise ServiceError(f"vLLM cannot load {spec.model}: {line}; see {log.path}") from None
+    for handler in logging.getLogger("vllm").handlers:  # what this process says later
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(log.path.open("a", encoding="utf-8"))
+    return engine
+
+
+def _arguments(spec: VllmGenerator, model: str) -> dict[str, Any]:
+    """What the study says, in vLLM's names."""
+    from vllm.platforms import current_platform  # noqa: PLC0415
+
+    return {
+        "model": model,
+        "revision": spec.revision or None,
+        "tokenizer_revision": spec.revision or None,
+        "tensor_parallel_size": spec.tensor_parallel,
+        "data_parallel_size": spec.data_parallel,
+        "quantization": spec.quantization,
+        "dtype": spec.dtype,
+        "max_model_len": spec.max_model_len,
+        "gpu_memory_utilization": spec.gpu_memory_utilization,
+        "max_num_seqs": spec.max_num_seqs,
+        "enforce_eager": spec.enforce_eager,
+        "enable_prefix_caching": True,
+        "language_model_only": True,  # Gemma-3 sees as well, which takes memory
+        "disable_log_stats": True,
+        # On a CPU, an answer with a seed whose prompt was computed in pieces kills the engine (vLLM 0.32).
+        "enable_chunked_prefill": False if current_platform.is_cpu() else None,
+    }
+
+
+@contextlib.contextmanager
+def _printing_to(file: int) -> Iterator[None]:
+    """Send what is printed to a file: by Python, by C++, and for good by the processes that are started here."""
+    screen = (sys.stdout, sys.stderr)
+    for stream in screen:
+        stream.flush()
+    kept = [os.dup(place) for place in (1, 2)]
+    try:
+        for place in (1, 2):
+            os.dup2(file, place)
+        yield
+    finally:
+        for stream in screen:
+            stream.flush()
+        for place, before in zip((1, 2), kept, strict=True):
+            os.dup2(before, place)
+            os.close(before)
+
+
+def _line(error: BaseException) -> str:
+    return _short(f"{type(error).__name__}: {error}")
+
+
+def _short(words: str) -> str:
+    """One line of some length: vLLM lists all of its 300 architectures where it misses one."""
+    return textwrap.shorten(words, 300, placeholder=" ...")

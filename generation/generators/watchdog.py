@@ -1,0 +1,34 @@
+"""Ends what a run has started when the run is killed: vLLM's processes would live on and hold the GPU's memory.
+
+A program of its own, which `generation.generators.vllm` starts and kills; the run holds the other end of its standard
+input, which closes with the run, however that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import sys
+
+import psutil
+
+SECONDS = 0.5  # between two looks at which processes there are
+
+
+def main() -> None:
+    """Watch the process that started this one, then kill its children and theirs."""
+    run, here = psutil.Process(os.getppid()), os.getpid()
+    started: list[psutil.Process] = []
+    while not select.select([sys.stdin], [], [], SECONDS)[0]:  # readable: closed, for nobody writes
+        with contextlib.suppress(psutil.NoSuchProcess):
+            started = [process for process in run.children(recursive=True) if process.pid != here]
+    for process in started:  # psutil knows a process by its start too: no other one that got its number is killed
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for one in (*process.children(recursive=True), process):
+                if "resource_tracker" not in " ".join(one.cmdline()):  # frees shared memory, then ends by itself
+                    one.kill()
+
+
+if __name__ == "__main__":
+    main()

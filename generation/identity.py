@@ -1,0 +1,29 @@
+"""Identity is one versioned hash of all that changes a thing, and of nothing else (docs/decisions/0004-identity.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+
+def identity(*parts: Any) -> str:
+    """A stable hash of JSON-able parts: 32 hexadecimal digits of SHA-256."""
+    return identity_from(prefix(*parts[:-1]), parts[-1])
+
+
+def prefix(*parts: Any) -> Any:
+    """The first parts of an `identity`, hashed once where many share them."""
+    return hashlib.sha256(("[" + "".join(canonical(part) + "," for part in parts)).encode())
+
+
+def identity_from(start: Any, last: Any) -> str:
+    """The identity of the parts given to `prefix` and one more: `identity(*parts, last)`."""
+    whole = start.copy()
+    whole.update((canonical(last) + "]").encode())
+    return str(whole.hexdigest()[:32])
+
+
+def canonical(part: Any) -> str:
+    """One form of JSON for equal values."""
+    return json.dumps(part, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

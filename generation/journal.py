@@ -1,0 +1,101 @@
+"""A journal: records appended one by one as JSON lines, each on disk when it was received.
+
+It outlives `kill -9` of its process: whatever was appended is there at the next start; a line that a crash cut off
+was never acknowledged, and is left out. A power cut loses at most what came after the last `sync`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from pydantic_core import from_json
+
+from generation.records import Record
+
+R = TypeVar("R", bound=Record)
+
+
+class Journal:
+    """One file of JSON lines; places are offsets of lines in bytes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: IO[bytes] | None = None
+        self._end = 0
+        self._synced = 0
+
+    def append(self, record: Record) -> int:
+        """Write one record, hand it to the operating system, and return its place."""
+        if self._file is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("ab", buffering=0)
+            self._end = self._synced = _end_last_line(self._file, self.path)
+        place, line = self._end, record.model_dump_json().encode() + b"\n"
+        rest = memoryview(line)
+        try:
+            while rest:  # a disk that fills up takes a part, and refuses the next one
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self.close()  # so that the next record does not become part of the torn line
+            error.filename = str(self.path)
+            raise
+        self._end += len(line)
+        return place
+
+    def sync(self) -> None:
+        """Hand what was appended to the disk itself."""
+        if self._file is not None and self._synced < self._end:
+            self._synced = self._end
+            os.fdatasync(self._file.fileno())
+
+    def lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Place and content of every whole line, in the order in which they were appended."""
+        if not self.path.exists():
+            return
+        place = 0
+        with self.path.open("rb") as file:
+            for line in file:
+                row = _row(line)
+                if row is not None:
+                    yield place, row
+                place += len(line)
+
+    def records(self, places: Iterable[int], record: type[R]) -> Iterator[R]:
+        """The records at these places, as `append` and `lines` gave them."""
+        with self.path.open("rb") as file:
+            for place in places:
+                file.seek(place)
+                yield record.model_validate_json(file.readline())
+
+    def close(self) -> None:
+        """Close the file; what it holds stays."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def remove(self) -> None:
+        """Delete the journal, once its records stand in a table."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    """The content of a line; None for one that was cut off."""
+    try:
+        row = from_json(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _end_last_line(file: IO[bytes], path: Path) -> int:
+    """Close a line that a crash cut off, so that the next record does not become part of it; returns the end."""
+    size = path.stat().st_size
+    with path.open("rb") as written:
+        written.seek(max(size - 1, 0))
+        if size and written.read(1) != b"\n":
+            return size + file.write(b"\n")
+    return size

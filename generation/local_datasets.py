@@ -1,0 +1,269 @@
+"""Data sets of files on this machine: tables, and folders in BEIR's layout."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from generation.beir import read_beir
+from generation.dataset_specs import LocalDataset, TaskType, refuse_pair
+from generation.exceptions import DataError, StudyError
+from generation.languages import language_pair
+from generation.parts import nearest
+from generation.places import Change, Dataset, TextTable
+from generation.records import Text
+from generation.study import file_hash
+from generation.table_files import line, numbers, read_frame, refuse_empty, texts_of
+
+PAIRS = ("sentence1", "sentence2")
+SUMMARIES = ("human_summaries", "machine_summaries")
+CANDIDATES = ("positive", "negative")
+COLUMNS: dict[TaskType, tuple[str, ...]] = {
+    "sts": (*PAIRS, "score"),
+    "str": (*PAIRS, "score"),
+    "pair_classification": (*PAIRS, "label"),
+    "classification": ("text", "label", "split"),
+    "clustering": ("text", "label"),
+    "reranking": ("query", *CANDIDATES),
+    "retrieval": (),
+    "summarisation": (*SUMMARIES, "relevance"),
+}
+TRANSFORMED: dict[TaskType, tuple[str, ...]] = {
+    "sts": PAIRS,
+    "str": PAIRS,
+    "pair_classification": PAIRS,
+    "classification": ("text",),
+    "clustering": ("text",),
+    "reranking": ("query",),
+    "retrieval": ("query",),
+    "summarisation": SUMMARIES,
+}
+# Columns whose texts are the second of an item's two texts.
+_SECOND = ("sentence2", *CANDIDATES)
+_OPTIONAL = ("split", "language")
+
+
+@dataclass(frozen=True)
+class TableDataset(Dataset):
+    """A data set of local files.
+
+    `splits` maps train and test to frames with the task's columns; a row's position is its item number, and a column
+    `language` goes before the data set's own. `corpus` (id: passage), `corpus_languages` (id: code, where it is not
+    `language`) and `qrels` (query id: {passage id: relevance}) are retrieval's alone. `revision` hashes the file.
+    """
+
+    name: str
+    task: TaskType
+    language: str
+    revision: str
+    splits: Mapping[str, pd.DataFrame]
+    corpus: Mapping[str, str] = field(default_factory=dict)
+    qrels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    corpus_languages: Mapping[str, str] = field(default_factory=dict)
+    passages: bool = False
+
+    def texts(self) -> Iterator[Text]:
+        """Every text that is transformed, split by split and column by column."""
+        for split, frame in self.splits.items():
+            yield from self._table(split, frame).texts()
+        if self.corpus and self.passages:
+            yield from self._corpus_table().texts()
+
+    def replaced(self, change: Change) -> TableDataset:
+        """A copy with other texts in their places; see `Dataset.replaced`."""
+        corpus, splits = dict(self.corpus), dict(self.splits)
+        if self.corpus and self.passages:
+            passages = self._corpus_table().replaced(change)
+            ids = list(self.corpus)
+            corpus = dict(zip([ids[row] for row in passages.kept], passages.columns["passage"], strict=True))
+            splits = {name: frame[self._answerable(frame, corpus)] for name, frame in splits.items()}
+        for split, frame in splits.items():
+            made = self._table(split, frame).replaced(change)
+            left = frame.iloc[made.kept].reset_index(drop=True)
+            splits[split] = left.assign(**{name: _cells(column) for name, column in made.columns.items()})
+        qrels = {
+            query: {passage: value for passage, value in self.qrels[query].items() if passage in corpus}
+            for query in (splits["test"]["id"] if self.qrels else ())
+        }
+        return dataclasses.replace(self, splits=splits, corpus=corpus, qrels=qrels)
+
+    def sizes(self) -> dict[str, int]:
+        """Rows or queries of the test split; of summarisation the summaries."""
+        frame = self.splits["test"]
+        if self.task == "summarisation":
+            return {"": int(sum(frame[column].map(len).sum() for column in SUMMARIES))}
+        return {"": len(frame)}
+
+    def labels(self) -> Iterator[tuple[str, Sequence[Any]]]:
+        """The labels of classification's train split, and of the test split of clustering and pair classification."""
+        if self.task in ("classification", "clustering", "pair_classification"):
+            split = "train" if self.task == "classification" else "test"
+            yield f"its {split} split", self.splits[split]["label"].tolist()
+
+    def _table(self, split: str, frame: pd.DataFrame) -> TextTable:
+        names = [*TRANSFORMED[self.task], *(CANDIDATES if self.task == "reranking" and self.passages else ())]
+        own = frame["language"] if "language" in frame else pd.Series([self.language] * len(frame), dtype=object)
+        sides = [language_pair(language) for language in own]
+        summarised = self.task == "summarisation"
+        partners = {"machine_summaries": {"relevance": list(frame["relevance"])}} if summarised else {}
+        return TextTable(
+            dataset=self.name,
+            task=self.task,
+            split=split,
+            items=list(frame["id"]) if self.task == "retrieval" else [str(row) for row in range(len(frame))],
+            columns={name: list(frame[name]) for name in names},
+            languages={name: [side[name in _SECOND] for side in sides] for name in names},
+            partners=partners,
+        )
+
+    def _corpus_table(self) -> TextTable:
+        second = language_pair(self.language)[1]
+        return TextTable(
+            dataset=self.name,
+            task=self.task,
+            split="test",
+            items=list(self.corpus),
+            columns={"passage": list(self.corpus.values())},
+            languages={"passage": [self.corpus_languages.get(key, second) for key in self.corpus]},
+        )
+
+    def _answerable(self, frame: pd.DataFrame, corpus: Mapping[str, str]) -> list[bool]:
+        """Queries that still have a relevant passage, or never had one."""
+        relevant = [{p for p, value in self.qrels[query].items() if value > 0} for query in frame["id"]]
+        return [not wanted or any(p in corpus for p in wanted) for wanted in relevant]
+
+
+def _cells(values: list[Any]) -> pd.Series[Any]:
+    """A column of texts or lists, whatever pandas would make of them."""
+    return pd.Series(values, dtype=object)
+
+
+def load_local(spec: LocalDataset, path: Path) -> TableDataset:
+    """One data set from its file or folder. Raises DataError with file, row and field for what cannot be used."""
+    if not path.exists():
+        raise DataError(f"data set {spec.name!r}: no file {path}; correct `path` in the study")
+    if spec.task == "retrieval":
+        return _load_retrieval(spec, path)
+    frame = _renamed(read_frame(path), spec, path)
+    if "split" not in frame or spec.rows == "all":
+        frame = frame.assign(split="test")
+    frame = frame.assign(split=frame["split"].astype(str).str.strip())
+    unknown = sorted(set(frame["split"]) - {"train", "test"})
+    if unknown:
+        raise DataError(f"{path}: split {unknown[0]!r} is neither train nor test; correct column `split`")
+    splits = {}
+    for split in ("train", "test"):
+        part = frame[frame["split"] == split].drop(columns="split")
+        if len(part):
+            splits[split] = _checked(part, spec, path).reset_index(drop=True)
+    needed = ("train", "test") if spec.task == "classification" else ("test",)
+    for split in needed:
+        if split not in splits:
+            raise DataError(f"{path}: no rows in split {split!r}, which {spec.task} needs")
+    splits = {split: splits[split] for split in needed}
+    return TableDataset(spec.name, spec.task, spec.language, file_hash(path), splits, passages=spec.passages)
+
+
+def _load_retrieval(spec: LocalDataset, path: Path) -> TableDataset:
+    for column in spec.columns:
+        if column != "language":
+            raise DataError(f"data set {spec.name!r}: BEIR's layout has fixed names; `columns` can map language alone")
+    found = read_beir(path, spec.columns.get("language", "language"))
+    queries = pd.DataFrame({"id": list(found.queries), "query": list(found.queries.values())})
+    if found.query_languages:
+        own = [found.query_languages.get(query, spec.language) for query in found.queries]
+        queries = queries.assign(language=_languages(pd.Series(own, dtype=object), spec, path / "queries.jsonl"))
+    passages = pd.Series(found.passage_languages, dtype=object)
+    return TableDataset(
+        spec.name,
+        spec.task,
+        spec.language,
+        file_hash(path),
+        {"test": queries},
+        found.corpus,
+        found.qrels,
+        dict(_languages(passages, spec, path / "corpus.jsonl")),
+        spec.passages,
+    )
+
+
+def _renamed(frame: pd.DataFrame, spec: LocalDataset, path: Path) -> pd.DataFrame:
+    """The frame with the task's column names; refuses mappings of columns that the task does not have."""
+    needed = COLUMNS[spec.task]
+    allowed = [*needed, *_OPTIONAL]
+    for column in spec.columns:
+        if column not in allowed:
+            raise DataError(f"data set {spec.name!r}: {spec.task} has no column {column!r}; {nearest(column, allowed)}")
+    wanted = {*needed, *spec.columns}
+    for column in sorted(wanted, key=allowed.index):
+        name = spec.columns.get(column, column)
+        if name not in frame:
+            hint = nearest(name, [str(known) for known in frame.columns])
+            if len(frame.columns) == 1 and any(mark in str(frame.columns[0]) for mark in (";", "\t", ",")):
+                hint = "there is one column alone: commas separate those of a .csv, tabs those of a .tsv"
+            raise DataError(f"{path}: no column {name!r}, which {spec.task} needs; {hint} (`columns` maps names)")
+    chosen = [column for column in dict.fromkeys(allowed) if spec.columns.get(column, column) in frame]
+    return pd.DataFrame({column: frame[spec.columns.get(column, column)] for column in chosen})
+
+
+def _checked(frame: pd.DataFrame, spec: LocalDataset, path: Path) -> pd.DataFrame:
+    """The frame with numbers as numbers; refuses empty texts, scores that are no numbers, empty lists."""
+    lists = (*SUMMARIES, *CANDIDATES)
+    for column in frame.columns.intersection([*TRANSFORMED[spec.task], *CANDIDATES]):
+        for row, value in frame[column].items():
+            if column in lists:
+                texts_of(value, path, row, str(column))
+            else:
+                refuse_empty(value, path, row, str(column))
+    if spec.task in ("classification", "clustering"):
+        for row, value in frame["label"].items():
+            refuse_empty(str(value), path, row, "label")
+    if spec.task in ("sts", "str"):
+        frame = frame.assign(score=numbers(frame["score"], path))
+    if spec.task == "pair_classification":
+        labels = numbers(frame["label"], path)
+        if not labels.isin([0, 1]).all():
+            raise DataError(f"{path}: column 'label' holds other values than 0 and 1, which pair_classification needs")
+        frame = frame.assign(label=labels.astype(int))
+    if spec.task == "summarisation":
+        frame = frame.assign(relevance=_relevance(frame, path))
+    if "language" in frame:
+        frame = frame.assign(language=_languages(frame["language"], spec, path))
+    return frame
+
+
+def _relevance(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
+    """Lists of numbers, one for each machine summary."""
+    made = []
+    for row, values, summaries in zip(frame.index, frame["relevance"], frame["machine_summaries"], strict=True):
+        wanted = len(summaries)
+        given = values if isinstance(values, list) else []
+        if len(given) != wanted or not all(isinstance(value, (int, float)) for value in given):
+            raise DataError(
+                f"{path}: row {line(row)}, field 'relevance' is not a list of {wanted} numbers, one a machine summary"
+            )
+        made.append([float(value) for value in given])
+    return pd.Series(made, index=frame.index, dtype=object)
+
+
+def _languages(column: pd.Series[Any], spec: LocalDataset, path: Path) -> pd.Series[Any]:
+    """Codes, or pairs of codes, of each row; the data set's own where a cell is empty."""
+
+    def code(row: Any, value: Any) -> str:
+        if pd.isna(value) or not str(value).strip():
+            return spec.language
+        try:
+            first, second = language_pair(str(value))
+            language = first if first == second else f"{first}-{second}"
+            refuse_pair(spec.task, language)
+        except (StudyError, ValueError) as error:
+            where = line(row) if isinstance(row, int) else repr(row)
+            raise DataError(f"{path}: row {where}, field 'language': {error}") from None
+        return language
+
+    return pd.Series([code(row, value) for row, value in column.items()], index=column.index, dtype=object)

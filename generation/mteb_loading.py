@@ -1,0 +1,265 @@
+"""From a study's `MtebDataset` to mteb's own task with its data in memory, and one line about what cannot be had.
+
+mteb loads the data itself, so renamed columns, subsamples and splits are mteb's. The study may name another repository
+or revision than mteb's registry does; other layouts than mteb's present ones are read too: reranking as rows with a
+query and its candidates, pairs that all stand in one row, and clustering in sets where mteb wants a text a row.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import itertools
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from generation.dataset_specs import MtebDataset, TaskType
+from generation.exceptions import DataError, PlumblineError, ServiceError, StudyError
+from generation.mteb_registry import gold_column, task_of, text_columns
+from generation.parts import nearest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SEARCH = ("reranking", "retrieval")
+_CANDIDATES = {"query", "positive", "negative"}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """An mteb task with its data, and what the study says about it.
+
+    `task` is mteb's object; its `dataset` has the splits of each subset: tables of the library datasets or, for
+    retrieval and reranking, dictionaries with `queries`, `corpus`, `relevant_docs` and `top_ranked`. `split` is mteb's
+    name of the split that is scored; `languages` has the codes of first and second texts by subset.
+    """
+
+    task: Any
+    kind: TaskType
+    split: str
+    languages: Mapping[str, tuple[str, str]]
+
+    @property
+    def revision(self) -> str:
+        """Where on the hub the data are from."""
+        return f"{self.task.metadata.dataset['path']}@{self.task.metadata.dataset['revision']}"
+
+    def splits(self) -> list[tuple[str, str]]:
+        """Our name and mteb's of each split that holds texts: classification trains on one and scores the other."""
+        trained = self.kind == "classification" and self.task.train_split != self.split
+        return [*([("train", self.task.train_split)] if trained else []), ("test", self.split)]
+
+    def with_data(self, data: Mapping[str, Any]) -> Loaded:
+        """A copy with other data and a random state of its own, which mteb changes when it runs a task."""
+        from mteb._set_seed import _set_seed  # noqa: PLC0415 (as AbsTask.__init__ does; it has no public way)
+
+        task = copy.copy(self.task)
+        task.hf_subsets = list(task.hf_subsets)
+        task.rng_state, task.np_rng = _set_seed(task.seed)
+        task.dataset = dict(data)
+        return dataclasses.replace(self, task=task)
+
+
+def load_task(spec: MtebDataset) -> Loaded:
+    """Load a task's data.
+
+    Raises StudyError for what mteb does not have, DataError for data that are not what mteb expects, and ServiceError
+    where the hub cannot be reached.
+    """
+    try:
+        task, kind, split, languages = task_of(spec)
+        with quiet(), _cache_of(task):
+            _read(task)
+        _arrange(spec, task, kind, split)
+    except PlumblineError as error:
+        raise type(error)(f"data set {spec.name!r}: {error}") from None
+    return Loaded(task, kind, split, languages)
+
+
+def search_data(frame: pd.DataFrame) -> dict[str, Any]:
+    """Rows with a query and its positive and negative candidates, in the form that mteb 2 gives reranking.
+
+    Rows that lack one or the other are left out, as mteb does.
+    """
+    from datasets import Dataset as Rows  # noqa: PLC0415
+
+    queries: dict[str, str] = {}
+    corpus: dict[str, str] = {}
+    judged: dict[str, dict[str, int]] = {}
+    for number, (asked, right, wrong) in enumerate(
+        zip(frame["query"], frame["positive"], frame["negative"], strict=True)
+    ):
+        if not len(right) or not len(wrong):
+            continue
+        query = f"q{number}"
+        queries[query], judged[query] = asked, {}
+        texts = [(text, 1) for text in right] + [(text, 0) for text in wrong]
+        for place, (text, relevance) in enumerate(texts):
+            corpus[f"{query}-{place}"] = text
+            judged[query][f"{query}-{place}"] = relevance
+    return {
+        "queries": Rows.from_dict({"id": list(queries), "text": list(queries.values())}),
+        "corpus": Rows.from_dict({"id": list(corpus), "text": list(corpus.values())}),
+        "relevant_docs": judged,
+        "top_ranked": {query: list(passages) for query, passages in judged.items()},
+    }
+
+
+def _read(task: Any) -> None:
+    """Load the data, by mteb's way or as they were laid out at earlier revisions."""
+    from mteb.abstasks.clustering import AbsTaskClustering  # noqa: PLC0415
+
+    try:
+        task.load_data()
+        if not (isinstance(task, AbsTaskClustering) and _has_sets(task)):
+            return
+        failure: PlumblineError = DataError("its texts stand in lists, where mteb expects one a row")
+    except Exception as error:  # whatever mteb, datasets and the hub raise is one thing to the user: no data
+        failure = _explained(task, error)
+    if isinstance(failure, ServiceError):
+        raise failure from None
+    with contextlib.suppress(Exception):
+        if task.metadata.type == "Reranking":
+            _read_candidates(task)
+            return
+        if isinstance(task, AbsTaskClustering) and not task.metadata.is_multilingual:
+            _read_sets(task)
+            return
+        if task.fast_loading:
+            task.fast_loading = False
+            task.load_data()
+            return
+    raise failure from None
+
+
+def _read_candidates(task: Any) -> None:
+    """Reranking as rows with a query and two lists: mteb's layout until 2025."""
+    from datasets import load_dataset  # noqa: PLC0415
+
+    (split,) = task.eval_splits
+    data = {}
+    for subset in task.hf_subsets:
+        name = subset if task.metadata.is_multilingual else None
+        rows = load_dataset(name=name, split=split, **task.metadata.dataset)
+        if not _CANDIDATES.issubset(rows.column_names):
+            raise DataError(f"columns are {', '.join(rows.column_names)}")
+        data[subset] = {split: search_data(rows.to_pandas())}
+    task.dataset = data
+    task.data_loaded = True
+
+
+def _has_sets(task: Any) -> bool:
+    """Whether a cell of the loaded data is a list of texts."""
+    parts = next(iter(task.dataset.values())) if task.metadata.is_multilingual else task.dataset
+    return isinstance(parts[task.eval_splits[0]][0][task.input_column_name], list)
+
+
+def _read_sets(task: Any) -> None:
+    """Clustering as rows of whole sets, for a class that wants a text a row."""
+    from datasets import Dataset as Rows  # noqa: PLC0415
+    from datasets import DatasetDict, load_dataset  # noqa: PLC0415
+
+    columns = (task.input_column_name, task.label_column_name)
+    parts = load_dataset(**task.metadata.dataset)
+    flat = {name: {column: list(itertools.chain(*rows[column])) for column in columns} for name, rows in parts.items()}
+    task.dataset = DatasetDict({name: Rows.from_dict(rows) for name, rows in flat.items()})
+    task.dataset_transform()
+    task.data_loaded = True
+
+
+def _explained(task: Any, error: Exception) -> PlumblineError:
+    """One line about data that could not be loaded."""
+    from datasets.exceptions import DatasetNotFoundError  # noqa: PLC0415
+
+    source = task.metadata.dataset
+    what = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if isinstance(error, DatasetNotFoundError):
+        return StudyError(f"{what} Correct `path` and `revision`, now {source['path']} at {source['revision']}")
+    if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+        return ServiceError(f"{source['path']} does not come from the hub: {what}; connect, and load it once")
+    return DataError(
+        f"mteb cannot read {source['path']} at revision {source['revision']}: {type(error).__name__}: {what};"
+        " without `path` and `revision` it takes its own"
+    )
+
+
+def _arrange(spec: MtebDataset, task: Any, kind: TaskType, split: str) -> None:
+    """Bring the data into one form, by subset and split, and see that all is there."""
+    if hasattr(task, "convert_v1_dataset_format_to_v2"):
+        task.convert_v1_dataset_format_to_v2(num_proc=None)
+    elif not task.metadata.is_multilingual and "default" not in task.dataset:
+        task.dataset = {"default": task.dataset}
+    from datasets import DatasetDict  # noqa: PLC0415
+
+    splits = [split, task.train_split] if kind == "classification" else [split]
+    arranged: dict[str, dict[str, Any]] = {}
+    for subset in task.hf_subsets:
+        if subset not in task.dataset:
+            raise StudyError(f"its data have no subset {subset!r}; name in `subsets` those that they have")
+        there = task.dataset[subset]
+        for name in splits:
+            if name not in there:
+                raise StudyError(f"subset {subset!r} of the data has no split {name!r}; {nearest(name, list(there))}")
+        parts = {name: _part(spec, task, kind, there[name]) for name in dict.fromkeys(splits)}
+        arranged[subset] = parts if kind in _SEARCH else DatasetDict(parts)
+    task.dataset = arranged
+
+
+def _part(spec: MtebDataset, task: Any, kind: TaskType, part: Any) -> Any:
+    """One split with the columns that the task expects, a pair a row."""
+    if kind in _SEARCH:
+        if len(part["queries"]) and not isinstance(part["queries"][0]["text"], str):
+            raise StudyError("its queries are conversations, which cannot be transformed yet")
+        return part
+    from datasets import Dataset as Rows  # noqa: PLC0415
+
+    for column, name in spec.columns.items():
+        if name not in part.column_names:
+            raise StudyError(f"the data have no column {name!r}; {nearest(name, list(part.column_names))}")
+        part = part.rename_column(name, column)
+    for column in (*text_columns(task, kind), gold_column(task, kind)):
+        if column not in part.column_names:
+            there = nearest(column, list(part.column_names))
+            raise StudyError(f"the data have no column {column!r}; {there} (`columns` maps names)")
+    if kind == "pair_classification" and len(part) == 1 and isinstance(part[0][gold_column(task, kind)], list):
+        return Rows.from_dict(part[0])
+    return part
+
+
+@contextlib.contextmanager
+def _cache_of(task: Any) -> Iterator[None]:
+    """A folder in the cache of `datasets` for each repository and revision.
+
+    Without the hub `datasets` takes the newest copy of a repository that it has, whatever revision was asked for.
+    """
+    from datasets import config  # noqa: PLC0415
+
+    source, cache = task.metadata.dataset, config.HF_DATASETS_CACHE
+    config.HF_DATASETS_CACHE = Path(cache) / f"{source['path'].replace('/', '--')}@{source['revision']}"
+    try:
+        yield
+    finally:
+        config.HF_DATASETS_CACHE = cache
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep what the libraries say of their own off the screen: the stages have bars and words of theirs."""
+    import datasets  # noqa: PLC0415
+
+    logs = [logging.getLogger(name) for name in ("mteb", "datasets", "huggingface_hub.repocard")]
+    levels, bars = [log.level for log in logs], datasets.is_progress_bar_enabled()
+    for log in logs:
+        log.setLevel(logging.ERROR)
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        for log, level in zip(logs, levels, strict=True):
+            log.setLevel(level)
+        if bars:
+            datasets.enable_progress_bars()

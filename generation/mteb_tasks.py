@@ -1,0 +1,199 @@
+"""Tasks of mteb as data sets: the texts that they hold, and copies with outputs in the originals' places.
+
+mteb's task objects say in their attributes which columns hold texts. Instructions and prompts are no texts. A passage
+is what mteb embeds of it: its title, a space and its text, as one text; a copy has the output for a text and no title.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from generation.dataset_specs import MtebDataset, TaskType
+from generation.mteb_loading import Loaded, load_task, quiet
+from generation.mteb_registry import text_columns
+from generation.places import Change, Dataset, Replacement, TextTable
+from generation.records import Text
+
+QUERY, PASSAGE = "query", "passage"
+
+
+@dataclass(frozen=True)
+class MtebTask(Dataset):
+    """A task of mteb with its data; with `passages` the passages of reranking and retrieval are texts too."""
+
+    name: str
+    task: TaskType
+    revision: str
+    loaded: Loaded
+    passages: bool = False
+
+    def texts(self) -> Iterator[Text]:
+        """Every text that is transformed, subset by subset and split by split."""
+        for subset, parts in self.loaded.task.dataset.items():
+            for ours, split in self.loaded.splits():
+                for table in self._tables(subset, ours, parts[split]):
+                    yield from table.texts()
+
+    def replaced(self, change: Change) -> MtebTask:
+        """A copy with other texts in their places; see `Dataset.replaced`."""
+        data = {}
+        with quiet():
+            for subset, parts in self.loaded.task.dataset.items():
+                splits = self.loaded.splits()
+                changed = {split: self._changed(subset, ours, parts[split], change) for ours, split in splits}
+                data[subset] = type(parts)(changed)
+        return dataclasses.replace(self, loaded=self.loaded.with_data(data))
+
+    def fresh(self) -> Any:
+        """A task object of mteb's with these data, for one evaluation."""
+        data = self.loaded.task.dataset
+        if self._searches:  # mteb filters queries in these dictionaries while it evaluates
+            data = {name: {split: dict(part) for split, part in parts.items()} for name, parts in data.items()}
+        return self.loaded.with_data(data).task
+
+    def sizes(self) -> dict[str, int]:
+        """Rows or queries of the scored split by subset; texts where a row holds a list of them."""
+        made = {}
+        for subset, parts in self.loaded.task.dataset.items():
+            part = parts[self.loaded.split]
+            if self._searches:
+                made[subset] = len(part["queries"])
+                continue
+            lists = [
+                len(cell)
+                for name in text_columns(self.loaded.task, self.task)
+                for cell in part[name]
+                if isinstance(cell, list)
+            ]
+            made[subset] = sum(lists) if lists else len(part)
+        return made
+
+    def labels(self) -> Iterator[tuple[str, Sequence[Any]]]:
+        """The labels of each subset: of classification's train split, of clustering's and pairs' scored split."""
+        task = self.loaded.task
+        if self.task not in ("classification", "clustering", "pair_classification"):
+            return
+        split = self.loaded.splits()[0][1]
+        for subset, parts in task.dataset.items():
+            where = f"split {split!r}" if len(task.dataset) == 1 else f"split {split!r} of subset {subset!r}"
+            labels = parts[split][task.label_column_name]
+            nested = self._nested(parts[split])
+            yield where, [label for row in labels for label in row] if nested else [str(label) for label in labels]
+
+    @property
+    def _searches(self) -> bool:
+        return self.task in ("reranking", "retrieval")
+
+    def _nested(self, rows: Any) -> bool:
+        """Whether clustering has a whole set of texts in a row."""
+        return (
+            self.task == "clustering"
+            and len(rows) > 0
+            and isinstance(rows[0][text_columns(self.loaded.task, self.task)[0]], list)
+        )
+
+    def _tables(self, subset: str, ours: str, part: Any) -> Iterator[TextTable]:
+        """The texts of one split: queries (and passages), or the columns of a table."""
+        first, second = self.loaded.languages[subset]
+        if self._searches:
+            yield self._table(subset, ours, {QUERY: list(part["queries"]["text"])}, [first], ids=part["queries"]["id"])
+            if self.passages:
+                yield self._table(
+                    subset, ours, {PASSAGE: _passages(part["corpus"])}, [second], ids=part["corpus"]["id"]
+                )
+            return
+        names = text_columns(self.loaded.task, self.task)
+        partners = {}
+        if self.task == "summarisation":
+            relevance = self.loaded.task.relevancy_column_name
+            partners = {names[1]: {relevance: list(part[relevance])}}
+        elif self._nested(part):
+            label = self.loaded.task.label_column_name
+            partners = {names[0]: {label: list(part[label])}}
+        # Of pairs the first column has the first language; single texts and summaries have one language anyway.
+        columns = {name: list(part[name]) for name in names}
+        yield self._table(subset, ours, columns, [first, second], partners=partners)
+
+    def _table(
+        self,
+        subset: str,
+        ours: str,
+        columns: Mapping[str, list[Any]],
+        languages: Sequence[str],
+        *,
+        ids: Sequence[str] | None = None,
+        partners: Mapping[str, Mapping[str, list[list[Any]]]] | None = None,
+    ) -> TextTable:
+        rows = len(next(iter(columns.values())))
+        prefix = "" if subset == "default" else f"{subset}/"
+        return TextTable(
+            dataset=self.name,
+            task=self.task,
+            split=ours,
+            items=[f"{prefix}{name}" for name in (range(rows) if ids is None else ids)],
+            columns=columns,
+            languages={name: [code] * rows for name, code in zip(columns, languages, strict=False)},
+            partners=partners or {},
+        )
+
+    def _changed(self, subset: str, ours: str, part: Any, change: Change) -> Any:
+        if not self._searches:
+            (table,) = self._tables(subset, ours, part)
+            return _with(part, table.replaced(change))
+        part = dict(part)
+        if self.passages:
+            _, table = self._tables(subset, ours, part)
+            made = table.replaced(change)
+            columns = {"text": made.columns[PASSAGE]}
+            if "title" in part["corpus"].column_names:
+                columns["title"] = [""] * len(made.kept)
+            _narrow(part, _with(part["corpus"], Replacement(columns, made.kept)))
+        table = next(self._tables(subset, ours, part))
+        made = table.replaced(change)
+        part["queries"] = _with(part["queries"], Replacement({"text": made.columns[QUERY]}, made.kept))
+        asked = set(part["queries"]["id"])
+        for name in ("relevant_docs", "top_ranked"):
+            if part[name] is not None:
+                part[name] = {query: found for query, found in part[name].items() if query in asked}
+        return part
+
+
+def load_mteb(spec: MtebDataset) -> MtebTask:
+    """A task of mteb with its data; raises as `generation.mteb_loading.load_task`."""
+    loaded = load_task(spec)
+    return MtebTask(spec.name, loaded.kind, loaded.revision, loaded, spec.passages)
+
+
+def _passages(corpus: Any) -> list[str]:
+    """What mteb embeds of each passage."""
+    titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
+    return [f"{title} {text}".strip() if title else text for title, text in zip(titles, corpus["text"], strict=True)]
+
+
+def _narrow(part: dict[str, Any], corpus: Any) -> None:
+    """Take a smaller corpus; judgements of lost passages go, and queries that have lost every relevant passage."""
+    there = set(corpus["id"])
+    judged = part["relevant_docs"]
+    relevant = {query: [name for name, value in found.items() if value > 0] for query, found in judged.items()}
+    lost = {query for query, wanted in relevant.items() if wanted and not there.intersection(wanted)}
+    part["corpus"] = corpus
+    part["relevant_docs"] = {q: {p: v for p, v in found.items() if p in there} for q, found in judged.items()}
+    if part["top_ranked"] is not None:
+        part["top_ranked"] = {
+            query: [name for name in names if name in there] for query, names in part["top_ranked"].items()
+        }
+    kept = [row for row, query in enumerate(part["queries"]["id"]) if query not in lost]
+    part["queries"] = part["queries"].select(kept)
+
+
+def _with(rows: Any, made: Replacement) -> Any:
+    """A table with new cells in some columns and some rows alone; columns keep their types and order."""
+    order = rows.column_names
+    left = rows if len(made.kept) == len(rows) else rows.select(made.kept)
+    for name, cells in made.columns.items():
+        feature = left.features[name]
+        left = left.remove_columns(name).add_column(name, cells, feature=feature)
+    return left.select_columns(order)

@@ -1,0 +1,110 @@
+"""From a job to its output: attempts, error types, and what the study's retry policy makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from generation.cleaning import clean
+from generation.exceptions import TextFailedError, TextUnansweredError
+from generation.flags import Flag, find_flags
+from generation.generator_specs import RetrySpec
+from generation.generators import Attempt, Generator, Outcome
+from generation.jobs import Job, Plan
+from generation.records import TransformedText
+from generation.transformations import TRANSFORMATIONS
+
+
+async def make_output(plan: Plan, generator: Generator, job: Job) -> TransformedText:
+    """Ask until an output is good or the attempts are used up; the record says which, and why.
+
+    Raises ServiceError where no text can succeed.
+    """
+    retry = plan.study.retry
+    attempt = Attempt.first(job, plan.study.generator.sampling)
+    first: tuple[Flag, ...] | None = None
+    while True:
+        try:
+            outcome = await generator.transform(job, attempt)
+        except TextFailedError as error:
+            status = "unanswered" if isinstance(error, TextUnansweredError) else "failed"
+            found = {"status": status, "reason": str(error), "first_flags": first or (), "attempts": attempt.number - 1}
+            return _record(plan, job, **found)
+        # Telling a language takes longer than all else: it is told here only if the answer's fate hangs on it.
+        flags = _flags(job, outcome, told="wrong_language" in retry.flags)
+        wrong = _wrong(job, flags, retry)
+        if not (wrong or outcome.cut_off) or attempt.number >= retry.attempts or not generator.repeatable:
+            break
+        first = _flags(job, outcome, told=True) if first is None else first
+        attempt = attempt.next(job, retry, cut_off=outcome.cut_off)
+    reason = _reason(wrong, outcome, attempt)
+    return _record(
+        plan,
+        job,
+        intermediate=outcome.intermediate,
+        output="" if reason else outcome.output,
+        raw=outcome.raw if reason or outcome.raw != outcome.output else None,
+        status="failed" if reason else "ok",
+        reason=reason,
+        flags=flags,
+        first_flags=flags if first is None else first,
+        attempts=attempt.number,
+    )
+
+
+def with_language(output: TransformedText) -> TransformedText:
+    """The same with the error type `wrong_language` looked for, which `make_output` leaves for later."""
+    answer = output.output if output.raw is None else clean(output.raw)
+    if output.status != "ok" and output.raw is None:
+        return output  # there was no last answer
+    language = TRANSFORMATIONS[output.transformation].output_language(output.source_language, output.language)
+    flags = find_flags(output.text, answer, transformation=output.transformation, language=language)
+    return output.model_copy(
+        update={"flags": flags, "first_flags": flags if output.attempts == 1 else output.first_flags}
+    )
+
+
+def _flags(job: Job, outcome: Outcome, *, told: bool) -> tuple[Flag, ...]:
+    """The error types of what came back (of an answer that was cut off, its part), the wrong language if it is told."""
+    output = clean(outcome.raw) if outcome.cut_off else outcome.output
+    language = TRANSFORMATIONS[job.transformation].output_language(job.source_language, job.language)
+    return find_flags(job.text, output, transformation=job.transformation, language=language if told else None)
+
+
+def _wrong(job: Job, flags: Sequence[Flag], retry: RetrySpec) -> list[Flag]:
+    """The error types that are worth another attempt; one that the original shows as well is none of the output's."""
+    wrong = [flag for flag in flags if flag in retry.flags]
+    if not wrong:
+        return []
+    own = find_flags(job.text, job.text, transformation=job.transformation, language=job.source_language)
+    return [flag for flag in wrong if flag == "identical" or flag not in own]
+
+
+def _reason(wrong: Sequence[Flag], outcome: Outcome, attempt: Attempt) -> str:
+    """Why there is no output, in one line; empty if there is one."""
+    tries = f"after {attempt.number} attempt{'s' if attempt.number > 1 else ''}"
+    if outcome.cut_off:
+        return f"cut off by max_tokens ({attempt.sampling.max_tokens}) {tries}; raise generator.sampling.max_tokens"
+    if wrong:
+        return f"{', '.join(wrong)} {tries}".replace("_", " ")
+    return "" if outcome.output else f"empty {tries}"
+
+
+def _record(plan: Plan, job: Job, **found: Any) -> TransformedText:
+    """The record of a job with what was found."""
+    nothing = {"intermediate": None, "output": "", "raw": None, "flags": ()}
+    return TransformedText(
+        key=job.key,
+        text_id=job.text_id,
+        text=job.text,
+        source_language=job.source_language,
+        transformation=job.transformation,
+        seed=job.seed,
+        language=job.language,
+        **{**nothing, **found},
+        model=plan.study.generator.model,
+        generator_hash=plan.generator_hash,
+        prompt_hash=plan.prompt_hashes[job.transformation],
+        finished_at=datetime.now(UTC),
+    )

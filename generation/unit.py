@@ -1,0 +1,131 @@
+"""A unit of generation: one transformation with one seed. What it wants, what is there, and what is left to do.
+
+Resume is a set difference: wanted keys minus keys that stand in the unit's table and journal. A unit may have
+millions of texts, so none of this is held in memory: texts are read in pieces from `texts.parquet`, keys stand in a
+temporary SQLite database, outputs in the journal until the unit's last one has come; then they become its table, in
+the texts' order, whatever order they came in.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+
+from generation.jobs import Job, Plan
+from generation.journal import Journal
+from generation.output import with_language
+from generation.records import Text, TransformedText
+from generation.store import BATCH, as_record, read_batches, write_table
+
+COMMAND = "python -m generation.run --study ..."
+IN_TABLE = -1
+# place: number of the text's row; for outputs that the study does not want now, a number after those.
+# line: place in the journal, or IN_TABLE; NULL: there is none yet.
+# todo: 1 if it is asked for in this run, 0 if it is there, NULL if the study does not want it.
+_SCHEMA = "CREATE TABLE outputs (place INTEGER PRIMARY KEY, key TEXT UNIQUE, line INTEGER, todo INTEGER)"
+
+
+class Unit:
+    """One transformation with one seed of a study.
+
+    `wanted` and `todo` are numbers of distinct outputs, `characters` those of the texts that are left to do. With
+    `again` failed outputs are asked for again; unanswered ones always are. Outputs that the study does not want now
+    (of another prompt, say, or a data set that was taken out) cost GPU time, so they are kept.
+    """
+
+    def __init__(self, plan: Plan, transformation: str, seed: int, *, again: bool = False) -> None:
+        self.plan, self.transformation, self.seed = plan, transformation, seed
+        self.path = plan.study.transformation_file(transformation, seed)
+        self.journal = Journal(plan.study.journal_file(transformation, seed))
+        self._keys = sqlite3.connect("", check_same_thread=False)  # a temporary file, gone with the process
+        self._keys.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA}")
+        self._want()
+        self._again = {"failed", "unanswered"} if again else {"unanswered"}
+        self._find()
+        (self.wanted,) = self._keys.execute("SELECT count(*) FROM outputs WHERE todo IS NOT NULL").fetchone()
+        (self.todo,) = self._keys.execute("SELECT count(*) FROM outputs WHERE todo").fetchone()
+        self.left: int = self.todo
+
+    def jobs(self) -> Iterator[Job]:
+        """What is left to do, in the texts' order."""
+        places = (place for place, _ in self._column("todo", "todo"))
+        place = next(places, None)
+        for row, job in self._all_jobs():
+            if row == place:
+                yield job
+                place = next(places, None)
+
+    def characters(self) -> int:
+        """Characters of all texts that are left to do."""
+        return sum(len(job.text) for job in self.jobs())
+
+    def add(self, output: TransformedText) -> bool:
+        """Keep an output; true if it was the unit's last one."""
+        line = self.journal.append(output)
+        self._keys.execute("UPDATE outputs SET line = ? WHERE key = ?", (line, output.key))
+        self.left -= 1
+        return not self.left
+
+    def settle(self) -> None:
+        """Turn the journal into the table: outputs in the texts' order, kept ones last. Without a journal, nothing."""
+        if self.path.exists() and not self.journal.path.exists():
+            return
+        self._move_table()
+        if self.journal.path.exists():
+            lines = (line for _, line in self._column("line", "line IS NOT NULL"))
+            outputs = map(with_language, self.journal.records(lines, TransformedText))
+            write_table(self.path, outputs, TransformedText)
+        else:
+            write_table(self.path, [], TransformedText)
+        self.journal.remove()
+
+    def close(self) -> None:
+        """Let go of files; what was received stays in the journal."""
+        self.journal.close()
+        self._keys.close()
+
+    def _all_jobs(self) -> Iterator[tuple[int, Job]]:
+        """The job of every text with the text's row; equal texts have equal jobs."""
+        row = 0
+        for table in read_batches(self.plan.study.folder / "texts.parquet", Text, COMMAND):
+            for text in table.to_pylist():
+                yield row, self.plan.job(as_record(text, Text), self.transformation, self.seed)
+                row += 1
+
+    def _want(self) -> None:
+        """Note the key of every text; the first of equal texts has the place."""
+        rows = ((row, job.key) for row, job in self._all_jobs())
+        self._keys.executemany("INSERT OR IGNORE INTO outputs VALUES (?, ?, NULL, 1)", rows)
+
+    def _find(self) -> None:
+        """Note what is there; later lines of a journal go before earlier ones, and those before the table."""
+        if self.path.exists():
+            for table in read_batches(self.path, TransformedText, COMMAND, ["key", "status"]):
+                self._note((row["key"], IN_TABLE, row["status"]) for row in table.to_pylist())
+        self._note((row["key"], line, row["status"]) for line, row in self.journal.lines())
+
+    def _note(self, found: Iterable[tuple[str, int, str]]) -> None:
+        query = (
+            "INSERT INTO outputs VALUES ((SELECT coalesce(max(place), 0) + 1 FROM outputs), ?, ?, NULL)"
+            " ON CONFLICT (key) DO UPDATE SET line = excluded.line, todo = iif(todo IS NULL, NULL, ?)"
+        )
+        self._keys.executemany(query, ((key, line, int(status in self._again)) for key, line, status in found))
+
+    def _move_table(self) -> None:
+        """Put outputs that stand in the table alone into the journal, so that all can be read in any order."""
+        if not self.path.exists():
+            return
+        for table in read_batches(self.path, TransformedText, COMMAND):
+            for row in table.to_pylist():
+                (line,) = self._keys.execute("SELECT line FROM outputs WHERE key = ?", (row["key"],)).fetchone()
+                if line == IN_TABLE:
+                    line = self.journal.append(as_record(row, TransformedText))
+                    self._keys.execute("UPDATE outputs SET line = ? WHERE key = ?", (line, row["key"]))
+
+    def _column(self, name: str, condition: str) -> Iterator[tuple[int, int]]:
+        """Place and a column of outputs in order; in pieces, because the rows change while they are worked on."""
+        last = -1
+        query = f"SELECT place, {name} FROM outputs WHERE {condition} AND place > ? ORDER BY place LIMIT {BATCH}"  # noqa: S608
+        while rows := self._keys.execute(query, (last,)).fetchall():
+            yield from rows
+            last = rows[-1][0]

@@ -1,0 +1,63 @@
+"""Small campaigns on a started Argilla, and raters who answer in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from annotation import server
+from annotation.campaign import published
+from annotation.client import Argilla
+from annotation.collecting import collect
+from annotation.queues import Queue
+from annotation.sample import draw_sample
+from generation.run import generate
+from generation.study import Study
+
+Make = Callable[..., Study]
+PARAPHRASING = Queue("paraphrasing", "en", "en")
+ALONE = {"controls": {"positive": 0, "negative": 0}, "repeats": 0}  # a sample with nothing beside it
+
+
+def small(variant: Make, name: str, **changes: object) -> Study:
+    """A drawn study of four paraphrases and four translations into three languages, without controls and repeats."""
+    raters = {"per_pair": 3, "simulated": [{"name": "strict", "bias": -0.3}, {"name": "even"}, {"name": "kind"}]}
+    parts = {"name": name, "transformations": ["paraphrasing", "translation"], "raters": raters}
+    study = variant(**(parts | {"sample": {"pairs": 4, **ALONE}} | changes))
+    generate(study)
+    draw_sample(study)
+    return study
+
+
+def rater(argilla: Argilla, name: str) -> server.User:
+    """An annotator with an account; publishing lets them in."""
+    assert argilla.connection is not None
+    return server.ensure_user(argilla.connection, name, first_name=name)
+
+
+def answer(argilla: Argilla, user: server.User, record: dict[str, Any], status: str, **values: object) -> None:
+    """One answer of a rater, as Argilla's page gives it."""
+    given = {question: {"value": value} for question, value in values.items()} or None
+    path = f"/records/{record['id']}/responses"
+    argilla.request("POST", path, api_key=user.api_key, json={"values": given, "status": status})
+
+
+def pending(argilla: Argilla, user: server.User, dataset_id: str) -> list[dict[str, Any]]:
+    """The records that a rater has still before them, in their order."""
+    status = {"type": "terms", "scope": {"entity": "response", "property": "status"}, "values": ["pending"]}
+    body = {"filters": {"type": "and", "and": [status]}}
+    path = f"/me/datasets/{dataset_id}/records/search"
+    found = argilla.request("POST", path, api_key=user.api_key, json=body, params={"limit": 100})
+    return [item["record"] for item in found["items"]]
+
+
+def dataset(study: Study, argilla: Argilla, queue: Queue = PARAPHRASING) -> str:
+    """The id of a queue's dataset."""
+    return published(study, argilla)[queue].id
+
+
+def ratings_of(study: Study, argilla: Argilla) -> set[tuple[str, str, int]]:
+    """What is collected: (pair, question, value) of submitted ratings."""
+    found = collect(study, argilla)
+    found = found[found["status"] == "submitted"]
+    return set(zip(found["pair_id"], found["question"], found["value"].astype(int), strict=True))

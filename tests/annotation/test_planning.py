@@ -1,0 +1,142 @@
+"""Plans: prices by hand, shares against theory and against the verdicts' own functions, and the command."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from annotation.agreement import Design
+from annotation.coefficients import Answers, gwet_ac2
+from annotation.planning import Assumed, Outlook, outlook, price, simulated
+from annotation.verdicts import verdicts
+from generation.exceptions import StudyError
+from generation.study import ROOT, AcceptanceSpec, Study
+
+from .test_verdicts import HASHES, START, pair
+
+SCALE = (1, 2, 3, 4, 5)
+
+
+def design(**rule: object) -> Design:
+    return Design(("quality",), SCALE, 3, AcceptanceSpec.model_validate(rule))
+
+
+def look(size: tuple[int, int], mean: float, assumed: Assumed, seed: int = 1, **rule: object) -> Outlook:
+    return outlook(design(**rule), assumed, size, mean, 1000, np.random.default_rng(seed))
+
+
+def test_hteb_study_costs_what_its_wages_say(variant: Callable[..., Study]) -> None:
+    """(6 + 1.25 + 1.10) * 100 pairs * 3 raters * 30 s = 20.875 hours, at $24 an hour $501; 4,800 ratings."""
+    sample = {"pairs": 100, "controls": {"positive": 0, "negative": 0}, "repeats": 0}
+    found = price(variant(sample=sample), 2, (100, 3))
+    assert (found.pairs, found.ratings) == (800, 4800)
+    assert (found.hours, found.dollars) == (pytest.approx(20.875), pytest.approx(501))
+
+
+def test_controls_and_repeats_cost_too(variant: Callable[..., Study]) -> None:
+    """One pool of 200 (both translations) and six of 100, batches of 50: 4 + 6 * 2 = 16 batches, 4 pairs more each."""
+    sample = {"pairs": 100, "controls": {"positive": 1, "negative": 1}, "repeats": 2, "batch": 50}
+    found = price(variant(sample=sample), 2, (100, 3))
+    assert found.pairs == 800 + 64
+    assert found.hours == pytest.approx(20.875 + 64 * 3 * 30 / 3600)
+
+
+def test_usual_assumptions_look_like_hteb() -> None:
+    """Table 2, quality overall: mean 4.09, SD 1.04, AC2 0.68."""
+    ratings = simulated(Assumed(), (100, 3), 4.09, SCALE, 400, np.random.default_rng(1))
+    assert ratings.mean() == pytest.approx(4.09, abs=0.03)
+    assert ratings.std() == pytest.approx(1.04, abs=0.02)
+    pairs, raters = np.arange(100).repeat(3), np.tile(np.arange(3), 100)
+    ac2 = [gwet_ac2(Answers(pairs, raters, one.ravel().astype(int) - 1, SCALE)).value for one in ratings]
+    assert np.mean(ac2) == pytest.approx(0.68, abs=0.02)
+
+
+def test_the_mean_rule_is_right_as_often_as_theory_says() -> None:
+    """P(mean of 100 x 3 ratings >= 3 | true mean 3.15): nearly normal, its variance that of pair means over 100."""
+    assumed = Assumed(spread=0.8, bias=0.0, noise=1.0)
+    found = look((100, 3), 3.15, assumed)
+    many = simulated(assumed, (2, 3), 3.15, SCALE, 50_000, np.random.default_rng(2))
+    expected = stats.norm.cdf(0.15 / math.sqrt(many.mean(axis=2).var() / 100))
+    assert found.right(3.0) == found.accepted == pytest.approx(expected, abs=0.03)  # 3 points: 3 SDs of 1,000 campaigns
+    assert found.accepted + found.rejected == 1
+    below = look((100, 3), 2.85, assumed)
+    assert below.right(3.0) == 1 - below.accepted == pytest.approx(expected, abs=0.03)
+
+
+def test_rules_keep_their_promise_at_the_threshold() -> None:
+    """True mean 3: the mean accepts half; a lower bound at most 5%, whether pairs, raters too, or anytime."""
+    same_raters = Assumed(bias=0.0)
+    assert look((50, 3), 3.0, same_raters).accepted == pytest.approx(0.5, abs=0.05)
+    assert look((50, 3), 3.0, same_raters, rule="lower_bound").accepted <= 0.05
+    assert look((50, 3), 3.0, same_raters, rule="lower_bound", stop="anytime").accepted <= 0.05
+    differing = Assumed(bias=0.4)
+    assert look((50, 3), 3.0, differing, rule="lower_bound", interval="pairs_and_raters").accepted <= 0.05
+    assert (
+        look((50, 3), 3.0, differing, rule="lower_bound").accepted > 0.10
+    )  # that interval is about these raters alone
+
+
+def test_more_pairs_make_it_surer_and_narrower_and_early_stops_save_pairs() -> None:
+    few, many = (look((pairs, 3), 3.4, Assumed(), rule="lower_bound") for pairs in (30, 200))
+    assert few.accepted < many.accepted
+    assert many.width < few.width / 2
+    assert (few.used, many.used) == (30, 200)
+    early = look((200, 3), 4.0, Assumed(), rule="lower_bound", stop="anytime")
+    assert early.accepted > 0.99
+    assert 20 <= early.used < 50  # min_pairs is 20
+
+
+def test_a_size_that_the_rule_refuses_decides_nothing() -> None:
+    assert look((19, 3), 4.5, Assumed()).undecided == 1
+    assert look((30, 1), 4.5, Assumed()).undecided == 1
+
+
+@pytest.mark.parametrize("rule", [{}, {"rule": "lower_bound"}, {"rule": "lower_bound", "stop": "anytime"}])
+def test_plans_decide_as_verdicts_do(rule: dict[str, str]) -> None:
+    """The same 30 campaigns by `outlook`, and as frames of ratings by `verdicts`."""
+    own, size, mean = design(**rule), (25, 3), 3.3
+    planned = outlook(own, Assumed(), size, mean, 30, np.random.default_rng(4))
+    pairs = [pair(i) for i in range(size[0])]
+    decisions = []
+    for campaign in simulated(Assumed(), size, mean, SCALE, 30, np.random.default_rng(4)):
+        frame = pd.DataFrame(
+            {
+                "pair_id": [one.pair_id for one in pairs for _ in range(3)],
+                "transformation": "paraphrasing",
+                "language": "en",
+                "rater_id": [f"rater-{i}" for i in range(3)] * len(pairs),
+                "question": "quality",
+                "value": campaign.ravel(),
+                "submitted_at": START,
+                "simulated": True,
+            }
+        )
+        decisions += [one.decision for one in verdicts(pairs, frame, own, HASHES, 1)]
+    assert planned.accepted * 30 == pytest.approx(decisions.count("accepted"))
+    assert planned.undecided * 30 == pytest.approx(decisions.count("undecided"))
+
+
+def test_a_mean_off_the_scale_is_refused() -> None:
+    with pytest.raises(StudyError, match="cannot have a mean of 5 on a scale from 1 to 5"):
+        look((30, 3), 5.0, Assumed())
+
+
+def test_the_command_prints_a_row_for_each_size() -> None:
+    command = [sys.executable, "-m", "annotation", "plan", "--study", "studies/demo.yaml", "--campaigns", "50"]
+    done = subprocess.run(
+        [*command, "--pairs", "30", "60", "--raters", "3"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    lines = done.stdout.splitlines()
+    rows = lines[lines.index("") + 3 : lines.index("", lines.index("") + 1)]  # below the header and its rule
+    assert [row.split()[:2] for row in rows] == [["30", "3"], ["60", "3"]]
+    assert "seed 1337" in done.stdout and "at 2.5" in done.stdout
+    again = subprocess.run([*command, "--pairs", "0"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert again.returncode == 2
+    assert "'0' is not a whole number from 1 to 100000" in again.stderr

@@ -1,0 +1,83 @@
+"""From signs to a decision, and what becomes of the verdicts: on ratings written by hand, without a server."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from annotation.agreement import counting_ratings, read_ratings
+from annotation.controls import read_controls
+from annotation.decisions import decide, read_decisions
+from annotation.review import review_text, signs_of
+from annotation.rubric import load_rubric
+from annotation.sample import draw_sample, read_pairs
+from generation.exceptions import StudyError
+from generation.records import Rating
+from generation.store import write_table
+from generation.study import Study
+from tests.annotation.test_quality import honest
+
+
+def rate(study: Study) -> None:
+    """Raters b and c are careful; a gives 1 and 1 to everything, the controls and repeats that there are among it."""
+    draw_sample(study)
+    rubric = load_rubric(study)
+    rows: dict[bool, list[Rating]] = {True: [], False: []}
+    for number, pair in enumerate([*read_pairs(study), *read_controls(study)]):
+        for rater in ("a", "b", "c"):
+            for question in rubric.question_names():
+                careful = rubric.expected(pair.pool, pair.control).get(question, honest(number, question))
+                if pair.control == "repeat":
+                    careful = next(r.value for r in rows[False] if (r.pair_id, r.question) == (pair.repeats, question)
+                                   and r.rater_id == "b")  # fmt: skip
+                rows[bool(pair.control)].append(
+                    Rating(
+                        pair_id=pair.pair_id,
+                        transformation=pair.transformation,
+                        language=pair.language,
+                        rater_id=rater,
+                        question=question,
+                        value=1 if rater == "a" else careful,
+                        status="submitted",
+                        submitted_at=pd.Timestamp("2026-01-02", tz="UTC").to_pydatetime(),
+                        source="argilla",
+                        simulated=False,
+                        seconds=30.0,
+                    )
+                )
+    write_table(study.folder / "ratings.parquet", rows[False], Rating)
+    write_table(study.folder / "control_ratings.parquet", rows[True], Rating)
+
+
+def test_a_rater_who_clicks_through_is_shown_excluded_and_let_in_again(generated: Study) -> None:
+    rate(generated)
+    signs = signs_of(generated)
+    assert {sign.rater_id for sign in signs} == {"a"}
+    assert {"controls", "same answer", "apart from the others"} <= {sign.rule for sign in signs}
+    assert "decide nothing" in review_text(generated)
+
+    before = len(counting_ratings(read_ratings(generated), per_pair=3))
+    decision = decide(generated, "a", exclude=True, reason="fails  controls\n", signs=signs)
+    assert decision.reason == "fails controls"
+    assert any(line.startswith("controls: ") for line in decision.signs)
+    ratings = read_ratings(generated)
+    assert set(ratings.loc[ratings["excluded"] != "", "rater_id"]) == {"a"}
+    assert len(ratings) == before  # nothing is deleted
+    assert len(counting_ratings(ratings, per_pair=3)) == before * 2 // 3
+    assert {sign.rater_id for sign in signs_of(generated)} == {"a"}  # the decision does not hide why
+    assert "fails controls" in review_text(generated)
+
+    decide(generated, "a", exclude=False, reason="has explained it")
+    assert len(counting_ratings(read_ratings(generated), per_pair=3)) == before
+    assert [one.exclude for one in read_decisions(generated)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("rater", "reason", "says"),
+    [("d", "why", "has no rater 'd'"), ("a", " ", "needs a reason; add --reason")],
+)
+def test_a_decision_names_a_rater_and_a_reason(generated: Study, rater: str, reason: str, says: str) -> None:
+    rate(generated)
+    with pytest.raises(StudyError, match=says):
+        decide(generated, rater, exclude=True, reason=reason)
+    assert read_decisions(generated) == []

@@ -1,0 +1,106 @@
+"""Questions and guidelines as data: whole, in every language they claim, and refused where they are not."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from annotation.rubric import LIMIT, load_rubric
+from generation.exceptions import StudyError
+from generation.prompts import PROMPTS
+from generation.study import Study
+from tests.annotation.campaigns import Make
+
+HTEB: dict[str, Any] = yaml.safe_load((PROMPTS / "rubrics" / "hteb.yaml").read_text(encoding="utf-8"))
+
+
+def words(node: Any) -> list[dict[str, str]]:
+    """Every wording of a rubric, by language."""
+    if isinstance(node, dict):
+        if "en" in node:
+            return [node]
+        return [found for part in node.values() for found in words(part)]
+    return [found for part in node for found in words(part)] if isinstance(node, list) else []
+
+
+@pytest.mark.parametrize("file", sorted((PROMPTS / "rubrics").glob("*.yaml")), ids=lambda file: file.stem)
+def test_every_wording_of_ours_is_there_in_every_language(file: Path) -> None:
+    found = words(yaml.safe_load(file.read_text(encoding="utf-8")))
+    assert len(found) > 10
+    assert {tuple(one) for one in found} == {("en", "de", "fr", "es")}
+
+
+def test_ptebs_points_are_the_papers_words(variant: Make) -> None:
+    """PTEB, appendix D.1: five ranges; 0.0 to 1.0 is the lowest, so 0 and 1 share it."""
+    rubric = load_rubric(variant(rubric="pteb", transformations=["paraphrasing"]))
+    assert rubric.scale == (0, 1, 2, 3, 4, 5) and rubric.question_names() == ["similarity"]
+    assert rubric.description("paraphrasing", rubric.questions[0], "en") == (
+        "0 = Completely different meanings; 1 = Completely different meanings; 2 = Slightly related but mostly"
+        " different; 3 = Somewhat similar with some shared meaning; 4 = Very similar with minor differences;"
+        " 5 = Essentially the same meaning."
+    )
+    assert rubric.expected("paraphrasing", "positive") == {"similarity": 5}
+    assert rubric.expected("paraphrasing", "negative") == {"similarity": 0}
+
+
+def test_points_are_worded_for_the_transformation(demo: Study) -> None:
+    rubric = load_rubric(demo)
+    quality, fluency = rubric.questions
+    assert "Details may be lost" in rubric.description("summarisation", quality, "en")
+    assert "2 = an important part is lost or wrong, or it is hardly shorter" in rubric.description(
+        "summarisation", quality, "en"
+    )
+    assert "key words" in rubric.description("summarisation", fluency, "en")
+    assert "key words" not in rubric.description("expansion", fluency, "en")
+
+
+def test_guidelines_are_in_the_raters_language_or_in_english(demo: Study) -> None:
+    rubric = load_rubric(demo)
+    german, turkish = rubric.guidelines_for("expansion", "de"), rubric.guidelines_for("expansion", "tr")
+    assert german.startswith("## Erweiterung\n") and "- **5** länger, und der Kern" in german
+    assert turkish == rubric.guidelines_for("expansion", "en") and turkish.startswith("## Expansion\n")
+    assert rubric.language_for("en", "de") == "de"
+    assert rubric.language_for("de", "tr") == "de"  # who judges a translation out of German reads German
+    assert rubric.language_for("zu", "tr") == "en"
+    assert rubric.field_titles("fr", "en", "tr") == ("Original (anglais)", "Nouveau texte (turc)")
+    assert rubric.field_titles("fr", "fr", "fr") == ("Original", "Nouveau texte")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("questions", 0, "points", 3), None, "question 'quality' must describe every point of the scale"),
+        (("questions", 0, "points", 3), {"de": "drei"}, "the English wording is missing"),
+        (("guidelines", "deu"), "Leitfaden", "languages are named by their code: 'deu' should be 'de'"),
+        (("pools", "expansion", "questions", "beauty"), {}, "pool 'expansion' speaks of a question 'beauty'"),
+        (("pools", "expansion", "expected", "positive"), {"quality": 9}, "pool 'expansion' has a point 9"),
+        (("pools", "expansion", "expected", "easy"), {"quality": 1}, "no control is called 'easy'"),
+        (("scale",), [1, 3, 2], "the scale's points must ascend"),
+        (("pools", "expansion", "questions", "quality", "hint", "en"), "x" * LIMIT, "longer than the 1000 characters"),
+        (("colour",), "red", "unknown key 'colour'"),
+    ],
+)
+def test_a_rubric_that_is_not_whole_is_one_line(
+    place: tuple[Any, ...], value: Any, said: str, demo: Study, tmp_path: Path
+) -> None:
+    changed = copy.deepcopy(HTEB)
+    node = changed
+    for key in place[:-1]:
+        node = node[key]
+    if value is None:
+        del node[place[-1]]
+    else:
+        node[place[-1]] = value
+    (tmp_path / "hteb.yaml").write_text(yaml.safe_dump(changed), encoding="utf-8")
+    with pytest.raises(StudyError, match=said) as refused:
+        load_rubric(demo, tmp_path)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_unknown_rubric_names_the_known_ones(variant: Make) -> None:
+    with pytest.raises(StudyError, match="no rubric 'htep' in .*; known are: hteb, pteb"):
+        load_rubric(variant(rubric="htep"))

@@ -1,0 +1,68 @@
+"""Outputs put on disk by hand, as `generation.run` would leave them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from generation.jobs import Job, Plan
+from generation.journal import Journal
+from generation.records import Text, TransformedText
+from generation.store import write_table
+from generation.study import Study
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def write_texts(study: Study, texts: Iterable[Text]) -> None:
+    """The study's texts, each at an item of its own."""
+    rows = [text.model_copy(update={"item": str(number)}) for number, text in enumerate(texts)]
+    write_table(study.folder / "texts.parquet", rows, Text)
+
+
+def output(job: Job, **changes: Any) -> TransformedText:
+    """A good output of a job, but for the changes."""
+    row = {
+        "key": job.key,
+        "text_id": job.text_id,
+        "text": job.text,
+        "source_language": job.source_language,
+        "transformation": job.transformation,
+        "seed": job.seed,
+        "language": job.language,
+        "intermediate": None,
+        "output": f"{job.text} changed",
+        "raw": None,
+        "status": "ok",
+        "reason": "",
+        "flags": (),
+        "first_flags": (),
+        "attempts": 1,
+        "model": "m",
+        "generator_hash": "g",
+        "prompt_hash": "p",
+        "finished_at": NOW,
+    }
+    return TransformedText(**(row | changes))
+
+
+def write_outputs(
+    study: Study,
+    texts: Iterable[Text],
+    transformation: str,
+    seed: int,
+    changes: Mapping[str, Mapping[str, Any]],
+    *,
+    in_journal: bool = False,
+) -> None:
+    """The outputs of the texts that `changes` names (by text), each with its changes; others are missing."""
+    jobs = {job.text: job for job in Plan(study).jobs(texts, transformation, seed)}
+    rows = [output(jobs[text], **change) for text, change in changes.items()]
+    if in_journal:
+        journal = Journal(study.journal_file(transformation, seed))
+        for row in rows:
+            journal.append(row)
+        journal.close()
+    else:
+        write_table(study.transformation_file(transformation, seed), rows, TransformedText)

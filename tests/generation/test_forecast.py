@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from generation.forecast import forecast
+from generation.jobs import Plan
+from tests.generation.helpers import small_study
+from tests.generation.test_unit import WORDS, upper, work
+
+
+def row(table: str, name: str) -> list[str]:
+    (line,) = [line for line in table.splitlines() if line.startswith(f"{name} ")]
+    return line.split()[1:]
+
+
+def test_what_is_left_is_counted_in_texts_requests_and_tokens(tmp_path: Path) -> None:
+    """Four words of five letters, one of them done: 3 texts of 15 characters.
+
+    Paraphrasing is one call: 3 prompts and the texts go in, 15 * 0.93 characters come out. Backtranslation is two:
+    of 15 * 0.96 characters after the first call (a translation), and 15 * 0.94 after the second. 4 characters a token.
+    """
+    study = small_study(tmp_path, WORDS)
+    work(study, upper, stop_after=1)
+    study = small_study(tmp_path, WORDS, transformations=["paraphrasing", "backtranslation"])
+    table = forecast(study, rate=10.0)
+    prompt = {name: len(prompts[0].text) for name, prompts in Plan(study).prompts.items()}
+    assert row(table, "paraphrasing") == ["1", "3", "3", f"{round((3 * prompt['paraphrasing'] + 15) / 4)}", "3"]
+    sent = 4 * prompt["backtranslation"] + 20 + 4 * prompt["backtranslation"] + 20 * 0.96
+    assert row(table, "backtranslation") == ["0", "4", "8", f"{round(sent / 4)}", f"{round(20 * (0.96 + 0.94) / 4)}"]
+    assert row(table, "total")[:3] == ["1", "7", "11"]
+    assert "about 1 s at 10 requests a second" in table
+
+
+def test_nothing_left_is_said(tmp_path: Path) -> None:
+    study = small_study(tmp_path, WORDS)
+    work(study, upper)
+    assert forecast(study).endswith("nothing is left to do")
+    assert "--rate" in forecast(small_study(tmp_path, WORDS, seeds=[2]))

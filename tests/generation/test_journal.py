@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import errno
+import resource
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from generation.journal import Journal
+from tests.generation.test_store import ROWS, Row, plain, row
+
+
+def read(journal: Journal) -> list[Row]:
+    return list(journal.records((place for place, _ in journal.lines()), Row))
+
+
+@given(rows=ROWS)
+def test_a_journal_gives_back_what_was_appended(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> None:
+    journal = Journal(tmp_path_factory.mktemp("j") / "j.journal")
+    places = [journal.append(one) for one in rows]
+    assert [place for place, _ in journal.lines()] == places
+    assert [found["key"] for _, found in journal.lines()] == [one.key for one in rows]
+    if rows:
+        assert plain(list(journal.records(reversed(places), Row))) == plain(rows[::-1])
+    journal.remove()
+    assert list(journal.lines()) == []
+
+
+@given(cut=st.integers(1, 60))
+def test_a_torn_line_costs_itself_alone(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+    path = tmp_path_factory.mktemp("j") / "j.journal"
+    first = Journal(path)
+    first.append(row("a", "é" * 20))
+    first.append(row("b", "é" * 20))
+    first.close()
+    path.write_bytes(path.read_bytes()[: -1 - cut])  # killed within the second line, perhaps within a character
+    assert [r.key for r in read(Journal(path))] == ["a"]
+    after = Journal(path)
+    place = after.append(row("c"))  # the torn line is now in the middle
+    assert [r.key for r in read(after)] == ["a", "c"]
+    assert [r.key for r in after.records([place], Row)] == ["c"]
+    after.close()
+
+
+def test_a_full_disk_tears_one_line_and_the_next_record_stands_on_its_own(tmp_path: Path) -> None:
+    """A limit on file sizes makes the kernel take a part of a line and then refuse, as a full disk does."""
+    journal = Journal(tmp_path / "j.journal")
+    journal.append(row("a"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (journal.path.stat().st_size + 10, hard))
+    try:
+        with pytest.raises(OSError, match="too large") as error:
+            journal.append(row("b"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert error.value.errno == errno.EFBIG
+    assert error.value.filename == str(journal.path)
+    journal.append(row("c"))
+    assert [r.key for r in read(journal)] == ["a", "c"]
+    journal.close()

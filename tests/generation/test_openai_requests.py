@@ -1,0 +1,204 @@
+"""What the generator `openai` sends, to whom, and when it sends it again."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+
+from generation.exceptions import StudyError, TextUnansweredError
+from generation.generator_specs import Sampling
+from generation.generators import Answer, Attempt
+from generation.generators.openai import ChatServer
+from generation.jobs import Plan
+from generation.languages import language_name
+from generation.records import TransformedText
+from generation.run import generate, read_transformed
+from generation.study import Study
+from tests.generation.helpers import LETTERS, server, small_study
+from tests.stubs import Asked, ChatStub, Reply, Script, answers, last_line, refuses, says, upper
+
+ONCE = {"attempts": 1}  # for `retry`: what the run makes of a bad answer is not what is tested here
+
+
+def rows(study: Study) -> dict[str, TransformedText]:
+    return {row.text: row for row in read_transformed(study, study.transformations[0], 1)}
+
+
+@pytest.mark.parametrize("url", ["http://[bad/v1", "localhost:9/v1", "ftp://127.0.0.1/v1", "http:///v1", ""])
+def test_an_address_that_is_none_ends_the_run_with_one_line(tmp_path: Path, url: str) -> None:
+    with pytest.raises(StudyError, match=r"study\.yaml: generator\.base_url is '"):
+        generate(small_study(tmp_path, generator=server(url, retries=0)))
+
+
+@pytest.mark.parametrize("url", ["http://me:s3cret@127.0.0.1:9/v1", "http://127.0.0.1:9/v1?key=s3cret"])
+def test_an_address_with_a_key_in_it_is_refused_and_not_shown(tmp_path: Path, url: str) -> None:
+    with pytest.raises(StudyError, match="api_key_env") as error:
+        generate(small_study(tmp_path, generator=server(url)))
+    assert "s3cret" not in str(error.value)
+
+
+def test_the_key_comes_from_the_environment_without_its_newline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "s3cret\n")
+    with ChatStub(upper) as stub:
+        generate(small_study(tmp_path, generator=server(stub.url, api_key_env="MY_KEY")))
+    assert {asked.headers["authorization"] for asked in stub.asked} == {"bearer s3cret"}
+
+
+@pytest.mark.parametrize("key", ["s3cret\nline", "s3cret\u00e9"])
+def test_a_malformed_key_is_refused_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("MY_KEY", key)
+    with ChatStub(upper) as stub, pytest.raises(StudyError, match="MY_KEY") as error:
+        generate(small_study(tmp_path, generator=server(stub.url, api_key_env="MY_KEY")))
+    assert "s3cret" not in str(error.value)
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, 10])
+def test_never_more_requests_in_flight_than_the_study_allows(tmp_path: Path, concurrency: int) -> None:
+    texts = tuple(f"text {number}" for number in range(30))
+    with ChatStub(lambda asked: says("x", seconds=0.03)) as stub:
+        generate(small_study(tmp_path, texts, generator=server(stub.url, concurrency=concurrency)))
+    assert stub.most_at_once == concurrency
+    assert len(stub.asked) == 30
+
+
+def test_model_sampling_and_seed_are_what_the_study_says(tmp_path: Path) -> None:
+    sampling = {"temperature": 0.25, "top_p": 0.5, "max_tokens": 7}
+    with ChatStub(upper) as stub:
+        generate(small_study(tmp_path, ("apple",), generator=server(stub.url, sampling=sampling)))
+    sent = {name: value for name, value in stub.asked[0].body.items() if name != "messages"}
+    assert sent == {"model": "m", "seed": 1, **sampling}
+
+
+@pytest.mark.parametrize("name", ["backtranslation", "summarised_expansion"])
+def test_the_second_call_gets_the_output_of_the_first(tmp_path: Path, name: str) -> None:
+    with ChatStub(lambda asked: says(f"{last_line(asked)}+")) as stub:
+        study = small_study(tmp_path, transformations=[name], generator=server(stub.url))
+        generate(study)
+    prompts = {last_line(asked): asked.message for asked in stub.asked}
+    assert len(stub.asked) == len(prompts) == 2 * len(LETTERS)
+    for row in rows(study).values():
+        assert (row.intermediate, row.output) == (f"{row.text}+", f"{row.text}++")
+        if row.language:
+            assert f"text to {language_name(row.language)}." in prompts[row.text]
+            assert "text to English." in prompts[f"{row.text}+"]
+        else:
+            assert prompts[row.text].startswith("Expand")
+            assert prompts[f"{row.text}+"].startswith("Your task is to SUMMARIZE")
+            assert "answer in English" in prompts[row.text]
+
+
+def test_a_second_call_that_comes_back_empty_fails_its_text(tmp_path: Path) -> None:
+    with ChatStub(lambda asked: says("") if "+" in asked.message else says("+")) as stub:
+        generator = server(stub.url)
+        study = small_study(tmp_path, ("apple",), transformations=["backtranslation"], generator=generator, retry=ONCE)
+        generate(study)
+    row = rows(study)["apple"]
+    assert (row.status, row.reason, row.intermediate) == ("failed", "empty after 1 attempt", "+")
+
+
+def test_the_environments_proxy_is_asked_unless_no_proxy_names_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with ChatStub(upper) as proxy, ChatStub(upper) as stub:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1").replace("//", "//me:word@"))
+        generate(small_study(tmp_path, ("apple",), generator=server("http://chat.invalid/v1")))
+        (asked,) = proxy.asked
+        assert asked.headers["host"] == "chat.invalid"
+        assert asked.headers["proxy-authorization"] == "basic bwu6d29yza=="  # me:word, in the stub's small letters
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        generate(small_study(tmp_path, ("bread",), generator=server(stub.url)))
+        assert (len(proxy.asked), len(stub.asked)) == (1, 1)
+
+
+@pytest.mark.parametrize("proxy", ["socks5://me:s3cret@127.0.0.1:9", "http://", "http://[me:s3cret"])
+def test_a_proxy_that_is_none_ends_the_run_and_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("http_proxy", proxy)
+    with pytest.raises(StudyError, match="http_proxy is not http://HOST:PORT") as error:
+        generate(small_study(tmp_path, generator=server("http://chat.invalid/v1")))
+    assert "s3cret" not in str(error.value)
+
+
+def ask(tmp_path: Path, script: Script, message: str, **generator: object) -> tuple[Answer | Exception, list[float]]:
+    """What one message comes to, and the waits between its tries (which are not waited for)."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def asked(url: str) -> Answer | Exception:
+        made = ChatServer.of(Plan(small_study(tmp_path, generator=server(url, **generator))))
+        made.sleep = sleep
+        try:
+            return await made.ask(message, Attempt(1, 5, Sampling(max_tokens=9)))
+        except TextUnansweredError as error:
+            return error
+        finally:
+            await made.close()
+
+    with ChatStub(script) as stub:
+        return asyncio.run(asked(stub.url)), waits
+
+
+def test_the_backoff_doubles_up_to_half_a_minute_and_is_drawn(tmp_path: Path) -> None:
+    """At most 0.5, 1, 2, 4, 8, 16, 30, 30 s. The chance that 8 drawn shares are all above 0.9 is 1e-8."""
+    most = [0.5, 1, 2, 4, 8, 16, 30, 30]
+    answer, waits = ask(tmp_path, lambda asked: refuses(503), "apple", retries=8)
+    assert str(answer) == "status 503, asked 9 times: no"
+    assert len(waits) == 8 and all(0 <= wait <= limit for wait, limit in zip(waits, most, strict=True))
+    assert min(wait / limit for wait, limit in zip(waits, most, strict=True)) < 0.9
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "least", "most"),
+    [
+        ("retry_after", "7", 7, 8.75),
+        ("retry_after", "0.2", 0.2, 0.25),
+        ("retry_after_ms", "1500", 1.5, 1.875),
+        ("retry_after", "86400", 120, 150),  # no day is waited for
+        ("retry_after", "Sat, 21 Nov 2020 10:20:21 GMT", 0, 0.5),
+        ("retry_after", "0", 0, 0.5),
+        ("retry_after", "nan", 0, 0.5),
+        ("retry_after", "soon", 0, 0.5),
+    ],
+)
+def test_the_server_says_how_long_to_wait(tmp_path: Path, header: str, value: str, least: float, most: float) -> None:
+    """Up to a quarter more is waited, so that those who were sent away together do not come back together."""
+    _, (wait,) = ask(tmp_path, lambda asked: refuses(429, **{header: value}), "apple", retries=1)
+    assert least <= wait <= most
+
+
+def test_the_server_says_until_when_to_wait(tmp_path: Path) -> None:
+    def script(asked: Asked) -> Reply:
+        return refuses(503, retry_after=format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True))
+
+    _, (wait,) = ask(tmp_path, script, "apple", retries=1)
+    assert 50 <= wait <= 75
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 2**22, "\ud83d half", "größer \u2028 日本"], ids=["4 MB", "surrogate", "Unicode"]
+)
+def test_any_text_gets_there_whole(tmp_path: Path, text: str) -> None:
+    answer, waits = ask(tmp_path, lambda asked: says(str(asked.message == text)), text)
+    assert (answer, waits) == (Answer("True"), [])
+
+
+def test_an_attempt_says_its_own_seed_and_sampling(tmp_path: Path) -> None:
+    answer, _ = ask(tmp_path, lambda asked: says(f"{asked.body['seed']} {asked.body['max_tokens']}"), "apple")
+    assert answer == Answer("5 9")
+
+
+def test_what_was_thought_is_not_the_answer_and_a_cut_one_is_told(tmp_path: Path) -> None:
+    message = {"role": "assistant", "content": None, "reasoning_content": "hm"}
+    thought = answers({"choices": [{"message": message, "finish_reason": "length"}]})
+    assert ask(tmp_path, lambda asked: thought, "apple")[0] == Answer("", cut_off=True)

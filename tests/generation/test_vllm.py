@@ -1,0 +1,254 @@
+"""The generator `vllm` on the real engine: on a CPU, with a tiny Gemma-3, in an environment of its own (`make engine`).
+
+Starting an engine takes most of the time, so the starts go side by side and the tests share what came of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generation.records import TransformedText
+from generation.run import read_transformed
+from generation.study import ROOT, load_study
+from tests.generation.helpers import complaint, server, write_study
+
+ENGINE = ROOT / ".venv-vllm" / "bin" / "python"
+# One GiB for the cache and one thread, bound to no core: several engines run at once, on small machines too.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()} | {
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_NUM_THREADS": "1",
+}
+TRANSFORMATIONS = ("paraphrasing", "summarised_expansion")  # one call, two calls
+TOO_LONG = "far too long " * 1000
+WORDS = ("card", "letter", "bus", "river", "green", "paid", "asked", "opens", "never", "in the town", "before noon")
+CHOSEN = random.Random(7)
+TEXTS = (TOO_LONG.strip(), *(" ".join(CHOSEN.choices(WORDS, k=n % 9 + 2)) + f" {n}" for n in range(180)))
+JOBS = len(TEXTS) * len(TRANSFORMATIONS)
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that has ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What became of the runs that were started together."""
+
+    whole: Ended
+    broken: Ended
+    still_there: list[str]
+    refused: Ended
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tiny model; skipped where there is no engine, but never in CI."""
+    if not ENGINE.exists():
+        if os.environ.get("CI"):
+            pytest.fail("CI must have the engine's environment: make engine")
+        pytest.skip("no engine: make engine")
+    folder = tmp_path_factory.mktemp("vllm")
+    command = [str(ENGINE), "-m", "tests.generation.tiny_gemma", str(folder / "model")]
+    subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(place: Path) -> Runs:
+    """Side by side: a run that ends, one that is killed while it works, and one whose model is damaged."""
+    damaged = place / "damaged"
+    damaged.mkdir()
+    for file in (place / "model").iterdir():
+        content = file.read_bytes()
+        (damaged / file.name).write_bytes(content[: len(content) // 2] if file.suffix == ".safetensors" else content)
+    refused = start(engine_study(place / "refused", damaged))
+    whole = start(engine_study(place / "whole", place / "model"))
+    broken = start(engine_study(place / "broken", place / "model"))
+    wait_for_progress(broken)
+    watched = {name: os.pidfd_open(pid) for pid, name in in_session(broken.pid).items() if pid != broken.pid}
+    assert {"VLLM::EngineCor", "VLLM::Worker"} <= set(watched)
+    broken.kill()
+    ended = wait(broken)
+    still_there = [name for name, file in watched.items() if not select.select([file], [], [], 20)[0]]
+    return Runs(wait(whole), ended, still_there, wait(refused))
+
+
+@dataclass(frozen=True)
+class Later:
+    """What became of the runs that were started after them, and the address of vLLM's own server."""
+
+    resumed: Ended
+    lost: Ended
+    address: str
+
+
+@pytest.fixture(scope="module")
+def later(place: Path, runs: Runs) -> Iterator[Later]:
+    """Side by side: the killed run, started again, one whose engine is killed, and vLLM's own server."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = ["--model", str(place / "model"), "--host", "127.0.0.1", "--port", str(port), "--enforce-eager"]
+    options += ["--max-num-seqs", "32", "--no-enable-chunked-prefill"]
+    command = [str(ENGINE), "-m", "vllm.entrypoints.openai.api_server", *options]
+    with (place / "server.log").open("w") as log:
+        serving = subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdout=log, stderr=subprocess.PIPE, text=True)
+    try:
+        resumed = start(place / "broken" / "study.yaml")
+        lost = start(engine_study(place / "lost", place / "model"))
+        wait_for_progress(lost)
+        engines = [pid for pid, name in in_session(lost.pid).items() if name == "VLLM::EngineCor"]
+        os.kill(engines[0], signal.SIGKILL)
+        assert serving.stderr
+        assert any("Application startup complete" in line for line in serving.stderr), (
+            place / "server.log"
+        ).read_text()
+        yield Later(wait(resumed), wait(lost), f"http://127.0.0.1:{port}/v1")
+    finally:
+        serving.terminate()
+        serving.communicate(timeout=60)
+
+
+def test_a_study_runs_through_and_vllm_keeps_to_its_log(runs: Runs, place: Path) -> None:
+    assert runs.whole.status == 0, runs.whole.stderr
+    assert [line for line in runs.whole.stderr.splitlines() if line and not line.startswith("generating:")] == []
+    loading, *_ = runs.whole.stdout.splitlines()
+    assert loading == f"loading {place / 'model'} into vLLM, whose own words go to {place}/whole/exports/small/vllm.log"
+    assert "Gemma3ForCausalLM" in (place / "whole/exports/small/vllm.log").read_text()
+    for name in TRANSFORMATIONS:
+        first, *others = outputs(place / "whole", name)
+        assert (first.text, first.status) == (TOO_LONG.strip(), "failed")
+        assert re.fullmatch(r"longer than the context: \d{4} tokens with its prompt, and there are 1024", first.reason)
+        good = [row for row in others if row.status == "ok"]
+        assert len(good) > 0.8 * len(others)
+        assert len({row.output for row in good}) >= 20  # the model hears what it is asked
+        assert all((row.intermediate is not None) == (name == "summarised_expansion") for row in good)
+
+
+def test_a_second_run_asks_for_nothing_and_loads_nothing(runs: Runs, place: Path) -> None:
+    again = wait(start(place / "whole" / "study.yaml"))
+    assert again.status == 0
+    assert f"0 texts transformed, 0 failed, 0 unanswered, {JOBS} were there" in again.stdout
+    assert "loading" not in again.stdout
+
+
+def test_a_killed_run_leaves_no_process_behind(runs: Runs) -> None:
+    assert runs.broken.status == -signal.SIGKILL
+    assert runs.still_there == []
+
+
+def test_a_killed_run_goes_on_to_the_same_outputs(later: Later, place: Path) -> None:
+    resumed = later.resumed
+    assert resumed.status == 0, resumed.stderr
+    made, kept = map(int, re.findall(r"(\d+) texts transformed.* (\d+) were there", resumed.stdout)[0])
+    assert kept >= 50
+    assert made < JOBS - 50
+    for name in TRANSFORMATIONS:
+        assert facts(place / "broken", name) == facts(place / "whole", name)
+
+
+def test_an_engine_that_dies_is_one_line(later: Later) -> None:
+    assert later.lost.status == 2
+    assert re.fullmatch(r"error: vLLM's engine died: .+; see .*/vllm.log", complaint(later.lost.stderr))
+
+
+def test_a_model_that_does_not_load_is_one_line_with_the_cause(runs: Runs, place: Path) -> None:
+    assert runs.refused.status == 2
+    line = complaint(runs.refused.stderr)
+    assert line.startswith(f"error: vLLM cannot load {place / 'damaged'}: ")
+    assert "SafetensorError" in line
+    assert line.endswith("vllm.log")
+
+
+def test_a_wrong_setting_is_one_line_before_anything_is_loaded(place: Path) -> None:
+    ended = wait(start(engine_study(place / "setting", place / "model", dtype="float7")))
+    assert ended.status == 2
+    assert complaint(ended.stderr).startswith(f"error: vLLM does not take the model {place / 'model'}: dtype")
+
+
+def test_without_vllm_a_line_says_how_to_install_it(tmp_path: Path) -> None:
+    ended = wait(start(engine_study(tmp_path, tmp_path / "model"), python=sys.executable))
+    assert ended.status == 2
+    assert complaint(ended.stderr).endswith("not installed: pip install '.[vllm]' on the GPU host")
+
+
+def test_vllms_own_server_gives_the_same_outputs(later: Later, place: Path) -> None:
+    sampling = {"max_tokens": 64}
+    generator = server(later.address, model=str(place / "model"), sampling=sampling, timeout_seconds=120.0)
+    study = write_study(place / "served", TEXTS, transformations=list(TRANSFORMATIONS), generator=generator)
+    ended = wait(start(study, python=sys.executable))
+    assert ended.status == 0, ended.stderr
+    for name in TRANSFORMATIONS:
+        assert outputs(place / "served", name)[0].status == "failed"
+        both = list(zip(facts(place / "served", name)[1:], facts(place / "whole", name)[1:], strict=True))
+        assert sum(one == other for one, other in both) > 0.9 * len(both)
+
+
+def engine_study(folder: Path, model: Path, **changes: Any) -> Path:
+    """A study for the engine: small batches, so that texts wait for others, and short answers."""
+    generator = {"kind": "vllm", "model": str(model), "enforce_eager": True, "max_num_seqs": 32, **changes}
+    generator["sampling"] = {"max_tokens": 64}
+    return write_study(folder, TEXTS, transformations=list(TRANSFORMATIONS), generator=generator)
+
+
+def start(study: Path, python: str | Path = ENGINE) -> subprocess.Popen[str]:
+    """`python -m generation.run` in a session of its own."""
+    command = [str(python), "-m", "generation.run", "--study", str(study), "--exports", str(study.parent / "exports")]
+    return subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, start_new_session=True)  # fmt: skip
+
+
+def wait(process: subprocess.Popen[str]) -> Ended:
+    stdout, stderr = process.communicate()
+    return Ended(process.returncode, stdout, stderr)
+
+
+def wait_for_progress(process: subprocess.Popen[str]) -> None:
+    """Until a run's progress bar says that there are fifty outputs."""
+    assert process.stderr
+    shown = (re.search(r"(\d+)/\d+ \[", line) for line in process.stderr)
+    assert any(found and int(found[1]) >= 50 for found in shown)
+
+
+def in_session(leader: int) -> dict[int, str]:
+    """The processes of a session, number and name (proc(5): the name in brackets, the session the fourth after it)."""
+    found = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            before, _, after = file.read_text().rpartition(") ")
+            if int(after.split()[3]) == leader:
+                found[int(file.parent.name)] = before.partition(" (")[2]
+    return found
+
+
+def outputs(folder: Path, transformation: str) -> list[TransformedText]:
+    return read_transformed(load_study(folder / "study.yaml", folder / "exports"), transformation, 1)
+
+
+def facts(folder: Path, transformation: str) -> list[tuple[Any, ...]]:
+    """What does not depend on when it was made, nor on which generator is said to have made it."""
+    rows = outputs(folder, transformation)
+    return [(row.text, row.output, row.intermediate, row.raw, row.status, row.flags, row.attempts) for row in rows]

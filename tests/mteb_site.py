@@ -1,0 +1,255 @@
+"""Made-up data under the names and revisions of the papers' studies, served by a hub of our own and loaded by mteb.
+
+What the environment says about the hub is read once, when the libraries are imported, so a process of its own loads all
+(`python -m tests.mteb_site OUTPUT`) and the tests get mteb's objects from it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from generation.dataset_specs import MtebDataset
+from generation.exceptions import PlumblineError
+from generation.mteb_tasks import MtebTask, load_mteb
+from generation.study import ROOT, load_study
+
+from .hub import Files, Hub
+
+Rows = list[dict[str, Any]]
+STUDIES = ("hteb_english", "hteb_multilingual", "hteb_generators", "pteb", "pteb_multilingual")
+
+PAIRS: Rows = [{"sentence1": f"one {i}", "sentence2": f"two {i}", "score": float(i % 6)} for i in range(12)]
+ARABIC: Rows = [{"sentence1": f"first {i}", "sentence2": f"second {i}", "score": float(i % 6)} for i in range(5)]
+SETS: Rows = [
+    {"sentences": [f"title {i} of set {s}" for i in range(6 + s)], "labels": [i % 2 for i in range(6 + s)]}
+    for s in range(2)
+]
+WORKS: Rows = [{"sentences": f"praca {i}", "labels": f"l{i % 2}"} for i in range(40)]
+REQUESTS: Rows = [{"text": f"request {i}", "label": i % 3, "label_text": f"intent {i % 3}"} for i in range(18)]
+CANDIDATES: Rows = [
+    {"query": f"question {i}", "positive": [f"same {i}", f"also same {i}"], "negative": [f"other {i}"]}
+    for i in range(4)
+]
+SUMMARIES: Rows = [
+    {
+        "text": f"a source that is never embedded {i}",
+        "human_summaries": [f"human {i} {n}" for n in range(2)],
+        "machine_summaries": [f"machine {i} {n}" for n in range(3)],
+        "relevance": [1.0, 2.5, 4.0],
+    }
+    for i in range(3)
+]
+SPRINT = {"sent1": ["how is a", "how is b", "how is c"], "sent2": ["why a", "why b", "why c"], "labels": [1, 0, 1]}
+
+
+def search_tables(numbers: int) -> dict[str, Rows]:
+    """A corpus with and without titles, queries, and judgements: query i is answered by passage i."""
+    return {
+        "corpus": [
+            {"_id": f"d{i}", "title": f"T{i}" if i % 2 else "", "text": f"passage {i}"} for i in range(numbers + 2)
+        ],
+        "queries": [{"_id": f"q{i}", "text": f"asked {i}"} for i in range(numbers)],
+        "default": [{"query-id": f"q{i}", "corpus-id": f"d{i}", "score": 1} for i in range(numbers)],
+    }
+
+
+def relatedness(language: str) -> Rows:
+    return [{"sentence1": f"{language} a{i}", "sentence2": f"{language} b{i}", "label": i / 4} for i in range(5)]
+
+
+def repository(**configs: dict[str, Rows]) -> Files:
+    """A data set's repository: tables by configuration and split, and the card that names them."""
+    files: Files = {}
+    card = []
+    for config, splits in configs.items():
+        names = []
+        for split, rows in splits.items():
+            buffer = io.BytesIO()
+            pq.write_table(pa.Table.from_pylist(rows), buffer)
+            files[f"{config}/{split}-00000-of-00001.parquet"] = buffer.getvalue()
+            names.append({"split": split, "path": f"{config}/{split}-*"})
+        card.append({"config_name": config, "data_files": names})
+    files["README.md"] = f"---\n{yaml.safe_dump({'configs': card})}---\nMade up for tests.\n".encode()
+    return files
+
+
+def search_repository(numbers: int, ranked: bool) -> Files:
+    tables = search_tables(numbers)
+    passages = [row["_id"] for row in tables["corpus"]]
+    if ranked:
+        tables["top_ranked"] = [{"query-id": row["_id"], "corpus-ids": passages} for row in tables["queries"]]
+    return repository(**{name: {"test": rows} for name, rows in tables.items()})
+
+
+def spec(study: str, name: str) -> MtebDataset:
+    """A data set as one of the papers' studies names it."""
+    found = {item.name: item for item in load_study(ROOT / "studies" / f"{study}.yaml").datasets}[name]
+    assert isinstance(found, MtebDataset)
+    return found
+
+
+@functools.cache
+def _repositories() -> dict[str, dict[str, Files]]:
+    english, several = functools.partial(spec, "hteb_english"), functools.partial(spec, "hteb_multilingual")
+    lines = "".join(json.dumps(row) + "\n" for row in CANDIDATES).encode()
+    by_language = [{**row, "lang": "en-de"} for row in PAIRS] + [{**row, "lang": "ar-ar"} for row in ARABIC]
+    return {
+        "mteb/stsbenchmark-sts": {
+            english("STSBenchmark").revision: repository(default={"test": PAIRS, "train": PAIRS[:2]})
+        },
+        "mteb/sts17-crosslingual-sts": {
+            several("STS17").revision: repository(**{"en-de": {"test": PAIRS}, "ar-ar": {"test": ARABIC}}),
+            spec("pteb_multilingual", "STS17").revision: repository(default={"test": by_language}),
+        },
+        "SemRel/SemRel2024": {
+            several("SemRel2024").revision: repository(**{name: {"test": relatedness(name)} for name in ("arq", "esp")})
+        },
+        "mteb/banking77": {
+            english("Banking77Classification").revision: repository(
+                default={"train": REQUESTS[:12], "test": REQUESTS[12:]}
+            )
+        },
+        "mteb/sprintduplicatequestions-pairclassification": {
+            english("SprintDuplicateQuestions").revision: repository(default={"test": [SPRINT]})
+        },
+        "mteb/biorxiv-clustering-s2s": {english("BiorxivClusteringS2S").revision: repository(default={"test": SETS})},
+        "mteb/PlscClusteringS2S.v2": {
+            several("PlscClusteringS2S.v2").revision: repository(
+                default={"test": [{name: [row[name] for row in WORKS] for name in WORKS[0]}]}
+            )
+        },
+        "PL-MTEB/plsc-clustering-s2s": {
+            "39bcadbac6b1eddad7c1a0a176119ce58060289a": repository(default={"test": WORKS})
+        },
+        "mteb/askubuntudupquestions-reranking": {
+            english("AskUbuntuDupQuestions").revision: {"test.jsonl": lines, "README.md": b"An old layout.\n"}
+        },
+        "mteb/SciDocsRR": {english("SciDocsRR").revision: search_repository(3, ranked=True)},
+        "mteb/arguana": {english("ArguAna").revision: search_repository(4, ranked=False)},
+        "mteb/summeval": {english("SummEval").revision: repository(default={"test": SUMMARIES})},
+    }
+
+
+def specs() -> dict[str, MtebDataset]:
+    """What is loaded, by the name that tests use."""
+    english, several = functools.partial(spec, "hteb_english"), functools.partial(spec, "hteb_multilingual")
+    names = ["STSBenchmark", "Banking77Classification", "SprintDuplicateQuestions", "BiorxivClusteringS2S"]
+    names += ["AskUbuntuDupQuestions", "SciDocsRR", "ArguAna", "SummEval"]
+    return {
+        **{name: english(name) for name in names},
+        "PlscClusteringS2S.v2": MtebDataset.model_validate({"mteb": "PlscClusteringS2S.v2"}),
+        "PlscClusteringS2S.v2 in sets": several("PlscClusteringS2S.v2"),
+        "STS17": several("STS17").model_copy(update={"subsets": ("en-de", "ar-ar")}),
+        "STS17 by column": spec("pteb_multilingual", "STS17").model_copy(update={"subsets": ("en-de", "ar-ar")}),
+        "SemRel2024": several("SemRel2024").model_copy(update={"subsets": ("arq", "esp"), "languages": {"esp": "es"}}),
+        "ArguAna with passages": english("ArguAna").model_copy(update={"passages": True}),
+        "SciDocsRR with passages": english("SciDocsRR").model_copy(update={"passages": True, "language": "en-de"}),
+    }
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "task": {"mteb": "STSBenchmrk"},
+    "type": {"mteb": "BUCC.v2"},
+    "wrong task": {"mteb": "STSBenchmark", "task": "clustering"},
+    "collection": {"mteb": "CQADupstackRetrieval"},
+    "pair of languages": {"mteb": "Banking77Classification", "language": "en-de"},
+    "subset": {"mteb": "STS17", "subsets": ["en-dee"]},
+    "subset of the data": {
+        "mteb": "STS17",
+        "revision": spec("pteb_multilingual", "STS17").revision,
+        "subsets": ["en-tr"],
+    },
+    "split": {"mteb": "STSBenchmark", "revision": spec("hteb_english", "STSBenchmark").revision, "split": "dev"},
+    "split of retrieval": {"mteb": "ArguAna", "split": "dev"},
+    "column": {
+        "mteb": "STSBenchmark",
+        "revision": spec("hteb_english", "STSBenchmark").revision,
+        "columns": {"score": "gold"},
+    },
+    "revision": {"mteb": "STSBenchmark", "revision": "0" * 40},
+    "repository": {"mteb": "STSBenchmark", "path": "mteb/none"},
+    "layout": {"mteb": "STSBenchmark", "path": "mteb/arguana", "revision": spec("hteb_english", "ArguAna").revision},
+    "sides": {"mteb": "PubChemWikiPairClassification", "subsets": ["de"]},
+    "languages of queries and passages": {"mteb": "BelebeleRetrieval", "subsets": ["acm_Arab-eng_Latn"]},
+}
+
+
+@dataclass
+class Site:
+    """What the process made: data sets, what was said of those that cannot be, and what the hub was asked."""
+
+    tasks: dict[str, MtebTask] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    offline: dict[str, str] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+
+@functools.cache
+def site() -> Site:
+    """Load everything once; the files that mteb's objects map into memory live as long as this process."""
+    home = tempfile.TemporaryDirectory(prefix="plumbline-hub-")
+    made = Site()
+    with Hub(_repositories()) as hub:
+        made = _run(home.name, hub.url, [])
+        made.asked = hub.asked
+    made.offline = _run(home.name, hub.url, ["--offline"]).refused
+    made.home = home  # type: ignore[attr-defined]  # kept as long as the objects
+    return made
+
+
+def _run(home: str, url: str, options: list[str]) -> Site:
+    output = Path(home) / "site.pickle"
+    environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+    environment |= {"HF_ENDPOINT": url, "HF_HOME": home, "HF_HUB_DISABLE_TELEMETRY": "1", "MTEB_CACHE": home}
+    if options:
+        environment["HF_HUB_OFFLINE"] = "1"
+    command = [sys.executable, "-m", "tests.mteb_site", str(output), *options]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done.stderr[-3000:]
+    made: Site = pickle.loads(output.read_bytes())  # noqa: S301 (our own process wrote it)
+    return made
+
+
+def _load_all() -> Site:
+    made = Site({name: load_mteb(item) for name, item in specs().items()})
+    for name, changes in REFUSED.items():
+        with contextlib.suppress(AssertionError):
+            made.refused[name] = _refusal(MtebDataset.model_validate(changes))
+    return made
+
+
+def _load_offline() -> Site:
+    there = specs()["STSBenchmark"]
+    other = there.model_copy(update={"revision": "1" * 40})
+    assert len(list(load_mteb(there).texts())) == 24
+    return Site(refused={"another revision": _refusal(other)})
+
+
+def _refusal(item: MtebDataset) -> str:
+    try:
+        load_mteb(item)
+    except PlumblineError as error:
+        return f"{type(error).__name__}: {error}"
+    raise AssertionError("was not refused")
+
+
+if __name__ == "__main__":
+    from tests.mteb_site import _load_all as load_all
+    from tests.mteb_site import _load_offline as load_offline
+
+    Path(sys.argv[1]).write_bytes(pickle.dumps(load_offline() if "--offline" in sys.argv else load_all()))
