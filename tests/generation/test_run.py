@@ -102,8 +102,8 @@ def test_a_killed_run_goes_on_to_the_same_result_and_asks_for_nothing_twice(stub
     assert "0 texts transformed, 0 failed, 0 unanswered, 120 were there" in out
 
 
-def killed_and_resumed(folder: Path, url: str, seconds: float) -> Path:
-    """A study whose run was killed after so many seconds, if it took so long, and then run to its end."""
+def killed_and_resumed(folder: Path, stub: ChatStub, answers: int, seconds: float) -> Path:
+    """A study whose run was killed so many seconds after so many answers, and then run to its end."""
     # In Rundi, which no outputs are held against: a hundred processes need not load the model that tells languages.
     words = {"name": "words", "task": "clustering", "path": "words.csv", "language": "rn"}
     study = write_study(
@@ -111,10 +111,12 @@ def killed_and_resumed(folder: Path, url: str, seconds: float) -> Path:
         TEXTS[:30],
         datasets=[words],
         transformations=["paraphrasing", "style_change"],
-        generator=server(url, concurrency=CONCURRENCY),
+        generator=server(stub.url, concurrency=CONCURRENCY),
     )
+    stub.answered = 0
     process = FORKS.Process(target=generate_at, args=(study,))
     process.start()
+    wait_until(lambda: stub.answered >= answers or not process.is_alive())
     process.join(seconds)
     process.kill()
     process.join()
@@ -126,15 +128,15 @@ def killed_and_resumed(folder: Path, url: str, seconds: float) -> Path:
 
 
 def test_fifty_runs_killed_at_random_moments_end_like_an_unbroken_one(tmp_path: Path) -> None:
-    """2 transformations of 30 texts, 4 in flight, 5 ms each: 75 ms of work, and starting and settling around it."""
+    """2 transformations of 30 texts, 4 in flight, 5 ms each: killed while it starts, works, and settles its tables."""
     rng = random.Random(20261121)
     with ChatStub(lambda asked: says(last_line(asked)[::-1], seconds=0.005)) as stub:
-        unbroken = tables(killed_and_resumed(tmp_path / "unbroken", stub.url, seconds=60))
+        unbroken = tables(killed_and_resumed(tmp_path / "unbroken", stub, answers=60, seconds=60))
         assert len(stub.asked) == 60
         cut_off = 0
         for number in range(50):
             stub.asked.clear()
-            study = killed_and_resumed(tmp_path / str(number), stub.url, seconds=rng.uniform(0.0, 0.3))
+            study = killed_and_resumed(tmp_path / str(number), stub, rng.randint(0, 60), rng.uniform(0.0, 0.03))
             assert tables(study) == unbroken
             assert 60 <= len(stub.asked) <= 60 + CONCURRENCY
             cut_off += len(stub.asked) > 60
