@@ -124,8 +124,12 @@ def look(page: Page) -> None:
 
 
 def use(page: Page) -> None:
-    """At a laptop's height: hover over a point, open its pair, close it, open it again; download a table."""
+    """At a laptop's height: download a table; hover over a point, open its pair, close it, open it again."""
     page.set_viewport_size({"width": 1280, "height": 900})
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download as CSV").first.click()
+    assert download.value.suggested_filename == "demo-verdicts.csv"
+    assert download.value.path().read_text(encoding="utf-8-sig").startswith("transformation,language,task_type,decision")
     points = page.locator("[data-testid=stVegaLiteChart] svg path[aria-roledescription=point]")
     last = points.nth(23)  # of the first panel: nothing is drawn over it
     last.hover()
@@ -143,7 +147,3 @@ def use(page: Page) -> None:
         expect(dialog).to_have_count(0)
         # The selection is gone, so no point is faded any more.
         expect(points.first).to_have_attribute("opacity", "0.75")
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Download as CSV").first.click()
-    assert download.value.suggested_filename == "demo-verdicts.csv"
-    assert download.value.path().read_text(encoding="utf-8-sig").startswith("transformation,language,decision")
