@@ -129,7 +129,8 @@ def use(page: Page) -> None:
     with page.expect_download() as download:
         page.get_by_role("button", name="Download as CSV").first.click()
     assert download.value.suggested_filename == "demo-verdicts.csv"
-    assert download.value.path().read_text(encoding="utf-8-sig").startswith("transformation,language,task_type,decision")
+    content = download.value.path().read_text(encoding="utf-8-sig")
+    assert content.startswith("transformation,language,task_type,decision")
     points = page.locator("[data-testid=stVegaLiteChart] svg path[aria-roledescription=point]")
     last = points.nth(23)  # of the first panel: nothing is drawn over it
     last.hover()
