@@ -108,7 +108,7 @@ class _Sides:
 
 async def _measure(folder: Path) -> dict[str, float]:
     """Medians of the rounds' ratios; every other round goes the other way, and each side starts with empty caches."""
-    from generation.datasets import load_datasets  # noqa: PLC0415
+    from generation.datasets.loading import load_datasets  # noqa: PLC0415
     from generation.generators import Answer, Attempt  # noqa: PLC0415
     from generation.generators.vllm import VllmEngine  # noqa: PLC0415 (this and vLLM: in the engine's environment)
     from generation.jobs import Plan  # noqa: PLC0415

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from evaluation.protocols import METRICS, Protocol, classifier
-from generation.dataset_specs import TaskType
+from generation.datasets.local import TableDataset
+from generation.datasets.mteb_loading import search_data
+from generation.datasets.specs import TaskType
 from generation.languages import iso639_3
-from generation.local_datasets import TableDataset
-from generation.mteb_loading import search_data
 
 _TYPES: dict[TaskType, str] = {
     "sts": "STS",

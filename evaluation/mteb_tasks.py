@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evaluation.protocols import Protocol, classifier
-from generation.mteb_tasks import MtebTask
+from generation.datasets.mteb_tasks import MtebTask
 
 _NO_LABEL = -1  # what mteb's clustering takes for a level that a text does not have
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from generation.datasets.places import Dataset
 from generation.exceptions import DataError
-from generation.places import Dataset
 from generation.records import Text
 
 Policy = Literal["drop", "original"]
@@ -17,7 +17,7 @@ Policy = Literal["drop", "original"]
 class Outputs:
     """Outputs by `text_id`, ids of texts whose outputs failed, and what a study says of these (`evaluation.failed`).
 
-    `drop` leaves the whole item out (`generation.places.Dataset.replaced` says what an item is), in classification's
+    `drop` leaves the whole item out (`Dataset.replaced` says what an item is), in classification's
     train split too; `original` leaves the text as it is.
     """
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from generation.dataset_specs import TaskType
+from generation.datasets.specs import TaskType
 
 Protocol = Literal["paper", "mteb"]
 

@@ -28,7 +28,7 @@ from evaluation import display, encoder, tasks
 from evaluation.encoder import Encoder
 from evaluation.units import Unit, chosen_models, label, model_id, plan_units
 from generation import command
-from generation.dataset_specs import LocalDataset
+from generation.datasets.specs import LocalDataset
 from generation.exceptions import DataError, PlumblineError, ServiceError
 from generation.identity import identity
 from generation.manifest import stage

@@ -21,10 +21,10 @@ import numpy as np
 from evaluation.local_tasks import local_task
 from evaluation.mteb_tasks import mteb_task
 from evaluation.protocols import METRICS, Protocol
+from generation.datasets.local import TableDataset
+from generation.datasets.mteb_tasks import MtebTask
+from generation.datasets.places import Dataset
 from generation.exceptions import DataError
-from generation.local_datasets import TableDataset
-from generation.mteb_tasks import MtebTask
-from generation.places import Dataset
 
 if TYPE_CHECKING:
     from evaluation.encoder import Encoder

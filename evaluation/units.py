@@ -15,13 +15,13 @@ from annotation.records import Verdict
 from evaluation import encoder, gate, tasks
 from evaluation.outputs import Outputs, transformed
 from evaluation.protocols import METRICS
-from generation.dataset_specs import DatasetSpec, LocalDataset
-from generation.datasets import iter_datasets
+from generation.datasets.loading import iter_datasets
+from generation.datasets.places import Dataset
+from generation.datasets.specs import DatasetSpec, LocalDataset
 from generation.exceptions import StudyError
 from generation.identity import identity
 from generation.jobs import Job, Plan
 from generation.parts import nearest
-from generation.places import Dataset
 from generation.records import Score, Text
 from generation.run import read_transformed
 from generation.study import ModelSpec, Study

@@ -18,7 +18,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from generation import command
-from generation.datasets import iter_datasets
+from generation.datasets.loading import iter_datasets
 from generation.exceptions import PlumblineError
 from generation.generators import Generator, make_generator
 from generation.jobs import Job, Plan

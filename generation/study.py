@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 import yaml
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
-from generation.dataset_specs import DatasetSpec, LocalDataset
+from generation.datasets.specs import DatasetSpec, LocalDataset
 from generation.exceptions import StudyError
 from generation.generator_specs import GeneratorSpec, RetrySpec
 from generation.identity import identity

@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from generation.dataset_specs import MtebDataset
+from generation.datasets.mteb_tasks import MtebTask, load_mteb
+from generation.datasets.specs import MtebDataset
 from generation.exceptions import PlumblineError
-from generation.mteb_tasks import MtebTask, load_mteb
 from generation.study import ROOT, load_study
 
 from .hub import Files, Hub

@@ -26,7 +26,7 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from generation.cleaning import clean
-from generation.dataset_specs import DatasetSpec, MtebDataset
+from generation.datasets.specs import DatasetSpec, MtebDataset
 from generation.exceptions import DataError, TextUnansweredError
 from generation.generators import Outcome
 from generation.generators.published_records import (

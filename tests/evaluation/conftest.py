@@ -18,7 +18,7 @@ import yaml
 from annotation.records import Verdict
 from annotation.verdicts import rule_id
 from evaluation.encoder import Embeddings, Encoder
-from generation.datasets import load_datasets
+from generation.datasets.loading import load_datasets
 from generation.identity import identity
 from generation.jobs import Plan
 from generation.records import Pair, TransformedText

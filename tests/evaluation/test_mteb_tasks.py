@@ -16,7 +16,7 @@ from evaluation import tasks
 from evaluation.encoder import Encoder
 from evaluation.outputs import Outputs, transformed
 from evaluation.protocols import Protocol
-from generation.mteb_tasks import MtebTask
+from generation.datasets.mteb_tasks import MtebTask
 
 from ..mteb_site import ARABIC, CANDIDATES, PAIRS, REQUESTS, SETS, SPRINT, SUMMARIES, site, specs
 from .conftest import FakeModel, vectors

@@ -10,9 +10,9 @@ import pytest
 
 from evaluation import tasks
 from evaluation.encoder import Encoder, load
-from generation.dataset_specs import LocalDataset
-from generation.datasets import load_dataset
-from generation.local_datasets import TableDataset
+from generation.datasets.loading import load_dataset
+from generation.datasets.local import TableDataset
+from generation.datasets.specs import LocalDataset
 from generation.study import ROOT, ModelSpec
 
 DATA = ROOT.parent / "shared" / "data"

@@ -15,9 +15,9 @@ from evaluation.encoder import Encoder
 from evaluation.outputs import Outputs, transformed
 from evaluation.run import evaluate, read_drift, read_scores
 from evaluation.units import UNDEFINED
-from generation.datasets import load_datasets
+from generation.datasets.loading import load_datasets
+from generation.datasets.local import TableDataset
 from generation.exceptions import DataError, ServiceError, StudyError
-from generation.local_datasets import TableDataset
 from generation.store import write_json
 from generation.study import ROOT, Study
 
@@ -250,7 +250,7 @@ def test_the_command_says_what_failed(study: Study, loader: Loader) -> None:
 @pytest.fixture
 def crosslingual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     """A study of one task of mteb, with English, German and Arabic texts."""
-    monkeypatch.setattr("generation.datasets.load_mteb", lambda spec: site().tasks["STS17"])
+    monkeypatch.setattr("generation.datasets.loading.load_mteb", lambda spec: site().tasks["STS17"])
     found = write_study(tmp_path, datasets=[{"mteb": "STS17"}], evaluation={"models": [{"name": "one"}]})
     write_outputs(found)
     write_pairs(found)
@@ -279,7 +279,7 @@ def test_another_revision_or_split_of_a_task_is_scored_again(
     evaluate(crosslingual, load=loader)
     assert evaluate(crosslingual, load=loader).made == 0
     found = dataclasses.replace(site().tasks["STS17"], revision="mteb/sts17-crosslingual-sts@" + "0" * 40)
-    monkeypatch.setattr("generation.datasets.load_mteb", lambda spec: found)
+    monkeypatch.setattr("generation.datasets.loading.load_mteb", lambda spec: found)
     assert evaluate(crosslingual, load=loader).made == 1
 
 

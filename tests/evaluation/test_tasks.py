@@ -15,9 +15,9 @@ from sklearn.metrics import average_precision_score, v_measure_score
 from evaluation import tasks
 from evaluation.encoder import Encoder
 from evaluation.outputs import Outputs, transformed
+from generation.datasets.local import TableDataset
+from generation.datasets.places import Dataset
 from generation.exceptions import DataError
-from generation.local_datasets import TableDataset
-from generation.places import Dataset
 from generation.records import text_id
 
 from .conftest import FakeModel, sentence, vectors

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generation.dataset_specs import LocalDataset, TaskType
-from generation.datasets import iter_datasets, load_dataset
+from generation.datasets.loading import iter_datasets, load_dataset
+from generation.datasets.local import TableDataset
+from generation.datasets.places import Change, TextTable
+from generation.datasets.specs import LocalDataset, TaskType
 from generation.exceptions import DataError, StudyError
-from generation.local_datasets import TableDataset
-from generation.places import Change, TextTable
 from generation.records import Text, text_id
 from generation.study import ROOT, load_study
 

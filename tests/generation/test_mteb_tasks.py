@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from generation.dataset_specs import MtebDataset
+from generation.datasets.mteb_registry import task_of
+from generation.datasets.mteb_tasks import MtebTask
+from generation.datasets.specs import MtebDataset
 from generation.jobs import Plan
-from generation.mteb_registry import task_of
-from generation.mteb_tasks import MtebTask
 from generation.records import Text
 from generation.study import ROOT, Study, load_study
 
@@ -243,8 +243,8 @@ def test_without_mteb_its_name_and_the_way_to_get_it_are_said() -> None:
     script = (
         "import sys\n"
         "sys.modules['mteb'] = None\n"
-        "from generation.dataset_specs import MtebDataset\n"
-        "from generation.mteb_tasks import load_mteb\n"
+        "from generation.datasets.specs import MtebDataset\n"
+        "from generation.datasets.mteb_tasks import load_mteb\n"
         "try:\n"
         "    load_mteb(MtebDataset.model_validate({'mteb': 'STS17'}))\n"
         "except Exception as error:\n"

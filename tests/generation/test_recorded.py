@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from generation.datasets import load_datasets
+from generation.datasets.loading import load_datasets
 from generation.exceptions import DataError, StudyError
 from generation.generators.recorded import Recorded, load_recordings
 from generation.jobs import Plan

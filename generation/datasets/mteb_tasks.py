@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from generation.dataset_specs import MtebDataset, TaskType
-from generation.mteb_loading import Loaded, load_task, quiet
-from generation.mteb_registry import text_columns
-from generation.places import Change, Dataset, Replacement, TextTable
+from generation.datasets.mteb_loading import Loaded, load_task, quiet
+from generation.datasets.mteb_registry import text_columns
+from generation.datasets.places import Change, Dataset, Replacement, TextTable
+from generation.datasets.specs import MtebDataset, TaskType
 from generation.records import Text
 
 QUERY, PASSAGE = "query", "passage"
@@ -162,7 +162,7 @@ class MtebTask(Dataset):
 
 
 def load_mteb(spec: MtebDataset) -> MtebTask:
-    """A task of mteb with its data; raises as `generation.mteb_loading.load_task`."""
+    """A task of mteb with its data; raises as `generation.datasets.mteb_loading.load_task`."""
     loaded = load_task(spec)
     return MtebTask(spec.name, loaded.kind, loaded.revision, loaded, spec.passages)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from generation.dataset_specs import TaskType
+from generation.datasets.specs import TaskType
 from generation.exceptions import DataError
 from generation.records import Text, nfc, text_id
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from generation.dataset_specs import MtebDataset, TaskType
+from generation.datasets.mteb_registry import gold_column, task_of, text_columns
+from generation.datasets.specs import MtebDataset, TaskType
 from generation.exceptions import DataError, PlumblineError, ServiceError, StudyError
-from generation.mteb_registry import gold_column, task_of, text_columns
 from generation.parts import nearest
 
 if TYPE_CHECKING:

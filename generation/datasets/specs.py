@@ -1,4 +1,4 @@
-"""How a study names its data sets; `generation.datasets` and `generation.mteb_tasks` read them."""
+"""How a study names its data sets; `generation.datasets` and `generation.datasets.mteb_tasks` read them."""
 
 from __future__ import annotations
 

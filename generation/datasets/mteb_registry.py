@@ -11,7 +11,7 @@ from typing import Any
 
 import langcodes
 
-from generation.dataset_specs import TWO_TEXTS, MtebDataset, TaskType, refuse_pair
+from generation.datasets.specs import TWO_TEXTS, MtebDataset, TaskType, refuse_pair
 from generation.exceptions import StudyError
 from generation.languages import iso639_3, language_code, language_pair
 from generation.parts import nearest

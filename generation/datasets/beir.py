@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from generation.datasets.table_files import json_lines, refuse_empty
 from generation.exceptions import DataError
-from generation.table_files import json_lines, refuse_empty
 
 
 @dataclass(frozen=True)

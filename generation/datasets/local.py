@@ -10,15 +10,15 @@ from typing import Any
 
 import pandas as pd
 
-from generation.beir import read_beir
-from generation.dataset_specs import LocalDataset, TaskType, refuse_pair
+from generation.datasets.beir import read_beir
+from generation.datasets.places import Change, Dataset, TextTable
+from generation.datasets.specs import LocalDataset, TaskType, refuse_pair
+from generation.datasets.table_files import line, numbers, read_frame, refuse_empty, texts_of
 from generation.exceptions import DataError, StudyError
 from generation.languages import language_pair
 from generation.parts import nearest
-from generation.places import Change, Dataset, TextTable
 from generation.records import Text
 from generation.study import file_hash
-from generation.table_files import line, numbers, read_frame, refuse_empty, texts_of
 
 PAIRS = ("sentence1", "sentence2")
 SUMMARIES = ("human_summaries", "machine_summaries")

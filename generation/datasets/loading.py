@@ -1,0 +1,34 @@
+"""Any data set of a study, whichever way it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from generation.datasets.local import load_local
+from generation.datasets.mteb_tasks import load_mteb
+from generation.datasets.places import Dataset
+from generation.datasets.specs import DatasetSpec, MtebDataset
+from generation.study import Study
+
+
+def iter_datasets(study: Study) -> Iterator[Dataset]:
+    """The data sets of a study one by one, in its order, so that one is in memory at a time."""
+    for spec in study.datasets:
+        yield load_dataset(spec, study.file.parent)
+
+
+def load_dataset(spec: DatasetSpec, base: Path) -> Dataset:
+    """One data set; `base` is the folder that local paths are relative to.
+
+    Raises DataError with file, row and field for what cannot be used, StudyError for what cannot be asked of an mteb
+    task, and ServiceError where the hub cannot be reached.
+    """
+    if isinstance(spec, MtebDataset):
+        return load_mteb(spec)
+    return load_local(spec, (base / spec.path).resolve())
+
+
+def load_datasets(study: Study) -> list[Dataset]:
+    """All data sets of a study at once, in its order; raises like `load_dataset`."""
+    return list(iter_datasets(study))
