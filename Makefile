@@ -22,7 +22,7 @@ $(VENV)/.complete: pyproject.toml constraints/platform.txt constraints/no-deps.t
 	@$(PYTHON) -m venv --clear $(VENV)
 	@# torch first and exactly: an open range asked for later can take another build of several gigabytes.
 	@$(PIP) -c constraints/platform.txt "$$(grep '^torch==' constraints/platform.txt)"
-	@$(PIP) -c constraints/platform.txt -e '.[generation,annotation,evaluation,dashboard,demo,dev]'
+	@$(PIP) -c constraints/platform.txt -e '.[generation,annotation,evaluation,report,dashboard,demo,dev]'
 	@# irrCAC's metadata pins an old scipy; it runs on the new one (docs/decisions/0003-irrcac.md).
 	@$(PIP) --no-deps -r constraints/no-deps.txt
 	@touch $@

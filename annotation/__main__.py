@@ -169,7 +169,7 @@ def _accept(options: argparse.Namespace) -> int:
     inputs = [study.folder / "pairs.parquet", study.folder / "ratings.parquet"]
     outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet")]
     with stage(study, "accept", inputs, outputs):
-        groups, verdicts = accept(study)
+        groups, verdicts = accept(study, options.amend or "")
     print(f"Ratings and agreement (HTEB, Table 2), study {study.name}\n\n{agreement_text(groups)}\n")
     print(f"Verdicts, study {study.name}\n\n{verdict_text(verdicts)}")
     return 0
@@ -218,7 +218,10 @@ def _parser() -> argparse.ArgumentParser:
     deciding.add_argument("--exclude", metavar="RATER", help="a rater's answers stop counting (they stay in the data)")
     deciding.add_argument("--keep", metavar="RATER", help="a rater's answers count, whatever was decided before")
     reviewing.add_argument("--reason", metavar="TEXT", help="why, in your words: it is kept with the decision")
-    add("accept", _accept, "compute agreement and verdicts from the collected answers", argilla=False)
+    accepting = add("accept", _accept, "compute agreement and verdicts from the collected answers", argilla=False)
+    accepting.add_argument(
+        "--amend", metavar="REASON", help="why the rules changed after the first rating; every report shows it"
+    )
     add_commands(commands)
     return parser
 

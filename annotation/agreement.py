@@ -1,7 +1,7 @@
 """Means, spread and agreement of ratings: pure functions from a frame of ratings to records.
 
 A frame of ratings is `ratings.parquet`: one row a pair, rater and question. Which ratings count is decided
-once, by `counting_ratings`; everything else takes what it returns.
+once, by `annotation.ratings.counting_ratings`; everything else takes what it returns.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from annotation.coefficients import Answers, gwet_ac2, krippendorff_alpha, mean_
 from annotation.intervals import Floats, confidence_sequence, over_pairs, over_pairs_and_raters
 from annotation.records import Group, Summary
 from annotation.rubric import Rubric
-from generation.records import Rating
-from generation.store import read_frame
 from generation.study import AcceptanceSpec, Study
 from generation.transformations import AXES, TRANSFORMATIONS
 
@@ -38,33 +36,6 @@ class Design:
     def of(cls, study: Study, rubric: Rubric) -> Design:
         """The study's, with its rubric's questions and scale."""
         return cls(tuple(rubric.question_names()), rubric.scale, study.raters.per_pair, study.acceptance)
-
-
-def read_ratings(study: Study) -> pd.DataFrame:
-    """The ratings collected so far."""
-    return read_frame(study.folder / "ratings.parquet", Rating, "python -m annotation collect --study ...")
-
-
-def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: bool = False) -> pd.DataFrame:
-    """The ratings that count: submitted and not excluded, of each pair the first `per_pair` raters' by submission.
-
-    More can come in when raters work at once; the rule is fixed beforehand, so nobody chooses among ratings.
-    Ties in time are broken by the rater's pseudonym. `with_excluded` also lets in what people excluded.
-    """
-    rated = ratings["status"] == "submitted"
-    submitted = ratings[rated if with_excluded else rated & (ratings["excluded"] == "")]
-    numbers = pd.DataFrame(
-        {
-            "pair": pd.factorize(submitted["pair_id"])[0],
-            "rater": pd.factorize(submitted["rater_id"], sort=True)[0],
-            "at": submitted["submitted_at"].array,
-        }
-    )
-    keys = ["pair", "rater"]
-    turns = numbers.groupby(keys, as_index=False).agg(at=("at", "max")).sort_values(["at", "rater"])
-    turns["turn"] = turns.groupby("pair").cumcount()
-    turn = numbers.merge(turns[[*keys, "turn"]], on=keys, how="left")["turn"]
-    return submitted[(turn < per_pair).to_numpy()]
 
 
 def compact(ratings: pd.DataFrame) -> pd.DataFrame:

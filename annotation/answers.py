@@ -1,7 +1,6 @@
 """Raters' answers, from wherever they came, turned into ratings: checked, kept as they came in snapshots, written.
 
-`ratings.parquet` holds the ratings of the sample and `control_ratings.parquet` those of controls and repeats, so that
-no verdict can count these. Each collection replaces what its source gave before and leaves other sources alone. Where
+Each collection replaces what its source gave before and leaves other sources alone. Where
 anything changed, a snapshot of the source's answers is added to `snapshots/`; none is ever overwritten.
 """
 
@@ -21,16 +20,15 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.agreement import read_ratings
 from annotation.campaign import shown
-from annotation.decisions import marked, read_decisions
+from annotation.decisions import read_decisions
+from annotation.ratings import read_all_ratings, read_ratings, write_ratings
 from annotation.rubric import Rubric
 from generation.exceptions import DataError
 from generation.records import Pair, Rating
-from generation.store import atomic, read_frame, write_table
+from generation.store import atomic
 from generation.study import Study
 
-COMMAND = "python -m annotation collect --study ..."
 CLOCKS = timedelta(minutes=5)  # servers' clocks may be so far apart; what is later is in the future
 PAUSE = timedelta(minutes=10)  # between two answers; who takes longer was away, and how long it took is unknown
 KEY = list(Rating.KEY)
@@ -92,18 +90,9 @@ def keep(study: Study, source: str, parts: Mapping[str, Part], *, replace: bool)
     whole = pd.concat([before[~of_source], now], ignore_index=True).astype({"value": "Int64"})
     whole = whole.sort_values(KEY, ignore_index=True)
     _refuse_twice(whole, source)
-    if decisions := read_decisions(study):
-        whole = marked(whole, decisions)
     _add_snapshot(study, source, parts)
-    told = whole["pair_id"].map({pair_id: bool(pair.control) for pair_id, pair in pairs.items()}).fillna(False)
-    write_table(study.folder / "control_ratings.parquet", whole[told.astype(bool)], Rating)
-    write_table(study.folder / "ratings.parquet", whole[~told.astype(bool)], Rating)
+    write_ratings(study, whole, read_decisions(study))
     return read_ratings(study)
-
-
-def read_control_ratings(study: Study) -> pd.DataFrame:
-    """The ratings of controls and repeats collected so far."""
-    return read_frame(study.folder / "control_ratings.parquet", Rating, COMMAND)
 
 
 def last_snapshot(study: Study, source: str) -> dict[str, Part]:
@@ -120,15 +109,6 @@ def last_snapshot(study: Study, source: str) -> dict[str, Part]:
         }
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{files[-1]} is damaged ({error}); move it away and collect again") from None
-
-
-def read_all_ratings(study: Study) -> pd.DataFrame:
-    """All ratings collected so far, of the sample, controls and repeats; an empty frame before the first time."""
-    found = [pd.DataFrame(columns=list(Rating.model_fields))]
-    for name in ("ratings.parquet", "control_ratings.parquet"):
-        if (study.folder / name).exists():
-            found.append(read_frame(study.folder / name, Rating, COMMAND))
-    return pd.concat(found, ignore_index=True) if len(found) > 1 else found[0]
 
 
 def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) -> pd.DataFrame:
@@ -148,6 +128,7 @@ def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) ->
             "seconds": taken,
             "comment": answer.comment,
             "excluded": "",
+            "surplus": False,
             "simulated": answer.simulated,
         }
         for answer, taken in zip(answers, seconds, strict=True)

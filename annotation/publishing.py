@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from annotation.campaign import Admission, admit_annotators, alone, refuse_other_prompts, shown
 from annotation.client import Argilla, translated
+from annotation.preregistration import fix_rules
 from annotation.queues import Queue, queues_of
 from annotation.rubric import Rubric, load_rubric, said
 from generation.exceptions import StudyError
@@ -40,8 +41,9 @@ def publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]] |
 
     Makes workspaces and datasets where they are missing, adds pairs that are not there yet (by pair id), and lets in
     the annotators who read a queue's languages (`reads`, by user name; those of whom nothing is known everywhere).
-    Answers are never touched. Raises StudyError or DataError for a sample that is no longer the study's, and for
-    datasets that ask something else.
+    Answers are never touched. Fixes the rules by which they will be judged. Raises StudyError or DataError for a
+    sample that is no longer the study's, for rules that changed after the first rating, and for datasets that ask
+    something else.
     """
     with alone(study):
         return _publish(study, argilla, reads or {})
@@ -50,6 +52,7 @@ def publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]] |
 def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]]) -> Publication:
     rubric, pairs = load_rubric(study), shown(study)
     refuse_other_prompts(study, pairs)
+    fix_rules(study)
     there = argilla.workspaces()
     for name in sorted({queue.workspace(study) for queue in queues_of(pairs)} - set(there)):
         argilla.request("POST", "/workspaces", json={"name": name})

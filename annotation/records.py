@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -125,3 +125,11 @@ class Decision(Record):
     reason: str = Field(description="why, in the person's words")
     decided_at: datetime = Field(description="when, UTC")
     signs: tuple[str, ...] = Field(description="the rules whose signs there were, with their evidence")
+
+
+class RuleSet(Record):
+    """The rules that a study's ratings are judged by, as they were fixed (`rules.json`); the last one holds."""
+
+    fixed_at: datetime = Field(description="when, UTC")
+    rules: dict[str, Any] = Field(description="the study's acceptance, quality and raters.per_pair")
+    reason: str = Field(default="", description="why they were changed, where there were ratings before")

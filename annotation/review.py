@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from annotation.agreement import read_ratings
-from annotation.answers import read_all_ratings
 from annotation.campaign import shown
 from annotation.decisions import read_decisions
 from annotation.quality import find_signs, low_pairs
+from annotation.ratings import read_all_ratings, read_ratings
 from annotation.records import Sign
 from annotation.rubric import load_rubric
 from annotation.sample import read_pairs

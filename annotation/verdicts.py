@@ -12,7 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from annotation.agreement import Design, compact, counting_ratings, read_ratings, summarise, table_two
+from annotation.agreement import Design, compact, summarise, table_two
+from annotation.preregistration import fix_rules
+from annotation.ratings import counting_ratings, read_ratings
 from annotation.records import Group, PairMean, Verdict
 from annotation.rubric import load_rubric
 from annotation.rules import decide
@@ -28,11 +30,13 @@ COMMAND = "python -m annotation accept --study ..."
 _SCOPES = {"transformation": ["pool"], "language": ["pool", "language"], "task": ["pool", "language", "task_type"]}
 
 
-def accept(study: Study) -> tuple[list[Group], list[Verdict]]:
+def accept(study: Study, amend: str = "") -> tuple[list[Group], list[Verdict]]:
     """Compute Table 2, verdicts and pairs' means from what was collected.
 
-    Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`.
+    Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. Raises StudyError where the study's rules changed
+    after the first rating and `amend` does not say why.
     """
+    fix_rules(study, amend)
     design = Design.of(study, load_rubric(study))
     pairs, ratings = read_pairs(study), read_ratings(study)
     _check_ratings(ratings, pairs, design.scale)

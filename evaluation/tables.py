@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from annotation.agreement import counting_ratings
+from annotation.ratings import counting_ratings
 from annotation.records import Verdict
 from evaluation.statistics import spearman_interval
 from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS

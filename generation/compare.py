@@ -16,6 +16,7 @@ from rapidfuzz.distance import Levenshtein
 
 from generation import command, report
 from generation.report import Measure, shown
+from generation.spreadsheet import write_csv
 from generation.transformations import AXES, TRANSFORMATIONS
 from generation.words import count_words
 
@@ -167,7 +168,7 @@ def main() -> int:
     print(_printed(table))
     print(*_notes(table, report.incomparable(studies)), sep="\n")
     if options.csv:
-        report.write_csv(table, options.csv)
+        write_csv(table, options.csv)
         print(f"-> {options.csv}")
     return 0
 

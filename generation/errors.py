@@ -18,6 +18,7 @@ from generation import command, report
 from generation.flags import FLAGS, LABELS
 from generation.identification import KNOWN
 from generation.report import Measure, shown
+from generation.spreadsheet import write_csv
 from generation.transformations import TRANSFORMATIONS
 
 TOTAL = "total"
@@ -113,7 +114,7 @@ def main() -> int:
     print(_printed(table, options.by))
     print(*_notes(table, options, report.incomparable(studies)), sep="\n")
     if options.csv:
-        report.write_csv(table, options.csv)
+        write_csv(table, options.csv)
         print(f"-> {options.csv}")
     return 0
 

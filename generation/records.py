@@ -107,6 +107,9 @@ class Rating(Record):
     seconds: Number = Field(default=math.nan, description="from the rater's answer before to this one; NaN if unknown")
     comment: str = Field(default="", description="the rater's free comment")
     excluded: str = Field(default="", description="why a person decided that it does not count; empty if it may")
+    surplus: bool = Field(
+        default=False, description="one more than the study asks for a pair: it came after `raters.per_pair` others"
+    )
     simulated: bool = Field(description="true where no person gave it")
 
 

@@ -24,16 +24,13 @@ from generation.exceptions import DataError, StudyError
 from generation.jobs import Plan
 from generation.journal import Journal
 from generation.records import Text, TransformedText
-from generation.store import BATCH, as_record, atomic, read_batches
+from generation.store import BATCH, as_record, read_batches
 from generation.study import EXPORTS, Study, load_study
 from generation.unit import COMMAND
 
 UNDEFINED = "-"
 GROUP = ["generator", "transformation", "seed", "dataset", "language"]
 _STATUSES = ("ok", "failed", "unanswered")
-# A spreadsheet takes a cell that starts with one of these for a formula (full-width ones too).
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-
 Keys = npt.NDArray[np.bytes_]
 
 
@@ -118,21 +115,6 @@ def incomparable(studies: Sequence[Study]) -> str:
         return ""
     names = ", ".join(study.name for study in bases)
     return f"Not comparable: the studies {names} do not hold the same texts, transformations and seeds."
-
-
-def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """The frame as CSV (UTF-8 with mark, as spreadsheets want it); texts that would run get a leading apostrophe."""
-    safe = frame.copy()
-    for column in safe.columns:
-        if not pd.api.types.is_numeric_dtype(safe[column]):
-            safe[column] = safe[column].map(_inert)
-    return safe.to_csv(index=False).encode("utf-8-sig")
-
-
-def write_csv(frame: pd.DataFrame, path: Path) -> None:
-    """Write a report's table, atomically."""
-    with atomic(path) as file:
-        file.write(csv_bytes(frame))
 
 
 def shown(value: float, digits: int = 1, sign: str = "") -> str:
@@ -225,7 +207,3 @@ def _rows(study: Study, transformation: str, seed: int, columns: Sequence[str]) 
 def _packed(hashes: Iterable[str]) -> Keys:
     """Hashes of 32 hexadecimal digits in 16 bytes each."""
     return np.frombuffer(bytes.fromhex("".join(hashes)), "S16")
-
-
-def _inert(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -21,6 +21,7 @@ from annotation.tables import SIMULATED, display
 from annotation.verdicts import refuse_stale
 from generation.command import add_study_options, study_of
 from generation.exceptions import DataError, PlumblineError, StudyError
+from generation.spreadsheet import csv_bytes
 from streamlit_app import charts, frames
 from streamlit_app.data import NotYetError, Records
 
@@ -273,7 +274,7 @@ def _limits(frame: pd.DataFrame) -> str:
 def _download(frame: pd.DataFrame, name: str) -> None:
     st.download_button(
         "Download as CSV",
-        partial(frames.csv_bytes, frame),
+        partial(csv_bytes, frame),
         file_name=name,
         mime="text/csv",
         key=f"download-{name}",

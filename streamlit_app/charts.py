@@ -1,4 +1,4 @@
-"""Frame in, chart out. One colour and one shape for each axis everywhere (Okabe and Ito's, for all eyes).
+"""Frame in, chart out, in the colours and shapes of `generation.palette`.
 
 Texts go into tooltips as data: Vega escapes them, and no expression is made of them. Backgrounds, grids and
 letters are the page's theme's, light or dark; the colours keep a contrast of 3 to 1 on both.
@@ -15,12 +15,10 @@ import altair as alt
 import pandas as pd
 
 from annotation.tables import display
+from generation.palette import COLOURS, NEUTRAL, SHAPES
 from generation.transformations import AXES, TRANSFORMATIONS
 from streamlit_app.frames import with_interval
 
-COLOURS = {"lexical_stylistic": "#0072B2", "length": "#D55E00", "language": "#009E73"}
-SHAPES = {"lexical_stylistic": "circle", "length": "square", "language": "triangle-up"}
-NEUTRAL = "#7F7F7F"
 INK = {False: "#31333F", True: "#FAFAFA"}  # letters on a light and on a dark page
 PANEL_HEIGHT = 340  # with title and axes
 SELECTION = "pair"  # the name of a panel's selection; its points carry `pair_id`

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from annotation.agreement import read_ratings
+from annotation.ratings import read_ratings
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.tables import verdict_table

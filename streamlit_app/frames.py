@@ -1,4 +1,4 @@
-"""Frames as people read them: words for names, two digits, and CSV that a spreadsheet cannot run. No numbers made.
+"""Frames as people read them: words for names, two digits. No numbers made.
 
 Streamlit puts this folder first on the import path, so no module here may have the name of a package that others
 import (PyTables is called `tables`).
@@ -20,18 +20,6 @@ from streamlit_app.data import Stage
 # A mark, a word and a tint (light enough, or deep enough, to be read on a light and a dark page): never colour alone.
 DECISIONS = {"accepted": "✔ accepted", "rejected": "✘ rejected", "undecided": "? undecided"}
 _TINTS = {"accepted": "#0072B240", "rejected": "#D55E0059", "undecided": "#99999940"}
-
-# A spreadsheet takes a cell that starts with one of these for a formula (full-width ones too).
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-
-
-def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """The frame as CSV (UTF-8 with mark, as spreadsheets want it); texts that would run get a leading apostrophe."""
-    safe = frame.copy()
-    for column in safe.columns:
-        if not pd.api.types.is_numeric_dtype(safe[column]):
-            safe[column] = safe[column].map(_inert)
-    return safe.to_csv(index=False).encode("utf-8-sig")
 
 
 def stage_frame(stages: Sequence[Stage]) -> pd.DataFrame:
@@ -120,7 +108,3 @@ def _hundred(value: float) -> str:
 
 def _points(value: float) -> str:
     return number(value) if math.isnan(value) else f"{value:+.2f}"
-
-
-def _inert(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

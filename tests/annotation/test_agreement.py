@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.agreement import Design, completed_means, counting_ratings, summarise, table_two
+from annotation.agreement import Design, completed_means, summarise, table_two
+from annotation.ratings import counting_ratings
 from annotation.records import Group, Summary
 from annotation.tables import agreement_table, agreement_text, band
 from generation.study import AcceptanceSpec

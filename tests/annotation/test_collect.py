@@ -18,13 +18,13 @@ import pandas as pd
 import pytest
 
 from annotation import server
-from annotation.agreement import counting_ratings, read_ratings
-from annotation.answers import Answer, Part, check, keep, read_control_ratings
+from annotation.answers import Answer, Part, check, keep
 from annotation.client import Argilla
 from annotation.collecting import collect
 from annotation.controls import read_controls
 from annotation.decisions import decide
 from annotation.publishing import publish
+from annotation.ratings import counting_ratings, read_control_ratings, read_ratings
 from annotation.rubric import load_rubric
 from annotation.sample import draw_sample, read_pairs
 from annotation.simulate import simulate

@@ -11,10 +11,9 @@ import pytest
 
 from annotation import server
 from annotation.__main__ import main
-from annotation.agreement import read_ratings
-from annotation.answers import read_control_ratings
 from annotation.controls import read_controls
 from annotation.forms import collect_csv, column_mapping
+from annotation.ratings import read_control_ratings, read_ratings
 from annotation.sample import read_pairs
 from generation import command
 from generation.exceptions import DataError, StudyError

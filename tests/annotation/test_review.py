@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from annotation.agreement import counting_ratings, read_ratings
 from annotation.controls import read_controls
 from annotation.decisions import decide, read_decisions
+from annotation.ratings import counting_ratings, read_ratings
 from annotation.review import review_text, signs_of
 from annotation.rubric import load_rubric
 from annotation.sample import draw_sample, read_pairs

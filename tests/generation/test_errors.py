@@ -208,9 +208,6 @@ def test_the_command_prints_the_sample_study_and_writes_what_a_spreadsheet_does_
     assert notes[-1] == f"-> {csv}" and not any("not complete" in note for note in notes)
     (line,) = pd.read_csv(csv).to_dict("records")
     assert list(line) == ["generator", *FLAGS, "total", "n", "failed", "unanswered", "language_told"]
-    assert report.csv_bytes(pd.DataFrame({"generator": ["=1+1", "-m"], "n": [-1, 2]})).decode("utf-8-sig") == (
-        "generator,n\n'=1+1,-1\n'-m,2\n"
-    )
 
 
 def test_what_is_not_complete_has_a_star(

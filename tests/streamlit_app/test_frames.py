@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import tomllib
 from pathlib import Path
 
@@ -10,35 +9,19 @@ import pandas as pd
 import pytest
 import streamlit as st
 
+from generation.palette import COLOURS, SHAPES
 from generation.study import ROOT, Study
 from generation.transformations import AXES
-from streamlit_app import charts, frames
+from streamlit_app import charts
 from streamlit_app.data import NotYetError, Records
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
-def test_texts_that_a_spreadsheet_would_run_are_neutralised(start: str) -> None:
-    text = f'{start}HYPERLINK("http://192.0.2.1/")'
-    read = pd.read_csv(io.BytesIO(frames.csv_bytes(pd.DataFrame({"text": [text, "plain", None], "n": [-1.5, 2, 3]}))))
-    assert read["text"].iloc[0].startswith("'")
-    assert read["text"].iloc[1] == "plain"
-    assert pd.isna(read["text"].iloc[2])
-    assert list(read["n"]) == [-1.5, 2, 3]  # numbers stay numbers
-
-
-def test_csv_keeps_every_script_and_line() -> None:
-    frame = pd.DataFrame({"text": ['one "two", three', "İstanbul\nمرحبا", "🙂"]})
-    data = frames.csv_bytes(frame)
-    assert data.startswith(b"\xef\xbb\xbf")
-    pd.testing.assert_frame_equal(pd.read_csv(io.BytesIO(data)), frame)
-
-
 def test_colours_and_shapes_are_one_to_an_axis() -> None:
-    assert list(charts.COLOURS) == list(charts.SHAPES) == list(AXES)
-    assert len({*charts.COLOURS.values()}) == len({*charts.SHAPES.values()}) == len(AXES)
+    assert list(COLOURS) == list(SHAPES) == list(AXES)
+    assert len({*COLOURS.values()}) == len({*SHAPES.values()}) == len(AXES)
 
 
-@pytest.mark.parametrize("colour", charts.COLOURS.values())
+@pytest.mark.parametrize("colour", COLOURS.values())
 @pytest.mark.parametrize("page", ["#FFFFFF", "#0E1117"])
 def test_colours_stand_out_on_light_and_dark_pages(colour: str, page: str) -> None:
     """WCAG 2.1: graphics need a contrast of 3 to 1."""

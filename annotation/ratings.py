@@ -1,0 +1,79 @@
+"""The ratings on disk: read, marked with what people decided and with what comes too late to count, written.
+
+`ratings.parquet` holds the ratings of the sample and `control_ratings.parquet` those of controls and repeats, so that
+no verdict can count these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from annotation.controls import read_controls
+from annotation.records import Decision
+from generation.records import Rating
+from generation.store import read_frame, write_table
+from generation.study import Study
+
+COMMAND = "python -m annotation collect --study ..."
+
+
+def read_ratings(study: Study) -> pd.DataFrame:
+    """The sample's ratings collected so far."""
+    return read_frame(study.folder / "ratings.parquet", Rating, COMMAND)
+
+
+def read_control_ratings(study: Study) -> pd.DataFrame:
+    """The ratings of controls and repeats collected so far."""
+    return read_frame(study.folder / "control_ratings.parquet", Rating, COMMAND)
+
+
+def read_all_ratings(study: Study) -> pd.DataFrame:
+    """All ratings collected so far, of the sample, controls and repeats; an empty frame before the first time."""
+    found = [pd.DataFrame(columns=list(Rating.model_fields))]
+    for name in ("ratings.parquet", "control_ratings.parquet"):
+        if (study.folder / name).exists():
+            found.append(read_frame(study.folder / name, Rating, COMMAND))
+    return pd.concat(found, ignore_index=True) if len(found) > 1 else found[0]
+
+
+def write_ratings(study: Study, whole: pd.DataFrame, decisions: Sequence[Decision]) -> None:
+    """Write all ratings, of the sample, controls and repeats, with their marks."""
+    whole = marked(whole, decisions, study.raters.per_pair)
+    controls = {pair.pair_id for pair in read_controls(study)}
+    told = whole["pair_id"].isin(controls)
+    write_table(study.folder / "control_ratings.parquet", whole[told], Rating)
+    write_table(study.folder / "ratings.parquet", whole[~told], Rating)
+
+
+def marked(ratings: pd.DataFrame, decisions: Sequence[Decision], per_pair: int) -> pd.DataFrame:
+    """The ratings with `excluded` as the last decision about each rater says, and `surplus` by the study's rule."""
+    last = {decision.rater_id: decision for decision in decisions}
+    reasons = {rater: decision.reason for rater, decision in last.items() if decision.exclude}
+    ratings = ratings.assign(excluded=[reasons.get(rater, "") for rater in ratings["rater_id"]])
+    counting = counting_ratings(ratings, per_pair).index
+    could = (ratings["status"] == "submitted") & (ratings["excluded"] == "")
+    return ratings.assign(surplus=could & ~ratings.index.isin(counting))
+
+
+def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: bool = False) -> pd.DataFrame:
+    """The ratings that count: submitted and not excluded, of each pair the first `per_pair` raters' by submission.
+
+    More can come in when raters work at once; the rule is fixed beforehand, so nobody chooses among ratings.
+    Ties in time are broken by the rater's pseudonym. `with_excluded` also lets in what people excluded.
+    """
+    rated = ratings["status"] == "submitted"
+    submitted = ratings[rated if with_excluded else rated & (ratings["excluded"] == "")]
+    numbers = pd.DataFrame(
+        {
+            "pair": pd.factorize(submitted["pair_id"])[0],
+            "rater": pd.factorize(submitted["rater_id"], sort=True)[0],
+            "at": submitted["submitted_at"].array,
+        }
+    )
+    keys = ["pair", "rater"]
+    turns = numbers.groupby(keys, as_index=False).agg(at=("at", "max")).sort_values(["at", "rater"])
+    turns["turn"] = turns.groupby("pair").cumcount()
+    turn = numbers.merge(turns[[*keys, "turn"]], on=keys, how="left")["turn"]
+    return submitted[(turn < per_pair).to_numpy()]

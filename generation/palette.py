@@ -1,0 +1,7 @@
+"""One colour and one shape for each axis everywhere (Okabe and Ito's colours, which all eyes tell apart)."""
+
+from __future__ import annotations
+
+COLOURS = {"lexical_stylistic": "#0072B2", "length": "#D55E00", "language": "#009E73"}
+SHAPES = {"lexical_stylistic": "circle", "length": "square", "language": "triangle-up"}
+NEUTRAL = "#7F7F7F"
