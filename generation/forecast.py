@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from generation import command
 from generation.jobs import Plan
@@ -32,7 +34,11 @@ def forecast(study: Study, *, again: bool = False, rate: float | None = None) ->
     from the texts' lengths (4 characters a token) and the lengths of Gemma-3's answers (HTEB, Table 23).
     """
     plan = Plan(study)
-    with planned(plan, again=again) as units:
+    # Of a study that is being generated nothing may be written.
+    with (
+        tempfile.TemporaryDirectory(prefix="plumbline-") as folder,
+        planned(plan, again=again, texts=Path(folder) / "texts.parquet") as units,
+    ):
         rows = [_row(plan, name, [unit for unit in units if unit.transformation == name]) for name in plan.prompts]
     total = [sum(cells) for cells in zip(*rows, strict=True)]
     named = zip([*plan.prompts, "total"], [*rows, total], strict=True)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import ctypes
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import pyarrow as pa
@@ -29,6 +31,7 @@ from generation.store import only_one, read_batches, read_records, write_table
 from generation.study import Study
 from generation.unit import COMMAND, Unit
 
+_M_MMAP_THRESHOLD, _LARGE = -3, 1 << 17  # glibc's mallopt, and its own default in bytes
 SYNC_SECONDS = 0.5  # an output that was received is on the disk itself within a second
 
 
@@ -39,6 +42,7 @@ def generate(study: Study, *, again: bool = False, cluster: str = "") -> Counter
     `cluster` is the address of a Ray cluster that does the work; without one it is done here. Raises DataError for
     data sets that cannot be read and ServiceError for a generator that cannot work; what was received before stays.
     """
+    _return_large_blocks()
     plan = Plan(study)
     busy = f"another run is generating for {study.name!r}"
     with only_one(study.scratch / ".generation.lock", busy), planned(plan, again=again) as units:
@@ -59,21 +63,23 @@ def generate(study: Study, *, again: bool = False, cluster: str = "") -> Counter
 
 
 @contextlib.contextmanager
-def planned(plan: Plan, *, again: bool = False, units: Sequence[tuple[str, int]] = ()) -> Iterator[list[Unit]]:
+def planned(
+    plan: Plan, *, again: bool = False, units: Sequence[tuple[str, int]] = (), texts: Path | None = None
+) -> Iterator[list[Unit]]:
     """The units of a study (or some, by transformation and seed), with what each has and lacks.
 
-    Without `units` the study's texts are read and written to `texts.parquet` first.
+    Without `units` the study's texts are read and written to `texts` first (by default the study's `texts.parquet`).
     """
     study = plan.study
+    file = texts or study.folder / "texts.parquet"
     if not units:
-        texts = (text for dataset in iter_datasets(study) for text in dataset.texts())
-        write_table(study.folder / "texts.parquet", texts, Text)
+        write_table(file, (text for dataset in iter_datasets(study) for text in dataset.texts()), Text)
         pa.default_memory_pool().release_unused()  # what the data sets took, which a long run has no more use for
     chosen = units or [(name, seed) for name in study.transformations for seed in study.seeds]
     made: list[Unit] = []
     try:
         for name, seed in tqdm(chosen, unit="unit", desc="planning", leave=False, delay=1):
-            made.append(Unit(plan, name, seed, again=again))
+            made.append(Unit(plan, name, seed, file, again=again))
         yield made
     finally:
         for unit in made:
@@ -108,6 +114,16 @@ def failures(study: Study) -> Counter[str]:
 def read_transformed(study: Study, transformation: str, seed: int) -> list[TransformedText]:
     """The outputs of one unit: those that the study wants, by key, and any kept from before (see `Unit`)."""
     return read_records(study.transformation_file(transformation, seed), TransformedText, COMMAND)
+
+
+def _return_large_blocks() -> None:
+    """Keep glibc from raising the size from which a freed block goes back to the system at once.
+
+    It raises it when large ones are freed, as when data sets are read; a run would then keep what they took for hours.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none, and need none
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
 async def _generate_here(plan: Plan, units: Sequence[Unit]) -> Counter[str]:

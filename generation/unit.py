@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from generation.jobs import Job, Plan
 from generation.journal import Journal
@@ -26,15 +27,15 @@ _SCHEMA = "CREATE TABLE outputs (place INTEGER PRIMARY KEY, key TEXT UNIQUE, lin
 
 
 class Unit:
-    """One transformation with one seed of a study.
+    """One transformation with one seed of a study; `texts` is the table of all texts.
 
     `wanted` and `todo` are numbers of distinct outputs, `characters` those of the texts that are left to do. With
     `again` failed outputs are asked for again; unanswered ones always are. Outputs that the study does not want now
     (of another prompt, say, or a data set that was taken out) cost GPU time, so they are kept.
     """
 
-    def __init__(self, plan: Plan, transformation: str, seed: int, *, again: bool = False) -> None:
-        self.plan, self.transformation, self.seed = plan, transformation, seed
+    def __init__(self, plan: Plan, transformation: str, seed: int, texts: Path, *, again: bool = False) -> None:
+        self.plan, self.transformation, self.seed, self.texts = plan, transformation, seed, texts
         self.path = plan.study.transformation_file(transformation, seed)
         self.journal = Journal(plan.study.journal_file(transformation, seed))
         self._keys = sqlite3.connect("", check_same_thread=False)  # a temporary file, gone with the process
@@ -87,7 +88,7 @@ class Unit:
     def _all_jobs(self) -> Iterator[tuple[int, Job]]:
         """The job of every text with the text's row; equal texts have equal jobs."""
         row = 0
-        for table in read_batches(self.plan.study.folder / "texts.parquet", Text, COMMAND):
+        for table in read_batches(self.texts, Text, COMMAND):
             for text in table.to_pylist():
                 yield row, self.plan.job(as_record(text, Text), self.transformation, self.seed)
                 row += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import ssl
 import threading
 import time
 from collections import Counter, deque
@@ -90,18 +91,19 @@ class Server(Protocol):
         """One whole request has arrived."""
 
 
-async def listen(server: Server) -> tuple[asyncio.AbstractServer, str]:
+async def listen(server: Server, tls: ssl.SSLContext | None = None) -> tuple[asyncio.AbstractServer, str]:
     """Open a free port on the running loop; returns what closes it, and the address for `base_url`."""
     loop = asyncio.get_running_loop()
-    opened = await loop.create_server(lambda: _Connection(server), "127.0.0.1", 0, backlog=1024)
-    return opened, f"http://127.0.0.1:{opened.sockets[0].getsockname()[1]}/v1"
+    opened = await loop.create_server(lambda: _Connection(server), "127.0.0.1", 0, backlog=1024, ssl=tls)
+    return opened, f"{'https' if tls else 'http'}://127.0.0.1:{opened.sockets[0].getsockname()[1]}/v1"
 
 
 class ChatStub:
     """The server; `asked` are the requests in order of arrival, `most_at_once` the most that were in hand together."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, tls: ssl.SSLContext | None = None) -> None:
         self.script = script
+        self._tls = tls
         self.asked: list[Asked] = []
         self.answered = 0
         self.most_at_once = 0
@@ -113,7 +115,7 @@ class ChatStub:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._opened, self.url = asyncio.run_coroutine_threadsafe(listen(self), self._loop).result(10)
+        self._opened, self.url = asyncio.run_coroutine_threadsafe(listen(self, self._tls), self._loop).result(10)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -13,6 +13,7 @@ import os
 import random
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -32,6 +33,7 @@ FIRST_DELAY = 0.5  # seconds before the second try, at most; doubles with every 
 LAST_DELAY = 30.0
 LONGEST_WAIT = 120.0  # seconds that a server may make us wait, whatever its Retry-After says
 STRANGE = 10  # so many answers that are not a chat server's, before any good one, are a wrong address
+REFUSALS = 100  # so many in the same words, before any good answer, are not about the texts (a setting, say)
 REFUSED = {400, 413, 422}  # this text
 PASSING = {408, 409, 425, 429, *range(500, 600)}
 FOR_ALL = {402, 405, 407, 410, 415}  # neither this text nor any other
@@ -58,6 +60,7 @@ class ChatServer(Chat):
     _pool: Connections | None = None
     _good: int = 0  # answers of a chat server so far
     _strange: int = 0  # answers of something else so far
+    _refusals: Counter[str] = field(default_factory=Counter)  # by the server's words, until there is a good answer
 
     @classmethod
     def of(cls, plan: Plan) -> ChatServer:
@@ -177,13 +180,22 @@ class ChatServer(Chat):
             return ServiceError(f"{self.spec.base_url}: {line}")
         return TextUnansweredError(line)
 
+    def _refusal(self, said: str) -> ServiceError | TextFailedError:
+        """What the server refuses: this text, or, in the same words again and again and nothing else, all of them."""
+        if not self._good:
+            self._refusals[said] += 1
+            if self._refusals[said] >= REFUSALS:
+                line = f"{self.spec.base_url} refused {REFUSALS} texts in the same words and answered none: {said}"
+                return ServiceError(f"{line}; correct what it names in the study, then run again with --again")
+        return TextFailedError(f"the server refused the text: {said}")
+
     def _trouble(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
         """What a status other than 200 means."""
         url, said = self.spec.base_url, _complaint(content).replace(self.key, "(the key)")
         if status in PASSING:
             return _PassingError(f"status {status}", said, wait=_stated_wait(headers))
         if status in REFUSED:
-            return TextFailedError(f"the server refused the text: {said or f'status {status}'}")
+            return self._refusal(said or f"status {status}")
         if status in (401, 403):
             return ServiceError(f"{url}: the key is not accepted; set {self.spec.api_key_env}")
         if status == 404:

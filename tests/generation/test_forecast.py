@@ -36,3 +36,13 @@ def test_nothing_left_is_said(tmp_path: Path) -> None:
     work(study, upper)
     assert forecast(study).endswith("nothing is left to do")
     assert "--rate" in forecast(small_study(tmp_path, WORDS, seeds=[2]))
+
+
+def test_nothing_is_written(tmp_path: Path) -> None:
+    study = small_study(tmp_path, WORDS)
+    forecast(study)
+    assert not study.folder.exists()
+    work(study, upper, stop_after=1)
+    before = {path: path.stat().st_mtime_ns for path in study.folder.rglob("*")}
+    forecast(small_study(tmp_path, WORDS[:2]))  # another run may be generating all of them
+    assert {path: path.stat().st_mtime_ns for path in study.folder.rglob("*")} == before

@@ -217,6 +217,21 @@ def test_a_refusal_that_quotes_the_key_does_not_show_it(tmp_path: Path, monkeypa
     assert rows(study)["bread"].reason == "the server refused the text: who is (the key)?"
 
 
+def test_a_hundred_refusals_in_the_same_words_and_no_good_answer_end_the_run(tmp_path: Path) -> None:
+    texts = tuple(f"text number {number}" for number in range(120))
+    with ChatStub(lambda asked: refuses(400, "top_p must be below 1")) as stub:
+        study = small_study(tmp_path, texts, generator=server(stub.url, concurrency=4))
+        with pytest.raises(
+            ServiceError, match=r"refused 100 texts in the same words .*: top_p must be below 1; correct"
+        ):
+            generate(study)
+        assert 100 <= len(stub.asked) <= 100 + 4
+        stub.script = lambda asked: refuses(400, f"too long: {asked.message}")  # each text for a reason of its own
+        assert generate(study)["failed"] >= 16
+        stub.script = upper
+        assert generate(study, again=True) == Counter(ok=120)
+
+
 PAGE = Reply(b"<html>welcome</html>", content_type="text/html")
 
 

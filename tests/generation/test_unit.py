@@ -160,6 +160,6 @@ def test_a_study_that_has_all_leaves_its_files_alone(tmp_path: Path) -> None:
 def test_numbers_of_a_unit(tmp_path: Path) -> None:
     study = small_study(tmp_path, (*WORDS, "apple"))
     work(study, upper, stop_after=1)
-    unit = Unit(Plan(study), "paraphrasing", 1)
+    unit = Unit(Plan(study), "paraphrasing", 1, study.folder / "texts.parquet")
     assert (unit.wanted, unit.todo, unit.characters()) == (4, 3, len("bread" + "cloud" + "dream"))
     unit.close()
