@@ -119,7 +119,7 @@ def test_model_and_question_are_chosen_at_the_side(page: Open, finished: Path) -
 def test_a_chosen_pair_opens_with_its_ratings_by_pseudonym(page: Open, finished: Path, study: Study) -> None:
     shown = page("--study", DEMO, "--exports", finished)
     pair = read_pairs(study)[3]
-    shown.session_state["chosen_pair"] = pair.pair_id
+    shown.session_state["chosen_pair"] = (pair.pair_id, 0)
     shown.run()
     assert_calm(shown)
     assert {pair.original, pair.transformed} <= set(commands(shown))
@@ -127,6 +127,16 @@ def test_a_chosen_pair_opens_with_its_ratings_by_pseudonym(page: Open, finished:
     assert len(ratings) == 6
     assert ratings["rater_id"].str.fullmatch("simulated-[0-9a-f]{8}").all()
     shown.run()  # opened once, not at every run
+    assert not any("rater_id" in frame.value.columns for frame in shown.dataframe)
+
+
+def test_a_closed_pair_stays_closed_though_its_choice_is_reported_once_more(page: Open, finished: Path) -> None:
+    """Closing a pair while the page still draws makes Streamlit call the choice's callback again."""
+    shown = page("--study", DEMO, "--exports", finished)
+    pair_id = next(frame.value for frame in shown.dataframe if "pair_id" in frame.value.columns)["pair_id"].iloc[0]
+    shown.session_state["chosen_pair"], shown.session_state["closed_pairs"] = (pair_id, 0), 1
+    shown.run()
+    assert_calm(shown)
     assert not any("rater_id" in frame.value.columns for frame in shown.dataframe)
 
 
@@ -255,7 +265,7 @@ def test_hostile_texts_are_shown_as_they_stand(page: Open, exports: Path, study:
     verdicts = [verdict.model_copy(update={"reasons": HOSTILE}) for verdict in read_verdicts(study)]
     write_json(study.folder / "verdicts.json", verdicts)
     shown = page("--study", hostile_study(tmp_path), "--exports", exports)
-    shown.session_state["chosen_pair"] = pairs[0].pair_id
+    shown.session_state["chosen_pair"] = (pairs[0].pair_id, 0)
     shown.run()
     assert_calm(shown)
     assert HOSTILE[0] in texts(shown)

@@ -113,7 +113,7 @@ def watched(browser: Any, width: int) -> tuple[Page, list[str]]:
 
 def look(page: Page) -> None:
     """Everything is there, and nothing complains."""
-    expect(page.get_by_text("Left out, or included against the verdict, and why")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("Left out, failed, or included against the verdict, and why")).to_be_visible(timeout=30_000)
     expect(page.get_by_text(SIMULATED)).to_be_visible()
     panel = page.get_by_test_id("stVegaLiteChart").first
     expect(panel.get_by_text("n = 24 pairs")).to_be_visible()
@@ -138,7 +138,7 @@ def use(page: Page) -> None:
     expect(tooltip).to_contain_text(HOSTILE[:60])
     assert tooltip.locator("img").count() == 0
     page.screenshot(path=ARTEFACTS / "dashboard-hover.png")
-    for _ in range(2):
+    for _ in range(4):
         last.click()
         dialog = page.get_by_role("dialog")
         expect(dialog).to_contain_text(HOSTILE[:60])
