@@ -35,6 +35,7 @@ demo: setup ## the whole flow on the sample study, with simulated raters
 	@$(PY) -m annotation serve --during "$(MAKE) --no-print-directory rehearse STUDY=$(STUDY)"
 	@echo "== annotation: ratings -> verdicts"
 	@$(PY) -m annotation accept --study $(STUDY)
+	@$(PY) -m annotation report --study $(STUDY)
 	@echo "== evaluation: accepted transformations -> scores"
 	@$(PY) -m evaluation.run --study $(STUDY)
 	@echo

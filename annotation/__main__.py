@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 from annotation import accounts, server
@@ -18,11 +19,15 @@ from annotation.decisions import decide
 from annotation.forms import collect_csv, column_mapping
 from annotation.maintenance import add_commands, add_data_option, add_serve_options, home_of, keeper_of
 from annotation.planning import add_plan_options, plan
+from annotation.preregistration import amendment_lines, first_rating, read_rules
 from annotation.publishing import Publication, publish
+from annotation.ratings import read_all_ratings
 from annotation.review import review_text, signs_of
 from annotation.rubric import load_rubric
 from annotation.sample import draw_sample, read_supply
 from annotation.simulate import simulate
+from annotation.status.status import read_status
+from annotation.status.text import status_text
 from annotation.tables import agreement_text, verdict_text
 from annotation.verdicts import accept
 from generation import command
@@ -134,7 +139,7 @@ def _collect(options: argparse.Namespace) -> int:
     study, home = command.study_of(options), home_of(options)
     if bool(options.csv) != bool(options.columns):
         raise StudyError("--csv and --columns go together: the file, and which of its columns holds what")
-    outputs = [study.folder / "ratings.parquet", study.folder / "control_ratings.parquet"]
+    outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]
     with stage(study, "collect", _shown(study), outputs):
         if options.csv:
             columns = column_mapping(options.columns, load_rubric(study).question_names())
@@ -146,6 +151,13 @@ def _collect(options: argparse.Namespace) -> int:
     parts = ", ".join(f"{counts.get(status, 0)} {status}" for status in ("submitted", "draft", "discarded"))
     simulated = f", {int(ratings['simulated'].sum())} of them simulated" if ratings["simulated"].any() else ""
     print(f"{study.name}: {len(ratings)} ratings ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    study = command.study_of(options)
+    words = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
+    print(status_text(read_status(study, datetime.now(UTC)), shlex.join(words)))
     return 0
 
 
@@ -171,7 +183,22 @@ def _accept(options: argparse.Namespace) -> int:
     with stage(study, "accept", inputs, outputs):
         groups, verdicts = accept(study, options.amend or "")
     print(f"Ratings and agreement (HTEB, Table 2), study {study.name}\n\n{agreement_text(groups)}\n")
-    print(f"Verdicts, study {study.name}\n\n{verdict_text(verdicts)}")
+    rules = [verdict_text(verdicts), *amendment_lines(read_rules(study), first_rating(read_all_ratings(study)))]
+    print(f"Verdicts, study {study.name}\n\n" + "\n".join(rules))
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    study = command.study_of(options)
+    names = ("pairs.parquet", "ratings.parquet", "agreement.json", "verdicts.json", "decisions.json", "rules.json")
+    with stage(study, "report", [study.folder / name for name in names], [study.folder / "report"]):
+        try:
+            from annotation.report.page import write_report  # noqa: PLC0415 (extra `report`)
+
+            page = write_report(study)
+        except ModuleNotFoundError as error:
+            raise StudyError(f"reports need {error.name}: pip install '.[report]'") from None
+    print(f"{study.name}: report -> {page}, and its tables as CSV beside it")
     return 0
 
 
@@ -213,6 +240,7 @@ def _parser() -> argparse.ArgumentParser:
     collecting.add_argument("--csv", metavar="FILE", type=Path, help="take the answers from a file, not from Argilla")
     example = "pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]"
     collecting.add_argument("--columns", metavar="MAPPING", help=f"which of its columns holds what: {example}")
+    add("status", _status, "how far the study is, who is behind, what is decided, and what to do next", argilla=False)
     reviewing = add("review", _review, "signs in raters' answers, and what people decide about raters", argilla=False)
     deciding = reviewing.add_mutually_exclusive_group()
     deciding.add_argument("--exclude", metavar="RATER", help="a rater's answers stop counting (they stay in the data)")
@@ -222,6 +250,7 @@ def _parser() -> argparse.ArgumentParser:
     accepting.add_argument(
         "--amend", metavar="REASON", help="why the rules changed after the first rating; every report shows it"
     )
+    add("report", _report, "write the report: one HTML page, and its tables as CSV", argilla=False)
     add_commands(commands)
     return parser
 

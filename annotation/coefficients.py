@@ -191,7 +191,8 @@ def mean_kappa(answers: Answers) -> Estimate:
     change = np.where(gone, 0, (shared[couple] - 1) * without) - (shared * kappas)[couple]
     loss = np.where(gone, shared[couple], 1)
     keep = defined[couple]
-    left_out = (whole + np.bincount(pair, np.where(keep, change, 0))) / (weight - np.bincount(pair, loss * keep))
+    with np.errstate(invalid="ignore", divide="ignore"):  # a pair without which no two raters are left is no sample
+        left_out = (whole + np.bincount(pair, np.where(keep, change, 0))) / (weight - np.bincount(pair, loss * keep))
     low, high = jackknife(whole / weight, left_out[np.isfinite(left_out)])
     return Estimate(value=whole / weight, low=low, high=min(high, 1.0), reason=_ALIKE if math.isnan(low) else "")
 

@@ -12,9 +12,11 @@ from annotation.answers import Answer, Part, check, keep, last_snapshot
 from annotation.campaign import alone, pseudonym, published, refuse_other_prompts, shown
 from annotation.client import Argilla, Listed
 from annotation.publishing import COMMENT
+from annotation.records import Member
 from annotation.rubric import Rubric, load_rubric
 from generation.exceptions import DataError
 from generation.records import Pair
+from generation.store import write_json
 from generation.study import Study
 
 SOURCE = "argilla"
@@ -23,25 +25,32 @@ SOURCE = "argilla"
 def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.DataFrame:
     """Fetch the answers into `ratings.parquet` (and controls' into `control_ratings.parquet`); returns the former.
 
-    A row a pair, rater and question, drafts and discards too. Datasets in which nothing was answered, changed or taken
-    back since they were read last are not read again. Refuses to drop answers: those that were collected before and
-    are no longer on the server, those to pairs of another sample, and those of people who are no members, unless
-    `replace` says so.
+    A row a pair, rater and question, drafts and discards too; `members.json` says who was asked to rate what. Datasets
+    in which nothing was answered, changed or taken back since they were read last are not read again. Refuses to drop
+    answers: those that were collected before and are no longer on the server, those to pairs of another sample, and
+    those of people who are no members, unless `replace` says so.
     """
     with alone(study):
         rubric = load_rubric(study)
         pairs = {pair.pair_id: pair for pair in shown(study)}
         refuse_other_prompts(study, list(pairs.values()))
         known = {} if replace else last_snapshot(study, SOURCE)
-        parts = {}
+        parts, asked = {}, []
         for queue, dataset in published(study, argilla).items():
             name = queue.dataset(study)
             members = argilla.members(dataset.workspace_id)
             raters = {user_id: pseudonym(study, user) for user_id, user in members.items()}
+            asked += [
+                Member(rater_id=raters[user_id], dataset=name, simulated=user.simulated)
+                for user_id, user in members.items()
+                if user.role == "annotator"
+            ]
             reading = _Reading(argilla, name, dataset, raters, pairs, rubric)
             part = known.get(name)
             parts[name] = part if part is not None and reading.covers(part) else reading.part(replace=replace)
-        return keep(study, SOURCE, parts, replace=replace)
+        ratings = keep(study, SOURCE, parts, replace=replace)
+        write_json(study.folder / "members.json", sorted(asked, key=lambda one: (one.dataset, one.rater_id)))
+        return ratings
 
 
 @dataclass(frozen=True)

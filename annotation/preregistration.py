@@ -88,6 +88,14 @@ def amendments(fixed: Sequence[RuleSet], first: datetime | None) -> list[tuple[R
     return found
 
 
+def amendment_lines(fixed: Sequence[RuleSet], first: datetime | None) -> list[str]:
+    """A line for each change of the rules after the first rating."""
+    return [
+        f"Amended after the first rating, on {one.fixed_at:%Y-%m-%d at %H:%M} UTC: {one.reason} ({'; '.join(what)})."
+        for one, what in amendments(fixed, first)
+    ]
+
+
 def fixed_text(fixed: Sequence[RuleSet], first: datetime | None) -> str:
     """When the rules were fixed and when the first rating was given, in one sentence that says which came first."""
     if not fixed:

@@ -133,3 +133,12 @@ class RuleSet(Record):
     fixed_at: datetime = Field(description="when, UTC")
     rules: dict[str, Any] = Field(description="the study's acceptance, quality and raters.per_pair")
     reason: str = Field(default="", description="why they were changed, where there were ratings before")
+
+
+class Member(Record):
+    """Who was asked to rate what when the answers were last collected (`members.json`): annotators, by dataset."""
+
+    KEY = ("rater_id", "dataset")
+    rater_id: str = Field(description="pseudonym")
+    dataset: str = Field(description="the dataset's name in Argilla")
+    simulated: bool = Field(description="true where no person stands behind it")

@@ -19,6 +19,7 @@ import pytest
 
 from annotation import server
 from annotation.answers import Answer, Part, check, keep
+from annotation.campaign import published
 from annotation.client import Argilla
 from annotation.collecting import collect
 from annotation.controls import read_controls
@@ -28,6 +29,7 @@ from annotation.ratings import counting_ratings, read_control_ratings, read_rati
 from annotation.rubric import load_rubric
 from annotation.sample import draw_sample, read_pairs
 from annotation.simulate import simulate
+from annotation.status.status import read_members
 from annotation.verdicts import accept
 from generation.exceptions import DataError, ServiceError
 from generation.records import Pair, Rating
@@ -71,6 +73,9 @@ def test_collected_ratings_say_who_when_and_in_which_state(argilla: Argilla, var
     assert ratings["rater_id"].nunique() == 2
     assert ratings["rater_id"].str.match(r"^rater-[0-9a-f]{8}$").all()
     assert not ratings["simulated"].any()
+    members = {one.rater_id for one in read_members(study) if one.dataset == "states-paraphrasing-EN"}
+    annotators = [user for user in argilla.users() if user.role == "annotator" and not user.simulated]
+    assert set(ratings["rater_id"]) <= members and len(members) == len(annotators)  # who rated nothing is there too
     assert (pd.Timestamp.now(tz="UTC") - ratings["submitted_at"]).dt.total_seconds().between(0, 600).all()
     assert Counter(ratings["comment"]) == {"a word is odd": 2, "": 6}
     # Ada's draft and discard each came a moment after her answer before; her first and Bob's only one after nothing.
@@ -78,6 +83,22 @@ def test_collected_ratings_say_who_when_and_in_which_state(argilla: Argilla, var
     assert set(known["status"]) == {"draft", "discarded"} and known["seconds"].between(0, 60).all()
     assert len(counting_ratings(ratings, 3)) == 4
     pd.testing.assert_frame_equal(ratings, collect(study, argilla))
+
+
+def test_an_admin_who_can_see_a_dataset_is_not_asked_to_rate_it(argilla: Argilla, variant: Make) -> None:
+    rater(argilla, "ada")
+    study = small(variant, "admins", transformations=["paraphrasing"])
+    publish(study, argilla)
+    collect(study, argilla)
+    before = read_members(study)
+    boss = {"first_name": "Boss", "username": "boss", "password": "a-long-password", "role": "admin"}
+    user = argilla.request("POST", "/users", json=boss)
+    (workspace_id,) = {place.workspace_id for place in published(study, argilla).values()}
+    argilla.request("POST", f"/workspaces/{workspace_id}/users", json={"user_id": user["id"]})
+    assert len(argilla.members(workspace_id)) == len(before) + 1
+    collect(study, argilla)
+    argilla.request("DELETE", f"/users/{user['id']}")
+    assert before and read_members(study) == before
 
 
 def test_what_did_not_change_is_not_read_again(

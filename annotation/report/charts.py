@@ -1,0 +1,156 @@
+"""The report's figures: frame in, chart out, and what a chart shows in words.
+
+Colours of axes are those of `generation.palette`; those of ratings are ColorBrewer's PuOr, which all eyes tell apart.
+A decision has a shape and a word, so that nothing hangs on a colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from annotation.records import Estimate
+from annotation.tables import display, number, with_interval
+from generation.palette import COLOURS, NEUTRAL
+from generation.transformations import AXES
+
+DECISIONS = {"accepted": "circle", "undecided": "diamond", "rejected": "cross"}
+_WIDTH = 340  # with the labels beside it, a chart can still be read on a telephone
+_ROW = 24
+_FAINT = 0.07  # smaller shares have no number in them
+_PUOR = ((230, 97, 1), (253, 184, 99), (247, 247, 247), (178, 171, 210), (94, 60, 153))
+_INK = "#1f2430"
+
+
+def rating_shares(shares: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
+    """How often each point of the scale was given for one question: a bar a transformation, from lowest to highest.
+
+    `shares` has the columns transformation, value, share (0 to 1) and total (ratings), a row for each transformation
+    and point, in the order in which they are shown.
+    """
+    colours = _point_colours(len(scale))
+    ends = shares.groupby("transformation", sort=False)["share"].cumsum()
+    bars = shares.assign(
+        name=_bar_names(shares),
+        start=ends - shares["share"],
+        end=ends,
+        middle=ends - shares["share"] / 2,
+        words=[f"{share:.0%}" if share >= _FAINT else "" for share in shares["share"]],
+        dark=shares["value"].map({point: _is_dark(colour) for point, colour in zip(scale, colours, strict=True)}),
+    )
+    row = alt.Y("name:N", sort=list(dict.fromkeys(bars["name"])), title=None)
+    colour = alt.Color("value:O", title="Rating").scale(domain=list(scale), range=[_hex(one) for one in colours])
+    base = alt.Chart(bars)
+    parts = base.mark_bar(stroke=NEUTRAL, strokeWidth=0.5).encode(
+        x=alt.X("start:Q", title="Share of ratings").scale(domain=[0, 1]).axis(format="%", tickCount=5),
+        x2="end:Q",
+        y=row,
+        color=colour.legend(orient="top"),
+    )
+    letters = base.mark_text(fontSize=11).encode(
+        x="middle:Q", y=row, text="words:N", color=alt.condition("datum.dark", alt.value("white"), alt.value(_INK))
+    )
+    return _finished(alt.LayerChart(layer=[parts, letters]), bars["name"])
+
+
+def shares_in_words(shares: pd.DataFrame) -> str:
+    """`rating_shares` for those who cannot see it."""
+    told = []
+    for name, own in zip(dict.fromkeys(_bar_names(shares)), _by_transformation(shares), strict=True):
+        points = ", ".join(f"{share:.0%} are {value}" for value, share in zip(own["value"], own["share"], strict=True))
+        told.append(f"{name}: {points}" if own["total"].iloc[0] else f"{name}: no ratings")
+    return f"{'; '.join(told)}."
+
+
+def mean_intervals(means: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
+    """Means of one question with their intervals against the threshold: a row a verdict, with its decision.
+
+    `means` has the columns transformation, language, task_type, axis, decision, mean, low, high and threshold, in the
+    order in which they are shown. A mean without an interval is a point alone; t intervals may leave the scale.
+    """
+    rows = means.assign(name=_verdict_names(means), axis_name=means["axis"].map(display))
+    ends = [float(np.nanmin([scale[0], *rows["low"]])), float(np.nanmax([scale[-1], *rows["high"]]))]
+
+    def across(column: str) -> alt.X:
+        extent = alt.X(f"{column}:Q", title="Mean rating with its 95% interval").scale(domain=ends, nice=False)
+        placed: alt.X = extent.axis(values=list(scale), format="d")
+        return placed
+
+    row = alt.Y("name:N", sort=list(rows["name"]), title=None)
+    axes = alt.Scale(domain=[display(axis) for axis in AXES], range=[COLOURS[axis] for axis in AXES])
+    colour = alt.Color("axis_name:N", title="Axis", scale=axes).legend(orient="top", columnPadding=24)
+    shapes = alt.Scale(domain=list(DECISIONS), range=list(DECISIONS.values()))
+    shape = alt.Shape("decision:N", title="Decision", scale=shapes)
+    lines = alt.Chart(rows.dropna(subset=["low", "high"])).mark_rule(strokeWidth=2)
+    points = alt.Chart(rows.dropna(subset=["mean"])).mark_point(size=110, filled=True, opacity=1)
+    limits = alt.Chart(pd.DataFrame({"threshold": sorted(rows["threshold"].unique())}))
+    layers = [
+        limits.mark_rule(strokeDash=[5, 4], color=_INK).encode(x=across("threshold")),
+        lines.encode(x=across("low"), x2="high:Q", y=row, color=colour),
+        points.encode(
+            x=across("mean"),
+            y=row,
+            color=colour,
+            shape=shape.legend(orient="bottom", columnPadding=24, symbolFillColor=NEUTRAL),
+        ),
+    ]
+    return _finished(alt.LayerChart(layer=layers), rows["name"])
+
+
+def means_in_words(means: pd.DataFrame) -> str:
+    """`mean_intervals` for those who cannot see it."""
+    told = []
+    for name, one in zip(_verdict_names(means), means.to_dict(orient="records"), strict=True):
+        mean = Estimate(value=one["mean"], low=one["low"], high=one["high"])
+        told.append(f"{name}, mean {with_interval(mean)}")
+    limits = " and ".join(number(limit) for limit in sorted(means["threshold"].unique()))
+    return f"Threshold {limits}. {'; '.join(told)}."
+
+
+def _finished(chart: alt.LayerChart, names: pd.Series[str]) -> alt.LayerChart:
+    """The chart in its size and letters; `names` are those of its rows."""
+    # Browsers have wider letters than those that the drawing is laid out with.
+    padding = {"left": 8 + 1.2 * names.str.len().max(), "right": 16, "top": 5, "bottom": 5}
+    sized = chart.properties(width=_WIDTH, height=_ROW * names.nunique(), padding=padding).configure(font="sans-serif")
+    lettered = sized.configure_axis(labelFontSize=12, titleFontSize=12, labelLimit=340, titleFontWeight="normal")
+    lettered = lettered.configure_legend(labelFontSize=12, titleFontSize=12, titleFontWeight="normal")
+    done: alt.LayerChart = lettered.configure_view(stroke=None)
+    return done
+
+
+def _bar_names(shares: pd.DataFrame) -> list[str]:
+    names = zip(shares["transformation"], shares["total"], strict=True)
+    return [f"{display(name, pooled=False)} (n = {total:,})" for name, total in names]
+
+
+def _by_transformation(shares: pd.DataFrame) -> list[pd.DataFrame]:
+    return [own for _, own in shares.groupby("transformation", sort=False)]
+
+
+def _verdict_names(means: pd.DataFrame) -> list[str]:
+    """`Paraphrasing, en: accepted`; with its task too where verdicts are for tasks."""
+    places = zip(means["transformation"], means["language"], means["task_type"], means["decision"], strict=True)
+    return [
+        f"{display(name, pooled=False)}, {f'{language} {task}'.strip()}: {decision}"
+        for name, language, task, decision in places
+    ]
+
+
+def _point_colours(number_of_points: int) -> list[tuple[int, int, int]]:
+    """PuOr for as many points as the scale has, between its five stops where these are others."""
+    at = np.linspace(0, len(_PUOR) - 1, number_of_points)
+    channels = [np.interp(at, range(len(_PUOR)), channel).round().astype(int) for channel in zip(*_PUOR, strict=True)]
+    return [(int(red), int(green), int(blue)) for red, green, blue in zip(*channels, strict=True)]
+
+
+def _is_dark(colour: tuple[int, int, int]) -> bool:
+    """Whether white letters are easier to read on it than black ones (by the weights of ITU-R BT.601)."""
+    red, green, blue = colour
+    return 0.299 * red + 0.587 * green + 0.114 * blue < 110
+
+
+def _hex(colour: tuple[int, int, int]) -> str:
+    return "#" + "".join(f"{channel:02x}" for channel in colour)

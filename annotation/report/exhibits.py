@@ -1,0 +1,222 @@
+"""The report's tables: each with all its digits for a CSV file, and as printed. Nothing is computed but counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pandas as pd
+
+from annotation.records import Estimate, Group, Verdict
+from annotation.report.material import Material
+from annotation.tables import (
+    COEFFICIENTS,
+    agreement_table,
+    band,
+    chance,
+    display,
+    number,
+    verdict_table,
+    with_interval,
+)
+from generation.languages import language_name
+from generation.page import Table
+
+_DECIDED = {True: "excluded", False: "kept"}
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A table: `name` is the CSV file's, `frame` has all digits, `printed` is what people read."""
+
+    name: str
+    caption: str
+    frame: pd.DataFrame
+    printed: pd.DataFrame
+
+    def table(self) -> Table:
+        """It as it stands on the page, which names the file."""
+        return Table(self.printed, f"{self.caption} ({self.name}.csv)")
+
+
+def verdicts_exhibit(material: Material) -> Exhibit:
+    """A row a verdict: the decision, how close it was, what was left out, and why."""
+    where = "Language, task" if any(verdict.task_type for verdict in material.verdicts) else "Language"
+    rows = []
+    for verdict in material.verdicts:
+        row = {"Transformation": display(verdict.transformation, pooled=False), where: _place(verdict)}
+        row["Decision"] = verdict.decision
+        for one in verdict.questions:
+            mean = Estimate(value=one.mean, low=one.low, high=one.high)
+            row[f"{one.question.capitalize()} [95%]"] = with_interval(mean)
+        row["P"] = chance(verdict.probability)
+        row["Pairs"] = f"{verdict.n_pairs:,}"
+        row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
+        if any(one.n_excluded for one in material.verdicts):
+            row["With excluded"] = f"{verdict.decision_with_excluded or verdict.decision} ({verdict.n_excluded})"
+        row["Reasons"] = "; ".join(verdict.reasons)
+        rows.append(row)
+    return Exhibit("verdicts", "Verdicts", verdict_table(material.verdicts), pd.DataFrame(rows))
+
+
+def table_two_exhibit(material: Material) -> Exhibit:
+    """HTEB's Table 2: a row an axis, pool and language, and all."""
+    rows = []
+    for group in material.groups:
+        row = {"Of": group.level, "Name": group_name(group)}
+        for one in group.questions:
+            question = one.question.capitalize()
+            row[f"{question} mean ± SD"] = f"{number(one.mean)} ± {number(one.sd)}"
+            row[f"{question} AC2"] = number(one.ac2.value)
+            row[f"{question} n"] = f"{one.n_ratings:,}"
+        rows.append(row)
+    caption = "Table 2: ratings and agreement; n counts single ratings"
+    return Exhibit("table_2", caption, agreement_table(material.groups), pd.DataFrame(rows))
+
+
+def agreement_exhibit(material: Material) -> Exhibit:
+    """Every coefficient of agreement with its interval, and why one is missing."""
+    full, printed = [], []
+    for group in material.groups:
+        for one in group.questions:
+            row: dict[str, object] = {"level": group.level, "name": group.name, "question": one.question}
+            shown = {"Of": group.level, "Name": group_name(group), "Question": one.question}
+            for name, title in COEFFICIENTS.items():
+                found: Estimate = getattr(one, name)
+                row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+                row[f"{name}_reason"] = found.reason
+                shown[title[0].upper() + title[1:]] = with_interval(found)
+            full.append(row)
+            printed.append({**shown, "AC2 is": band(one.ac2.value)})
+    return Exhibit("agreement", "Agreement with 95% intervals", pd.DataFrame(full), pd.DataFrame(printed))
+
+
+def missing_agreement(groups: Sequence[Group]) -> list[str]:
+    """Why coefficients or their intervals are missing: a line a reason, question and groups."""
+    where: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for group in groups:
+        for one in group.questions:
+            reasons: dict[str, list[str]] = {}
+            for name, title in COEFFICIENTS.items():
+                if reason := getattr(one, name).reason:
+                    reasons.setdefault(reason, []).append(title)
+            for reason, titles in reasons.items():
+                where.setdefault((reason, one.question, tuple(titles)), []).append(group_name(group))
+    return [
+        f"{question}, {', '.join(titles)}, {'all rows' if len(names) == len(groups) else ', '.join(names)}: {reason}"
+        for (reason, question, titles), names in where.items()
+    ]
+
+
+def shares_frame(material: Material) -> pd.DataFrame:
+    """How often each point was given: a row a question, transformation and point, of the ratings that count."""
+    own = material.counting.astype({"value": int})
+    counts = own.groupby(["question", "transformation", "value"]).size().to_dict()
+    names = [name for name in material.study.transformations if name in set(own["transformation"])]
+    rows = []
+    for question in material.questions:
+        for name in names:
+            given = [counts.get((question, name, point), 0) for point in material.rubric.scale]
+            total = sum(given)
+            points = zip(material.rubric.scale, given, strict=True)
+            rows += [(question, name, point, n, n / total if total else 0.0, total) for point, n in points]
+    return pd.DataFrame(rows, columns=["question", "transformation", "value", "n", "share", "total"])
+
+
+def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
+    """The means that were judged: a row a verdict and question."""
+    of_verdict = ["transformation", "language", "task_type", "axis", "decision", "threshold"]
+    of_question = ["question", "mean", "low", "high", "interval", "interval_reason"]
+    rows = [
+        [*(getattr(verdict, name) for name in of_verdict), *(getattr(one, name) for name in of_question)]
+        for verdict in verdicts
+        for one in verdict.questions
+    ]
+    return pd.DataFrame(rows, columns=[*of_verdict, *of_question])
+
+
+def raters_exhibit(material: Material) -> Exhibit:
+    """A row a rater, by pseudonym: single ratings and how many count, signs, the last decision."""
+    own = material.ratings
+    every = pd.concat([own, material.control_ratings])
+    made_up = every.groupby("rater_id")["simulated"].any()
+    raters = sorted(made_up.index)
+    frame = pd.DataFrame({"rater_id": raters, "simulated": [bool(made_up[rater]) for rater in raters]})
+    parts = {
+        "submitted": material.submitted,
+        "counting": material.counting,
+        "surplus": material.surplus,
+        "draft": own[own["status"] == "draft"],
+        "discarded": own[own["status"] == "discarded"],
+        "on_controls": material.control_ratings[material.control_ratings["status"] == "submitted"],
+    }
+    for name, part in parts.items():
+        frame[name] = frame["rater_id"].map(part["rater_id"].value_counts()).fillna(0).astype(int)
+    answers = every[every["status"] == "submitted"].drop_duplicates(["pair_id", "rater_id"])
+    frame["median_seconds"] = frame["rater_id"].map(answers.groupby("rater_id")["seconds"].median()).astype(float)
+    signs: dict[str, list[str]] = {}
+    for sign in material.signs:
+        signs.setdefault(sign.rater_id, []).append(sign.rule)
+    frame["signs"] = ["; ".join(dict.fromkeys(signs.get(rater, []))) for rater in raters]
+    decided = {one.rater_id: _DECIDED[one.exclude] for one in material.decisions}
+    frame["decision"] = [decided.get(rater, "") for rater in raters]
+    titles = ["Rater", "Who", "Submitted", "Count", "Surplus", "Drafts", "Discarded", "On controls", "Median s"]
+    printed = frame.assign(
+        simulated=frame["simulated"].map({True: "simulated", False: "person"}),
+        median_seconds=["–" if math.isnan(seconds) else f"{seconds:.0f}" for seconds in frame["median_seconds"]],
+    ).set_axis([*titles, "Signs", "Decision"], axis=1)
+    return Exhibit("raters", "Raters, and their answers to single questions", frame, printed)
+
+
+def signs_exhibit(material: Material) -> Exhibit:
+    """A row a sign, with its evidence."""
+    rows = [(sign.rater_id, sign.rule, sign.n, sign.evidence) for sign in material.signs]
+    frame = pd.DataFrame(rows, columns=["rater_id", "rule", "n", "evidence"])
+    printed = frame.drop(columns="n").set_axis(["Rater", "Rule", "Evidence"], axis=1)
+    return Exhibit("signs", "Signs in raters' answers; they decide nothing", frame, printed)
+
+
+def decisions_exhibit(material: Material) -> Exhibit:
+    """A row a decision about a rater, the oldest first."""
+    rows = [
+        (one.decided_at.isoformat(), one.rater_id, _DECIDED[one.exclude], one.reason, "; ".join(one.signs))
+        for one in material.decisions
+    ]
+    frame = pd.DataFrame(rows, columns=["decided_at", "rater_id", "decision", "reason", "signs"])
+    when = [stamp(one.decided_at) for one in material.decisions]
+    printed = frame.assign(decided_at=when).set_axis(["When", "Rater", "Decision", "Reason", "Signs then"], axis=1)
+    return Exhibit("decisions", "Decisions about raters", frame, printed)
+
+
+def exclusions_exhibit(material: Material) -> Exhibit:
+    """How many single ratings count, and how many do not, by reason; together all that were collected."""
+    status, excluded = material.ratings["status"], material.excluded.groupby("excluded", sort=True)
+    parts = [
+        ("yes", "submitted, and among the first of its pair", material.counting),
+        *(("no", f"rater excluded: {reason}", part) for reason, part in excluded),
+        ("no", "surplus: the pair had enough raters before", material.surplus),
+        ("no", "draft: begun and not submitted", material.ratings[status == "draft"]),
+        ("no", "discarded by the rater", material.ratings[status == "discarded"]),
+        ("no", "of a control or repeat, which tell about raters", material.control_ratings),
+    ]
+    rows = [(count, why, len(part), part["rater_id"].nunique()) for count, why, part in parts]
+    frame = pd.DataFrame(rows, columns=["counts", "why", "ratings", "raters"])
+    printed = frame.assign(**{name: [f"{n:,}" for n in frame[name]] for name in ("ratings", "raters")})
+    printed = printed.set_axis(["Count", "Why", "Ratings", "Raters"], axis=1)
+    return Exhibit("exclusions", "Which of the collected ratings count", frame, printed)
+
+
+def stamp(at: datetime) -> str:
+    """A time as people read it."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def group_name(group: Group) -> str:
+    """A row of Table 2 by its name."""
+    return language_name(group.name) if group.level == "language" else display(group.name)
+
+
+def _place(verdict: Verdict) -> str:
+    return f"{verdict.language} {verdict.task_type}".strip()

@@ -1,0 +1,105 @@
+"""All that a report on a campaign rests on, read once; what contradicts itself is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+
+from annotation.candidates import Supply
+from annotation.controls import read_controls
+from annotation.decisions import read_decisions
+from annotation.preregistration import changes, first_rating, read_rules, rules_of
+from annotation.ratings import counting_ratings, read_control_ratings, read_ratings
+from annotation.records import Decision, Group, RuleSet, Sign, Verdict
+from annotation.review import signs_of
+from annotation.rubric import Rubric, load_rubric
+from annotation.sample import read_pairs, read_supply
+from annotation.verdicts import COMMAND, read_agreement, read_verdicts, refuse_stale
+from generation.exceptions import DataError
+from generation.manifest import read_manifest
+from generation.records import Pair
+from generation.study import Study
+
+
+@dataclass(frozen=True)
+class Material:
+    """A study's records from the sample to the verdicts, and when they were read (UTC)."""
+
+    study: Study
+    rubric: Rubric
+    pairs: Sequence[Pair]
+    controls: Sequence[Pair]
+    supply: Sequence[Supply]
+    ratings: pd.DataFrame  #: of the sample, drafts and all
+    counting: pd.DataFrame  #: those among them that count
+    control_ratings: pd.DataFrame
+    verdicts: Sequence[Verdict]
+    groups: Sequence[Group]
+    signs: Sequence[Sign]
+    decisions: Sequence[Decision]
+    rules: Sequence[RuleSet]
+    manifest: dict[str, Any]
+    read_at: datetime
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any rating is simulated, be it one that does not count."""
+        return bool(self.ratings["simulated"].any() or self.control_ratings["simulated"].any())
+
+    @property
+    def questions(self) -> list[str]:
+        """The questions' names, in the rubric's order."""
+        return self.rubric.question_names()
+
+    @property
+    def submitted(self) -> pd.DataFrame:
+        """The sample's submitted ratings, whether they count or not."""
+        return self.ratings[self.ratings["status"] == "submitted"]
+
+    @property
+    def excluded(self) -> pd.DataFrame:
+        """Those that a person excluded."""
+        return self.submitted[self.submitted["excluded"] != ""]
+
+    @property
+    def surplus(self) -> pd.DataFrame:
+        """Those that came when their pair had enough: told from what counts, since the mark is that of collecting."""
+        return self.submitted[~self.submitted.index.isin([*self.counting.index, *self.excluded.index])]
+
+    @property
+    def first(self) -> datetime | None:
+        """When the first rating was given."""
+        return first_rating(pd.concat([self.ratings, self.control_ratings]))
+
+
+def read_material(study: Study, read_at: datetime | None = None) -> Material:
+    """Read it. Raises DataError before there are verdicts, and where they no longer follow from what is on disk."""
+    verdicts = read_verdicts(study)
+    refuse_stale(study, verdicts)
+    rules = read_rules(study)
+    if rules and (changed := changes(rules[-1].rules, rules_of(study))):
+        raise DataError(
+            f"{study.file}: the rules are not those that are fixed ({'; '.join(changed)}); undo it, or run `{COMMAND}`"
+        )
+    ratings = read_ratings(study)
+    return Material(
+        study=study,
+        rubric=load_rubric(study),
+        pairs=read_pairs(study),
+        controls=read_controls(study),
+        supply=read_supply(study),
+        ratings=ratings,
+        counting=counting_ratings(ratings, study.raters.per_pair),
+        control_ratings=read_control_ratings(study),
+        verdicts=verdicts,
+        groups=read_agreement(study),
+        signs=signs_of(study),
+        decisions=read_decisions(study),
+        rules=rules,
+        manifest=read_manifest(study),
+        read_at=read_at or datetime.now(UTC),
+    )

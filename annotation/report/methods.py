@@ -1,0 +1,261 @@
+"""What a paper says about a campaign: sentences made from records, each true for this study or left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from annotation.intervals import RESAMPLES
+from annotation.overlap import NEAR
+from annotation.preregistration import amendments, fixed_text
+from annotation.report.material import Material
+from annotation.tables import display
+from generation.generator_specs import RecordedGenerator
+from generation.jobs import generator_hash
+from generation.languages import language_name
+
+# What the means' intervals are, by `Summary.interval`.
+INTERVALS = {
+    "pairs": "t intervals over pairs with the raters as they are (ratio estimator: Cochran, Sampling Techniques,"
+    " 3rd ed., section 6.4)",
+    "pairs_and_raters": "t intervals with both pairs and raters as samples (Cochran and Cox 1957, Experimental Designs,"
+    " 2nd ed., section 4.14)",
+    "anytime": "confidence sequences over the pairs that have all their ratings (hedged capital: Waudby-Smith and"
+    " Ramdas 2024, J. R. Stat. Soc. B 86, 1-27), which hold however often one looks",
+}
+_SCOPES = {
+    "transformation": "on the ratings of all languages together",
+    "language": "for each language of the originals apart",
+    "task": "for each language of the originals and each task apart",
+}
+
+
+def methods(material: Material) -> list[str]:
+    """The methods section, a string a paragraph."""
+    parts = (_sample, _raters, _quality, _acceptance, _agreement, _generator)
+    paragraphs = (" ".join(filter(None, part(material))) for part in parts)
+    return [paragraph for paragraph in paragraphs if paragraph]
+
+
+def many(number: int, thing: str) -> str:
+    """`1 rating`, `2 ratings`, `1,000 ratings`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _verb(number: int, thing: str, one: str, several: str) -> str:
+    """`1 rater was`, `2 raters were`."""
+    return f"{many(number, thing)} {one if number == 1 else several}"
+
+
+def listed(things: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(things[:-1]), *things[-1:]]))
+
+
+def _sample(material: Material) -> list[str]:
+    counts = Counter(pair.transformation for pair in material.pairs)
+    if not counts:
+        return []
+    names = [display(name, pooled=False).lower() for name in counts]
+    low, high = min(counts.values()), max(counts.values())
+    each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    spread = f"{each} for each of {len(names)} transformations ({listed(names)})" if names[1:] else f"all by {names[0]}"
+    return [
+        f"The sample is {many(len(material.pairs), 'pair')} of an original and its transformed text, drawn at random"
+        f" (seed {material.study.sample.seed}): {spread}.",
+        "Strata were, one within another, language, task type, data set, language of the output, and thirds of the"
+        " originals by length; each gives equally many pairs as far as it reaches.",
+        f"No two originals of a transformation are near-duplicates (Jaccard index of their words of at least {NEAR}).",
+        _supply(material),
+        _languages(material),
+        _controls(material),
+    ]
+
+
+def _supply(material: Material) -> str:
+    if not material.supply:
+        return ""
+    ok, failed = sum(one.ok for one in material.supply), sum(one.failed for one in material.supply)
+    waiting = sum(one.unanswered for one in material.supply)
+    later = f"; {_verb(waiting, 'output', 'was', 'were')} still to come" if waiting else ""
+    if not failed:
+        return f"None of the {many(ok, 'output')} that there were had failed{later}."
+    share = f"{failed:,} of {many(ok + failed, 'output')} ({failed / (ok + failed):.1%})"
+    return f"Outputs that failed could not be drawn: {share}{later}."
+
+
+def _languages(material: Material) -> str:
+    originals, outputs = (
+        sorted({language_name(getattr(pair, name)) for pair in material.pairs})
+        for name in ("language", "output_language")
+    )
+    return f"The originals are in {listed(originals)}, the transformed texts in {listed(outputs)}."
+
+
+def _controls(material: Material) -> str:
+    counts = Counter[str](pair.control for pair in material.controls)
+    kinds = {
+        "positive": ("positive control", "almost identical texts"),
+        "negative": ("negative control", "unrelated texts"),
+        "repeat": ("repeat", "pairs of the sample, shown a second time"),
+    }
+    told = [f"{many(counts[kind], name)} ({what})" for kind, (name, what) in kinds.items() if counts[kind]]
+    if not told:
+        return "There were no controls and no repeats."
+    given = int((material.control_ratings["status"] == "submitted").sum())
+    count = "counts" if given == 1 else "count"
+    return f"Beside the sample stood {listed(told)}; {many(given, 'rating')} of these came in and {count} in no result."
+
+
+def _raters(material: Material) -> list[str]:
+    questions = [f"{question.name} (“{question.title['en']}”)" for question in material.rubric.questions]
+    scale = material.rubric.scale
+    asked = (
+        f"Raters answered {many(len(questions), 'question')} about a pair{', each' if questions[1:] else ''} on a scale"
+        f" from {scale[0]} to {scale[-1]}, by the rubric {material.rubric.name}: {listed(questions)}."
+    )
+    rated, per_pair = material.counting, material.study.raters.per_pair
+    if rated.empty:
+        return [asked, "There are no ratings that count."]
+    days = [f"{rated['submitted_at'].agg(end):%Y-%m-%d}" for end in ("min", "max")]
+    dated = f"dated {days[0]}" if days[0] == days[1] else f"dated {days[0]} to {days[1]}"
+    full = int((rated.groupby("pair_id")["rater_id"].nunique() >= per_pair).sum())
+    first = "the first rater" if per_pair == 1 else f"the first {per_pair} raters"
+    allowed = " among those who are not excluded" if len(material.excluded) else ""
+    late = f" ({_verb(len(material.surplus), 'rating', 'came', 'came')} later)" if len(material.surplus) else ""
+    return [
+        asked,
+        f"{_verb(len(rated), 'rating', 'counts', 'count')} (a rating is one rater's answer to one question about one"
+        f" pair). They are those of {_who(material)}, collected from {_sources(material)} and {dated}.",
+        f"Of each pair the ratings of {first} by time of submission{allowed} count{late}; {full:,} of"
+        f" {_verb(len(material.pairs), 'pair', 'has', 'have')} ratings from that many.",
+    ]
+
+
+def _who(material: Material) -> str:
+    """How many raters, and whether they are people."""
+    made_up = material.counting.groupby("rater_id")["simulated"].any()
+    simulated = int(made_up.sum())
+    people = len(made_up) - simulated
+    told = [f"{people:,} {'person' if people == 1 else 'people'}"] if people else []
+    return listed([*told, *([many(simulated, "simulated rater")] if simulated else [])])
+
+
+def _sources(material: Material) -> str:
+    """Where ratings were given; files are not named, since their names may be a rater's."""
+    sources = set(material.counting["source"])
+    files = len(sources - {"argilla"})
+    told = ["Argilla"] if "argilla" in sources else []
+    return listed([*told, *(["a CSV file"] if files == 1 else [f"{files} CSV files"] if files else [])])
+
+
+def _quality(material: Material) -> list[str]:
+    rules, kinds = material.study.quality, {pair.control for pair in material.controls}
+    off = [*(["controls"] if kinds & {"positive", "negative"} else []), *(["repeats"] if "repeat" in kinds else [])]
+    points = many(rules.within, "point")
+    told = [
+        *([f"answers to {' or '.join(off)} that are off by more than {points}"] if off else []),
+        f"the same answer on at least {rules.same_answer:.0%} of pairs",
+        f"more than {rules.too_fast:.0%} of pairs answered faster than {rules.words_a_second:g} words a second",
+        f"a mean at least {rules.apart:g} away from the other raters', or a rank correlation with theirs below"
+        f" {rules.least_rho:g}",
+        "and, as hints alone, dashes, stock phrases and long comments",
+    ]
+    raters = len({sign.rater_id for sign in material.signs})
+    where = f" in the answers of {many(raters, 'rater')}" if raters else ""
+    found = f"{_verb(len(material.signs), 'sign', 'was', 'were')} found{where}."
+    return [
+        f"Answers were searched for signs of carelessness: {'; '.join(told)}"
+        f" (habits of raters with at least {rules.least_answers} pairs).",
+        f"{found} A sign excludes nobody; people decide.",
+        _exclusions(material),
+    ]
+
+
+def _exclusions(material: Material) -> str:
+    last = {decision.rater_id: decision.exclude for decision in material.decisions}
+    raters, ratings = sum(last.values()), len(material.excluded)
+    if not raters:
+        return "Nobody was excluded."
+    others = [one for one in material.verdicts if one.decision_with_excluded not in (None, one.decision)]
+    share = f"{len(others)} of {many(len(material.verdicts), 'verdict')}" if others else "no verdict"
+    counted = f"; had {'it' if ratings == 1 else 'they'} counted, {share} would be different" if ratings else ""
+    return f"{_verb(raters, 'rater', 'was', 'were')} excluded, with {many(ratings, 'rating')} of the sample{counted}."
+
+
+def _acceptance(material: Material) -> list[str]:
+    rule = material.study.acceptance
+    several = len(material.questions) > 1
+    every, some = ("on every question", " on any") if several else ("", "")
+    reach = f"reaches {rule.threshold:g} {every}".rstrip()
+    if rule.rule == "mean":
+        decides = f"accepted where its mean rating {reach}, and rejected where it does not"
+    else:
+        decides = (
+            f"accepted where the lower end of the 95% interval of its mean rating {reach}, rejected where the upper end"
+            f" is below {rule.threshold:g}{some}, and undecided otherwise"
+        )
+    pooled = {pair.transformation for pair in material.pairs if pair.pool == "translation"}
+    shared = " Translation and cross-translation are judged on their ratings together." if len(pooled) > 1 else ""
+    looks = {
+        "fixed": "The rule is for one look, when the ratings are in.",
+        "anytime": "The rule allows to look after every rating and to stop when it has decided.",
+    }
+    interval = "anytime" if rule.stop == "anytime" else rule.interval
+    shown = "" if rule.rule == "lower_bound" else " They are shown and decide nothing."
+    return [
+        f"A transformation is judged {_SCOPES[rule.scope]}: it is {decides}.{shared}",
+        _minimums(material),
+        f"Intervals of the means that are judged are {INTERVALS[interval]}.{shown}",
+        looks[rule.stop],
+        _fixed(material),
+    ]
+
+
+def _minimums(material: Material) -> str:
+    rule = material.study.acceptance
+    on_any = " on any question" if len(material.questions) > 1 else ""
+    few = [f"fewer than {many(rule.min_pairs, 'pair')} with at least {many(rule.min_raters, 'rater')}"]
+    if rule.min_ratings > 1:
+        few.append(f"fewer than {rule.min_ratings:,} ratings{on_any}")
+    if rule.min_ac2 is not None:
+        few.append(f"an AC2 below {rule.min_ac2:g}{on_any}")
+    return f"What has {' or '.join(few)} is undecided."
+
+
+def _fixed(material: Material) -> str:
+    if not material.rules:
+        return ""
+    number = len(amendments(material.rules, material.first))
+    amended = f" They were amended {'once' if number == 1 else f'{number} times'} after it." if number else ""
+    return fixed_text(material.rules, material.first) + amended
+
+
+def _agreement(material: Material) -> list[str]:
+    if not material.groups:
+        return []
+    return [
+        "Agreement is reported as Gwet's AC2 with ordinal weights (Gwet 2008, Br. J. Math. Stat. Psychol. 61, 29-48; by"
+        " irrCAC), Krippendorff's alpha with the ordinal metric (Krippendorff 2019, Content Analysis, 4th ed.,"
+        " chapter 12), the mean of Cohen's kappas of all two raters with squared weights (Light 1971, Psychological"
+        " Bulletin 76, 365-377), and the share of equal ratings.",
+        "95% intervals are over pairs: irrCAC's for AC2, a jackknife for kappa, and BCa bootstraps with"
+        f" {RESAMPLES:,} resamples for the other two.",
+    ]
+
+
+def _generator(material: Material) -> list[str]:
+    makers = {(verdict.model, verdict.generator_hash) for verdict in material.verdicts}
+    if not makers:
+        return []
+    prompts = {display(one.transformation, pooled=False).lower(): one.prompt_hash[:8] for one in material.verdicts}
+    hashes = listed([f"{name} {digest}" for name, digest in prompts.items()])
+    spec = material.study.generator
+    told = listed(sorted(model for model, _ in makers))
+    if makers == {(spec.model, generator_hash(spec))}:  # else the study names another one by now
+        sampling = spec.sampling
+        how = f" (temperature {sampling.temperature:g}, top_p {sampling.top_p:g}, up to {sampling.max_tokens:,} tokens)"
+        if isinstance(spec, RecordedGenerator):  # how these were sampled the study does not know
+            how = "; its outputs were recorded before"
+        told += (f", revision {spec.revision}" if spec.revision else "") + how
+    return [f"The generator was {told}.", f"The hashes of the prompts begin with: {hashes}."]

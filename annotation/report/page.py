@@ -1,0 +1,177 @@
+"""`python -m annotation report`: one HTML page for readers and reviewers, and its tables as CSV, in `report/`.
+
+Raters are in it by pseudonym. Their comments are not: people write names into them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+import pandas as pd
+
+from annotation.preregistration import amendments, fixed_text
+from annotation.report import exhibits, provenance
+from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
+from annotation.report.exhibits import Exhibit, means_frame, missing_agreement, shares_frame, stamp
+from annotation.report.material import Material, read_material
+from annotation.report.methods import INTERVALS, listed, many, methods
+from annotation.tables import SIMULATED
+from generation.page import Figure, Section, write_page
+from generation.spreadsheet import write_csv
+from generation.study import Study
+
+FOLDER = "report"
+SHARES, MEANS = "ratings_by_point", "means"  # files of what the figures show
+_MAKERS = (
+    exhibits.verdicts_exhibit,
+    exhibits.table_two_exhibit,
+    exhibits.agreement_exhibit,
+    exhibits.raters_exhibit,
+    exhibits.signs_exhibit,
+    exhibits.decisions_exhibit,
+    exhibits.exclusions_exhibit,
+    provenance.rules_exhibit,
+    provenance.amendments_exhibit,
+    provenance.stages_exhibit,
+    provenance.hashes_exhibit,
+    provenance.versions_exhibit,
+)
+
+
+def write_report(study: Study, now: datetime | None = None) -> Path:
+    """Write `report/index.html` and a CSV file for each of its tables and figures; returns the page.
+
+    Raises DataError before there are verdicts, and for verdicts that no longer follow from what is on disk.
+    """
+    material = read_material(study, now)
+    tables, drawn = all_tables(material), figure_frames(material)
+    folder = study.folder / FOLDER
+    for name, frame in ({one.name: one.frame for one in tables.values()} | drawn).items():
+        write_csv(frame, folder / f"{name}.csv")
+    page = folder / "index.html"
+    title = f"What people accepted: study {study.name}"
+    write_page(page, title, SIMULATED if material.simulated else "", sections(material, tables, drawn))
+    return page
+
+
+def all_tables(material: Material) -> dict[str, Exhibit]:
+    """The tables by name, in the page's order; some may be empty."""
+    return {made.name: made for made in (make(material) for make in _MAKERS)}
+
+
+def figure_frames(material: Material) -> dict[str, pd.DataFrame]:
+    """What the figures show, by file."""
+    return {SHARES: shares_frame(material), MEANS: means_frame(material.verdicts)}
+
+
+def sections(material: Material, tables: Mapping[str, Exhibit], drawn: Mapping[str, pd.DataFrame]) -> list[Section]:
+    """What the page says, in order."""
+    return [
+        _about(material),
+        _decided(material, tables),
+        Section("Methods", methods(material)),
+        _table_two(material, tables),
+        Section("Figures", [*_share_figures(material, drawn[SHARES]), *_mean_figures(material, drawn[MEANS])]),
+        _raters(material, tables),
+        _exclusions(material, tables),
+        _rules(material, tables),
+        Section(
+            "Provenance", [tables[name].table() for name in ("stages", "hashes", "versions") if len(tables[name].frame)]
+        ),
+    ]
+
+
+def _about(material: Material) -> Section:
+    parts = [
+        material.study.description,
+        f"Made on {stamp(material.read_at)} by Plumbline. Each table is a CSV file beside this"
+        " page, with all its digits.",
+        "Raters are named by pseudonyms. What they wrote in comments is not in this report, since it may hold names.",
+    ]
+    return Section("This report", [part for part in parts if part])
+
+
+def _decided(material: Material, tables: Mapping[str, Exhibit]) -> Section:
+    counts = Counter(verdict.decision for verdict in material.verdicts)
+    told = [f"{counts[name]} {name}" for name in ("accepted", "rejected", "undecided") if counts[name]]
+    parts: list[str] = [f"{many(len(material.verdicts), 'verdict')}: {listed(told)}."] if told else []
+    for one, what in amendments(material.rules, material.first):
+        parts.append(
+            f"The rules were changed after the first rating, on {stamp(one.fixed_at)}: {'; '.join(what) or 'nothing'}."
+            f" Reason given: {one.reason}"
+        )
+    if any(verdict.n_excluded for verdict in material.verdicts):
+        parts.append(
+            "“With excluded” is the decision had excluded ratings counted, and how many of them are among its ratings."
+        )
+    parts.append(
+        "P is the probability that the mean reaches the threshold, by the t distribution of the mean, of the question"
+        " where it is least. Failed is the share of outputs that failed, which nobody rates. Pairs are those with"
+        " enough raters. Intervals are 95%."
+    )
+    return Section("What was decided", [*parts, tables["verdicts"].table()])
+
+
+def _table_two(material: Material, tables: Mapping[str, Exhibit]) -> Section:
+    if not material.groups:
+        return Section("Ratings and agreement", ["There are no ratings that count."])
+    missing = missing_agreement(material.groups)
+    parts = ["\n".join(["What is missing, and why:", *missing])] if missing else []
+    return Section("Ratings and agreement", [tables["table_2"].table(), tables["agreement"].table(), *parts])
+
+
+def _share_figures(material: Material, shares: pd.DataFrame) -> list[Figure]:
+    """How often each point was given: a figure a question."""
+    scale = material.rubric.scale
+    return [
+        Figure(
+            rating_shares(own, scale),
+            f"{question.capitalize()}: shares of the points {scale[0]} to {scale[-1]} by transformation; n counts"
+            f" single ratings ({SHARES}.csv).",
+            f"{question.capitalize()}. {shares_in_words(own)}",
+        )
+        for question in material.questions
+        if len(own := shares[shares["question"] == question])
+    ]
+
+
+def _mean_figures(material: Material, means: pd.DataFrame) -> list[Figure]:
+    """Means against the threshold: a figure a question."""
+    return [
+        Figure(
+            mean_intervals(own, material.rubric.scale),
+            f"{question.capitalize()}: mean rating of what each verdict rests on, with its 95% interval; the dashed"
+            f" line is the threshold. Intervals are {INTERVALS[own['interval'].iloc[0]]} ({MEANS}.csv).",
+            f"{question.capitalize()}. {means_in_words(own)}",
+        )
+        for question in material.questions
+        if len(own := means[means["question"] == question])
+    ]
+
+
+def _raters(material: Material, tables: Mapping[str, Exhibit]) -> Section:
+    signs = [tables["signs"].table()] if material.signs else ["There is no sign in any rater's answers."]
+    about = "Seconds are from a rater's answer before to this one, where that is known; the median is over pairs."
+    return Section("Raters", [about, tables["raters"].table(), *signs])
+
+
+def _exclusions(material: Material, tables: Mapping[str, Exhibit]) -> Section:
+    reached = material.manifest.get("stages", {}).get("accept", {}).get("finished_at", "")
+    when = f" These verdicts were reached on {stamp(datetime.fromisoformat(reached))}." if reached else ""
+    about = f"Whether somebody had looked at results before a decision is not known.{when}"
+    decided = [about, tables["decisions"].table()] if material.decisions else ["Nothing was decided about any rater."]
+    return Section("Decisions and exclusions", [*decided, tables["exclusions"].table()])
+
+
+def _rules(material: Material, tables: Mapping[str, Exhibit]) -> Section:
+    if not material.rules:
+        return Section("Rules", ["The study fixed no rules before these verdicts."])
+    parts = [fixed_text(material.rules, material.first)]
+    if len(material.rules) > 1:
+        parts.append(f"The rules that hold now were fixed on {stamp(material.rules[-1].fixed_at)}.")
+    changed = amendments(material.rules, material.first)
+    told = [tables["amendments"].table()] if changed else ["They were not changed after the first rating."]
+    return Section("Rules", [*parts, tables["rules"].table(), *told])

@@ -1,0 +1,147 @@
+"""How far a campaign is, by transformation and language and by rater: pure functions from records to frames.
+
+An answer is what one rater gave to one pair, on all questions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from annotation.ratings import counting_ratings
+from annotation.records import Member, Sign
+from generation.records import Pair
+
+IDLE = timedelta(days=7)  # who has something to rate and has not answered for longer is behind
+FEW = 0.5  # of the median of a dataset's raters; who has given less is behind
+_UNIT = ["transformation", "language"]
+_ANSWER = ["pair_id", "rater_id"]
+_RATER = ["rater_id", "simulated", "answers", "open", "drafts", "discarded", "last", "signs", "excluded", "behind"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked of whom."""
+
+    datasets: Mapping[str, str]  #: of each pair that raters see, by id: controls and repeats too
+    members: Sequence[Member]
+    per_pair: int
+    since: datetime | None  #: when raters could begin; None if unknown
+    at: datetime  #: when the answers were collected: later ones are not known
+
+
+def by_transformation(pairs: Sequence[Pair], ratings: pd.DataFrame, per_pair: int, min_raters: int) -> pd.DataFrame:
+    """A row for each transformation and language of the sample, in its order; `ratings` are of the sample's pairs.
+
+    Columns: transformation, language; numbers of pairs: `pairs`, `complete` (with `per_pair` answers that count) and
+    `enough` (with `min_raters`); numbers of answers: `counting`, `wanted` (`per_pair` for each pair), `open` (those
+    that raters are still asked for; what was excluded is not asked for again), `drafts`, `discarded`, `surplus` and
+    `excluded`.
+    """
+    frame = pd.DataFrame(
+        [(pair.pair_id, pair.transformation, pair.language) for pair in pairs], None, ["pair_id", *_UNIT]
+    )
+    answers = ratings.drop_duplicates(_ANSWER)
+    submitted = answers[answers["status"] == "submitted"]
+    counted = counting_ratings(ratings, per_pair).drop_duplicates(_ANSWER)
+    out = submitted[submitted["excluded"] != ""]
+    counts = {
+        "submitted": submitted,
+        "counting": counted,
+        "drafts": answers[answers["status"] == "draft"],
+        "discarded": answers[answers["status"] == "discarded"],
+        "excluded": out,
+    }
+    for name, some in counts.items():
+        frame[name] = frame["pair_id"].map(some["pair_id"].value_counts()).fillna(0).astype(int)
+    frame["surplus"] = frame["submitted"] - frame["excluded"] - frame["counting"]
+    frame["open"] = (per_pair - frame["submitted"]).clip(lower=0)
+    frame["complete"] = frame["counting"] >= per_pair
+    frame["enough"] = frame["counting"] >= min_raters
+    found = frame.assign(pairs=1, wanted=per_pair).drop(columns="pair_id").groupby(_UNIT, sort=False).sum()
+    names = ["pairs", "complete", "enough", "counting", "wanted", "open", "drafts", "discarded", "surplus", "excluded"]
+    return found[names].reset_index()
+
+
+def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.DataFrame:
+    """A row for each rater who answered or is asked to, those with the most answers first; `ratings` are all.
+
+    Columns: rater_id, simulated, `answers` (submitted), `open` (pairs of the rater's datasets that want answers and
+    have none of the rater's; NA for who is no member: ratings from files), `drafts`, `discarded`, `last` (when the last
+    answer was submitted), `signs`, `excluded`, and `behind` (why, or empty; see `_behind`).
+    """
+    answers = ratings[ratings["pair_id"].isin(asked.datasets)].drop_duplicates(_ANSWER)
+    answers = answers.assign(dataset=answers["pair_id"].map(asked.datasets))
+    submitted = answers[answers["status"] == "submitted"]
+    known = dict(zip(answers["rater_id"], answers["simulated"], strict=True))
+    known |= {member.rater_id: member.simulated for member in asked.members}
+    excluded = set(answers.loc[answers["excluded"] != "", "rater_id"])
+    left = _left(answers, asked)
+    behind = _behind(submitted, excluded, left, asked)
+    counts = {name: Counter(answers.loc[answers["status"] == name, "rater_id"]) for name in ("draft", "discarded")}
+    given, last = Counter(submitted["rater_id"]), submitted.groupby("rater_id")["submitted_at"].max()
+    rows: list[dict[str, Any]] = [
+        {
+            "rater_id": rater,
+            "simulated": bool(simulated),
+            "answers": given[rater],
+            "open": sum(left[rater].values()) if rater in left else pd.NA,
+            "drafts": counts["draft"][rater],
+            "discarded": counts["discarded"][rater],
+            "last": last.get(rater, pd.NaT),
+            "signs": sum(sign.rater_id == rater for sign in signs),
+            "excluded": rater in excluded,
+            "behind": "; ".join(behind[rater]),
+        }
+        for rater, simulated in known.items()
+    ]
+    frame = pd.DataFrame(rows, columns=_RATER).astype({"open": "Int64"})
+    return frame.sort_values(["answers", "rater_id"], ascending=[False, True], ignore_index=True)
+
+
+def _left(answers: pd.DataFrame, asked: Asked) -> dict[str, Counter[str]]:
+    """How many pairs each member could still answer, by dataset: wanting, and neither answered nor discarded."""
+    got = Counter(answers.loc[answers["status"] == "submitted", "pair_id"])
+    wanting: dict[str, set[str]] = defaultdict(set)
+    for pair, dataset in asked.datasets.items():
+        if got[pair] < asked.per_pair:
+            wanting[dataset].add(pair)
+    settled = answers[answers["status"] != "draft"]
+    done = {str(rater): set(own["pair_id"]) for rater, own in settled.groupby("rater_id")}
+    left: dict[str, Counter[str]] = defaultdict(Counter)
+    for member in asked.members:
+        left[member.rater_id][member.dataset] = len(wanting[member.dataset] - done.get(member.rater_id, set()))
+    return left
+
+
+def _behind(
+    submitted: pd.DataFrame, excluded: Collection[str], left: Mapping[str, Counter[str]], asked: Asked
+) -> dict[str, list[str]]:
+    """Why members are behind, in words: of those who have something left to rate, who gave few answers or is idle.
+
+    Few are less than half of the median of the members of the same dataset, where the rater has something left. Idle is
+    who has not answered for IDLE before `asked.at`, counted from `asked.since` for who never did. Whom people excluded
+    is neither counted nor behind.
+    """
+    given = Counter(zip(submitted["dataset"], submitted["rater_id"], strict=True))
+    last = submitted.groupby("rater_id")["submitted_at"].max()
+    raters: dict[str, set[str]] = defaultdict(set)
+    for member in asked.members:
+        if member.rater_id not in excluded:
+            raters[member.dataset].add(member.rater_id)
+    medians = {dataset: float(np.median([given[dataset, one] for one in own])) for dataset, own in raters.items()}
+    behind: dict[str, list[str]] = defaultdict(list)
+    for rater in set[str]().union(*raters.values()):
+        places = [dataset for dataset, number in left[rater].items() if number]
+        if any(given[dataset, rater] < FEW * medians[dataset] for dataset in places):
+            behind[rater].append("few answers")
+        answered = last.get(rater, asked.since)
+        if places and answered is not None and asked.at - answered > IDLE:
+            behind[rater].append(f"no answer for {(asked.at - answered).days} days")
+    return behind

@@ -1,0 +1,168 @@
+"""Where a study stands, from what lies on disk: no server is asked and nothing is written.
+
+With `stop: fixed` no decision is computed here while answers are still to come: who looks early and stops when it suits
+breaks the rule. With `stop: anytime` looking is allowed, so what is decided already is said.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pandas as pd
+
+from annotation.agreement import Design
+from annotation.campaign import shown
+from annotation.decisions import read_decisions
+from annotation.preregistration import amendment_lines, changes, first_rating, fixed_text, read_rules, rules_of
+from annotation.queues import Queue
+from annotation.ratings import counting_ratings, read_all_ratings
+from annotation.records import Decision, Member, Sign, Verdict
+from annotation.review import signs_of
+from annotation.rubric import load_rubric
+from annotation.sample import read_pairs
+from annotation.status.progress import Asked, by_rater, by_transformation
+from annotation.status.stages import Stage, mismatch, stages_of
+from annotation.verdicts import read_verdicts, verdicts
+from generation.records import Pair
+from generation.store import read_models
+from generation.study import Study
+
+_RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # of verdicts that are shown, not kept
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a study stands."""
+
+    study: Study
+    now: datetime
+    stages: dict[str, Stage]  #: in the flow's order
+    rules: tuple[str, ...]  #: when they were fixed, and each amendment
+    warnings: tuple[str, ...]
+    progress: pd.DataFrame  #: `by_transformation`, with `verdict` in words; empty without a sample
+    raters: pd.DataFrame  #: `by_rater`; empty without a sample
+    unreviewed: tuple[str, ...]  #: raters with signs about whom nobody decided
+    mismatch: str  #: why the sample is no longer the study's; empty if it is
+    rules_changed: bool  #: whether the study has other rules than those that were fixed
+    decided: bool  #: whether nothing is undecided any more, by verdicts or, with `stop: anytime`, so far
+    sources: tuple[str, ...]  #: where ratings came from
+    simulated: bool
+
+
+def read_status(study: Study, now: datetime) -> Status:
+    """The status of a study at a time, from its records. Raises DataError for damaged ones."""
+    ratings = read_all_ratings(study)
+    mismatched = mismatch(study)
+    stages = stages_of(study, ratings, mismatched)
+    sample = read_pairs(study) if stages["sample"].state != "not yet" else []
+    everything = shown(study) if sample else []
+    known = {pair.pair_id for pair in everything}
+    strange = ratings.loc[~ratings["pair_id"].isin(known), "pair_id"].nunique() if sample else 0
+    ratings = ratings[ratings["pair_id"].isin(known)]
+    signs = signs_of(study) if len(ratings) else []
+    rules, broken = _rules(study, ratings)
+    warnings = [mismatched, broken]
+    if strange:
+        warnings.append(f"{strange} rated pairs are not in the sample; run `python -m annotation collect` again")
+    found = _found(study, stages, sample, ratings, may_judge=not broken)
+    progress = _progress(study, sample, ratings, found, fresh=stages["verdicts"].state == "done")
+    return Status(
+        study=study,
+        now=now,
+        stages=stages,
+        rules=rules,
+        warnings=tuple(filter(None, warnings)),
+        progress=progress,
+        raters=by_rater(ratings, _asked(study, stages, everything, now), signs),
+        unreviewed=unreviewed(signs, read_decisions(study)),
+        mismatch=mismatched,
+        rules_changed=bool(broken),
+        decided=bool(found) and all(verdict.decision != "undecided" for verdict in found),
+        sources=tuple(sorted(set(ratings["source"]))),
+        simulated=bool(ratings["simulated"].any()),
+    )
+
+
+def read_members(study: Study) -> list[Member]:
+    """Who was asked to rate what when answers were last collected from Argilla; none before."""
+    path = study.folder / "members.json"
+    return read_models(path, Member, "python -m annotation collect --study ...") if path.exists() else []
+
+
+def unreviewed(signs: Sequence[Sign], decisions: Sequence[Decision]) -> tuple[str, ...]:
+    """Raters with a sign of a rule that the last decision about them did not know; nobody who is excluded."""
+    last = {decision.rater_id: decision for decision in decisions}
+    found = []
+    for sign in signs:
+        decision = last.get(sign.rater_id)
+        seen = decision is not None and (
+            decision.exclude or any(one.startswith(f"{sign.rule}: ") for one in decision.signs)
+        )
+        if not seen:
+            found.append(sign.rater_id)
+    return tuple(dict.fromkeys(found))
+
+
+def _rules(study: Study, ratings: pd.DataFrame) -> tuple[tuple[str, ...], str]:
+    """(when the rules were fixed and amended, a warning if the study has others now)."""
+    fixed, first = read_rules(study), first_rating(ratings)
+    lines = [fixed_text(fixed, first), *amendment_lines(fixed, first)]
+    now = rules_of(study)
+    if not fixed or fixed[-1].rules == now:
+        return tuple(lines), ""
+    what = "; ".join(changes(fixed[-1].rules, now))
+    how = "publish again" if first is None else 'accept with --amend "reason"'
+    return tuple(lines), f"{study.file}: other rules than those that were fixed: {what}; undo it, or {how}"
+
+
+def _found(
+    study: Study, stages: dict[str, Stage], pairs: Sequence[Pair], ratings: pd.DataFrame, *, may_judge: bool
+) -> list[Verdict]:
+    """The verdicts that hold; with `stop: anytime` what would be theirs now; else none."""
+    if stages["verdicts"].state == "done":
+        return read_verdicts(study)
+    if study.acceptance.stop == "fixed" or not may_judge or not pairs:
+        return []
+    sampled = ratings[ratings["pair_id"].isin([pair.pair_id for pair in pairs])]
+    design = Design.of(study, load_rubric(study))
+    return verdicts(pairs, counting_ratings(sampled, design.per_pair), design, _RESTS_ON, study.sample.seed)
+
+
+def _progress(
+    study: Study, pairs: Sequence[Pair], ratings: pd.DataFrame, found: Sequence[Verdict], *, fresh: bool
+) -> pd.DataFrame:
+    sampled = ratings[ratings["pair_id"].isin([pair.pair_id for pair in pairs])]
+    progress = by_transformation(pairs, sampled, study.raters.per_pair, study.acceptance.min_raters)
+    ready = not progress["open"].any()
+    cells = []
+    for row in progress.to_dict("records"):
+        place = row["transformation"], row["language"]
+        own = [one.decision for one in found if (one.transformation, one.language) == place]
+        cells.append(_verdict(own, int(row["open"]), fresh=fresh, ready=ready))
+    return progress.assign(verdict=cells)
+
+
+def _verdict(decisions: Sequence[str], missing: int, *, fresh: bool, ready: bool) -> str:
+    """What is decided about one transformation and language, and how many answers are to come."""
+    if not decisions:
+        return f"waiting for {count(missing, 'answer')}" if missing else ("ready: run accept" if ready else "complete")
+    counts = Counter(decisions)
+    word = decisions[0] if len(counts) == 1 else ", ".join(f"{number} {name}" for name, number in counts.items())
+    if not fresh:
+        word += " so far"
+    return f"{word}; {count(missing, 'answer')} open" if missing else word
+
+
+def _asked(study: Study, stages: dict[str, Stage], pairs: Sequence[Pair], now: datetime) -> Asked:
+    datasets = {pair.pair_id: Queue.of(pair).dataset(study) for pair in pairs}
+    members = [member for member in read_members(study) if member.dataset in set(datasets.values())]
+    collected = stages["collected"].at
+    return Asked(datasets, members, study.raters.per_pair, stages["published"].at, collected or now)
+
+
+def count(number: int, word: str) -> str:
+    """`1 answer`, `2 answers`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,0 +1,164 @@
+"""`python -m annotation status`: the status of a study for a terminal, and what to do next."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pandas as pd
+
+from annotation.collecting import SOURCE
+from annotation.status.progress import FEW, IDLE
+from annotation.status.status import Status, count
+from annotation.tables import SIMULATED, display
+from generation.command import columns
+
+DASH = "–"
+
+
+def status_text(status: Status, arguments: str) -> str:
+    """The status for a terminal; `arguments` are those that name the study in the commands that it advises."""
+    study = status.study
+    parts = [
+        f"Study {study.name} on {status.now:%Y-%m-%d at %H:%M} UTC" + (f"\n{SIMULATED}" if status.simulated else ""),
+        _flow_text(status, arguments),
+        "\n".join([*status.rules, *(f"WARNING: {line}" for line in status.warnings)]),
+    ]
+    if len(status.progress):
+        parts += [_progress_text(status), _rater_text(status)]
+    return "\n\n".join([*parts, f"Next: {next_step(status, arguments)}"])
+
+
+def next_step(status: Status, arguments: str) -> str:
+    """What to do next, in one line with its command."""
+    return _make(status, arguments) or _rate(status, arguments) or _judge(status, arguments)
+
+
+def _make(status: Status, arguments: str) -> str:
+    """The next step up to a published sample; empty behind it."""
+    state = {name: stage.state for name, stage in status.stages.items()}
+    begun = state["published"] != "not yet" or state["collected"] != "not yet"
+    generate, sample = f"python -m generation.run {arguments}", f"python -m annotation sample {arguments}"
+    if state["transformations"] != "done" or state["texts"] == "stale":
+        return generate
+    if state["sample"] == "not yet":
+        return sample
+    if status.mismatch:
+        return status.mismatch.rpartition(";")[2].strip() if begun else f"{generate}, then {sample}"
+    if state["sample"] == "stale" and not begun:
+        return sample
+    refix = status.rules_changed and not status.sources  # they may change before the first rating
+    if not begun or refix or state["published"] == "stale":
+        return f"python -m annotation publish {arguments}"
+    return ""
+
+
+def _rate(status: Status, arguments: str) -> str:
+    """The next step while ratings come in; empty when verdicts can be or have been reached."""
+    study, collect = status.study, _collect(status, arguments)
+    if not status.sources and study.raters.simulated:
+        return f"python -m annotation simulate {arguments}, then {collect}"
+    if status.stages["collected"].state != "done":
+        return collect
+    if status.stages["verdicts"].state == "done":
+        return ""
+    if status.unreviewed:
+        raters = count(len(status.unreviewed), "rater")
+        return f"python -m annotation review {arguments} (signs in the answers of {raters}, nothing decided yet)"
+    return "" if status.decided else _wait(status, arguments)
+
+
+def _wait(status: Status, arguments: str) -> str:
+    """What to do for the answers that are still to come; empty if there are none."""
+    missing = int(status.progress["open"].sum())
+    if not missing:
+        return ""
+    end = "when no more will come: accept" + (", once" if status.study.acceptance.stop == "fixed" else "")
+    if status.raters["open"].eq(0).fillna(value=False).any() and not status.raters["open"].sum():
+        users = "python -m annotation users add NAME, then publish"
+        return f"find more raters for {count(missing, 'answer')}, those there are have nothing left: {users} ({end})"
+    return f"wait for {count(missing, 'answer')}; {_collect(status, arguments)} ({end})"
+
+
+def _collect(status: Status, arguments: str) -> str:
+    more = " --csv FILE --columns MAPPING" if status.sources and SOURCE not in status.sources else ""
+    return f"python -m annotation collect {arguments}{more}"
+
+
+def _judge(status: Status, arguments: str) -> str:
+    """The next step from complete ratings on."""
+    if status.stages["verdicts"].state != "done":
+        amend = ' --amend "reason", or undo the change of the rules' if status.rules_changed else ""
+        return f"python -m annotation accept {arguments}{amend}"
+    if status.stages["scores"].state != "done":
+        return f"python -m evaluation.run {arguments}"
+    return "nothing is left to do"
+
+
+def _flow_text(status: Status, arguments: str) -> str:
+    rows = []
+    for stage in status.stages.values():
+        when = f"{stage.at:%Y-%m-%d %H:%M} UTC, {ago(stage.at, status.now)}" if stage.at else ""
+        rows.append([stage.name, stage.state, when, stage.note])
+    table = columns(["Stage", "State", "When", "Note"], rows)
+    if status.stages["collected"].state == "not yet":
+        return table
+    return f"{table}\nAnswers that came later are not in here; they come with {_collect(status, arguments)}"
+
+
+def _progress_text(status: Status) -> str:
+    rule = status.study.acceptance
+    rows = [
+        [
+            display(row["transformation"], pooled=False),
+            row["language"],
+            *(str(row[name]) for name in ("pairs", "complete", "enough")),
+            f"{row['counting']}/{row['wanted']}",
+            *(str(row[name]) for name in ("drafts", "discarded", "surplus", "excluded")),
+            row["verdict"],
+        ]
+        for row in status.progress.to_dict("records")
+    ]
+    answered = [f"By {number}" for number in (status.study.raters.per_pair, rule.min_raters)]
+    more = ["Drafts", "Discarded", "Surplus", "Excluded", "Verdict"]
+    header = ["Transformation", "Language", "Pairs", f"{answered[0]}", f"{answered[1]}+", "Answers", *more]
+    note = (
+        f"{answered[0]}, {answered[1]}+: pairs with so many answers that count; an answer is one rater's to one pair."
+    )
+    return f"{columns(header, rows)}\n{note}"
+
+
+def _rater_text(status: Status) -> str:
+    if status.raters.empty:
+        return "No rater is known yet."
+    rows = [
+        [
+            row["rater_id"],
+            str(row["answers"]),
+            DASH if row["open"] is pd.NA else str(row["open"]),
+            DASH if pd.isna(row["last"]) else ago(row["last"], status.now),
+            *(str(row[name]) for name in ("drafts", "discarded", "signs")),
+            "; ".join(_remarks(row["simulated"], row["excluded"], row["behind"])),
+        ]
+        for row in status.raters.to_dict("records")
+    ]
+    header = ["Rater", "Answers", "Open", "Last answer", "Drafts", "Discarded", "Signs", "Remarks"]
+    note = (
+        "Controls and repeats count here. Open: pairs that the rater can still answer. Behind: has some, and gave\n"
+        f"less than {FEW:g} times the median of a dataset's raters, or nothing for {IDLE.days} days before collecting."
+    )
+    return f"{columns(header, rows)}\n{note}"
+
+
+def _remarks(simulated: bool, excluded: bool, behind: str) -> list[str]:
+    parts = ["simulated"] * simulated + ["excluded"] * excluded
+    return [*parts, f"behind: {behind}"] if behind else parts
+
+
+def ago(then: datetime, now: datetime) -> str:
+    """How long ago, in the largest unit of which there are two: `3 days ago`, `47 h ago`."""
+    minutes = int((now.astimezone(UTC) - then).total_seconds() // 60)
+    if minutes < 2:
+        return "just now"
+    if minutes < 120:
+        return f"{minutes} min ago"
+    return f"{minutes // 60} h ago" if minutes < 48 * 60 else f"{minutes // (24 * 60)} days ago"
