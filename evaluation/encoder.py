@@ -1,29 +1,29 @@
 """An embedding model that encodes every distinct (prompt, text) once, whatever asks for it.
 
 mteb asks for the same texts again for each copy of a data set (the corpus, the untouched candidates, equal
-texts), and drift asks for pairs that tasks hold too; all of them share one cache in memory.
+texts), and drift asks for pairs that tasks hold too; all of them, of all runs, share the embeddings on disk.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.embeddings import Embeddings, EmbeddingStore
 from generation.exceptions import DataError, ServiceError, StudyError
-from generation.study import ModelSpec
+from generation.identity import identity
+from generation.study import ModelSpec, Study
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
 
-Embeddings = NDArray[np.float32]
-
-
+_CHUNK = 2048  # texts that are encoded and kept at a time: what a killed run has to encode again
 _WHOLE = 1_000_000  # bytes; of larger files the two ends are read
 
 
@@ -50,6 +50,13 @@ def fingerprint(spec: ModelSpec, base: Path) -> str:
                 stream.seek(max(_WHOLE, size - _WHOLE))
                 digest.update(stream.read())
     return digest.hexdigest()
+
+
+def model_id(study: Study, spec: ModelSpec) -> str:
+    """Identity of a model: name, revision and precision, and of a local one its files, which are read for it."""
+    parts = ["model-v1", spec.name, spec.revision, fingerprint(spec, study.file.parent)]
+    precision = study.evaluation.precision
+    return identity(*parts, *([] if precision == "float32" else [precision]))
 
 
 class TextModel(Protocol):
@@ -80,7 +87,7 @@ class TextModel(Protocol):
 class SentenceTransformerModel:
     """A model of sentence-transformers, loaded without running any code that it brings along."""
 
-    def __init__(self, spec: ModelSpec, base: Path) -> None:
+    def __init__(self, spec: ModelSpec, base: Path, device: str = "", precision: str = "float32") -> None:
         """Load it. `base` is the study file's folder. StudyError for a missing folder, ServiceError otherwise."""
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415 (takes seconds)
 
@@ -88,7 +95,11 @@ class SentenceTransformerModel:
         local = bool(spec.path or spec.package)
         try:
             self._model = SentenceTransformer(
-                location, revision=None if local else spec.revision or None, trust_remote_code=False
+                location,
+                revision=None if local else spec.revision or None,
+                device=device or None,
+                trust_remote_code=False,
+                model_kwargs={"dtype": precision},
             )
         except Exception as error:
             # Whatever a broken or unreachable model raises (OSError, ValueError, hub and safetensors errors) is one
@@ -127,13 +138,15 @@ class SentenceTransformerModel:
 
 
 class Encoder:
-    """A model as mteb's EncoderProtocol wants it, with the cache in front. `name` and `revision` name it."""
+    """A model as mteb's EncoderProtocol wants it, with its store in front. `name` and `revision` name it."""
 
-    def __init__(self, model: TextModel, name: str, revision: str, batch_size: int = 32) -> None:
+    def __init__(
+        self, model: TextModel, name: str, revision: str, batch_size: int = 32, store: EmbeddingStore | None = None
+    ) -> None:
         self._model = model
         self._name, self._revision = name, revision
         self._batch_size = batch_size
-        self._cache: dict[tuple[str, str], dict[str, Embeddings]] = {}
+        self._store = store or EmbeddingStore()
         self.asked = 0
         """Texts that were asked for."""
         self.encoded = 0
@@ -171,15 +184,29 @@ class Encoder:
         Raises DataError for an embedding that is not finite, ServiceError for a model that fails.
         """
         prompt = self._fallback("") if prompt is None else prompt
-        role = role if self._model.routed() else ""
-        known = self._cache.setdefault((prompt, role), {})
         self.asked += len(texts)
+        start = hashlib.sha256(f"{prompt}\0{role if self._model.routed() else ''}\0".encode())
+        keys = {text: _key(start, text) for text in texts}
+        if not self._complete(keys, prompt, role):
+            self._complete(keys, prompt, role)  # the store had to begin anew to make room
+        return self._store.rows([keys[text] for text in texts])
+
+    def close(self) -> None:
+        """Let go of the store; what it holds stays."""
+        self._store.close()
+
+    def _complete(self, keys: Mapping[str, bytes], prompt: str, role: str) -> bool:
+        """Encode what the store lacks; False where it lost what it had, to make room."""
+        missing = self._store.missing(list(keys.values()))
         # Longest first, so that batches hold texts of like length and a lack of memory shows at once.
-        wanted = sorted({text for text in texts if text not in known}, key=lambda text: (-len(text), text))
-        if wanted:
-            made = self._encode(wanted, prompt, role)
-            known.update(zip(wanted, made, strict=True))
-        return np.stack([known[text] for text in texts])
+        wanted = sorted((text for text, key in keys.items() if key in missing), key=lambda text: (-len(text), text))
+        for first in range(0, len(wanted), _CHUNK):
+            some = wanted[first : first + _CHUNK]
+            made = self._encode(some, prompt, role if self._model.routed() else "")
+            if not first and self._store.make_room(len(wanted), made.shape[1]) and len(missing) < len(keys):
+                return False
+            self._store.add([keys[text] for text in some], made)
+        return True
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
         """The model's own similarity, for rankings."""
@@ -190,13 +217,23 @@ class Encoder:
         return self._model.similarity_pairwise(embeddings1, embeddings2)
 
     def _encode(self, texts: list[str], prompt: str, role: str) -> Embeddings:
-        try:
-            made = self._model.embed(texts, prompt=prompt, role=role, batch_size=self._batch_size)
-        except (RuntimeError, ValueError, IndexError) as error:  # torch's errors, out of memory among them
-            what = str(error).strip().splitlines() or [type(error).__name__]
-            raise ServiceError(
-                f"model {self._name!r} cannot encode: {what[0]}; a smaller batch_size may help"
-            ) from error
+        while True:
+            try:
+                made = self._model.embed(texts, prompt=prompt, role=role, batch_size=self._batch_size)
+                break
+            except (RuntimeError, ValueError, IndexError) as error:  # torch's errors
+                what = str(error).strip().splitlines() or [type(error).__name__]
+                if "memory" in what[0] and self._batch_size > 1:
+                    self._batch_size //= 2  # and it stays so: later texts would not fit either
+                    continue
+                raise ServiceError(
+                    f"model {self._name!r} cannot encode: {what[0]}"
+                    + (
+                        "; try evaluation.precision float16, or another evaluation.device"
+                        if "memory" in what[0]
+                        else ""
+                    )
+                ) from error
         self.encoded += len(texts)
         finite = np.isfinite(made).all(axis=1)
         if not finite.all():
@@ -216,9 +253,19 @@ class Encoder:
         return self._model.default_prompt
 
 
-def load(spec: ModelSpec, base: Path, batch_size: int) -> Encoder:
-    """The encoder of a study's model."""
-    return Encoder(SentenceTransformerModel(spec, base), spec.name, spec.revision, batch_size)
+def load(study: Study, spec: ModelSpec) -> Encoder:
+    """The encoder of a study's model, with what the study's earlier runs encoded."""
+    evaluation = study.evaluation
+    model = SentenceTransformerModel(spec, study.file.parent, evaluation.device, evaluation.precision)
+    store = EmbeddingStore(study.scratch / "embeddings" / model_id(study, spec), evaluation.embeddings_gb * 1e9)
+    return Encoder(model, spec.name, spec.revision, evaluation.batch_size, store)
+
+
+def _key(start: Any, text: str) -> bytes:
+    """The key of a text in the store: 16 bytes of a hash; `start` has what its prompt adds."""
+    whole = start.copy()
+    whole.update(text.encode())
+    return bytes(whole.digest()[:16])
 
 
 def drift(encoder: Encoder, originals: Sequence[str], transformed: Sequence[str]) -> NDArray[np.float64]:

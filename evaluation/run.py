@@ -1,8 +1,8 @@
 """`python -m evaluation.run`: score the original and the accepted transformations of every data set.
 
-A score is written as soon as it exists. What stands in `scores.parquet` and `drift.parquet` under an identity
-that still holds is kept, with what the gate says now; only models that have something left to do are loaded.
-A model that fails is reported, and the others go on.
+A score is on disk as soon as it exists: in a journal, which becomes part of the table every few seconds. What stands
+in `scores.parquet` and `drift.parquet` under an identity that still holds is kept, with what the gate says now; only
+models that have something left to do are loaded. A model that fails is reported, and the others go on.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,21 +26,23 @@ from annotation.records import Verdict
 from annotation.sample import read_pairs
 from annotation.verdicts import read_verdicts, refuse_stale
 from evaluation import display, encoder, tasks
-from evaluation.encoder import Encoder
-from evaluation.units import Unit, chosen_models, label, model_id, plan_units
+from evaluation.encoder import Encoder, model_id
+from evaluation.units import Unit, chosen_models, label, plan_units
 from generation import command
 from generation.datasets.specs import LocalDataset
 from generation.exceptions import DataError, PlumblineError, ServiceError
 from generation.identity import identity
+from generation.journal import Journal
 from generation.manifest import stage
 from generation.records import Drift, Pair, Rating, Record, Score
 from generation.store import only_one, read_frame, read_records, write_table
 from generation.study import ModelSpec, Study
 
 COMMAND = "python -m evaluation.run --study ..."
+WRITE_SECONDS = 10.0
 
 R = TypeVar("R", bound=Record)
-Loader = Callable[[ModelSpec, Path, int], Encoder]
+Loader = Callable[[Study, ModelSpec], Encoder]
 
 
 @dataclass
@@ -94,7 +97,11 @@ class _Work:
     def __init__(self, study: Study, units: list[Unit], pairs: list[Pair], chosen: Sequence[ModelSpec]) -> None:
         self.study, self.units, self.pairs = study, units, pairs
         self._model_ids = {spec: model_id(study, spec) for spec in study.evaluation.models}
-        stored = {row.unit_id: row.score for row in _stored(study.folder / "scores.parquet", Score) if row.unit_id}
+        self._journal = Journal(study.scratch / "scores.journal")
+        self._written = -math.inf
+        noted = [Score.model_validate(row) for _, row in self._journal.lines()]
+        rows = [*_stored(study.folder / "scores.parquet", Score), *noted]
+        stored = {row.unit_id: row.score for row in rows if row.unit_id}
         self._scores: dict[tuple[str, str, str, int], Score] = {}
         self.kept = 0
         for spec in study.evaluation.models:
@@ -124,10 +131,11 @@ class _Work:
         name = label(self.study, spec)
         return [pair for pair in self.pairs if (pair.pair_id, name) not in self._drift]
 
-    def add(self, spec: ModelSpec, unit: Unit, score: float) -> None:
-        """Note a score."""
+    def add(self, spec: ModelSpec, unit: Unit, score: float) -> Score:
+        """Note a score; its row."""
         row = unit.row(self.study, spec, self._model_ids[spec], score)
         self._scores[row.model, row.dataset, row.transformation, row.seed] = row
+        return row
 
     def add_drift(self, spec: ModelSpec, pairs: Sequence[Pair], values: Sequence[float]) -> None:
         """Note the drift of pairs."""
@@ -144,8 +152,15 @@ class _Work:
     def _drift_id(self, spec: ModelSpec, pair: Pair) -> str:
         return identity("drift-v1", self._model_ids[spec], pair.original, pair.transformed)
 
+    def save(self, spec: ModelSpec, unit: Unit, score: float) -> None:
+        """Note a new score and put it on disk; the whole table of a large study is written every `WRITE_SECONDS`."""
+        self._journal.append(self.add(spec, unit, score))
+        self._journal.sync()
+        if time.monotonic() - self._written > WRITE_SECONDS:
+            self.write()
+
     def write(self) -> None:
-        """Put everything noted on disk, in the study's order whatever order it was made in."""
+        """Write everything noted to the tables, in the study's order whatever order it was made in."""
         models = {label(self.study, spec): number for number, spec in enumerate(self.study.evaluation.models)}
         place = {(u.dataset.name, u.transformation, u.seed): number for number, u in enumerate(self.units)}
         scores = sorted(
@@ -155,6 +170,8 @@ class _Work:
         order = {pair.pair_id: number for number, pair in enumerate(self.pairs)}
         moved = sorted(self._drift.values(), key=lambda row: (models[row.model], order[row.pair_id]))
         write_table(self.study.folder / "drift.parquet", moved, Drift)
+        self._journal.remove()
+        self._written = time.monotonic()
 
 
 def _run_model(
@@ -164,7 +181,7 @@ def _run_model(
     evaluation = work.study.evaluation
     model: Encoder | None = None
     try:
-        model = load(spec, work.study.file.parent, evaluation.batch_size)
+        model = load(work.study, spec)
         pairs = work.drift_todo(spec)
         if pairs:
             values = encoder.drift(model, [pair.original for pair in pairs], [pair.transformed for pair in pairs])
@@ -172,17 +189,18 @@ def _run_model(
             work.write()
         for unit in units:
             score = tasks.evaluate(unit.data(), model, evaluation.protocol, evaluation.batch_size)
-            work.add(spec, unit, score)
-            work.write()
+            work.save(spec, unit, score)
             outcome.made += 1
             bar.update()
     except PlumblineError as error:
         outcome.failures[label(work.study, spec)] = str(error)
         tqdm.write(f"{label(work.study, spec)} failed: {error}", file=sys.stderr)
     finally:
+        work.write()
         if model is not None:
             outcome.asked += model.asked
             outcome.encoded += model.encoded
+            model.close()
 
 
 def _stored(path: Path, record: type[R]) -> list[R]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from annotation.records import Verdict
-from evaluation import encoder, gate, tasks
+from evaluation import gate, tasks
 from evaluation.outputs import Outputs, transformed
 from evaluation.protocols import METRICS
 from generation.datasets.loading import iter_datasets
@@ -86,11 +86,6 @@ class Unit:
             reason=reason,
             unit_id="" if self.decision.status == "left_out" else self.unit_id(study, model),
         )
-
-
-def model_id(study: Study, spec: ModelSpec) -> str:
-    """Identity of a model: name and revision, and of a local one its files, which are read for it."""
-    return identity("model-v1", spec.name, spec.revision, encoder.fingerprint(spec, study.file.parent))
 
 
 def label(study: Study, spec: ModelSpec) -> str:

@@ -136,7 +136,7 @@ class Score(Record):
     axis: str = Field(description="the transformation's axis, or original")
     seed: int = Field(description="transformation seed; 0 for original")
     metric: str = Field(description="mteb's name of the main metric")
-    score: float = Field(description="its value from -1 or 0 to 1; NaN where it was left out")
+    score: Number = Field(description="its value from -1 or 0 to 1; NaN where it was left out")
     n: int = Field(
         description="items of the test split that were scored: rows, queries, or texts of sets and summaries"
     )

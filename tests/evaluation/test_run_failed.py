@@ -1,0 +1,99 @@
+"""Texts without a usable output: their items are dropped or scored with the original, and tables say so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evaluation import tasks
+from evaluation.encoder import Encoder
+from evaluation.run import evaluate, read_scores
+from generation.datasets.loading import load_datasets
+from generation.datasets.local import TableDataset
+from generation.study import Study
+
+from .conftest import FakeModel, Loader, changed, write_outputs, write_pairs, write_study, write_verdicts
+from .scored import failing, rows
+
+
+def test_a_text_without_output_leaves_its_unit_out(study: Study, loader: Loader) -> None:
+    first = next(load_datasets(study)[0].texts()).text
+    write_outputs(study, lambda text, name: "unanswered" if (text, name) == (first, "translation") else "ok")
+    evaluate(study, models=["one"], include_rejected=True, load=loader)
+    scores = read_scores(study).set_index(["dataset", "transformation"])
+    row = scores.loc[("sts", "translation")]
+    assert row["status"] == "left_out"
+    assert row["reason"].startswith("1 of ")
+    assert row["reason"].endswith("texts have no output: run generation again")
+    assert scores.loc[("requests", "translation"), "status"] == "evaluated"
+
+
+@pytest.mark.parametrize("policy", ["drop", "original"])
+def test_an_item_whose_output_failed_is_dropped_or_scored_with_its_original(
+    tmp_path: Path, loader: Loader, policy: str
+) -> None:
+    study = write_study(tmp_path, evaluation={"models": [{"name": "one"}], "failed": policy})
+    pairs, requests = (list(dataset.texts()) for dataset in load_datasets(study))
+    # The third pair has a failed sentence, the fourth has two: that is two items. One request is in the train split.
+    bad = {(text.field, text.item): text.text for text in pairs}
+    lost = [bad["sentence2", "2"], bad["sentence1", "3"], bad["sentence2", "3"], requests[5].text, requests[20].text]
+    failing(study, *lost)
+    write_pairs(study)
+    write_verdicts(study)
+    evaluate(study, load=loader)
+
+    frame = pd.read_csv(tmp_path / "sts.csv")
+    for column in ("sentence1", "sentence2"):
+        frame[column] = [text if text in lost else changed(text, "translation") for text in frame[column]]
+    if policy == "drop":
+        frame = frame.drop(index=[2, 3]).reset_index(drop=True)
+    data = TableDataset("sts", "sts", "en", "1", {"test": frame})
+    row = rows(study, "sts").loc["translation"]
+    assert row["score"] == tasks.evaluate(data, Encoder(FakeModel(), "x", "1"), "paper", 32)
+    assert (row["n"], row["n_failed"], row["failed_policy"]) == (12 - 2 * (policy == "drop"), 2, policy)
+    row = rows(study, "requests").loc["translation"]
+    assert (row["n"], row["n_failed"], row["status"]) == (8 - (policy == "drop"), 2, "evaluated")
+    row = rows(study, "requests").loc["paraphrasing"]
+    assert (row["n"], row["n_failed"], row["failed_policy"]) == (8, 0, "")
+
+
+def test_the_policy_and_the_failures_are_part_of_a_scores_identity(
+    study: Study, tmp_path: Path, loader: Loader
+) -> None:
+    first, second = (text.text for text in list(load_datasets(study)[0].texts())[:2])
+    failing(study, first)
+    assert evaluate(study, models=["one"], load=loader).made == 6
+    failing(study, first, second)
+    assert evaluate(study, models=["one"], load=loader).made == 1
+    models = [{"name": "one", "revision": "1"}, {"name": "two", "revision": "1"}]
+    other = write_study(tmp_path, evaluation={"models": models, "failed": "original"})
+    assert evaluate(other, models=["one"], load=loader).made == 1
+
+
+def test_a_data_set_that_failures_leave_with_one_label_is_left_out(study: Study, loader: Loader) -> None:
+    cats = [text.text for text in load_datasets(study)[1].texts() if text.text.startswith("cat")]
+    failing(study, *cats)
+    evaluate(study, models=["one"], load=loader)
+    row = rows(study, "requests").loc["translation"]
+    assert row["status"] == "left_out"
+    assert row["reason"].startswith(
+        "without the 12 items whose outputs failed all rows of its train split have the label"
+    )
+
+
+def test_a_data_set_that_failures_leave_empty_is_left_out(study: Study, loader: Loader) -> None:
+    failing(study, *(text.text for text in load_datasets(study)[0].texts()))
+    evaluate(study, models=["one"], load=loader)
+    row = rows(study, "sts").loc["translation"]
+    assert (row["status"], row["n"]) == ("left_out", 0)
+    assert row["reason"] == "without the 12 items whose outputs failed there is nothing to score"
+
+
+def test_outputs_that_were_never_made_leave_their_units_out(study: Study, loader: Loader) -> None:
+    study.transformation_file("translation", 1337).unlink()
+    evaluate(study, models=["one"], load=loader)
+    scores = read_scores(study)
+    reasons = set(scores[scores["transformation"] == "translation"]["reason"])
+    assert all("texts have no output: run generation again" in reason for reason in reasons)
