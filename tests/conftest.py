@@ -17,12 +17,32 @@ from generation.run import generate
 from generation.study import ROOT, Study, load_study
 
 DEMO = ROOT / "studies" / "demo.yaml"
+#: The files that take longest, in seconds of one core from most to least; each is one worker's.
+LONGEST = (
+    "generation/test_vllm.py",
+    "evaluation/test_published.py",
+    "annotation/test_concurrency.py",
+    "annotation/test_search_server.py",
+    "annotation/test_server.py",
+    "annotation/test_backup.py",
+    "annotation/test_collect.py",
+    "annotation/test_commands.py",
+    "generation/test_run.py",
+)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """A shell's background job ignores Ctrl-C, and so would the commands that tests start and interrupt."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(config.option, "loadscopereorder"):  # pytest-xdist would start files of few tests last
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files start first, so that at the end no worker is left alone with one."""
+    places = {ROOT / "tests" / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 @pytest.fixture

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -73,7 +75,18 @@ def test_every_command_line_helps_with_an_example(module: str) -> None:
     assert f"example: python -m {module}" in done.stdout
 
 
-def test_every_command_that_documents_name_exists() -> None:
+def main_of(module: str) -> Callable[[], int]:
+    """What `python -m MODULE` runs."""
+    found = importlib.util.find_spec(module)
+    assert found is not None, f"there is no module {module}"
+    name = f"{module}.__main__" if found.submodule_search_locations else module
+    main: Callable[[], int] = importlib.import_module(name).main
+    return main
+
+
+def test_every_command_that_documents_name_exists(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each `python -m ...` of a document names a module, a sub-command and options that its --help knows."""
     named = {
         line
@@ -87,11 +100,12 @@ def test_every_command_that_documents_name_exists() -> None:
         sub = (words[1],) if words[0] == "annotation" and len(words) > 1 and words[1].isalpha() else ()
         call = (words[0], *sub)
         if call not in helps:
-            done = subprocess.run(
-                [sys.executable, "-m", *call, "--help"], cwd=ROOT, capture_output=True, text=True, check=False
-            )
-            assert done.returncode == 0, f"python -m {line}: {done.stderr}"
-            helps[call] = done.stdout
+            monkeypatch.setattr(sys, "argv", [*call, "--help"])
+            with pytest.raises(SystemExit) as ended:
+                main_of(call[0])()
+            said = capsys.readouterr()
+            assert not ended.value.code, f"python -m {line}: {said.err}"
+            helps[call] = said.out
         for option in re.findall(r"(--[a-z-]+)", line):
             assert option in helps[call], f"python -m {line}: {option} is not known"
 

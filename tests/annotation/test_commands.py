@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -26,15 +27,44 @@ from generation.study import ROOT, Study
 from tests.conftest import DEMO
 
 
-def environment(**changes: str) -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if not k.startswith("ARGILLA_")} | changes
+def environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith("ARGILLA_")}
 
 
-def annotation(*words: str, **changes: str) -> subprocess.CompletedProcess[str]:
+def annotation(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "annotation", *words]
     return subprocess.run(
-        command, cwd=ROOT, env=environment(**changes), capture_output=True, text=True, check=False, timeout=120
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=120
     )
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command left behind."""
+
+    returncode: int
+    stderr: str
+
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """`python -m annotation WORDS` in this process, which has loaded what it needs."""
+
+    def run(*words: str, **changes: str) -> Ended:
+        for name in ("ARGILLA_API_URL", "ARGILLA_API_KEY"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in changes.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr("sys.argv", ["annotation", *words])
+        with pytest.raises(SystemExit) as ended:
+            command.run(main)
+        assert isinstance(ended.value.code, int)
+        return Ended(ended.value.code, capsys.readouterr().err)
+
+    return run
 
 
 def free_port() -> int:
@@ -114,7 +144,7 @@ def test_serve_during_a_command_gives_its_exit_status(tmp_path: Path) -> None:
     assert done.returncode == 7
 
 
-def assert_one_line(done: subprocess.CompletedProcess[str], pattern: str) -> None:
+def assert_one_line(done: Ended | subprocess.CompletedProcess[str], pattern: str) -> None:
     assert done.returncode == 2, done.stderr
     assert re.fullmatch(rf"error: [^\n]*{pattern}[^\n]*\n", done.stderr), done.stderr
 
@@ -127,10 +157,10 @@ def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
         assert_one_line(annotation("serve", "--data", str(tmp_path), "--port", str(port)), f"{port}")
 
 
-def test_a_wrong_url_is_one_line(variant: Callable[..., Study], tmp_path: Path) -> None:
+def test_a_wrong_url_is_one_line(variant: Callable[..., Study], here: Command, tmp_path: Path) -> None:
     study = variant()
     words = ["collect", "--study", str(study.file), "--exports", str(tmp_path / "exports")]
-    done = annotation(*words, ARGILLA_API_URL="http://127.0.0.1:9", ARGILLA_API_KEY="any")
+    done = here(*words, ARGILLA_API_URL="http://127.0.0.1:9", ARGILLA_API_KEY="any")
     assert_one_line(done, "http://127.0.0.1:9 does not answer")
 
 
@@ -153,30 +183,29 @@ def test_a_wrong_url_is_one_line(variant: Callable[..., Study], tmp_path: Path) 
     ],
 )
 def test_bad_input_to_the_servers_commands_is_one_line(
-    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str], said: str, here: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("no folder", encoding="utf-8")
     places = {"file": tmp_path / "file", "new": tmp_path / "new"}
-    monkeypatch.setattr("sys.argv", ["annotation", *(word.format(**places) for word in words)])
-    with pytest.raises(SystemExit) as ended:
-        command.run(main)
-    error = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert re.fullmatch(r"error: [^\n]*\n", error) and said in error and "geheim" not in error
+    done = here(*(word.format(**places) for word in words))
+    assert_one_line(done, re.escape(said))
+    assert "geheim" not in done.stderr
 
 
-def test_a_wrong_option_is_refused_with_what_it_wants() -> None:
-    done = annotation("serve", "--backup-every", "often")
+def test_a_wrong_option_is_refused_with_what_it_wants(here: Command) -> None:
+    done = here("serve", "--backup-every", "often")
     assert done.returncode == 2 and "'often' is no time; write for example 6h" in done.stderr
 
 
-def test_a_threshold_outside_the_scale_is_one_line(variant: Callable[..., Study], tmp_path: Path) -> None:
+def test_a_threshold_outside_the_scale_is_one_line(
+    variant: Callable[..., Study], here: Command, tmp_path: Path
+) -> None:
     study = variant(acceptance={"threshold": 7})
-    done = annotation("accept", "--study", str(study.file), "--exports", str(tmp_path / "exports"))
+    done = here("accept", "--study", str(study.file), "--exports", str(tmp_path / "exports"))
     assert_one_line(done, r"acceptance\.threshold 7 is outside the scale 1 to 5")
 
 
-def test_a_damaged_table_is_one_line(generated: Study, tmp_path: Path) -> None:
+def test_a_damaged_table_is_one_line(generated: Study, here: Command, tmp_path: Path) -> None:
     (generated.folder / "pairs.parquet").write_bytes(b"not parquet")
-    done = annotation("accept", "--study", str(generated.file), "--exports", str(tmp_path / "exports"))
+    done = here("accept", "--study", str(generated.file), "--exports", str(tmp_path / "exports"))
     assert_one_line(done, r"pairs\.parquet is damaged")

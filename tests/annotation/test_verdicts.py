@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 
 import numpy as np
 import pandas as pd
@@ -15,89 +12,15 @@ import pytest
 from annotation.agreement import POOLS, Design
 from annotation.intervals import over_pairs, over_pairs_and_raters
 from annotation.planning import rated_mean
-from annotation.records import Verdict
 from annotation.rules import outcomes
-from annotation.sample import draw_sample, read_supply
 from annotation.tables import verdict_table, verdict_text
-from annotation.verdicts import (
-    accept,
-    accepted_pairs,
-    judge,
-    read_agreement,
-    read_pair_means,
-    read_verdicts,
-    refuse_stale,
-    verdicts,
-)
-from generation.exceptions import DataError, StudyError
-from generation.records import Pair, Rating
-from generation.store import write_table
-from generation.study import AcceptanceSpec, Study
+from annotation.verdicts import accepted_pairs, judge
+from generation.records import Pair
+from generation.study import AcceptanceSpec
 from generation.transformations import TRANSFORMATIONS
 
+from .judgements import HASHES, QUESTIONS, SCALE, START, decided, judged, pair, ratings
 from .table_two import HTEB, hteb_ratings
-
-START = datetime(2026, 1, 1, tzinfo=UTC)
-QUESTIONS, SCALE = ("quality", "fluency"), (1, 2, 3, 4, 5)
-HASHES = {"pairs_sha256": "p", "ratings_sha256": "r", "rule_id": "u"}
-
-
-def pair(
-    number: int,
-    transformation: str = "paraphrasing",
-    language: str = "en",
-    output_language: str = "en",
-    task: str = "sts",
-) -> Pair:
-    return Pair(
-        pair_id=f"{transformation}-{language}-{number:03d}",
-        key=f"key{number}",
-        transformation=transformation,
-        axis="language" if "translation" in transformation and transformation != "backtranslation" else "length",
-        pool="translation" if transformation == "cross_translation" else transformation,
-        dataset="made",
-        task_type=task,
-        language=language,
-        output_language=output_language,
-        seed=1337,
-        original="a",
-        transformed="b",
-        model="generator",
-        generator_hash="g",
-        prompt_hash="p",
-    )
-
-
-def ratings(pairs: list[Pair], quality: list[int], fluency: list[int], raters: int = 2) -> pd.DataFrame:
-    """Every rater gives every pair the same: `quality[i]` and `fluency[i]` for pair i."""
-    return pd.DataFrame(
-        [
-            Rating(
-                pair_id=one.pair_id,
-                transformation=one.transformation,
-                language=one.language,
-                rater_id=f"rater-{rater}",
-                question=question,
-                value=values[i],
-                status="submitted",
-                submitted_at=START + timedelta(seconds=rater),
-                source="argilla",
-                simulated=False,
-            ).model_dump()
-            for i, one in enumerate(pairs)
-            for rater in range(raters)
-            for question, values in (("quality", quality), ("fluency", fluency))
-        ]
-    )
-
-
-def judged(pairs: list[Pair], frame: pd.DataFrame, per_pair: int = 2, **rule: object) -> list[Verdict]:
-    design = Design(QUESTIONS, SCALE, per_pair, AcceptanceSpec.model_validate({"min_pairs": 2, **rule}))
-    return verdicts(pairs, frame, design, HASHES, 1)
-
-
-def decided(pairs: list[Pair], frame: pd.DataFrame, **rule: object) -> list[tuple[str, str, str]]:
-    return [(v.transformation, v.decision, v.reasons[0]) for v in judged(pairs, frame, **rule)]
 
 
 def test_a_mean_of_exactly_the_threshold_is_accepted() -> None:
@@ -354,68 +277,3 @@ def test_a_pair_is_accepted_where_both_its_means_are() -> None:
     assert quality["mean"].tolist() == [3.0, 2.0, 5.0, 5.0]
     assert quality["decision"].tolist() == ["accepted", "rejected", "accepted", "undecided"]
     assert accepted_pairs(means, QUESTIONS) == {pairs[0].pair_id}
-
-
-def write(study: Study, pairs: list[Pair], value: int, **changes: object) -> None:
-    frame = ratings(pairs, [value] * len(pairs), [5] * len(pairs)).assign(**changes)
-    write_table(study.folder / "ratings.parquet", frame, Rating)
-
-
-def test_accept_writes_what_others_read(generated: Study) -> None:
-    write(generated, draw_sample(generated), 4, simulated=True)
-    groups, found = accept(generated)
-    assert read_agreement(generated)[0].model_dump_json() == groups[0].model_dump_json()
-    assert {v.transformation: v.decision for v in read_verdicts(generated)} == dict.fromkeys(
-        generated.transformations, "accepted"
-    )
-    assert all(verdict.simulated for verdict in found)
-    assert [verdict.failed_share for verdict in found] == [supply.failed_share for supply in read_supply(generated)]
-    means = read_pair_means(generated)
-    assert set(means["decision"]) == {"accepted"} and len(means) == 2 * len({*means["pair_id"]})
-    # Everyone gave the same: no spread, so the interval is undefined, null in the file and NaN in the program.
-    stored = json.loads((generated.folder / "verdicts.json").read_text(encoding="utf-8"))[0]
-    assert stored["questions"][0]["low"] is None
-    assert math.isnan(read_verdicts(generated)[0].questions[0].low)
-    assert stored["questions"][0]["interval_reason"] == "all pairs have the same mean, so their spread is unknown"
-
-
-def test_ratings_of_other_pairs_are_refused(generated: Study) -> None:
-    draw_sample(generated)
-    write(generated, [pair(0)], 4)
-    with pytest.raises(DataError, match="1 rated pairs are not in the sample"):
-        accept(generated)
-
-
-def test_ratings_off_the_scale_are_refused(generated: Study) -> None:
-    write(generated, draw_sample(generated), 6)
-    with pytest.raises(DataError, match="off the scale 1 to 5"):
-        accept(generated)
-
-
-def test_a_threshold_off_the_scale_is_refused(generated: Study, variant: Callable[..., Study]) -> None:
-    with pytest.raises(StudyError, match=r"acceptance.threshold 5.5 is outside the scale 1 to 5"):
-        accept(variant(acceptance={"threshold": 5.5}))
-
-
-def test_damaged_verdicts_say_how_to_make_them_again(demo: Study) -> None:
-    file: Path = demo.folder / "verdicts.json"
-    file.parent.mkdir(parents=True)
-    file.write_text('[{"transformation": "expansion"', encoding="utf-8")
-    with pytest.raises(DataError, match="is damaged .* run `python -m annotation accept"):
-        read_verdicts(demo)
-
-
-def test_verdicts_go_stale_with_ratings_and_threshold(generated: Study, variant: Callable[..., Study]) -> None:
-    pairs = draw_sample(generated)
-    write(generated, pairs, 4)
-    _, found = accept(generated)
-    refuse_stale(generated, found)
-    stricter = variant(acceptance={"threshold": 4.5})
-    assert stricter.folder == generated.folder
-    with pytest.raises(DataError, match=r"the study's rule .* changed .* run `python -m annotation accept"):
-        refuse_stale(stricter, found)
-    with pytest.raises(DataError, match=r"the study's rule .* changed"):
-        refuse_stale(variant(acceptance={"min_pairs": 21}), found)
-    write(generated, pairs, 2)
-    with pytest.raises(DataError, match=r"ratings\.parquet changed after the verdicts were reached"):
-        refuse_stale(generated, found)

@@ -1,0 +1,75 @@
+"""Made-up pairs and ratings for tests of verdicts, and what is decided of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+
+from annotation.agreement import Design
+from annotation.records import Verdict
+from annotation.verdicts import verdicts
+from generation.records import Pair, Rating
+from generation.study import AcceptanceSpec
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+QUESTIONS, SCALE = ("quality", "fluency"), (1, 2, 3, 4, 5)
+HASHES = {"pairs_sha256": "p", "ratings_sha256": "r", "rule_id": "u"}
+
+
+def pair(
+    number: int,
+    transformation: str = "paraphrasing",
+    language: str = "en",
+    output_language: str = "en",
+    task: str = "sts",
+) -> Pair:
+    return Pair(
+        pair_id=f"{transformation}-{language}-{number:03d}",
+        key=f"key{number}",
+        transformation=transformation,
+        axis="language" if "translation" in transformation and transformation != "backtranslation" else "length",
+        pool="translation" if transformation == "cross_translation" else transformation,
+        dataset="made",
+        task_type=task,
+        language=language,
+        output_language=output_language,
+        seed=1337,
+        original="a",
+        transformed="b",
+        model="generator",
+        generator_hash="g",
+        prompt_hash="p",
+    )
+
+
+def ratings(pairs: list[Pair], quality: list[int], fluency: list[int], raters: int = 2) -> pd.DataFrame:
+    """Every rater gives every pair the same: `quality[i]` and `fluency[i]` for pair i."""
+    return pd.DataFrame(
+        [
+            Rating(
+                pair_id=one.pair_id,
+                transformation=one.transformation,
+                language=one.language,
+                rater_id=f"rater-{rater}",
+                question=question,
+                value=values[i],
+                status="submitted",
+                submitted_at=START + timedelta(seconds=rater),
+                source="argilla",
+                simulated=False,
+            ).model_dump()
+            for i, one in enumerate(pairs)
+            for rater in range(raters)
+            for question, values in (("quality", quality), ("fluency", fluency))
+        ]
+    )
+
+
+def judged(pairs: list[Pair], frame: pd.DataFrame, per_pair: int = 2, **rule: object) -> list[Verdict]:
+    design = Design(QUESTIONS, SCALE, per_pair, AcceptanceSpec.model_validate({"min_pairs": 2, **rule}))
+    return verdicts(pairs, frame, design, HASHES, 1)
+
+
+def decided(pairs: list[Pair], frame: pd.DataFrame, **rule: object) -> list[tuple[str, str, str]]:
+    return [(v.transformation, v.decision, v.reasons[0]) for v in judged(pairs, frame, **rule)]

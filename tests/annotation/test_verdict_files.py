@@ -1,0 +1,84 @@
+"""Accepting a study: the files that it writes, and the ratings, rules and files that it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from annotation.sample import draw_sample, read_supply
+from annotation.verdicts import accept, read_agreement, read_pair_means, read_verdicts, refuse_stale
+from generation.exceptions import DataError, StudyError
+from generation.records import Pair, Rating
+from generation.store import write_table
+from generation.study import Study
+
+from .judgements import pair, ratings
+
+
+def write(study: Study, pairs: list[Pair], value: int, **changes: object) -> None:
+    frame = ratings(pairs, [value] * len(pairs), [5] * len(pairs)).assign(**changes)
+    write_table(study.folder / "ratings.parquet", frame, Rating)
+
+
+def test_accept_writes_what_others_read(generated: Study) -> None:
+    write(generated, draw_sample(generated), 4, simulated=True)
+    groups, found = accept(generated)
+    assert read_agreement(generated)[0].model_dump_json() == groups[0].model_dump_json()
+    assert {v.transformation: v.decision for v in read_verdicts(generated)} == dict.fromkeys(
+        generated.transformations, "accepted"
+    )
+    assert all(verdict.simulated for verdict in found)
+    assert [verdict.failed_share for verdict in found] == [supply.failed_share for supply in read_supply(generated)]
+    means = read_pair_means(generated)
+    assert set(means["decision"]) == {"accepted"} and len(means) == 2 * len({*means["pair_id"]})
+    # Everyone gave the same: no spread, so the interval is undefined, null in the file and NaN in the program.
+    stored = json.loads((generated.folder / "verdicts.json").read_text(encoding="utf-8"))[0]
+    assert stored["questions"][0]["low"] is None
+    assert math.isnan(read_verdicts(generated)[0].questions[0].low)
+    assert stored["questions"][0]["interval_reason"] == "all pairs have the same mean, so their spread is unknown"
+
+
+def test_ratings_of_other_pairs_are_refused(generated: Study) -> None:
+    draw_sample(generated)
+    write(generated, [pair(0)], 4)
+    with pytest.raises(DataError, match="1 rated pairs are not in the sample"):
+        accept(generated)
+
+
+def test_ratings_off_the_scale_are_refused(generated: Study) -> None:
+    write(generated, draw_sample(generated), 6)
+    with pytest.raises(DataError, match="off the scale 1 to 5"):
+        accept(generated)
+
+
+def test_a_threshold_off_the_scale_is_refused(generated: Study, variant: Callable[..., Study]) -> None:
+    with pytest.raises(StudyError, match=r"acceptance.threshold 5.5 is outside the scale 1 to 5"):
+        accept(variant(acceptance={"threshold": 5.5}))
+
+
+def test_damaged_verdicts_say_how_to_make_them_again(demo: Study) -> None:
+    file: Path = demo.folder / "verdicts.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('[{"transformation": "expansion"', encoding="utf-8")
+    with pytest.raises(DataError, match="is damaged .* run `python -m annotation accept"):
+        read_verdicts(demo)
+
+
+def test_verdicts_go_stale_with_ratings_and_threshold(generated: Study, variant: Callable[..., Study]) -> None:
+    pairs = draw_sample(generated)
+    write(generated, pairs, 4)
+    _, found = accept(generated)
+    refuse_stale(generated, found)
+    stricter = variant(acceptance={"threshold": 4.5})
+    assert stricter.folder == generated.folder
+    with pytest.raises(DataError, match=r"the study's rule .* changed .* run `python -m annotation accept"):
+        refuse_stale(stricter, found)
+    with pytest.raises(DataError, match=r"the study's rule .* changed"):
+        refuse_stale(variant(acceptance={"min_pairs": 21}), found)
+    write(generated, pairs, 2)
+    with pytest.raises(DataError, match=r"ratings\.parquet changed after the verdicts were reached"):
+        refuse_stale(generated, found)
