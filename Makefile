@@ -38,6 +38,7 @@ demo: setup ## the whole flow on the sample study, with simulated raters
 	@$(PY) -m annotation report --study $(STUDY)
 	@echo "== evaluation: accepted transformations -> scores"
 	@$(PY) -m evaluation.run --study $(STUDY)
+	@$(PY) -m evaluation.report --study $(STUDY)
 	@echo
 	@echo "Open next:"
 	@echo "  make serve       Argilla, where the pairs were rated: http://127.0.0.1:6900"

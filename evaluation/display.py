@@ -36,7 +36,7 @@ def report(
     drift: pd.DataFrame,
 ) -> str:
     """All that the command prints: axes, transformations, data sets, what was left out, and drift."""
-    short = _short_names({*scores["model"], *drift["model"]})
+    short = short_names({*scores["model"], *drift["model"]})
     scores = scores.assign(model=scores["model"].map(short))
     drift = drift.assign(model=drift["model"].map(short))
     parts = [_heading(study, verdicts), _axes(scores, verdicts, include_rejected=False)]
@@ -52,7 +52,7 @@ def report(
     return "\n\n".join(parts)
 
 
-def _short_names(models: Collection[str]) -> dict[str, str]:
+def short_names(models: Collection[str]) -> dict[str, str]:
     """Names of models without their owner's, where that leaves them different: lines must fit a terminal."""
     short = {model: model.rsplit("/", 1)[-1] for model in models}
     return short if len(set(short.values())) == len(short) else {model: model for model in models}
@@ -69,9 +69,9 @@ def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected
     notes = []
     for row in table.to_dict(orient="records"):
         mark = _MARK if row["included_rejected"] else ""
-        cells = [f"{row['model']}{mark}", str(row["n_failed"]), _hundred(row["original"])]
+        cells = [f"{row['model']}{mark}", str(row["n_failed"]), hundred(row["original"])]
         for name in (*AXES, TOTAL):
-            cells.append(f"{_hundred(row[name])} ({_points(row[f'{name}_difference'])})")
+            cells.append(f"{hundred(row[name])} ({points(row[f'{name}_difference'])})")
             if row[f"{name}_reason"]:
                 notes.append(f"  {row['model']}, {name}: {row[f'{name}_reason']}")
         rows.append(cells)
@@ -92,9 +92,9 @@ def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
             row["transformation"] + (_MARK if row["included_rejected"] else ""),
             str(row["n_datasets"]),
             str(row["n_failed"]),
-            _hundred(row["original"]),
-            _hundred(row["score"]),
-            _points(row["difference"]),
+            hundred(row["original"]),
+            hundred(row["score"]),
+            points(row["difference"]),
         ]
         for row in table.to_dict(orient="records")
     ]
@@ -113,7 +113,7 @@ def _datasets(scores: pd.DataFrame) -> str:
         mark = _MARK if (part["status"] == "included_rejected").any() else ""
         failed = str(part["n_failed"].sum())
         rows.append(
-            [str(model), f"{transformation}{mark}", failed, *(_hundred(values.get(name, math.nan)) for name in names)]
+            [str(model), f"{transformation}{mark}", failed, *(hundred(values.get(name, math.nan)) for name in names)]
         )
     rows.sort(key=lambda row: (row[0], row[1] != ORIGINAL))
     metrics = dict(zip(table["dataset"], table["metric"], strict=True))
@@ -137,8 +137,8 @@ def _drift(table: pd.DataFrame) -> str:
         [
             row["transformation"],
             row["model"],
-            _decimal(row["rho"]),
-            f"{_decimal(row['low'])} to {_decimal(row['high'])}",
+            decimal(row["rho"]),
+            f"{decimal(row['low'])} to {decimal(row['high'])}",
             str(row["n"]),
             row["reason"],
         ]
@@ -155,6 +155,6 @@ def _shown(form: str, scale: float) -> Callable[[float], str]:
     return lambda value: "–" if math.isnan(value) else format(scale * value, form)
 
 
-_hundred = _shown(".2f", 100)
-_points = _shown("+.2f", 1)
-_decimal = _shown("+.2f", 1)
+hundred = _shown(".2f", 100)  # scores
+points = _shown("+.2f", 1)  # differences
+decimal = _shown("+.2f", 1)  # correlations

@@ -19,6 +19,7 @@ import streamlit as st
 
 from annotation.tables import SIMULATED, display
 from annotation.verdicts import refuse_stale
+from evaluation.charts import score_shifts
 from generation.command import add_study_options, study_of
 from generation.exceptions import DataError, PlumblineError, StudyError
 from generation.spreadsheet import csv_bytes
@@ -27,7 +28,7 @@ from streamlit_app.data import NotYetError, Records
 
 START = "streamlit run streamlit_app/app.py -- --study studies/demo.yaml"
 PANELS = 3  # beside one another, as many as the longest axis has transformations
-CHOSEN = "chosen_pair"  # of the session: the pair to open
+CHOSEN = "chosen_pair"  # of the session: the pair to open, and how many had been closed when it was chosen
 CLOSED = "closed_pairs"  # of the session: how many were closed
 
 
@@ -145,8 +146,10 @@ def _drift(records: Records) -> None:
         " texts, click it for its ratings." + _limits(frame)
     )
     _panels(records, frame, correlations, question)
-    if st.session_state.get(CHOSEN):
-        _show_pair(records, str(st.session_state.pop(CHOSEN)))
+    pair_id, closed = st.session_state.pop(CHOSEN, (None, 0))
+    # A run that was cut short by closing the pair has its choice reported once more, which must not open it again.
+    if pair_id is not None and closed == _closed():
+        _show_pair(records, pair_id)
     with st.expander("The same as tables"):
         _drift_tables(records, frame, correlations)
 
@@ -160,7 +163,7 @@ def _panels(records: Records, frame: pd.DataFrame, correlations: pd.DataFrame, q
         own = [panel for panel in panels if panel.axis == axis]
         for panel, column in zip(own, st.columns(max(PANELS, len(own))), strict=False):
             key = _fresh(f"panel-{panel.transformation}")
-            choose = partial(_choose_point, key)
+            choose = partial(_choose_point, key, _closed())
             column.altair_chart(panel.chart, key=key, on_select=choose, selection_mode=charts.SELECTION, alt=panel.alt)
 
 
@@ -175,30 +178,35 @@ def _drift_tables(records: Records, frame: pd.DataFrame, correlations: pd.DataFr
         hide_index=True,
         column_order=order,
         key=key,
-        on_select=partial(_choose_row, key, ids),
+        on_select=partial(_choose_row, key, ids, _closed()),
         selection_mode="single-row",
         alt="Pairs with their drift and mean rating",
     )
     _download(frame, f"{records.study.name}-drift.csv")
 
 
-def _choose_point(key: str) -> None:
+def _choose_point(key: str, closed: int) -> None:
     points = st.session_state[key].selection.get(charts.SELECTION, [])
-    st.session_state[CHOSEN] = points[0]["pair_id"] if points else None
+    st.session_state[CHOSEN] = (points[0]["pair_id"] if points else None, closed)
 
 
-def _choose_row(key: str, ids: Sequence[str]) -> None:
+def _choose_row(key: str, ids: Sequence[str], closed: int) -> None:
     rows = st.session_state[key].selection.rows
-    st.session_state[CHOSEN] = ids[rows[0]] if rows else None
+    st.session_state[CHOSEN] = (ids[rows[0]] if rows else None, closed)
 
 
 def _fresh(key: str) -> str:
     """A widget's key that changes when a pair is closed: its selection is gone, and the pair can be opened again."""
-    return f"{key}-{st.session_state.get(CLOSED, 0)}"
+    return f"{key}-{_closed()}"
+
+
+def _closed() -> int:
+    """How many pairs were closed in this session."""
+    return int(st.session_state.get(CLOSED, 0))
 
 
 def _close_pair() -> None:
-    st.session_state[CLOSED] = st.session_state.get(CLOSED, 0) + 1
+    st.session_state[CLOSED] = _closed() + 1
 
 
 @st.dialog("One pair and its ratings", width="large", on_dismiss=_close_pair)
@@ -253,10 +261,10 @@ def _scores(records: Records) -> None:
     shifts = records.transformations(include_rejected=include)
     for model in shifts["model"].drop_duplicates():
         st.text(model)
-        st.altair_chart(charts.score_shifts(shifts[shifts["model"] == model]))
+        st.altair_chart(score_shifts(shifts[shifts["model"] == model]))
     if shifts.empty:
         st.caption("No transformation was evaluated.")
-    st.subheader("Left out, or included against the verdict, and why", anchor=False)
+    st.subheader("Left out, failed, or included against the verdict, and why", anchor=False)
     missing = records.left_out()
     if missing.empty:
         st.caption("Nothing was left out.")

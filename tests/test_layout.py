@@ -64,7 +64,14 @@ def test_every_make_target_that_documents_name_exists() -> None:
     assert {"demo", "test", "serve", "dashboard"} <= named <= targets
 
 
-MODULES = ["generation.run", "generation.errors", "generation.compare", "annotation", "evaluation.run"]
+MODULES = [
+    "generation.run",
+    "generation.errors",
+    "generation.compare",
+    "annotation",
+    "evaluation.run",
+    "evaluation.report",
+]
 
 
 @pytest.mark.parametrize("module", MODULES)

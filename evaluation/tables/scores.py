@@ -1,9 +1,4 @@
-"""From the records' frames to the tables that the command line prints and the dashboard shows.
-
-Scores stay in their own units (0 to 1) in every frame; differences are in points (hundredths). What is
-undefined is NaN with a reason beside it. Frames say `simulated` where any rating behind them is, and name
-what the gate refused but the user included.
-"""
+"""Scores by transformation, axis and data set (HTEB, Tables 14 and 15), and what is in none of them."""
 
 from __future__ import annotations
 
@@ -12,12 +7,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from annotation.ratings import counting_ratings
 from annotation.records import Verdict
-from evaluation.statistics import spearman_interval
+from evaluation.statistics import sample_sd
 from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 
 TOTAL = "hteb_total"
+NOTHING = "nothing of it was evaluated"
 _UNIT = ["model", "dataset", "transformation"]
 
 
@@ -29,7 +24,7 @@ def transformation_table(scores: pd.DataFrame, *, include_rejected: bool = False
     Seeds are averaged first, then data sets (METHOD: HTEB, 2.3); `original` is the mean over the same data sets. With
     `include_rejected` the rows that the gate refused but the user included count too.
     """
-    paired = _paired(scores, include_rejected)
+    paired = paired_scores(counting_scores(scores, include_rejected), scores)
     columns = ["model", "axis", "transformation", "n_datasets", "n_failed"]
     columns += ["original", "score", "difference", "included_rejected"]
     if paired.empty:
@@ -42,7 +37,7 @@ def transformation_table(scores: pd.DataFrame, *, include_rejected: bool = False
         included_rejected=("included_rejected", "max"),
     )
     table["difference"] = 100 * (table["score"] - table["original"])
-    return _ordered(table)[columns].reset_index(drop=True)
+    return in_order(table)[columns].reset_index(drop=True)
 
 
 def axis_table(
@@ -58,21 +53,21 @@ def axis_table(
     which at least one transformation counts.
     """
     by_transformation = transformation_table(scores, include_rejected=include_rejected)
-    paired = _paired(scores, include_rejected)
+    paired = paired_scores(counting_scores(scores, include_rejected), scores)
     simulated = any(verdict.simulated for verdict in verdicts)
     rows = []
     for model in scores["model"].drop_duplicates():
         mine = by_transformation[by_transformation["model"] == model]
         originals = paired[paired["model"] == model].drop_duplicates("dataset")["original"]
         row: dict[str, object] = {"model": model, "n_datasets": len(originals), "n_failed": int(mine["n_failed"].sum())}
-        row["original"] = _mean(originals)
+        row["original"] = mean(originals)
         values, differences = [], []
         for axis in AXES:
             part = mine[mine["axis"] == axis]
-            value, difference = _mean(part["score"]), _mean(part["difference"])
+            value, difference = mean(part["score"]), mean(part["difference"])
             values.append(value)
             differences.append(difference)
-            reason = _coverage(part, len(originals), _wanted(scores, axis))
+            reason = _coverage(part, len(originals), transformations_of(scores, axis))
             row |= {axis: value, f"{axis}_difference": difference, f"{axis}_reason": reason}
         undefined = [axis for axis, value in zip(AXES, values, strict=True) if np.isnan(value)]
         row |= {
@@ -90,16 +85,21 @@ def dataset_table(scores: pd.DataFrame) -> pd.DataFrame:
     """A row for each model x data set x transformation (original among them), averaged over seeds.
 
     Columns: model, dataset, task_type, metric, axis, transformation, n_seeds, n_failed (items whose outputs failed,
-    over all seeds), score, original, difference (points), status. Rows that were left out are not in it (`left_out`).
+    over all seeds), score, sd (sample SD over seeds, as PTEB's Tables 6, 9 and 10 have it; NaN for one seed), original,
+    difference (points), status. Rows that were left out are not in it (`left_out`).
     """
     counted = scores[scores["status"] != "left_out"]
     keys = ["model", "dataset", "task_type", "metric", "axis", "transformation"]
     table = counted.groupby(keys, sort=False, as_index=False).agg(
-        n_seeds=("seed", "nunique"), n_failed=("n_failed", "sum"), score=("score", _mean), status=("status", "max")
+        n_seeds=("seed", "nunique"),
+        n_failed=("n_failed", "sum"),
+        score=("score", mean),
+        sd=("score", lambda values: sample_sd(values.to_numpy()).value),
+        status=("status", "max"),
     )
-    table = table.merge(_originals(scores), on=["model", "dataset"], how="left")
+    table = table.merge(originals(scores), on=["model", "dataset", "task_type"], how="left")
     table["difference"] = 100 * (table["score"] - table["original"])
-    return table[[*keys, "n_seeds", "n_failed", "score", "original", "difference", "status"]]
+    return table[[*keys, "n_seeds", "n_failed", "score", "sd", "original", "difference", "status"]]
 
 
 def left_out(scores: pd.DataFrame) -> pd.DataFrame:
@@ -117,79 +117,42 @@ def left_out(scores: pd.DataFrame) -> pd.DataFrame:
     return table[["transformation", "status", "reason", "datasets", "seeds"]]
 
 
-def drift_by_quality(
-    pairs: pd.DataFrame,
-    ratings: pd.DataFrame,
-    drift: pd.DataFrame,
-    *,
-    per_pair: int,
-    question: str = "quality",
-) -> pd.DataFrame:
-    """A row for each rated pair x model: how far it moved and how people judged it (HTEB, Figure 3).
-
-    `pairs`, `ratings` and `drift` hold `generation.records` rows; `per_pair` is the study's `raters.per_pair`,
-    which says which ratings count. Columns: pair_id, transformation, axis, model, drift (1 - cos), mean_quality
-    (mean of the counting ratings of `question`), n_ratings, simulated, language, output_language, original,
-    transformed. Pairs without a rating that counts are not in it.
-    """
-    counting = counting_ratings(ratings, per_pair)
-    counting = counting[counting["question"] == question]
-    means = counting.groupby("pair_id", as_index=False).agg(
-        mean_quality=("value", "mean"), n_ratings=("value", "size"), simulated=("simulated", "max")
-    )
-    means["mean_quality"] = means["mean_quality"].astype(float)
-    shown = pairs[["pair_id", "transformation", "axis", "language", "output_language", "original", "transformed"]]
-    frame = shown.merge(means, on="pair_id").merge(drift[["pair_id", "model", "drift"]], on="pair_id")
-    frame["simulated"] = frame["simulated"].astype(bool)
-    order = ["pair_id", "transformation", "axis", "model", "drift", "mean_quality", "n_ratings", "simulated"]
-    return _ordered(frame)[[*order, "language", "output_language", "original", "transformed"]].reset_index(drop=True)
-
-
-def drift_correlations(frame: pd.DataFrame, rng: np.random.Generator, *, n_resamples: int = 1000) -> pd.DataFrame:
-    """Spearman's rho between drift and mean quality, a row for each transformation x model.
-
-    `frame` is `drift_by_quality`'s. Columns: transformation, axis, model, rho, low, high (95% percentile
-    bootstrap over pairs), n (pairs), reason (why something is NaN), simulated. Each row has its own stream of
-    `rng`, in the frame's order.
-    """
-    rows = []
-    groups = list(frame.groupby(["transformation", "axis", "model"], sort=False))
-    for ((transformation, axis, model), part), stream in zip(groups, rng.spawn(len(groups)), strict=True):
-        estimate = spearman_interval(
-            part["drift"].to_numpy(float), part["mean_quality"].to_numpy(float), n_resamples=n_resamples, rng=stream
-        )
-        rows.append(
-            {
-                "transformation": transformation,
-                "axis": axis,
-                "model": model,
-                "rho": estimate.value,
-                "low": estimate.low,
-                "high": estimate.high,
-                "n": estimate.n,
-                "reason": estimate.reason,
-                "simulated": bool(part["simulated"].any()),
-            }
-        )
-    columns = ["transformation", "axis", "model", "rho", "low", "high", "n", "reason", "simulated"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _originals(scores: pd.DataFrame) -> pd.DataFrame:
-    """Score of each model on each original data set: model, dataset, original."""
+def originals(scores: pd.DataFrame) -> pd.DataFrame:
+    """Score of each model on each original data set: model, dataset, task_type, original."""
     rows = scores[(scores["transformation"] == ORIGINAL) & scores["score"].notna()]
-    return rows[["model", "dataset", "score"]].rename(columns={"score": "original"})
+    return rows[["model", "dataset", "task_type", "score"]].rename(columns={"score": "original"})
 
 
-def _paired(scores: pd.DataFrame, include_rejected: bool) -> pd.DataFrame:
-    """Model x data set x transformation with its score, averaged over seeds, beside the original's."""
+def counting_scores(scores: pd.DataFrame, include_rejected: bool) -> pd.DataFrame:
+    """The scores of transformed data sets that count, a row a seed."""
     statuses = ("evaluated", "included_rejected") if include_rejected else ("evaluated",)
-    counted = scores[scores["status"].isin(statuses) & (scores["transformation"] != ORIGINAL) & scores["score"].notna()]
+    return scores[scores["status"].isin(statuses) & (scores["transformation"] != ORIGINAL) & scores["score"].notna()]
+
+
+def paired_scores(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """Model x data set x transformation with its score, averaged over seeds, beside the original's.
+
+    `counted` are rows of `counting_scores`; `scores` has the originals. Columns: model, dataset, transformation, axis,
+    task_type, score, n_failed, included_rejected, original.
+    """
     counted = counted.assign(included_rejected=counted["status"] == "included_rejected")
-    means = counted.groupby([*_UNIT, "axis"], sort=False, as_index=False).agg(
+    means = counted.groupby([*_UNIT, "axis", "task_type"], sort=False, as_index=False).agg(
         score=("score", "mean"), n_failed=("n_failed", "sum"), included_rejected=("included_rejected", "max")
     )
-    return means.merge(_originals(scores), on=["model", "dataset"])
+    return means.merge(originals(scores), on=["model", "dataset", "task_type"])
+
+
+def shared_scores(scores: pd.DataFrame, include_rejected: bool) -> tuple[pd.DataFrame, str]:
+    """The rows of `paired_scores` for data sets and transformations that every model has, and what that leaves out.
+
+    Comparisons between models, and means over them, need the same ground for all.
+    """
+    paired = paired_scores(counting_scores(scores, include_rejected), scores)
+    models = paired.groupby(["dataset", "transformation"])["model"].transform("nunique")
+    shared = paired[models == paired["model"].nunique()]
+    total, left = (len(rows.drop_duplicates(["dataset", "transformation"])) for rows in (paired, shared))
+    lost = f"without {total - left} of {total} data sets x transformations that not every model has"
+    return shared, lost if left < total else ""
 
 
 def _failed(scores: pd.DataFrame) -> pd.DataFrame:
@@ -205,9 +168,10 @@ def _failed(scores: pd.DataFrame) -> pd.DataFrame:
     return failed.assign(reason=reasons)
 
 
-def _wanted(scores: pd.DataFrame, axis: str) -> list[str]:
-    """The study's transformations of an axis, whether they were evaluated or left out."""
-    return list(scores.loc[scores["axis"] == axis, "transformation"].drop_duplicates())
+def transformations_of(scores: pd.DataFrame, axis: str) -> list[str]:
+    """The study's transformations of an axis, whether they were evaluated or left out, in the method's order."""
+    there = set(scores.loc[scores["axis"] == axis, "transformation"])
+    return [name for name in TRANSFORMATIONS if name in there]
 
 
 def _coverage(part: pd.DataFrame, n_datasets: int, wanted: Sequence[str]) -> str:
@@ -223,12 +187,12 @@ def _coverage(part: pd.DataFrame, n_datasets: int, wanted: Sequence[str]) -> str
 
 def _incomplete(mine: pd.DataFrame, scores: pd.DataFrame) -> str:
     """How many of the study's transformations a total rests on; empty if on all."""
-    wanted = sum(len(_wanted(scores, axis)) for axis in AXES)
+    wanted = sum(len(transformations_of(scores, axis)) for axis in AXES)
     there = mine["transformation"].nunique()
     return f"rests on {there} of {wanted} transformations" if there < wanted else ""
 
 
-def _ordered(table: pd.DataFrame) -> pd.DataFrame:
+def in_order(table: pd.DataFrame) -> pd.DataFrame:
     """Rows in the order of models (as they came) and then of the method's transformations."""
     rank = {name: number for number, name in enumerate(TRANSFORMATIONS)}
     models = {name: number for number, name in enumerate(table["model"].drop_duplicates())}
@@ -241,7 +205,7 @@ def _axis_columns() -> list[str]:
     return ["model", "n_datasets", "n_failed", "original", *parts, "included_rejected", "simulated"]
 
 
-def _mean(values: pd.Series[float]) -> float:
+def mean(values: pd.Series[float]) -> float:
     """The mean, NaN for nothing and for anything that is not a number."""
     return float(values.mean(skipna=False)) if len(values) else float("nan")
 

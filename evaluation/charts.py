@@ -1,0 +1,296 @@
+"""Frame in, chart out: the figures of HTEB, in the colours and shapes of `generation.palette`.
+
+Texts go into tooltips and labels as data: Vega escapes them, and no expression is made of them. Backgrounds, grids and
+letters are the page's theme's, light or dark; the colours keep a contrast of 3 to 1 on both.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from annotation.tables import display, number
+from evaluation.tables import TOTAL
+from generation.palette import COLOURS, NEUTRAL, SHAPES
+from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+
+PANEL_HEIGHT = 340  # with title and axes
+LETTERS = "#31333F"  # on a light page
+SIGNIFICANT = 0.05
+_SUBTITLE = 44  # letters that fit under the title of a third of a laptop's page
+_ROW = 34  # pixels for a row of a chart with names beside it
+_WIDTH = 620  # of such a chart
+_PANEL_WIDTH = 280
+_SERIES_COLOURS = {ORIGINAL: NEUTRAL, **COLOURS, TOTAL: "#CC79A7"}
+_SERIES_SHAPES = {ORIGINAL: "cross", **SHAPES, TOTAL: "diamond"}
+
+
+@dataclass(frozen=True)
+class DriftScales:
+    """What panels of drift share: the question, the ends of its rating scale, the end of the axis of drift."""
+
+    question: str
+    ratings: tuple[int, int]
+    drift: float
+
+
+def drift_panel(
+    points: pd.DataFrame,
+    correlation: Mapping[Any, Any],
+    scales: DriftScales,
+    *,
+    letters: str = LETTERS,
+    chosen: alt.Parameter | None = None,
+) -> alt.Chart:
+    """One panel of Figure 3: a point a pair, mean rating against drift. Hovering shows both texts.
+
+    `points` and `correlation` are a transformation's rows of `evaluation.tables.drift_by_quality` and
+    `drift_correlations` for one model. `letters` colours the subtitle, the one thing that a page's theme does not. With
+    a selection (`chosen`) of points the others fade, and the caller adds it to the chart.
+    """
+    axis = str(correlation["axis"])
+    title = alt.TitleParams(
+        display(str(correlation["transformation"]), pooled=False),
+        subtitle=caption(correlation),
+        subtitleColor=letters,
+        subtitlePadding=4,
+        subtitleFontSize=12,
+        anchor="start",
+    )
+    question, (worst, best) = scales.question, scales.ratings
+    points = points.assign(raters=points["simulated"].map({True: "simulated", False: "people"}))
+    tooltip = [
+        alt.Tooltip("original:N", title="Original"),
+        alt.Tooltip("transformed:N", title="Transformed"),
+        alt.Tooltip("mean_quality:Q", title=f"Mean {question}", format=".2f"),
+        alt.Tooltip("drift:Q", title="Drift", format=".3f"),
+        alt.Tooltip("n_ratings:Q", title="Ratings"),
+        alt.Tooltip("raters:N", title="Raters"),
+    ]
+    marks = alt.Chart(points).mark_point(
+        filled=True, color=COLOURS[axis], shape=SHAPES[axis], strokeWidth=1.5, cursor="pointer" if chosen else "default"
+    )
+    panel: alt.Chart = marks.encode(
+        x=alt.X("mean_quality:Q")
+        .title(f"Mean {question}")
+        .scale(domain=[worst - 0.2, best + 0.2], nice=False)  # room for points at the ends
+        .axis(values=list(range(worst, best + 1)), format="d"),
+        y=alt.Y("drift:Q").title("Drift (1 − cos)").scale(domain=[0.0, scales.drift or 1.0]),
+        opacity=alt.condition(chosen, alt.value(0.75), alt.value(0.2)) if chosen else alt.value(0.75),
+        size=alt.value(60),
+        tooltip=tooltip,
+    )
+    return panel.properties(title=title, height=PANEL_HEIGHT)
+
+
+def drift_figure(
+    frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[int, int]
+) -> alt.ConcatChart:
+    """HTEB's Figure 3 for one model: small multiples, a panel a transformation, all with the same scales."""
+    scales = DriftScales(question, scale, float(frame["drift"].max()))
+    panels = [
+        drift_panel(frame[frame["transformation"] == row["transformation"]], row, scales).properties(
+            width=_PANEL_WIDTH, height=_PANEL_WIDTH * 3 // 4
+        )
+        for row in ranked(correlations)
+    ]
+    figure: alt.ConcatChart = alt.concat(*panels, columns=3)
+    return figure
+
+
+def ranked(table: pd.DataFrame) -> list[dict[Any, Any]]:
+    """The rows of a table in the method's order of transformations."""
+    order = {name: place for place, name in enumerate(TRANSFORMATIONS)}
+    return sorted(table.to_dict(orient="records"), key=lambda row: order[row["transformation"]])
+
+
+def caption(correlation: Mapping[Any, Any]) -> list[str]:
+    """What a panel says under its title: rho with its interval and n, or why there is none."""
+    n, reason = f"n = {correlation['n']} pairs", str(correlation["reason"])
+    if pd.isna(correlation["rho"]):
+        lines = [f"no ρ: {reason}", n]
+    else:
+        rho = number(correlation["rho"])
+        if not math.isnan(correlation["low"]):
+            rho = f"{rho} [{number(correlation['low'])}, {number(correlation['high'])}]"
+        lines = [f"ρ = {rho}, {n}".replace("-", "−"), *([reason] if reason else [])]
+    if correlation["simulated"]:
+        lines.append("simulated ratings")
+    return [short for line in lines for short in textwrap.wrap(line, _SUBTITLE)]
+
+
+def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
+    """Original against transformed score for each transformation of one model (a dumbbell a row).
+
+    `table` are one model's rows of `evaluation.tables.transformation_table`. What the gate refused is hollow.
+    """
+    shown = table.assign(
+        name=[
+            display(name, pooled=False) + (" (not accepted)" if refused else "")
+            for name, refused in zip(table["transformation"], table["included_rejected"].astype(bool), strict=True)
+        ],
+        axis_name=table["axis"].map(display),
+        original=100 * table["original"],
+        score=100 * table["score"],
+        included_rejected=table["included_rejected"].astype(bool),
+    )
+    rank = {name: number for number, name in enumerate(TRANSFORMATIONS)}
+    order = list(shown.sort_values("transformation", key=lambda names: names.map(rank))["name"])
+    names = [display(axis) for axis in AXES]
+    colour = (
+        alt.Color("axis_name:N", title=None)
+        .scale(domain=names, range=[COLOURS[axis] for axis in AXES])
+        .legend(orient="top", columns=1)
+    )
+    shape = (
+        alt.Shape("axis_name:N", title=None)
+        .scale(domain=names, range=[SHAPES[axis] for axis in AXES])
+        .legend(orient="top", columns=1)
+    )
+    hollow = alt.condition(alt.datum["included_rejected"], alt.value(0), alt.value(1))
+    tooltip = [
+        alt.Tooltip("name:N", title="Transformation"),
+        alt.Tooltip("original:Q", title="Original", format=".2f"),
+        alt.Tooltip("score:Q", title="Transformed", format=".2f"),
+        alt.Tooltip("difference:Q", title="Difference (points)", format="+.2f"),
+        alt.Tooltip("n_datasets:Q", title="Data sets"),
+    ]
+    row = alt.Y("name:N", sort=order, title=None).axis(labelLimit=160)
+    extent = alt.X("original:Q", title="Score times 100 (grey bar: original)").scale(zero=False, nice=True)
+    extent = extent.axis(tickCount=6)
+    base = alt.Chart(shown)
+    lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=extent, x2="score:Q", y=row, color=colour)
+    before = base.mark_tick(color=NEUTRAL, thickness=3, size=16).encode(x=extent, y=row, tooltip=tooltip)
+    after = base.mark_point(size=110, strokeWidth=2, filled=False).encode(
+        x=alt.X("score:Q"), y=row, color=colour, fill=colour, fillOpacity=hollow, shape=shape, tooltip=tooltip
+    )
+    return alt.LayerChart(layer=[lines, before, after]).properties(height=_ROW * len(shown) + 90)
+
+
+def axis_shifts(table: pd.DataFrame) -> alt.LayerChart:
+    """HTEB's Figure 4: original, axes and total of each model on one line, from `evaluation.tables.axis_table`."""
+    shown = _series(table, "model")
+    models = list(table["model"])
+    row = alt.Y("model:N", sort=models, title=None).axis(labelLimit=260)
+    extent = alt.X("score:Q", title="Score times 100").scale(zero=False, nice=True)
+    base = alt.Chart(shown)
+    lines = base.mark_rule(color=NEUTRAL, opacity=0.5).encode(x=alt.X("min(score):Q"), x2="max(score):Q", y=row)
+    marks = base.mark_point(size=110, strokeWidth=2, filled=True).encode(
+        x=extent,
+        y=row,
+        color=_series_colour(),
+        shape=_series_shape(),
+        tooltip=["model:N", "series:N", alt.Tooltip("score:Q", format=".2f")],
+    )
+    return alt.LayerChart(layer=[lines, marks]).properties(width=_WIDTH, height=_ROW * len(models))
+
+
+def size_lines(table: pd.DataFrame) -> alt.FacetChart:
+    """HTEB's Figure 5: scores by model size, a panel a family, from `evaluation.tables.size_table`."""
+    shown = _series(table, "family", "parameters", "model")
+    lines = (
+        alt.Chart(shown)
+        .mark_line(point={"size": 80, "filled": True})
+        .encode(
+            x=alt.X("parameters:Q", title="Million parameters").scale(type="log", nice=False).axis(tickCount=4),
+            y=alt.Y("score:Q", title="Score times 100").scale(zero=False),
+            color=_series_colour(),
+            shape=_series_shape(),
+            tooltip=["model:N", "series:N", alt.Tooltip("score:Q", format=".2f")],
+        )
+        .properties(width=_PANEL_WIDTH * 3 // 4, height=_PANEL_WIDTH)
+    )
+    figure: alt.FacetChart = lines.facet(column=alt.Column("family:N", title=None)).resolve_scale(x="independent")
+    return figure
+
+
+def delta_map(table: pd.DataFrame) -> alt.LayerChart:
+    """HTEB's Figure 6: mean difference by model and transformation, from `evaluation.tables.transformation_table`.
+
+    Blue gains, red loses, white is no change; the number stands in each cell, with a star where the gate refused it.
+    """
+    shown = table.assign(
+        name=table["transformation"].map(lambda name: display(name, pooled=False)),
+        label=[
+            f"{value:+.1f}{'*' if refused else ''}".replace("-", "−")
+            for value, refused in zip(table["difference"], table["included_rejected"].astype(bool), strict=True)
+        ],
+        included_rejected=table["included_rejected"].astype(bool),
+    )
+    reach = float(shown["difference"].abs().max()) or 1.0
+    names = [display(name, pooled=False) for name in TRANSFORMATIONS if name in set(table["transformation"])]
+    base = alt.Chart(shown).encode(
+        x=alt.X("name:N", sort=names, title=None).axis(labelAngle=-40, labelLimit=160),
+        y=alt.Y("model:N", sort=list(table["model"].drop_duplicates()), title=None).axis(labelLimit=260),
+    )
+    colour = alt.Color("difference:Q", title="Points").scale(scheme="redblue", domain=[-reach, reach], domainMid=0)
+    pale = f"abs(datum.difference) < {0.6 * reach}"
+    cells = base.mark_rect().encode(color=colour)
+    words = base.mark_text(fontSize=12).encode(
+        text="label:N", color=alt.condition(pale, alt.value("#000000"), alt.value("#FFFFFF"))
+    )
+    return alt.LayerChart(layer=[cells, words]).properties(
+        width=62 * len(names), height=_ROW * table["model"].nunique()
+    )
+
+
+def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
+    """HTEB's Figure 7: Hodges-Lehmann shifts with 95% intervals, from `evaluation.tables.shift_table`.
+
+    What is not significant at 5% after Holm's correction is grey. Rows without a shift are not in it.
+    """
+    table = table[table["shift"].notna()]
+    shown = table.assign(
+        label=[
+            f"{display(row['name'], pooled=False)} ({p_value(row['p_holm'])}, |Δ| {number(row['median_absolute'])})"
+            for row in table.to_dict(orient="records")
+        ],
+        series=[
+            display(axis) if p < SIGNIFICANT else "Not significant"
+            for axis, p in zip(table["axis"], table["p_holm"], strict=True)
+        ],
+    )
+    names = [*map(display, AXES), "Not significant"]
+    colour = alt.Color("series:N", title=None).scale(domain=names, range=[*COLOURS.values(), NEUTRAL])
+    shape = alt.Shape("series:N", title=None).scale(domain=names, range=[*SHAPES.values(), "cross"])
+    row = alt.Y("label:N", sort=list(shown["label"]), title=None).axis(labelLimit=360)
+    base = alt.Chart(shown)
+    zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4]).encode(x="zero:Q")
+    intervals = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", y=row, color=colour)
+    points = base.mark_point(size=90, filled=True, opacity=1).encode(
+        x=alt.X("shift:Q", title="Shift of the score (points)"), y=row, color=colour, shape=shape
+    )
+    return alt.LayerChart(layer=[zero, intervals, points]).properties(width=_WIDTH * 2 // 3, height=_ROW * len(shown))
+
+
+def p_value(p: float) -> str:
+    """A p-value in words as papers print it."""
+    if math.isnan(p):
+        return "no p"
+    return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1)
+
+
+def _series(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
+    """A row for each of a model's series (original, axes, total): its name and its score times 100."""
+    long = table.melt(id_vars=list(keys), value_vars=list(_SERIES_COLOURS), var_name="series", value_name="score")
+    return long[long["score"].notna()].assign(score=100 * long["score"], series=long["series"].map(_series_name))
+
+
+def _series_name(name: str) -> str:
+    return "HTEB total" if name == TOTAL else display(name)
+
+
+def _series_colour() -> alt.Color:
+    names = list(map(_series_name, _SERIES_COLOURS))
+    return alt.Color("series:N", title=None).scale(domain=names, range=list(_SERIES_COLOURS.values()))
+
+
+def _series_shape() -> alt.Shape:
+    names = list(map(_series_name, _SERIES_SHAPES))
+    return alt.Shape("series:N", title=None).scale(domain=names, range=list(_SERIES_SHAPES.values()))

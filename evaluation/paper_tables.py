@@ -1,0 +1,296 @@
+"""The papers' tables as exhibits of a report: `evaluation.tables` in the form that HTEB, PTEB and MMTEB print."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from annotation.records import Verdict
+from annotation.tables import display, number
+from evaluation import tables
+from evaluation.charts import p_value
+from evaluation.display import decimal, hundred, points
+from evaluation.exhibits import Exhibit, reasons
+from evaluation.tables import TOTAL
+from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+
+REFUSED = " [not accepted]"
+MODELS_BESIDE = 4  # in a table of data sets, as in the paper
+_AXIS_HEADS: dict[str, str] = {axis: display(axis) for axis in AXES} | {TOTAL: "Total"}
+
+
+@dataclass(frozen=True)
+class Results:
+    """What the tables are made of.
+
+    `notes` stand below each of them (simulated ratings; what was left out, why); `seed` is that of resampling.
+    """
+
+    scores: pd.DataFrame
+    verdicts: Sequence[Verdict]
+    notes: tuple[str, ...]
+    seed: int
+
+    def rng(self) -> np.random.Generator:
+        """A fresh generator: no table's numbers depend on which others are made."""
+        return np.random.default_rng(self.seed)
+
+
+def axes(results: Results, *, include_rejected: bool = False) -> Exhibit:
+    """HTEB, Tables 14 and 15: original, axes and total by model, and their averages."""
+    frame = tables.axis_table(results.scores, results.verdicts, include_rejected=include_rejected)
+    rows = []
+    average = frame[["original", *(f"{name}{end}" for name in _AXIS_HEADS for end in ("", "_difference"))]].mean(
+        skipna=False
+    )
+    for row in [*frame.to_dict(orient="records"), {"model": "Average", "included_rejected": "", **average}]:
+        cells = {"Model": row["model"] + (REFUSED if row["included_rejected"] else "")}
+        cells["Original"] = hundred(row["original"])
+        cells |= {head: _moved(row[name], row[f"{name}_difference"]) for name, head in _AXIS_HEADS.items()}
+        rows.append(cells)
+    why = [
+        f"{head}, {line}"
+        for name, head in _AXIS_HEADS.items()
+        for line in reasons(frame["model"], frame[f"{name}_reason"])
+    ]
+    caption = "Scores times 100 by axis, in brackets the difference from the original in points"
+    made = _exhibit(results, "axes", caption, frame, rows, why)
+    return _with_refused(made) if include_rejected else made
+
+
+def transformations(results: Results, *, include_rejected: bool = False) -> Exhibit:
+    """HTEB, Figure 6 as a table: differences by model and transformation."""
+    frame = tables.transformation_table(results.scores, include_rejected=include_rejected)
+    names = [name for name in TRANSFORMATIONS if name in set(frame["transformation"])]
+    rows = []
+    for model, part in frame.groupby("model", sort=False):
+        cells = {row["transformation"]: row for row in part.to_dict(orient="records")}
+        row = {"Model": str(model)}
+        for name in names:
+            mark = REFUSED if name in cells and cells[name]["included_rejected"] else ""
+            row[_name(name)] = (points(cells[name]["difference"]) if name in cells else "–") + mark
+        rows.append(row)
+    caption = "Difference from the original in points by transformation"
+    made = _exhibit(results, "transformations", caption, frame, rows)
+    return _with_refused(made) if include_rejected else made
+
+
+def datasets(results: Results) -> list[Exhibit]:
+    """HTEB, Tables 17 to 21, some models a table; where no axis-balanced total exists, PTEB's Tables 6, 9 and 10."""
+    totals = tables.dataset_totals(results.scores)
+    if totals["score"].notna().any():
+        return _dataset_parts(results, totals, "datasets", "HTEB", "axis-balanced scores")
+    counted = results.scores[(results.scores["status"] == "evaluated") & (results.scores["transformation"] != ORIGINAL)]
+    return [
+        part
+        for name in TRANSFORMATIONS
+        if name in set(counted["transformation"])
+        for part in _dataset_parts(
+            results,
+            tables.dataset_totals(results.scores, name),
+            f"datasets_{name}",
+            "Transf.",
+            f"scores on {_name(name)}",
+        )
+    ]
+
+
+def split_half(results: Results) -> Exhibit:
+    """HTEB, Table 3."""
+    frame = tables.split_half_table(results.scores, results.rng())
+    rows = [
+        {"Axis": display(row["axis"]), "rho": decimal(row["rho"]), "Splits": str(row["n_splits"])}
+        | {"Data sets": str(row["n_datasets"]), "Models": str(row["n_models"])}
+        for row in frame.to_dict(orient="records")
+    ]
+    caption = "Split-half reliability: median of Spearman's rho over splits of the data sets, stratified by task"
+    return _exhibit(results, "split_half", caption, frame, rows, reasons(map(display, frame["axis"]), frame["reason"]))
+
+
+def kendall(results: Results) -> Exhibit:
+    """HTEB, Table 4."""
+    frame = tables.kendall_table(results.scores)
+    rows = [
+        {"Of": _name(row["name"]), "tau ± SD": _three(row["tau"], row["sd"])}
+        | {"Data sets": str(row["n_datasets"]), "Models": str(row["n_models"])}
+        for row in frame.to_dict(orient="records")
+    ]
+    caption = "Kendall's tau between rankings of models by original and transformed scores: mean and SD over data sets"
+    return _exhibit(results, "kendall", caption, frame, rows, reasons(map(_name, frame["name"]), frame["reason"]))
+
+
+def shifts(results: Results) -> Exhibit:
+    """HTEB, Figure 7 as a table."""
+    frame = tables.shift_table(results.scores)
+    rows = [
+        {"Of": _name(row["name"]), **_shift(row), "Median absolute": number(row["median_absolute"])}
+        | {"n": str(row["n"]), "Test": row["method"] or "–"}
+        for row in frame.to_dict(orient="records")
+    ]
+    caption = (
+        "Hodges-Lehmann shift in points with 95% interval (not corrected), Wilcoxon's p corrected by Holm's method, and"
+        " median absolute difference"
+    )
+    return _exhibit(results, "shifts", caption, frame, rows, reasons(map(_name, frame["name"]), frame["reason"]))
+
+
+def against_baseline(results: Results, baseline: str, *, pooled: bool) -> Exhibit:
+    """PTEB, Table 7 (runs pooled) or 14 (runs averaged)."""
+    frame = tables.baseline_table(results.scores, baseline, rng=results.rng() if pooled else None)
+    rows = [
+        {"Model": row["model"], **_shift(row), "n": str(row["n"]), "Test": row["method"] or "–"}
+        for row in frame.to_dict(orient="records")
+    ]
+    unit = "pairs of data set and run, bootstrap interval" if pooled else "data sets, runs averaged first"
+    caption = f"{baseline} against each model: Hodges-Lehmann shift in points (negative favours the model); {unit}"
+    name = "baseline_runs" if pooled else "baseline_averages"
+    return _exhibit(results, name, caption, frame, rows, reasons(frame["model"], frame["reason"]))
+
+
+def ranking(results: Results, *, transformed: bool) -> Exhibit:
+    """MMTEB, Table 2: Borda ranks and means."""
+    frame = tables.ranking_table(results.scores, transformed=transformed)
+    tasks = [name for name in results.scores["task_type"].unique() if name in frame.columns]
+    rows = [
+        {"Model": row["model"], "Rank (Borda)": f"{row['rank']} ({row['borda']:g})", "Mean": hundred(row["mean"])}
+        | {"Mean of tasks": hundred(row["category_mean"]), **{_name(task): hundred(row[task]) for task in tasks}}
+        for row in frame.to_dict(orient="records")
+    ]
+    which = "axis-balanced transformed scores" if transformed else "original scores"
+    name = "ranking_transformed" if transformed else "ranking_original"
+    why = reasons(frame["model"], frame["reason"])
+    return _exhibit(results, name, f"Models ranked by {which}, times 100", frame, rows, why)
+
+
+def sizes(results: Results) -> Exhibit:
+    """HTEB, Figure 5 as a table; empty where no family has two sizes."""
+    frame = tables.size_table(results.scores)
+    rows = [
+        {"Model": row["model"], "Million parameters": f"{row['parameters']:g}", "Original": hundred(row["original"])}
+        | {head: hundred(row[name]) for name, head in _AXIS_HEADS.items()}
+        for row in frame.to_dict(orient="records")
+    ]
+    return _exhibit(results, "sizes", "Scores times 100 by size of model", frame, rows)
+
+
+def translated(results: Results, original: str, translation: str, groups: Mapping[str, Sequence[str]]) -> Exhibit:
+    """HTEB, Table 16: a data set and its translation, by groups of models."""
+    frame = tables.translation_table(tables.dataset_totals(results.scores), original, translation, groups)
+    rows = []
+    for row in frame.to_dict(orient="records"):
+        cells = {"Group": row["group"], "Model": row["model"]}
+        for name, prefix in ((original, ""), (translation, "translated_")):
+            cells[f"{name} Orig."] = hundred(row[f"{prefix}original"])
+            cells[f"{name} HTEB"] = _moved(row[f"{prefix}score"], row[f"{prefix}difference"])
+        rows.append(cells)
+    caption = f"{original} and its translation {translation}: scores times 100, differences in points"
+    return _exhibit(results, "translation", caption, frame, rows)
+
+
+def drift(results: Results, correlations: pd.DataFrame) -> Exhibit:
+    """HTEB, Figure 3 as a table."""
+    rows = [
+        {"Transformation": _name(row["transformation"]), "Model": row["model"]}
+        | {"rho [95%]": _interval(row["rho"], row["low"], row["high"]), "Pairs": str(row["n"])}
+        for row in correlations.to_dict(orient="records")
+    ]
+    names = [_name(name) for name in correlations["transformation"]]
+    caption = "Spearman's rho between a pair's drift (1 - cos) and its mean quality, with bootstrap interval over pairs"
+    why = reasons(names, correlations["reason"])
+    return _exhibit(results, "drift_correlations", caption, correlations, rows, why)
+
+
+def left_out(results: Results) -> Exhibit:
+    """What is in no table, or was included against the verdict, and why."""
+    frame = tables.left_out(results.scores)
+    rows = [
+        {"Transformation": _name(row["transformation"]), "Status": row["status"].replace("_", " ")}
+        | {"Reason": row["reason"], "Data sets": row["datasets"], "Seeds": row["seeds"]}
+        for row in frame.to_dict(orient="records")
+    ]
+    heads = ["Transformation", "Status", "Reason", "Data sets", "Seeds"]
+    return Exhibit("left_out", "Left out, failed, or included against the verdict", frame, _words(rows, heads))
+
+
+def _dataset_parts(results: Results, totals: pd.DataFrame, name: str, head: str, what: str) -> list[Exhibit]:
+    """A table for every few models; the last has the mean difference over all models (PTEB's column Average)."""
+    averages = tables.dataset_averages(totals).assign(dataset="Average", task_type="")
+    both = pd.concat([totals, averages], ignore_index=True)
+    models = list(totals["model"].drop_duplicates())
+    starts = range(0, len(models), MODELS_BESIDE)
+    made = []
+    for place, start in enumerate(starts, 1):
+        mine = models[start : start + MODELS_BESIDE]
+        last = start + MODELS_BESIDE >= len(models)
+        rows = []
+        for (task, dataset), part in both.groupby(["task_type", "dataset"], sort=False):
+            found = part.set_index("model")
+            row = {"Task": _name(str(task)) if task else "", "Data set": str(dataset)}
+            for model in mine:
+                row |= _beside(found.loc[model] if model in found.index else None, model, head)
+            if last:
+                row["Mean difference"] = points(float(part["difference"].mean()))
+            rows.append(row)
+        frame = both[both["model"].isin(mine)]
+        suffix, part_of = (f"_{place}", f" (part {place} of {len(starts)})") if len(starts) > 1 else ("", "")
+        caption = f"Data sets, original and {what} times 100 ± SD over runs{part_of}"
+        own = totals[totals["model"].isin(mine)]
+        made.append(_exhibit(results, name + suffix, caption, frame, rows, reasons(own["dataset"], own["reason"])))
+    return made
+
+
+def _beside(row: pd.Series | None, model: str, head: str) -> dict[str, str]:
+    """Two cells: the original score, and the other with its SD."""
+    if row is None:
+        return {f"{model} Orig.": "–", f"{model} {head}": "–"}
+    spread = "" if math.isnan(row["sd"]) else f" ± {hundred(row['sd'])}"
+    return {f"{model} Orig.": hundred(row["original"]), f"{model} {head}": f"{hundred(row['score'])}{spread}"}
+
+
+def _exhibit(
+    results: Results,
+    name: str,
+    caption: str,
+    frame: pd.DataFrame,
+    rows: Sequence[Mapping[str, str]],
+    why: Sequence[str] = (),
+) -> Exhibit:
+    return Exhibit(name, caption, frame, _words(rows), (*why, *results.notes))
+
+
+def _with_refused(made: Exhibit) -> Exhibit:
+    caption = f"{made.caption}; WITH WHAT NO VERDICT ACCEPTS"
+    return replace(made, name=f"{made.name}_with_refused", caption=caption)
+
+
+def _words(rows: Sequence[Mapping[str, str]], heads: Sequence[str] = ()) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(heads or rows[0])) if rows or heads else pd.DataFrame()
+
+
+def _shift(row: Mapping[Any, Any]) -> dict[str, str]:
+    p = "–" if math.isnan(row["p_holm"]) else p_value(row["p_holm"]).removeprefix("p ").removeprefix("= ")
+    return {"Shift [95%]": _interval(row["shift"], row["low"], row["high"]), "p (Holm)": p}
+
+
+def _interval(value: float, low: float, high: float) -> str:
+    return decimal(value) if math.isnan(low) else f"{decimal(value)} [{decimal(low)}, {decimal(high)}]"
+
+
+def _moved(value: float, difference: float) -> str:
+    return hundred(value) if math.isnan(difference) else f"{hundred(value)} ({points(difference)})"
+
+
+def _three(value: float, sd: float) -> str:
+    """A mean with three digits, and its SD where there is one."""
+    spread = "" if math.isnan(sd) else f" ± {sd:.3f}"
+    return "–" if math.isnan(value) else f"{value:.3f}{spread}"
+
+
+def _name(name: str) -> str:
+    """A transformation, axis or task as people read it."""
+    return name.upper() if name in ("sts", "str") else display(name, pooled=False)

@@ -1,0 +1,35 @@
+"""From the records' frames to the tables that commands print, reports hold and the dashboard shows.
+
+Each is a function of the scores' frame (`generation.records.Score` rows). Scores and their standard deviations stay in
+their own units (0 to 1) in every frame; differences and shifts are in points (hundredths). Seeds are averaged first,
+as they are runs of one thing (HTEB, 2.3). What is undefined is NaN with a reason beside it. Only what the gate let
+through counts; with `include_rejected` what it refused but the user included counts too. Frames name such
+transformations, and say `simulated` where any rating behind them is.
+"""
+
+from __future__ import annotations
+
+from evaluation.tables.comparisons import baseline_table, shift_table
+from evaluation.tables.datasets import dataset_averages, dataset_totals, size_table, translation_table
+from evaluation.tables.drift import drift_by_quality, drift_correlations
+from evaluation.tables.ranks import kendall_table, ranking_table, split_half_table
+from evaluation.tables.scores import TOTAL, axis_table, dataset_table, left_out, transformation_table
+
+__all__ = [
+    "TOTAL",
+    "axis_table",
+    "baseline_table",
+    "dataset_averages",
+    "dataset_table",
+    "dataset_totals",
+    "drift_by_quality",
+    "drift_correlations",
+    "kendall_table",
+    "left_out",
+    "ranking_table",
+    "shift_table",
+    "size_table",
+    "split_half_table",
+    "transformation_table",
+    "translation_table",
+]

@@ -1,0 +1,106 @@
+"""Shifts with tests: of each transformation (HTEB, Figure 7), and of models against a baseline (PTEB, Tables 7, 14)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from evaluation.statistics import (
+    Estimate,
+    hodges_lehmann,
+    hodges_lehmann_bootstrap,
+    holm,
+    median_absolute_difference,
+    wilcoxon,
+)
+from evaluation.tables.scores import NOTHING, counting_scores, shared_scores, transformations_of
+from generation.transformations import AXES
+
+_COLUMNS = ["shift", "low", "high", "p", "p_holm", "method", "n", "reason"]
+
+
+def shift_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
+    """How far each transformation moves scores, over data sets (HTEB, Figure 7 and Table 13).
+
+    An observation is a data set: the difference between means over models (seeds averaged first), in points. Columns:
+    name, axis, shift (Hodges-Lehmann) with low and high (95%, from Walsh averages, not corrected), p (Wilcoxon's signed
+    ranks), p_holm (over the transformations), method, median_absolute, n (data sets), reason. Rows of axes have
+    median_absolute alone, pooled over their transformations (n counts data sets x transformations). What not every
+    model has does not count. Transformations that were left out have rows, too.
+    """
+    shared, note = shared_scores(scores, include_rejected)
+    keys = ["axis", "transformation", "dataset"]
+    means = shared.groupby(keys, sort=False, as_index=False)[["score", "original"]].mean()
+    rows: list[dict[str, object]] = []
+    for axis in AXES:
+        mine = means[means["axis"] == axis]
+        rows.append({"name": axis, "axis": axis, "method": "", **_spread(mine)})
+        for name in transformations_of(scores, axis):
+            part = mine[mine["transformation"] == name]
+            before, after = (100 * part[column].to_numpy(float) for column in ("original", "score"))
+            tested = _tested(after, before, hodges_lehmann(after, before), note)
+            if part.empty:
+                tested["reason"] = NOTHING
+            rows.append({"name": name, "axis": axis, **_spread(part), **tested})
+    table = pd.DataFrame(rows).reindex(columns=["name", "axis", "median_absolute", *_COLUMNS])
+    table["p_holm"] = holm(table["p"].to_numpy(float))
+    return table
+
+
+def baseline_table(
+    scores: pd.DataFrame,
+    baseline: str,
+    *,
+    rng: np.random.Generator | None,
+    n_resamples: int = 1000,
+    include_rejected: bool = False,
+) -> pd.DataFrame:
+    """Each model against a baseline on transformed data sets (PTEB, Tables 7 and 14).
+
+    A score is the mean over axes of the means over their transformations that both models have. With `rng` the
+    observations are pairs of data set and seed, and the interval is the percentile bootstrap's (Table 7); without it
+    seeds are averaged first and the interval comes from Walsh averages, where the paper has none (Table 14). Columns:
+    model, shift (Hodges-Lehmann, baseline - model, in points: negative values favour the model), low, high, p
+    (Wilcoxon's), p_holm (over the models), method, n, reason. Each model has its own stream of `rng`.
+    """
+    counted = counting_scores(scores, include_rejected)
+    unit = ["dataset", "seed"] if rng else ["dataset"]
+    keys = [*unit, "axis", "transformation"]
+    cells = counted.groupby(["model", *keys], sort=False)["score"].mean().unstack("model")
+    others = [model for model in scores["model"].drop_duplicates() if model != baseline]
+    streams = rng.spawn(len(others)) if rng else [None] * len(others)
+    rows = []
+    for model, stream in zip(others, streams, strict=True):
+        both = cells.reindex(columns=[baseline, model]).dropna()
+        by_axis = both.groupby([*unit, "axis"], sort=False).mean()
+        means = by_axis.groupby(unit, sort=False).mean()
+        first, second = (100 * means[name].to_numpy(float) for name in (baseline, model))
+        if stream:
+            estimate = hodges_lehmann_bootstrap(first, second, n_resamples=n_resamples, rng=stream)
+        else:
+            estimate = hodges_lehmann(first, second)
+        lost = len(cells) - len(both)
+        note = f"without {lost} of {len(cells)} scores that not both models have" if lost else ""
+        rows.append({"model": model, **_tested(first, second, estimate, note)})
+    table = pd.DataFrame(rows, columns=["model", *_COLUMNS])
+    table["p_holm"] = holm(table["p"].to_numpy(float))
+    return table
+
+
+def _spread(part: pd.DataFrame) -> dict[str, object]:
+    found = median_absolute_difference(100 * part["score"].to_numpy(float), 100 * part["original"].to_numpy(float))
+    return {"median_absolute": found.value, "n": found.n, "reason": found.reason}
+
+
+def _tested(first: np.ndarray, second: np.ndarray, estimate: Estimate, note: str) -> dict[str, object]:
+    """A shift with its test; what either of them has to say."""
+    found = wilcoxon(first, second)
+    return {
+        "shift": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "p": found.p,
+        "method": found.method,
+        "n": estimate.n,
+        "reason": "; ".join(dict.fromkeys(filter(None, [estimate.reason, found.reason, note]))),
+    }

@@ -1,0 +1,127 @@
+"""Scores of single data sets with their spread over runs (HTEB, Tables 16 to 21), and of models by size (Figure 5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from evaluation.statistics import sample_sd
+from evaluation.tables.scores import TOTAL, axis_table, counting_scores, originals, paired_scores
+from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+
+AVERAGE = "Average"
+_CELL = ["dataset", "task_type", "model"]
+_NUMBERS = ["original", "score", "difference"]
+_SIZE = re.compile(r"[-_ ]?(\d+(?:\.\d+)?)([mb])(?![a-z0-9])", re.IGNORECASE)
+
+
+def dataset_totals(scores: pd.DataFrame, transformation: str = "", *, include_rejected: bool = False) -> pd.DataFrame:
+    """A row for each data set x model: its original score and its axis-balanced one, with the spread over runs.
+
+    HTEB, Tables 17 to 21; with a `transformation` that one's scores (PTEB, Tables 6, 9 and 10). Columns: dataset,
+    task_type, model, original, score (seeds averaged first), sd (sample SD over the runs in which no transformation is
+    missing; NaN for one run), difference (points), n_runs (those runs), reason (why the score is NaN, or what it rests
+    on), included_rejected. A total needs a score on each axis.
+    """
+    counted = counting_scores(scores, include_rejected)
+    if transformation:
+        counted = counted[counted["transformation"] == transformation]
+    axes = [TRANSFORMATIONS[transformation].axis] if transformation else list(AXES)
+    wanted = [transformation] if transformation else [t for t in scores["transformation"].unique() if t != ORIGINAL]
+    paired = paired_scores(counted, scores)
+    cells = paired.groupby(_CELL, sort=False).agg(
+        there=("transformation", "nunique"), marked=("included_rejected", "max")
+    )
+    runs = _balanced(_whole(counted), [*_CELL, "seed"], axes).groupby(_CELL, sort=False)
+    table = originals(scores).set_index(_CELL)
+    table["score"] = _balanced(paired, _CELL, axes)
+    table["sd"] = runs.agg(lambda totals: sample_sd(totals.to_numpy()).value)
+    table["difference"] = 100 * (table["score"] - table["original"])
+    table["n_runs"] = runs.size().reindex(table.index, fill_value=0)
+    there = cells["there"].reindex(table.index, fill_value=0)
+    table["reason"] = [
+        _reason(bool(undefined), count, len(wanted))
+        for undefined, count in zip(table["score"].isna(), there, strict=True)
+    ]
+    table["included_rejected"] = cells["marked"].reindex(table.index, fill_value=False).astype(bool)
+    return table.reset_index()
+
+
+def dataset_averages(totals: pd.DataFrame) -> pd.DataFrame:
+    """The rows "Average" of Tables 17 to 21: a row a model, from rows of `dataset_totals`.
+
+    Columns: model, original, score, sd (the mean of the data sets' SDs, as the paper has it), difference (points),
+    n_datasets (with a score; only these count), reason.
+    """
+    scored = totals[totals["score"].notna()]
+    table = scored.groupby("model", sort=False, as_index=False).agg(
+        original=("original", "mean"), score=("score", "mean"), sd=("sd", "mean"), n_datasets=("dataset", "nunique")
+    )
+    table["difference"] = 100 * (table["score"] - table["original"])
+    there = totals.groupby("model", sort=False)["dataset"].nunique().reindex(table["model"]).to_numpy()
+    table["reason"] = [
+        "" if count == total else f"rests on {count} of {total} data sets"
+        for count, total in zip(table["n_datasets"], there, strict=True)
+    ]
+    return table[["model", "original", "score", "sd", "difference", "n_datasets", "reason"]]
+
+
+def translation_table(
+    totals: pd.DataFrame, original: str, translated: str, groups: Mapping[str, Sequence[str]]
+) -> pd.DataFrame:
+    """A data set beside its translation, models grouped (HTEB, Table 16), from rows of `dataset_totals`.
+
+    `groups` names the models of each group. Columns: group, model, and original, score and difference (points) of the
+    data set and, with `translated_` before them, of its translation. Below each group a row "Subtotal" has its means,
+    and the last row "Total" those of all models. Models without scores on both are not in it.
+    """
+    sides = [totals[totals["dataset"] == name].set_index("model")[_NUMBERS] for name in (original, translated)]
+    both = sides[0].join(sides[1].add_prefix("translated_"), how="inner").dropna()
+    parts = []
+    for group, members in groups.items():
+        mine = both[both.index.isin(members)]
+        if not mine.empty:
+            parts.append(mine.reset_index().assign(group=group))
+            parts.append(mine.mean().to_frame().T.assign(group=group, model="Subtotal"))
+    if parts:
+        parts.append(both.mean().to_frame().T.assign(group="", model="Total"))
+    columns = ["group", "model", *_NUMBERS, *(f"translated_{name}" for name in _NUMBERS)]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def size_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
+    """Models of one family by their size (HTEB, Figure 5): a row a model, smallest first.
+
+    Family and size are read from the model's name ("Qwen3-Embedding-0.6B"); models whose names say no size, and
+    families of one model, are not in it. Columns: family, parameters (millions), model, original, the axes, hteb_total.
+    """
+    table = axis_table(scores, include_rejected=include_rejected)
+    found = [_SIZE.search(name) for name in table["model"]]
+    table["family"] = [_SIZE.sub("", name, count=1) for name in table["model"]]
+    scale = {"m": 1.0, "b": 1000.0}
+    table["parameters"] = [float(m[1]) * scale[m[2].lower()] if m else float("nan") for m in found]
+    table = table[table["parameters"].notna()]
+    table = table[table.groupby("family")["parameters"].transform("nunique") > 1]
+    columns = ["family", "parameters", "model", "original", *AXES, TOTAL]
+    return table.sort_values(["family", "parameters"])[columns].reset_index(drop=True)
+
+
+def _balanced(scored: pd.DataFrame, keys: Sequence[str], axes: Sequence[str]) -> pd.Series[float]:
+    """The mean over axes of the means over their transformations, for each of `keys`; NaN where an axis has none."""
+    by_axis = scored.groupby([*keys, "axis"], sort=False)["score"].mean().unstack("axis")
+    return by_axis.reindex(columns=pd.Index(axes)).mean(axis=1, skipna=False)
+
+
+def _whole(counted: pd.DataFrame) -> pd.DataFrame:
+    """The runs of a data set and model that have every transformation that any of its runs has."""
+    of_run = counted.groupby([*_CELL, "seed"])["transformation"].transform("nunique")
+    return counted[of_run == counted.groupby(_CELL)["transformation"].transform("nunique")]
+
+
+def _reason(undefined: bool, there: int, wanted: int) -> str:
+    if not there:
+        return "no transformation of it was evaluated"
+    rests = f"rests on {there} of {wanted} transformations" if there < wanted else ""
+    return f"an axis has no score: {rests}" if undefined else rests

@@ -1,0 +1,68 @@
+"""Drift of the rated pairs against what raters made of them (HTEB, Figure 3)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from annotation.ratings import counting_ratings
+from evaluation.statistics import spearman_interval
+from evaluation.tables.scores import in_order
+
+
+def drift_by_quality(
+    pairs: pd.DataFrame,
+    ratings: pd.DataFrame,
+    drift: pd.DataFrame,
+    *,
+    per_pair: int,
+    question: str = "quality",
+) -> pd.DataFrame:
+    """A row for each rated pair x model: how far it moved and how people judged it (HTEB, Figure 3).
+
+    `pairs`, `ratings` and `drift` hold `generation.records` rows; `per_pair` is the study's `raters.per_pair`,
+    which says which ratings count. Columns: pair_id, transformation, axis, model, drift (1 - cos), mean_quality
+    (mean of the counting ratings of `question`), n_ratings, simulated, language, output_language, original,
+    transformed. Pairs without a rating that counts are not in it.
+    """
+    counting = counting_ratings(ratings, per_pair)
+    counting = counting[counting["question"] == question]
+    means = counting.groupby("pair_id", as_index=False).agg(
+        mean_quality=("value", "mean"), n_ratings=("value", "size"), simulated=("simulated", "max")
+    )
+    means["mean_quality"] = means["mean_quality"].astype(float)
+    shown = pairs[["pair_id", "transformation", "axis", "language", "output_language", "original", "transformed"]]
+    frame = shown.merge(means, on="pair_id").merge(drift[["pair_id", "model", "drift"]], on="pair_id")
+    frame["simulated"] = frame["simulated"].astype(bool)
+    order = ["pair_id", "transformation", "axis", "model", "drift", "mean_quality", "n_ratings", "simulated"]
+    return in_order(frame)[[*order, "language", "output_language", "original", "transformed"]].reset_index(drop=True)
+
+
+def drift_correlations(frame: pd.DataFrame, rng: np.random.Generator, *, n_resamples: int = 1000) -> pd.DataFrame:
+    """Spearman's rho between drift and mean quality, a row for each transformation x model.
+
+    `frame` is `drift_by_quality`'s. Columns: transformation, axis, model, rho, low, high (95% percentile
+    bootstrap over pairs), n (pairs), reason (why something is NaN), simulated. Each row has its own stream of
+    `rng`, in the frame's order.
+    """
+    rows = []
+    groups = list(frame.groupby(["transformation", "axis", "model"], sort=False))
+    for ((transformation, axis, model), part), stream in zip(groups, rng.spawn(len(groups)), strict=True):
+        estimate = spearman_interval(
+            part["drift"].to_numpy(float), part["mean_quality"].to_numpy(float), n_resamples=n_resamples, rng=stream
+        )
+        rows.append(
+            {
+                "transformation": transformation,
+                "axis": axis,
+                "model": model,
+                "rho": estimate.value,
+                "low": estimate.low,
+                "high": estimate.high,
+                "n": estimate.n,
+                "reason": estimate.reason,
+                "simulated": bool(part["simulated"].any()),
+            }
+        )
+    columns = ["transformation", "axis", "model", "rho", "low", "high", "n", "reason", "simulated"]
+    return pd.DataFrame(rows, columns=columns)

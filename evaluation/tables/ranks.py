@@ -1,0 +1,115 @@
+"""How stable rankings of models are (HTEB, Tables 3 and 4), and the rankings themselves (MMTEB)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from evaluation.rankings import borda, kendall, split_half
+from evaluation.statistics import sample_sd
+from evaluation.tables.datasets import dataset_totals
+from evaluation.tables.scores import NOTHING, shared_scores, transformations_of
+from generation.transformations import AXES
+
+OVERALL = "overall"
+
+
+def kendall_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
+    """Kendall's tau-b between models' original and transformed scores, by axis and transformation (HTEB, Table 4).
+
+    tau is taken on each data set: of a transformation's scores (seeds averaged first), of their means over an axis, and
+    of their means over all transformations (`overall`: the axis-balanced totals printed in the paper's Tables 17 to 21
+    give another number than its row Overall, 0.526 for 0.555). Columns: name, axis, tau (mean over data sets), sd
+    (sample SD over them), n_datasets, n_models, reason. What not every model has does not count; transformations that
+    were left out have rows, too.
+    """
+    shared, note = shared_scores(scores, include_rejected)
+    rows = []
+    for axis in AXES:
+        mine = shared[shared["axis"] == axis]
+        rows.append(_tau(axis, axis, mine, note))
+        for name in transformations_of(scores, axis):
+            rows.append(_tau(name, axis, mine[mine["transformation"] == name], note))
+    rows.append(_tau(OVERALL, "", shared, note))
+    return pd.DataFrame(rows, columns=["name", "axis", "tau", "sd", "n_datasets", "n_models", "reason"])
+
+
+def split_half_table(
+    scores: pd.DataFrame, rng: np.random.Generator, *, n_splits: int = 1000, include_rejected: bool = False
+) -> pd.DataFrame:
+    """Split-half reliability of each axis (HTEB, Table 3): median rho over splits of the data sets, by task.
+
+    A model's score on a half is the mean over its data sets of the means over the axis's transformations, seeds
+    averaged first. Columns: axis, rho, n_splits (with a rho), n_datasets, n_models, reason. What not every model has
+    does not count. Each axis has its own stream of `rng`.
+    """
+    shared, note = shared_scores(scores, include_rejected)
+    rows = []
+    for axis, stream in zip(AXES, rng.spawn(len(AXES)), strict=True):
+        mine = shared[shared["axis"] == axis]
+        grid = mine.groupby(["model", "dataset"], sort=False)["score"].mean().unstack("dataset")
+        tasks = mine.drop_duplicates("dataset").set_index("dataset")["task_type"].reindex(grid.columns)
+        found = split_half(grid.to_numpy(), tasks.tolist(), n_splits=n_splits, rng=stream)
+        reason = "; ".join(filter(None, [found.reason, note]))
+        rows.append(
+            {"axis": axis, "rho": found.value, "n_splits": found.n, "n_datasets": grid.shape[1]}
+            | {"n_models": grid.shape[0], "reason": reason}
+        )
+    return pd.DataFrame(rows, columns=["axis", "rho", "n_splits", "n_datasets", "n_models", "reason"])
+
+
+def ranking_table(scores: pd.DataFrame, *, transformed: bool, include_rejected: bool = False) -> pd.DataFrame:
+    """Models ranked by Borda count over data sets, with means over data sets and over categories (MMTEB, Table 2).
+
+    The scores are the originals', or with `transformed` the axis-balanced ones (`dataset_totals`). Columns: model,
+    rank, borda, mean (over data sets), category_mean (over the tasks' means), n_datasets, one for each task (the mean
+    over its data sets), reason. As in mteb a model that lacks a score has no means where it lacks it; data sets on
+    which no model has a score do not count. Best rank first.
+    """
+    totals = dataset_totals(scores, include_rejected=include_rejected)
+    value = "score" if transformed else "original"
+    scored = totals[totals[value].notna()]
+    models = list(totals["model"].drop_duplicates())
+    grid = scored.pivot(index="model", columns="dataset", values=value).reindex(models)
+    task_of = scored.drop_duplicates("dataset").set_index("dataset")["task_type"]
+    tasks = list(task_of.drop_duplicates())
+    table = pd.DataFrame({"model": models})
+    table["borda"], table["rank"] = borda(grid.to_numpy(float)) if grid.size else (np.nan, 1)
+    table["n_datasets"] = grid.notna().sum(axis=1).to_numpy()
+    means = grid.mean(axis=1, skipna=False) if grid.size else pd.Series(np.nan, index=models)
+    by_task = pd.DataFrame(
+        {t: grid[task_of.index[task_of == t]].mean(axis=1, skipna=False) for t in tasks}, index=models
+    )
+    table["mean"] = means.to_numpy()
+    table["category_mean"] = by_task.mean(axis=1, skipna=False).to_numpy()
+    table[tasks] = by_task.to_numpy()
+    there, known = grid.shape[1], totals["dataset"].nunique()
+    lacking = f"{there} of {known} data sets have scores" if there < known else ""
+    missing = [f"without {there - count} of these" if count < there else "" for count in table["n_datasets"]]
+    table["reason"] = ["; ".join(filter(None, [lacking, own])) for own in missing]
+    order = ["model", "rank", "borda", "mean", "category_mean", "n_datasets", *tasks, "reason"]
+    return table.sort_values("rank", kind="stable")[order].reset_index(drop=True)
+
+
+def _tau(name: str, axis: str, part: pd.DataFrame, note: str) -> dict[str, object]:
+    """A row of Table 4: tau on each data set, of the means over the transformations in `part`."""
+    means = part.groupby(["dataset", "model"], sort=False, as_index=False)[["score", "original"]].mean()
+    found = [
+        kendall(mine["original"].to_numpy(float), mine["score"].to_numpy(float))
+        for _, mine in means.groupby("dataset", sort=False)
+    ]
+    taus = [one.value for one in found if not one.reason]
+    reasons = list(dict.fromkeys(one.reason for one in found if one.reason))
+    if reasons:
+        reasons = [f"undefined on {len(found) - len(taus)} of {len(found)} data sets: {'; '.join(reasons)}"]
+    if not found:
+        reasons = [NOTHING]
+    return {
+        "name": name,
+        "axis": axis,
+        "tau": float(np.mean(taus)) if taus else float("nan"),
+        "sd": sample_sd(taus).value,
+        "n_datasets": len(taus),
+        "n_models": means["model"].nunique(),
+        "reason": "; ".join([*reasons, *filter(None, [note])]),
+    }
