@@ -19,7 +19,7 @@ from annotation.decisions import decide
 from annotation.forms import collect_csv, column_mapping
 from annotation.maintenance import add_commands, add_data_option, add_serve_options, home_of, keeper_of
 from annotation.planning import add_plan_options, plan
-from annotation.preregistration import amendment_lines, first_rating, read_rules
+from annotation.preregistration import amendment_lines, first_rating, read_rules, refuse_other_rules
 from annotation.publishing import Publication, publish
 from annotation.ratings import read_all_ratings
 from annotation.review import review_text, signs_of
@@ -163,6 +163,7 @@ def _status(options: argparse.Namespace) -> int:
 
 def _review(options: argparse.Namespace) -> int:
     study = command.study_of(options)
+    refuse_other_rules(study, read_all_ratings(study))
     rater = options.exclude or options.keep
     if not rater:
         print(review_text(study))
@@ -181,7 +182,7 @@ def _accept(options: argparse.Namespace) -> int:
     inputs = [study.folder / "pairs.parquet", study.folder / "ratings.parquet"]
     outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet")]
     with stage(study, "accept", inputs, outputs):
-        groups, verdicts = accept(study, options.amend or "")
+        groups, verdicts = accept(study, options.amend)
     print(f"Ratings and agreement (HTEB, Table 2), study {study.name}\n\n{agreement_text(groups)}\n")
     rules = [verdict_text(verdicts), *amendment_lines(read_rules(study), first_rating(read_all_ratings(study)))]
     print(f"Verdicts, study {study.name}\n\n" + "\n".join(rules))

@@ -53,6 +53,8 @@ def collect_csv(
             if place in answers:
                 raise DataError(f"{where}: the same rater and pair as in line {lines[place]}; keep one of the answers")
             answers[place], lines[place] = answer, line
+        if not answers:
+            raise DataError(f"{path}: no answers in it, only a header; correct --csv")
         part = Part(sha256(path.read_bytes()).hexdigest(), tuple(answers[place] for place in sorted(answers)))
         return keep(study, path.name, {path.name: part}, replace=replace)
 

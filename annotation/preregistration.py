@@ -14,7 +14,7 @@ import pandas as pd
 
 from annotation.ratings import read_all_ratings
 from annotation.records import RuleSet
-from generation.exceptions import StudyError
+from generation.exceptions import DataError, StudyError
 from generation.store import read_models, write_json
 from generation.study import Study
 
@@ -31,9 +31,14 @@ def rules_of(study: Study) -> dict[str, Any]:
 
 
 def read_rules(study: Study) -> list[RuleSet]:
-    """The sets of rules that were fixed, the oldest first; none before publishing."""
+    """The sets of rules that were fixed, the oldest first; none before publishing. DataError for a damaged file."""
     path = study.folder / "rules.json"
-    return read_models(path, RuleSet, COMMAND) if path.exists() else []
+    try:
+        return read_models(path, RuleSet, COMMAND) if path.exists() else []
+    except DataError:
+        raise DataError(
+            f"{path} is damaged; bring it back from a copy: without it nothing shows when the rules were fixed"
+        ) from None
 
 
 def first_rating(ratings: pd.DataFrame) -> datetime | None:
@@ -42,32 +47,52 @@ def first_rating(ratings: pd.DataFrame) -> datetime | None:
     return times.min().to_pydatetime() if len(times) else None
 
 
-def fix_rules(study: Study, amend: str = "") -> RuleSet:
-    """See that the study's rules are the ones that are fixed, fix them where they may be, and return them.
+def binding(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
+    """The rules that hold: those fixed last before the first rating, or the last ones that replaced them with a reason.
+
+    What was fixed after it without a reason (published again while ratings stood on the server that nobody had
+    collected yet) never held. Where all were fixed too late, the first ones hold.
+    """
+    held = [one for one in fixed[1:] if one.reason or first is None or one.fixed_at <= first]
+    return held[-1] if held else next(iter(fixed), None)
+
+
+def other_rules(study: Study, ratings: pd.DataFrame) -> list[str]:
+    """What the study says otherwise than the rules that hold; `ratings` are all that were collected."""
+    holds = binding(read_rules(study), first_rating(ratings))
+    return changes(holds.rules, rules_of(study)) if holds else []
+
+
+def refuse_other_rules(study: Study, ratings: pd.DataFrame) -> None:
+    """Raise StudyError where the study's rules are not those that hold since the first rating."""
+    what, first = other_rules(study, ratings), first_rating(ratings)
+    if not what or first is None:
+        return
+    line = f"{study.file}: changed after the first rating ({first:%Y-%m-%d %H:%M} UTC): {'; '.join(what)}; undo it, or"
+    if any(one.startswith("raters.per_pair ") for one in what):
+        raise StudyError(f"{line} give the new study another name: so many ratings were asked for")
+    raise StudyError(f'{line} run `python -m annotation accept --study ... --amend "reason"`, which every report shows')
+
+
+def fix_rules(study: Study, amend: str | None = None) -> None:
+    """See that the study's rules are the ones that hold, and fix them where they may be.
 
     Before the first collected rating they may be changed. After it `amend` must say why. Raises StudyError for a
-    change without a reason, and for a reason without a change.
+    change without a reason, for a reason without a change, and for a number of ratings that is no longer the one that
+    raters were asked for.
     """
-    fixed, now, first = read_rules(study), rules_of(study), first_rating(read_all_ratings(study))
-    reason = " ".join(amend.split())
-    changed = bool(fixed) and fixed[-1].rules != now
-    # Changed and published again while ratings stood on the server that nobody had collected yet.
-    since = next((place for place in range(len(fixed) - 1, 0, -1) if fixed[place].reason), 0)
-    late = any(_late(one, first) for one in fixed[since + 1 :])
-    if reason and not changed and not late:
-        raise StudyError(f"{study.file}: the rules are those that were fixed; leave --amend out")
-    if (late or (changed and first is not None)) and not reason:
-        before = next((one for one in reversed(fixed) if one.reason or not _late(one, first)), fixed[0])
-        what = "; ".join(changes(before.rules, now))
-        raise StudyError(
-            f"{study.file}: changed after the first rating ({first:%Y-%m-%d %H:%M} UTC): {what}; undo it, or run"
-            ' `python -m annotation accept --study ... --amend "reason"`, which every report shows'
-        )
-    if fixed and not changed and not late:
-        return fixed[-1]
-    added = RuleSet(fixed_at=datetime.now(UTC), rules=now, reason=reason)
-    write_json(study.folder / "rules.json", [*fixed, added])
-    return added
+    ratings, fixed = read_all_ratings(study), read_rules(study)
+    reason = " ".join((amend or "").split())
+    what = other_rules(study, ratings)
+    if amend is not None and not (what and reason):
+        why = "say why the rules changed" if what else "leave it out: the rules are those that were fixed"
+        raise StudyError(f"{study.file}: --amend: {why}")
+    if not reason or any(one.startswith("raters.per_pair ") for one in what):
+        refuse_other_rules(study, ratings)
+    if what or not fixed:
+        late = reason if first_rating(ratings) is not None else ""
+        added = RuleSet(fixed_at=datetime.now(UTC), rules=rules_of(study), reason=late)
+        write_json(study.folder / "rules.json", [*fixed, added])
 
 
 def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
@@ -79,12 +104,11 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 def amendments(fixed: Sequence[RuleSet], first: datetime | None) -> list[tuple[RuleSet, list[str]]]:
     """The sets of rules that replaced others after the first rating, each with what it changed."""
-    found, before = [], fixed[:1]
-    for one in fixed[1:]:
-        if one.reason:
-            found.append((one, changes(before[0].rules, one.rules)))
-        if one.reason or not _late(one, first):
-            before = [one]
+    found = []
+    for place, one in enumerate(fixed):
+        before = binding(fixed[:place], first)
+        if one.reason and before is not None:
+            found.append((one, changes(before.rules, one.rules)))
     return found
 
 
@@ -100,16 +124,12 @@ def fixed_text(fixed: Sequence[RuleSet], first: datetime | None) -> str:
     """When the rules were fixed and when the first rating was given, in one sentence that says which came first."""
     if not fixed:
         return "The rules were not fixed yet; publishing fixes them."
-    at = f"The rules were fixed on {fixed[0].fixed_at:%Y-%m-%d at %H:%M} UTC"
+    held = binding([one for one in fixed if not one.reason], first) or fixed[0]
+    at = f"The rules were fixed on {held.fixed_at:%Y-%m-%d at %H:%M} UTC"
     if first is None:
         return f"{at}; there is no rating yet."
-    order = "before" if fixed[0].fixed_at < first else "AFTER"
+    order = "before" if held.fixed_at < first else "AFTER"
     return f"{at}, {order} the first rating ({first:%Y-%m-%d, %H:%M} UTC)."
-
-
-def _late(one: RuleSet, first: datetime | None) -> bool:
-    """Whether rules were fixed without a reason when there was a rating already."""
-    return first is not None and one.fixed_at > first and not one.reason
 
 
 def _flat(rules: dict[str, Any]) -> dict[str, Any]:

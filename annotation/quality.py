@@ -70,15 +70,37 @@ def low_pairs(ratings: pd.DataFrame, pairs: Sequence[Pair], rules: QualitySpec) 
     return means[means["mean"] <= rules.low].sort_values(["mean", "pair_id", "question"], ignore_index=True)
 
 
-def _controls(rater: str, own: pd.DataFrame, rules: QualitySpec, expected: Expected) -> Iterator[Sign]:
+def controls_missed(
+    ratings: pd.DataFrame, controls: Sequence[Pair], rules: QualitySpec, expected: Expected
+) -> tuple[int, int]:
+    """(submitted ratings of controls that are off by more than `rules.within`, all whose right answer is known)."""
+    known = {pair.pair_id: pair for pair in controls}
+    own = ratings[(ratings["status"] == "submitted") & ratings["pair_id"].isin(known)]
+    own = own.assign(
+        pool=own["pair_id"].map(lambda key: known[key].pool), control=own["pair_id"].map(lambda key: known[key].control)
+    )
+    answers = _control_answers(own, expected)
+    return len(_missed(answers, rules)), len(answers)
+
+
+def _control_answers(own: pd.DataFrame, expected: Expected) -> list[tuple[str, str, float, int]]:
+    """(kind of control, question, answer, right answer) of each rating of a control that has a right one."""
     asked = own[own["control"].isin(["positive", "negative"])]
     columns = (asked[name] for name in ("pool", "control", "question", "value"))
-    answers = [
-        (kind, question, value, right)
+    return [
+        (kind, question, float(value), right)
         for pool, kind, question, value in zip(*columns, strict=True)
         if (right := expected(pool, kind).get(question)) is not None
     ]
-    missed = [one for one in answers if abs(one[2] - one[3]) > rules.within]
+
+
+def _missed(answers: Sequence[tuple[str, str, float, int]], rules: QualitySpec) -> list[tuple[str, str, float, int]]:
+    return [one for one in answers if abs(one[2] - one[3]) > rules.within]
+
+
+def _controls(rater: str, own: pd.DataFrame, rules: QualitySpec, expected: Expected) -> Iterator[Sign]:
+    answers = _control_answers(own, expected)
+    missed = _missed(answers, rules)
     if missed:
         said = [f"{kind} {question} {value:g} for {right}" for kind, question, value, right in missed]
         evidence = f"{len(missed)} of {len(answers)} answers to controls are off: {_some(said)}"

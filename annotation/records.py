@@ -142,3 +142,13 @@ class Member(Record):
     rater_id: str = Field(description="pseudonym")
     dataset: str = Field(description="the dataset's name in Argilla")
     simulated: bool = Field(description="true where no person stands behind it")
+
+
+class Look(Record):
+    """One time that verdicts were reached (`looks.json`): results had been seen from then on."""
+
+    at: datetime = Field(description="when, UTC")
+    n_ratings: int = Field(description="ratings that counted, over all questions")
+    ratings_sha256: str = Field(description="hash of the ratings that they rested on (ratings.parquet)")
+    rule_id: str = Field(description="hash of the rule that they followed")
+    decisions: dict[str, int] = Field(description="how many were accepted, rejected, undecided")

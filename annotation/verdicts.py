@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import operator
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,7 @@ import pandas as pd
 from annotation.agreement import Design, compact, summarise, table_two
 from annotation.preregistration import fix_rules
 from annotation.ratings import counting_ratings, read_ratings
-from annotation.records import Group, PairMean, Verdict
+from annotation.records import Group, Look, PairMean, Verdict
 from annotation.rubric import load_rubric
 from annotation.rules import decide
 from annotation.sample import read_pairs, read_supply
@@ -30,16 +32,16 @@ COMMAND = "python -m annotation accept --study ..."
 _SCOPES = {"transformation": ["pool"], "language": ["pool", "language"], "task": ["pool", "language", "task_type"]}
 
 
-def accept(study: Study, amend: str = "") -> tuple[list[Group], list[Verdict]]:
+def accept(study: Study, amend: str | None = None) -> tuple[list[Group], list[Verdict]]:
     """Compute Table 2, verdicts and pairs' means from what was collected.
 
     Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. Raises StudyError where the study's rules changed
     after the first rating and `amend` does not say why.
     """
-    fix_rules(study, amend)
     design = Design.of(study, load_rubric(study))
     pairs, ratings = read_pairs(study), read_ratings(study)
     _check_ratings(ratings, pairs, design.scale)
+    fix_rules(study, amend)
     rests_on = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
     rests_on["rule_id"] = rule_id(study)
     groups, found, means = judge(pairs, ratings, design, rests_on, study.sample.seed)
@@ -49,6 +51,7 @@ def accept(study: Study, amend: str = "") -> tuple[list[Group], list[Verdict]]:
     write_json(study.folder / "agreement.json", groups)
     write_json(study.folder / "verdicts.json", found)
     write_table(study.folder / "pair_means.parquet", means, PairMean)
+    _note_look(study, found, len(counting_ratings(ratings, design.per_pair)))
     return groups, found
 
 
@@ -73,6 +76,12 @@ def judge(
 def read_verdicts(study: Study) -> list[Verdict]:
     """The verdicts reached last."""
     return read_models(study.folder / "verdicts.json", Verdict, COMMAND)
+
+
+def read_looks(study: Study) -> list[Look]:
+    """When verdicts were reached, the first time first; the same ones reached again are no new look."""
+    path = study.folder / "looks.json"
+    return read_models(path, Look, COMMAND) if path.exists() else []
 
 
 def refuse_stale(study: Study, found: Sequence[Verdict]) -> None:
@@ -140,6 +149,19 @@ def verdicts(
             )
         )
     return found
+
+
+def _note_look(study: Study, found: Sequence[Verdict], n_ratings: int) -> None:
+    """Remember that results have been seen: who looks again at more ratings judges by a rule of many looks."""
+    looks = read_looks(study)
+    rests_on = file_hash(study.folder / "ratings.parquet"), rule_id(study)
+    if looks and (looks[-1].ratings_sha256, looks[-1].rule_id) == rests_on:
+        return
+    counts = dict(Counter(verdict.decision for verdict in found))
+    look = Look(
+        at=datetime.now(UTC), n_ratings=n_ratings, ratings_sha256=rests_on[0], rule_id=rests_on[1], decisions=counts
+    )
+    write_json(study.folder / "looks.json", [*looks, look])
 
 
 def _sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import errno
 import math
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -26,11 +27,18 @@ _FOLDER_TROUBLE = {
 
 
 def run(main: Callable[[], int | None]) -> None:
-    """Run a command: expected errors are one line and exit status 2, an interrupt is 130, a bug is a traceback."""
+    """Run a command: expected errors are one line and exit status 2, an interrupt is 130, a bug is a traceback.
+
+    A reader that has seen enough (`| head`) is 141, as shells have it.
+    """
     try:
         status = main() or 0
+        sys.stdout.flush()
     except PlumblineError as error:
         status = _complain(str(error), 2)
+    except BrokenPipeError:  # who reads our output has seen enough (`| head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 141
     except KeyboardInterrupt:
         status = _complain("interrupted; what was written stays, run the same command to go on", 130)
     except OSError as error:

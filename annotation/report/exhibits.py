@@ -180,13 +180,15 @@ def signs_exhibit(material: Material) -> Exhibit:
 
 def decisions_exhibit(material: Material) -> Exhibit:
     """A row a decision about a rater, the oldest first."""
+    first = material.looks[0].at if material.looks else None
+    seen = ["yes" if first and one.decided_at > first else "no" for one in material.decisions]
     rows = [
-        (one.decided_at.isoformat(), one.rater_id, _DECIDED[one.exclude], one.reason, "; ".join(one.signs))
-        for one in material.decisions
+        (one.decided_at.isoformat(), after, one.rater_id, _DECIDED[one.exclude], one.reason, "; ".join(one.signs))
+        for one, after in zip(material.decisions, seen, strict=True)
     ]
-    frame = pd.DataFrame(rows, columns=["decided_at", "rater_id", "decision", "reason", "signs"])
-    when = [stamp(one.decided_at) for one in material.decisions]
-    printed = frame.assign(decided_at=when).set_axis(["When", "Rater", "Decision", "Reason", "Signs then"], axis=1)
+    frame = pd.DataFrame(rows, columns=["decided_at", "results_seen", "rater_id", "decision", "reason", "signs"])
+    titles = ["When", "Results seen", "Rater", "Decision", "Reason", "Signs then"]
+    printed = frame.assign(decided_at=[stamp(one.decided_at) for one in material.decisions]).set_axis(titles, axis=1)
     return Exhibit("decisions", "Decisions about raters", frame, printed)
 
 

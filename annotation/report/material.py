@@ -12,14 +12,13 @@ import pandas as pd
 from annotation.candidates import Supply
 from annotation.controls import read_controls
 from annotation.decisions import read_decisions
-from annotation.preregistration import changes, first_rating, read_rules, rules_of
-from annotation.ratings import counting_ratings, read_control_ratings, read_ratings
-from annotation.records import Decision, Group, RuleSet, Sign, Verdict
+from annotation.preregistration import binding, first_rating, read_rules, refuse_other_rules
+from annotation.ratings import counting_ratings, read_all_ratings, read_control_ratings, read_ratings
+from annotation.records import Decision, Group, Look, RuleSet, Sign, Verdict
 from annotation.review import signs_of
 from annotation.rubric import Rubric, load_rubric
 from annotation.sample import read_pairs, read_supply
-from annotation.verdicts import COMMAND, read_agreement, read_verdicts, refuse_stale
-from generation.exceptions import DataError
+from annotation.verdicts import read_agreement, read_looks, read_verdicts, refuse_stale
 from generation.manifest import read_manifest
 from generation.records import Pair
 from generation.study import Study
@@ -42,6 +41,7 @@ class Material:
     signs: Sequence[Sign]
     decisions: Sequence[Decision]
     rules: Sequence[RuleSet]
+    looks: Sequence[Look]
     manifest: dict[str, Any]
     read_at: datetime
 
@@ -75,16 +75,17 @@ class Material:
         """When the first rating was given."""
         return first_rating(pd.concat([self.ratings, self.control_ratings]))
 
+    @property
+    def holds(self) -> RuleSet | None:
+        """The rules that hold."""
+        return binding(self.rules, self.first)
+
 
 def read_material(study: Study, read_at: datetime | None = None) -> Material:
     """Read it. Raises DataError before there are verdicts, and where they no longer follow from what is on disk."""
     verdicts = read_verdicts(study)
     refuse_stale(study, verdicts)
-    rules = read_rules(study)
-    if rules and (changed := changes(rules[-1].rules, rules_of(study))):
-        raise DataError(
-            f"{study.file}: the rules are not those that are fixed ({'; '.join(changed)}); undo it, or run `{COMMAND}`"
-        )
+    refuse_other_rules(study, read_all_ratings(study))
     ratings = read_ratings(study)
     return Material(
         study=study,
@@ -99,7 +100,8 @@ def read_material(study: Study, read_at: datetime | None = None) -> Material:
         groups=read_agreement(study),
         signs=signs_of(study),
         decisions=read_decisions(study),
-        rules=rules,
+        rules=read_rules(study),
+        looks=read_looks(study),
         manifest=read_manifest(study),
         read_at=read_at or datetime.now(UTC),
     )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from annotation.intervals import RESAMPLES
 from annotation.overlap import NEAR
 from annotation.preregistration import amendments, fixed_text
+from annotation.quality import controls_missed
 from annotation.report.material import Material
 from annotation.tables import display
 from generation.generator_specs import RecordedGenerator
@@ -104,7 +105,15 @@ def _controls(material: Material) -> str:
         return "There were no controls and no repeats."
     given = int((material.control_ratings["status"] == "submitted").sum())
     count = "counts" if given == 1 else "count"
-    return f"Beside the sample stood {listed(told)}; {many(given, 'rating')} of these came in and {count} in no result."
+    text = f"Beside the sample stood {listed(told)}; {many(given, 'rating')} of these came in and {count} in no result."
+    off, answered = controls_missed(
+        material.control_ratings, material.controls, material.study.quality, material.rubric.expected
+    )
+    points = many(material.study.quality.within, "point")
+    missed = (
+        f" Of {many(answered, 'rating')} of controls {off:,} {'was' if off == 1 else 'were'} off by more than {points}."
+    )
+    return text + (missed if answered else "")
 
 
 def _raters(material: Material) -> list[str]:
@@ -208,8 +217,22 @@ def _acceptance(material: Material) -> list[str]:
         _minimums(material),
         f"Intervals of the means that are judged are {INTERVALS[interval]}.{shown}",
         looks[rule.stop],
+        _looks(material),
         _fixed(material),
     ]
+
+
+def _looks(material: Material) -> str:
+    """How often verdicts were reached on other ratings or by other rules than the time before."""
+    if len(material.looks) < 2:
+        return ""
+    first, last = material.looks[0], material.looks[-1]
+    text = (
+        f"Verdicts were reached {len(material.looks)} times, on ratings or by rules that had changed: first on"
+        f" {many(first.n_ratings, 'rating')} ({first.at:%Y-%m-%d}), last on {last.n_ratings:,} ({last.at:%Y-%m-%d})."
+    )
+    kept = material.study.acceptance.stop == "anytime"
+    return text if kept else f"{text} The error rates of a rule for one look do not hold for several."
 
 
 def _minimums(material: Material) -> str:

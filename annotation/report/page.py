@@ -52,7 +52,7 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
     for name, frame in ({one.name: one.frame for one in tables.values()} | drawn).items():
         write_csv(frame, folder / f"{name}.csv")
     page = folder / "index.html"
-    title = f"What people accepted: study {study.name}"
+    title = f"What people decided: study {study.name}"
     write_page(page, title, SIMULATED if material.simulated else "", sections(material, tables, drawn))
     return page
 
@@ -159,19 +159,17 @@ def _raters(material: Material, tables: Mapping[str, Exhibit]) -> Section:
 
 
 def _exclusions(material: Material, tables: Mapping[str, Exhibit]) -> Section:
-    reached = material.manifest.get("stages", {}).get("accept", {}).get("finished_at", "")
-    when = f" These verdicts were reached on {stamp(datetime.fromisoformat(reached))}." if reached else ""
-    about = f"Whether somebody had looked at results before a decision is not known.{when}"
+    about = "“Results seen” tells whether verdicts had been reached before a decision was made."
     decided = [about, tables["decisions"].table()] if material.decisions else ["Nothing was decided about any rater."]
     return Section("Decisions and exclusions", [*decided, tables["exclusions"].table()])
 
 
 def _rules(material: Material, tables: Mapping[str, Exhibit]) -> Section:
-    if not material.rules:
+    if material.holds is None:
         return Section("Rules", ["The study fixed no rules before these verdicts."])
     parts = [fixed_text(material.rules, material.first)]
-    if len(material.rules) > 1:
-        parts.append(f"The rules that hold now were fixed on {stamp(material.rules[-1].fixed_at)}.")
+    if material.holds.reason:
+        parts.append(f"The rules that hold now were fixed on {stamp(material.holds.fixed_at)}.")
     changed = amendments(material.rules, material.first)
     told = [tables["amendments"].table()] if changed else ["They were not changed after the first rating."]
     return Section("Rules", [*parts, tables["rules"].table(), *told])

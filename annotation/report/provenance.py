@@ -18,7 +18,7 @@ _DIGITS = 16  # of a hash, as printed
 
 def rules_exhibit(material: Material) -> Exhibit:
     """A row a rule, as it is fixed; of studies that fixed none, no row."""
-    rules = material.rules[-1].rules if material.rules else {}
+    rules = material.holds.rules if material.holds else {}
     rows = []
     for part, own in rules.items():
         fields = _RULES[part].model_fields if part in _RULES else {}

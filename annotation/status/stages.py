@@ -47,6 +47,7 @@ def stages_of(study: Study, ratings: pd.DataFrame, mismatched: str) -> dict[str,
         _published(study, entries, ratings),
         _stage("collected", study.folder / "ratings.parquet", "collect", study, entries),
         _judged(study, entries),
+        _stage("report", study.folder / "report" / "index.html", "report", study, entries),
         _scored(study, entries),
     ]
     return {stage.name: stage for stage in found}

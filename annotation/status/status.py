@@ -16,7 +16,7 @@ import pandas as pd
 from annotation.agreement import Design
 from annotation.campaign import shown
 from annotation.decisions import read_decisions
-from annotation.preregistration import amendment_lines, changes, first_rating, fixed_text, read_rules, rules_of
+from annotation.preregistration import amendment_lines, first_rating, fixed_text, other_rules, read_rules
 from annotation.queues import Queue
 from annotation.ratings import counting_ratings, read_all_ratings
 from annotation.records import Decision, Member, Sign, Verdict
@@ -110,12 +110,11 @@ def _rules(study: Study, ratings: pd.DataFrame) -> tuple[tuple[str, ...], str]:
     """(when the rules were fixed and amended, a warning if the study has others now)."""
     fixed, first = read_rules(study), first_rating(ratings)
     lines = [fixed_text(fixed, first), *amendment_lines(fixed, first)]
-    now = rules_of(study)
-    if not fixed or fixed[-1].rules == now:
+    what = "; ".join(other_rules(study, ratings))
+    if not what:
         return tuple(lines), ""
-    what = "; ".join(changes(fixed[-1].rules, now))
     how = "publish again" if first is None else 'accept with --amend "reason"'
-    return tuple(lines), f"{study.file}: other rules than those that were fixed: {what}; undo it, or {how}"
+    return tuple(lines), f"{study.file}: other rules than those that hold: {what}; undo it, or {how}"
 
 
 def _found(

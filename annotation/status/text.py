@@ -30,6 +30,8 @@ def status_text(status: Status, arguments: str) -> str:
 
 def next_step(status: Status, arguments: str) -> str:
     """What to do next, in one line with its command."""
+    if status.rules_changed and status.sources:
+        return f'python -m annotation accept {arguments} --amend "reason", or undo the change of the rules'
     return _make(status, arguments) or _rate(status, arguments) or _judge(status, arguments)
 
 
@@ -59,11 +61,13 @@ def _rate(status: Status, arguments: str) -> str:
         return f"python -m annotation simulate {arguments}, then {collect}"
     if status.stages["collected"].state != "done":
         return collect
-    if status.stages["verdicts"].state == "done":
+    if status.decided and status.stages["verdicts"].state == "done":
         return ""
-    if status.unreviewed:
-        raters = count(len(status.unreviewed), "rater")
-        return f"python -m annotation review {arguments} (signs in the answers of {raters}, nothing decided yet)"
+    if status.unreviewed and status.stages["verdicts"].state != "done":
+        return (
+            f"python -m annotation review {arguments}, then the same with --exclude RATER or --keep RATER, and"
+            f" --reason, for {count(len(status.unreviewed), 'rater')} with signs about whom nobody decided"
+        )
     return "" if status.decided else _wait(status, arguments)
 
 
@@ -73,8 +77,9 @@ def _wait(status: Status, arguments: str) -> str:
     if not missing:
         return ""
     end = "when no more will come: accept" + (", once" if status.study.acceptance.stop == "fixed" else "")
-    if status.raters["open"].eq(0).fillna(value=False).any() and not status.raters["open"].sum():
-        users = "python -m annotation users add NAME, then publish"
+    asked = status.raters["open"].dropna()
+    if status.raters.empty or (len(asked) and not asked.sum()):
+        users = f"python -m annotation users add NAME --languages en,de, then python -m annotation publish {arguments}"
         return f"find more raters for {count(missing, 'answer')}, those there are have nothing left: {users} ({end})"
     return f"wait for {count(missing, 'answer')}; {_collect(status, arguments)} ({end})"
 
@@ -86,11 +91,10 @@ def _collect(status: Status, arguments: str) -> str:
 
 def _judge(status: Status, arguments: str) -> str:
     """The next step from complete ratings on."""
-    if status.stages["verdicts"].state != "done":
-        amend = ' --amend "reason", or undo the change of the rules' if status.rules_changed else ""
-        return f"python -m annotation accept {arguments}{amend}"
-    if status.stages["scores"].state != "done":
-        return f"python -m evaluation.run {arguments}"
+    modules = {"verdicts": "annotation accept", "report": "annotation report", "scores": "evaluation.run"}
+    for stage, module in modules.items():
+        if status.stages[stage].state != "done":
+            return f"python -m {module} {arguments}"
     return "nothing is left to do"
 
 
@@ -134,7 +138,7 @@ def _rater_text(status: Status) -> str:
         [
             row["rater_id"],
             str(row["answers"]),
-            DASH if row["open"] is pd.NA else str(row["open"]),
+            DASH if pd.isna(row["open"]) else str(int(row["open"])),
             DASH if pd.isna(row["last"]) else ago(row["last"], status.now),
             *(str(row[name]) for name in ("drafts", "discarded", "signs")),
             "; ".join(_remarks(row["simulated"], row["excluded"], row["behind"])),

@@ -126,6 +126,9 @@ def test_a_row_that_cannot_be_a_rating_is_one_line(
 
 def test_a_file_that_is_no_utf8_csv_is_one_line(study: Study, file: Path, tmp_path: Path) -> None:
     home = server.Home(tmp_path / "home")
+    write(file, study)
+    with pytest.raises(DataError, match=r"answers\.csv: no answers in it, only a header"):
+        collect_csv(study, home, file, MAPPING)
     write(file, study, "2026-03-01,ada,{0},4,5,schön", encoding="latin-1")
     with pytest.raises(DataError, match=r"answers\.csv: not UTF-8 .* export it as UTF-8"):
         collect_csv(study, home, file, MAPPING)

@@ -12,7 +12,7 @@ import pytest
 
 from annotation.candidates import Supply
 from annotation.preregistration import rules_of
-from annotation.records import Decision, RuleSet, Verdict
+from annotation.records import Decision, Look, RuleSet, Verdict
 from annotation.report.material import Material
 from annotation.report.methods import listed, many, methods
 from annotation.rubric import load_rubric
@@ -46,6 +46,7 @@ def material(study: Study, pairs: Sequence[Pair], rated: pd.DataFrame, **parts: 
         "signs": [],
         "decisions": [],
         "rules": [],
+        "looks": [],
         "manifest": {},
         "read_at": START,
     }
@@ -134,6 +135,30 @@ def test_controls_are_told_where_there_are_some(demo: Study) -> None:
         " second time); 1 rating of these came in and counts in no result." in told
     )
     assert "answers to controls or repeats that are off by more than 1 point;" in told
+
+
+def test_how_many_answers_to_controls_were_off_is_told(demo: Study) -> None:
+    """Answers that are off by 0, 1 and 2 points; one point is allowed."""
+    controls = [pair(number).model_copy(update={"control": "negative"}) for number in (7, 8, 9)]
+    right = load_rubric(demo).expected(controls[0].pool, "negative")["quality"]
+    given = ratings(controls, [right, right + 1, right + 2], [5, 5, 5], raters=1)
+    found = small(demo, controls=controls, control_ratings=given[given["question"] == "quality"])
+    assert "Of 3 ratings of controls 1 was off by more than 1 point." in text(found)
+
+
+@pytest.mark.parametrize(("stop", "kept"), [("fixed", False), ("anytime", True)])
+def test_several_looks_are_told(demo: Study, stop: str, kept: bool) -> None:
+    rule = AcceptanceSpec.model_validate({"rule": "lower_bound", "stop": stop})
+    looks = [
+        Look(at=datetime(2026, 2, day, tzinfo=UTC), n_ratings=n, ratings_sha256=str(n), rule_id="r", decisions={})
+        for day, n in ((1, 34), (3, 1200))
+    ]
+    study = demo.model_copy(update={"acceptance": rule})
+    assert "Verdicts were reached" not in text(small(study, looks=looks[:1]))
+    told = text(small(study, looks=looks))
+    assert "reached 2 times, on ratings or by rules that had changed: first on 34 ratings (2026-02-01), last on" in told
+    assert "last on 1,200 (2026-02-03)." in told
+    assert ("do not hold for several" not in told) == kept
 
 
 def test_when_rules_were_fixed_is_told_and_how_often_they_changed(demo: Study) -> None:

@@ -6,10 +6,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from annotation.preregistration import amendments, changes, first_rating, fix_rules, fixed_text, read_rules, rules_of
+from annotation.decisions import decide
+from annotation.preregistration import (
+    amendments,
+    binding,
+    changes,
+    first_rating,
+    fix_rules,
+    fixed_text,
+    other_rules,
+    read_rules,
+    rules_of,
+)
 from annotation.ratings import read_ratings
-from annotation.verdicts import accept, read_verdicts
-from generation.exceptions import StudyError
+from annotation.verdicts import accept, read_looks, read_verdicts
+from generation.exceptions import DataError, StudyError
 from generation.store import write_json
 from generation.study import AcceptanceSpec, Study
 from tests.annotation.test_review import rate
@@ -23,7 +34,8 @@ def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study
     study = with_threshold(generated, 3.0)
     fix_rules(study)
     other = with_threshold(generated, 3.5)
-    assert fix_rules(other) == fix_rules(other) == read_rules(other)[-1]  # twice is once
+    fix_rules(other)
+    fix_rules(other)  # twice is once
     assert [one.rules["acceptance"]["threshold"] for one in read_rules(other)] == [3.0, 3.5]
 
     rate(generated)
@@ -41,8 +53,13 @@ def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study
     assert amended.reason == "the pilot showed that 3 is too strict"
     assert what == ["acceptance.threshold 3.5, now 2.5"]
     accept(lower)  # the reason is asked for once
-    with pytest.raises(StudyError, match="leave --amend out"):
+    with pytest.raises(StudyError, match="--amend: leave it out"):
         accept(lower, "again")
+    with pytest.raises(StudyError, match="--amend: say why the rules changed"):
+        accept(with_threshold(generated, 2.0), " ")
+    more = lower.model_copy(update={"raters": lower.raters.model_copy(update={"per_pair": 3})})
+    with pytest.raises(StudyError, match=r"raters.per_pair 4, now 3; undo it, or give the new study another name"):
+        accept(more, "there are no more raters")
 
 
 def test_a_change_while_ratings_waited_on_the_server_needs_its_reason_too(generated: Study) -> None:
@@ -58,6 +75,47 @@ def test_a_change_while_ratings_waited_on_the_server_needs_its_reason_too(genera
     ((_, what),) = amendments(read_rules(study), first_rating(read_ratings(study)))
     assert what == ["acceptance.threshold 3.0, now 2.5"]
     accept(study)
+
+
+def test_a_change_that_came_too_late_and_is_undone_needs_no_reason(generated: Study) -> None:
+    study = with_threshold(generated, 3.0)
+    fix_rules(study)
+    _fixed_long_ago(study)
+    fix_rules(with_threshold(generated, 2.5))
+    rate(generated)
+    first = first_rating(read_ratings(study))
+    held = binding(read_rules(study), first)
+    assert held is not None and held.rules["acceptance"]["threshold"] == 3.0
+    assert other_rules(with_threshold(generated, 2.5), read_ratings(study)) == ["acceptance.threshold 3.0, now 2.5"]
+    accept(study)
+    assert amendments(read_rules(study), first) == []
+    assert "on 2025-01-01 at 00:00 UTC, before the first rating" in fixed_text(read_rules(study), first)
+
+
+def test_a_command_that_cannot_work_fixes_nothing(generated: Study) -> None:
+    with pytest.raises(DataError, match=r"pairs\.parquet is not there yet"):
+        accept(generated)
+    assert read_rules(generated) == []
+
+
+def test_a_damaged_proof_is_not_to_be_deleted(generated: Study) -> None:
+    fix_rules(generated)
+    (generated.folder / "rules.json").write_text("[{]", encoding="utf-8")
+    with pytest.raises(DataError, match="bring it back from a copy"):
+        read_rules(generated)
+
+
+def test_each_look_at_other_ratings_or_by_other_rules_is_remembered(generated: Study) -> None:
+    rate(generated)
+    study = with_threshold(generated, 3.0)
+    groups, _ = accept(study)
+    accept(study)  # the same again is no new look
+    (look,) = read_looks(study)
+    assert look.n_ratings == groups[-1].questions[0].n_ratings * 2
+    assert sum(look.decisions.values()) == len(read_verdicts(study))
+    decide(study, "a", exclude=True, reason="fails controls")
+    accept(study)
+    assert [one.n_ratings for one in read_looks(study)] == [look.n_ratings, look.n_ratings * 2 // 3]
 
 
 def test_rules_that_were_fixed_too_late_are_called_so(generated: Study) -> None:

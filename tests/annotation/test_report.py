@@ -217,7 +217,9 @@ def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
         write_report(study)
     accept(study)
     stricter = study.model_copy(update={"quality": QualitySpec(within=0)})
-    with pytest.raises(DataError, match=r"not those that are fixed \(quality.within 1, now 0\)"):
+    with pytest.raises(
+        StudyError, match=r"changed after the first rating .*: quality.within 1, now 0; undo it, or run"
+    ):
         read_material(stricter)
     decide(study, "a", exclude=True, reason="fails controls")
     with pytest.raises(DataError, match=r"ratings.parquet changed after the verdicts were reached; run"):

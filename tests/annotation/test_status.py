@@ -20,7 +20,7 @@ from annotation.status.progress import Asked, by_rater, by_transformation
 from annotation.status.status import Status, count, read_status
 from annotation.status.text import ago, next_step, status_text
 from annotation.tables import SIMULATED
-from annotation.verdicts import accept
+from annotation.verdicts import accept, read_verdicts
 from generation import command
 from generation.manifest import stage
 from generation.records import Rating
@@ -196,7 +196,7 @@ def give(study: Study, raters: str, *, value: int = 5, pairs: int = 24) -> None:
 
 def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     status, following = at(demo)
-    assert states(status) == "- - - - - - -" and following == f"python -m generation.run {ARGUMENTS}"
+    assert states(status) == "- - - - - - - -" and following == f"python -m generation.run {ARGUMENTS}"
 
     generate(demo)
     made = ["texts.parquet", "transformations"]
@@ -206,19 +206,19 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     kept = one.read_bytes()
     one.unlink()
     status, following = at(demo)
-    assert states(status) == "+ ~ - - - - -" and following == f"python -m generation.run {ARGUMENTS}"
+    assert states(status) == "+ ~ - - - - - -" and following == f"python -m generation.run {ARGUMENTS}"
     assert status.stages["transformations"].note.startswith("7 of 8 units")
 
     one.write_bytes(kept)
     draw_sample(demo)
     noted(demo, "sample", made, ["pairs.parquet"])
     status, following = at(demo)
-    assert states(status) == "+ + + - - - -" and following == f"{MAIN} publish {ARGUMENTS}"
+    assert states(status) == "+ + + - - - - -" and following == f"{MAIN} publish {ARGUMENTS}"
     assert set(status.progress["verdict"]) == {"waiting for 96 answers"}  # 24 pairs x 4
     one.write_bytes(demo.transformation_file("paraphrasing", 1337).read_bytes())
     noted(demo, "generation", outputs=made)  # other outputs than those that the sample was drawn from
     status, following = at(demo)
-    assert states(status) == "+ + ! - - - -"
+    assert states(status) == "+ + ! - - - - -"
     one.write_bytes(kept)
     noted(demo, "generation", outputs=made)
 
@@ -267,7 +267,7 @@ def test_from_ratings_to_scores(generated: Study) -> None:
     rate(generated)
     noted(generated, "collect", ["pairs.parquet", "controls.parquet"], ["ratings.parquet"])
     status, following = at(generated)
-    assert states(status) == "+ + + + + - -"
+    assert states(status) == "+ + + + + - - -"
     assert status.unreviewed == ("a",) and following.startswith(f"{MAIN} review {ARGUMENTS}")
     assert status.raters["open"].isna().all()  # nobody collected from Argilla: who is asked what is not known
     assert status.progress["verdict"].eq("waiting for 24 answers").all()
@@ -287,18 +287,27 @@ def test_from_ratings_to_scores(generated: Study) -> None:
 
     accept(generated)
     status, following = at(generated)
-    assert following == f"python -m evaluation.run {ARGUMENTS}"
+    assert following == f"{MAIN} report {ARGUMENTS}"
+    reached = read_verdicts(generated)
+    open_ones = [reached[0].model_copy(update={"decision": "undecided"}), *reached[1:]]
+    write_json(generated.folder / "verdicts.json", open_ones)
+    assert at(generated)[1].startswith("wait for 192 answers")  # which may decide it
+    write_json(generated.folder / "verdicts.json", reached)
+    (generated.folder / "report").mkdir()
+    (generated.folder / "report" / "index.html").write_text("")
+    noted(generated, "report", ["verdicts.json", "ratings.parquet"])
+    assert at(generated)[1] == f"python -m evaluation.run {ARGUMENTS}"
     assert status.progress["verdict"].str.endswith("; 24 answers open").all()
     assert status.progress["verdict"].str.startswith("rejected").any()
 
     (generated.folder / "scores.parquet").write_bytes(b"")
     assert at(generated)[0].stages["scores"].state == "under way"  # a run that was cut off
     noted(generated, "evaluation", ["verdicts.json", "ratings.parquet"])
-    assert states(at(generated)[0]) == "+ + + + + + +" and at(generated)[1] == "nothing is left to do"
+    assert states(at(generated)[0]) == "+ + + + + + + +" and at(generated)[1] == "nothing is left to do"
 
     decide(generated, "a", exclude=True, reason="more of it came up")
     status, following = at(generated)
-    assert states(status) == "+ + + + + ! !" and following.startswith("wait for 192 answers")
+    assert states(status) == "+ + + + + ! ! !" and following.startswith("wait for 192 answers")
     assert status.stages["verdicts"].note == "ratings.parquet changed after the verdicts were reached"
     assert status.raters.set_index("rater_id").loc["a", "excluded"]
     assert status.progress["excluded"].eq(24).all() and status.progress["counting"].eq(48).all()

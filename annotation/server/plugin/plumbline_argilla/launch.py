@@ -89,7 +89,7 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise StartError(
-            f"port {port} on {host} cannot be used ({reason}); stop what uses it or choose another port"
+            f"port {port} on {host} cannot be used ({reason}); stop what uses it or choose another port (--port N)"
         ) from error
 
 
