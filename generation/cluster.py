@@ -24,10 +24,10 @@ from generation.exceptions import PlumblineError, ServiceError, StudyError
 from generation.generator_specs import VllmGenerator
 from generation.generators import Generator, make_generator
 from generation.jobs import Plan
-from generation.run import generate_units, planned
 from generation.store import is_remote
 from generation.study import Study, file_hash
 from generation.unit import Unit
+from generation.work import generate_units, planned
 
 POLL_SECONDS = 1.0
 REACH_SECONDS = 5.0

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from generation import command
 from generation.jobs import Plan
-from generation.run import planned
 from generation.study import Study
 from generation.transformations import TRANSFORMATIONS
 from generation.unit import Unit
+from generation.work import planned
 
 # Characters of an answer for each character of the text, from the words that Gemma-3 wrote (HTEB, Table 23).
 _GROWTH = {

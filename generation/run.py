@@ -8,31 +8,22 @@ next run, failed ones with `--again`.
 from __future__ import annotations
 
 import argparse
-import asyncio
-import contextlib
 import ctypes
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
-from pathlib import Path
-from typing import NoReturn
-
-import pyarrow as pa
-from tqdm import tqdm
+from collections.abc import Sequence
 
 from generation import command
-from generation.datasets.loading import iter_datasets
-from generation.exceptions import PlumblineError
-from generation.generators import Generator, make_generator
-from generation.jobs import Job, Plan
+from generation.forecast import forecast
+from generation.generators import make_generator
+from generation.jobs import Plan
 from generation.manifest import stage
-from generation.output import make_output
-from generation.records import Text, TransformedText
-from generation.store import only_one, read_batches, read_records, write_table
+from generation.records import TransformedText
+from generation.store import only_one, read_batches, read_records
 from generation.study import Study
 from generation.unit import COMMAND, Unit
+from generation.work import generate_units, planned
 
 _M_MMAP_THRESHOLD, _LARGE = -3, 1 << 17  # glibc's mallopt, and its own default in bytes
-SYNC_SECONDS = 0.5  # an output that was received is on the disk itself within a second
 
 
 def generate(study: Study, *, again: bool = False, cluster: str = "") -> Counter[str]:
@@ -59,45 +50,6 @@ def generate(study: Study, *, again: bool = False, cluster: str = "") -> Counter
             import uvloop  # noqa: PLC0415 (extra `generation`; who only reads outputs does without)
 
             counts += uvloop.run(_generate_here(plan, todo))
-    return counts
-
-
-@contextlib.contextmanager
-def planned(
-    plan: Plan, *, again: bool = False, units: Sequence[tuple[str, int]] = (), texts: Path | None = None
-) -> Iterator[list[Unit]]:
-    """The units of a study (or some, by transformation and seed), with what each has and lacks.
-
-    Without `units` the study's texts are read and written to `texts` first (by default the study's `texts.parquet`).
-    """
-    study = plan.study
-    file = texts or study.folder / "texts.parquet"
-    if not units:
-        write_table(file, (text for dataset in iter_datasets(study) for text in dataset.texts()), Text)
-        pa.default_memory_pool().release_unused()  # what the data sets took, which a long run has no more use for
-    chosen = units or [(name, seed) for name in study.transformations for seed in study.seeds]
-    made: list[Unit] = []
-    try:
-        for name, seed in tqdm(chosen, unit="unit", desc="planning", leave=False, delay=1):
-            made.append(Unit(plan, name, seed, file, again=again))
-        yield made
-    finally:
-        for unit in made:
-            unit.close()
-
-
-async def generate_units(plan: Plan, generator: Generator, units: Sequence[Unit]) -> Counter[str]:
-    """Hand all jobs of all units to a generator, as many at once as it wants; each unit settles when it is done."""
-    counts: Counter[str] = Counter()
-    jobs = ((unit, job) for unit in units for job in unit.jobs())
-    total = sum(unit.todo for unit in units)
-    try:
-        with tqdm(total=total, unit="text", desc="generating") as bar:
-            async with _synced(units), asyncio.TaskGroup() as group:
-                for _ in range(min(generator.concurrency, total)):
-                    group.create_task(_work(plan, generator, jobs, counts, bar))
-    except* (PlumblineError, OSError) as errors:
-        raise _first(errors) from None
     return counts
 
 
@@ -134,45 +86,6 @@ async def _generate_here(plan: Plan, units: Sequence[Unit]) -> Counter[str]:
         await generator.close()
 
 
-async def _work(
-    plan: Plan, generator: Generator, jobs: Iterator[tuple[Unit, Job]], counts: Counter[str], bar: tqdm[NoReturn]
-) -> None:
-    """One worker: takes the next job as soon as it is free."""
-    for unit, job in jobs:
-        output = await make_output(plan, generator, job)
-        counts[output.status] += 1
-        if output.status != "ok":
-            bar.set_postfix(failed=counts["failed"], unanswered=counts["unanswered"], refresh=False)
-        bar.update()
-        if unit.add(output):
-            await asyncio.to_thread(unit.settle)  # beside the others' work: a large table takes seconds
-
-
-@contextlib.asynccontextmanager
-async def _synced(units: Sequence[Unit]) -> AsyncIterator[None]:
-    """Hand the journals to the disk every half second while there is work."""
-
-    async def sync() -> None:
-        while True:
-            await asyncio.sleep(SYNC_SECONDS)
-            for unit in units:
-                await asyncio.to_thread(unit.journal.sync)
-
-    task = asyncio.create_task(sync())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first single error of a group, however deep."""
-    first = errors.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
-
-
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
@@ -199,8 +112,6 @@ def main() -> int:
     if options.generator:
         study = study.by(study.generator_called(options.generator))
     if options.dry_run:
-        from generation.forecast import forecast  # noqa: PLC0415 (it plans as this module does)
-
         print(forecast(study, again=options.again, rate=options.rate))
         return 0
     outputs = [study.folder / "texts.parquet", study.outputs]

@@ -8,10 +8,11 @@ import pytest
 
 from generation.jobs import Job, Plan
 from generation.records import TransformedText
-from generation.run import planned, read_transformed
+from generation.run import read_transformed
 from generation.store import BATCH
 from generation.study import Study
 from generation.unit import Unit
+from generation.work import planned
 from tests.generation.helpers import small_study, write_study
 
 Say = Callable[[Job], tuple[str, str]]
