@@ -181,7 +181,7 @@ def _accept(options: argparse.Namespace) -> int:
     study = command.study_of(options)
     inputs = [study.folder / "pairs.parquet", study.folder / "ratings.parquet"]
     outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet")]
-    with stage(study, "accept", inputs, outputs):
+    with alone(study), stage(study, "accept", inputs, outputs):
         groups, verdicts = accept(study, options.amend)
     print(f"Ratings and agreement (HTEB, Table 2), study {study.name}\n\n{agreement_text(groups)}\n")
     rules = [verdict_text(verdicts), *amendment_lines(read_rules(study), first_rating(read_all_ratings(study)))]

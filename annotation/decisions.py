@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from annotation.ratings import read_all_ratings, write_ratings
+from annotation.ratings import exclusions, read_all_ratings, write_ratings
 from annotation.records import Decision, Sign
 from generation.exceptions import StudyError
 from generation.parts import nearest
@@ -23,6 +23,13 @@ def read_decisions(study: Study) -> list[Decision]:
     """All decisions, the oldest first; none before the first."""
     path = study.folder / "decisions.json"
     return read_models(path, Decision, COMMAND) if path.exists() else []
+
+
+def mark_as_decided(study: Study) -> None:
+    """See that the ratings carry what was decided: `decide` may have been killed before it marked them."""
+    ratings, decisions = read_all_ratings(study), read_decisions(study)
+    if list(ratings["excluded"]) != exclusions(ratings, decisions):
+        write_ratings(study, ratings, decisions)
 
 
 def decide(study: Study, rater: str, *, exclude: bool, reason: str, signs: Sequence[Sign] = ()) -> Decision:

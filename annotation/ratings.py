@@ -49,12 +49,17 @@ def write_ratings(study: Study, whole: pd.DataFrame, decisions: Sequence[Decisio
 
 def marked(ratings: pd.DataFrame, decisions: Sequence[Decision], per_pair: int) -> pd.DataFrame:
     """The ratings with `excluded` as the last decision about each rater says, and `surplus` by the study's rule."""
-    last = {decision.rater_id: decision for decision in decisions}
-    reasons = {rater: decision.reason for rater, decision in last.items() if decision.exclude}
-    ratings = ratings.assign(excluded=[reasons.get(rater, "") for rater in ratings["rater_id"]])
+    ratings = ratings.assign(excluded=exclusions(ratings, decisions))
     counting = counting_ratings(ratings, per_pair).index
     could = (ratings["status"] == "submitted") & (ratings["excluded"] == "")
     return ratings.assign(surplus=could & ~ratings.index.isin(counting))
+
+
+def exclusions(ratings: pd.DataFrame, decisions: Sequence[Decision]) -> list[str]:
+    """Why each rating does not count, by the last decision about its rater; empty where it may."""
+    last = {decision.rater_id: decision for decision in decisions}
+    reasons = {rater: decision.reason for rater, decision in last.items() if decision.exclude}
+    return [reasons.get(rater, "") for rater in ratings["rater_id"]]
 
 
 def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: bool = False) -> pd.DataFrame:

@@ -128,7 +128,7 @@ class Decision(Record):
 
 
 class RuleSet(Record):
-    """The rules that a study's ratings are judged by, as they were fixed (`rules.json`); the last one holds."""
+    """The rules that a study's ratings are judged by, as they were fixed (`rules.json`; `preregistration.binding`)."""
 
     fixed_at: datetime = Field(description="when, UTC")
     rules: dict[str, Any] = Field(description="the study's acceptance, quality and raters.per_pair")

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.agreement import Design, compact, summarise, table_two
+from annotation.decisions import mark_as_decided
 from annotation.preregistration import fix_rules
 from annotation.ratings import counting_ratings, read_ratings
 from annotation.records import Group, Look, PairMean, Verdict
@@ -39,6 +40,7 @@ def accept(study: Study, amend: str | None = None) -> tuple[list[Group], list[Ve
     after the first rating and `amend` does not say why.
     """
     design = Design.of(study, load_rubric(study))
+    mark_as_decided(study)
     pairs, ratings = read_pairs(study), read_ratings(study)
     _check_ratings(ratings, pairs, design.scale)
     fix_rules(study, amend)

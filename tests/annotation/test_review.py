@@ -11,6 +11,7 @@ from annotation.ratings import counting_ratings, read_ratings
 from annotation.review import review_text, signs_of
 from annotation.rubric import load_rubric
 from annotation.sample import draw_sample, read_pairs
+from annotation.verdicts import accept, read_verdicts
 from generation.exceptions import StudyError
 from generation.records import Rating
 from generation.store import write_table
@@ -70,6 +71,17 @@ def test_a_rater_who_clicks_through_is_shown_excluded_and_let_in_again(generated
     decide(generated, "a", exclude=False, reason="has explained it")
     assert len(counting_ratings(read_ratings(generated), per_pair=3)) == before
     assert [one.exclude for one in read_decisions(generated)] == [True, False]
+
+
+def test_a_decision_that_was_noted_by_a_killed_run_counts(generated: Study) -> None:
+    rate(generated)
+    before = read_ratings(generated)
+    decide(generated, "a", exclude=True, reason="fails controls")
+    write_table(generated.folder / "ratings.parquet", before, Rating)  # as though it had been killed before this
+    accept(generated)
+    ratings = read_ratings(generated)
+    assert set(ratings.loc[ratings["excluded"] == "fails controls", "rater_id"]) == {"a"}
+    assert {verdict.n_ratings for verdict in read_verdicts(generated)} == {96, 192}  # 24 pairs (or 48) x 2 raters x 2
 
 
 @pytest.mark.parametrize(
