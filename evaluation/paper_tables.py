@@ -15,8 +15,8 @@ from annotation.tables import display, number
 from evaluation import tables
 from evaluation.charts import p_value
 from evaluation.display import decimal, hundred, points
-from evaluation.exhibits import Exhibit, reasons
 from evaluation.tables import TOTAL
+from generation.exhibits import Exhibit, reasons
 from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 
 REFUSED = " [not accepted]"

@@ -22,12 +22,12 @@ from annotation.tables import SIMULATED, display
 from annotation.verdicts import read_verdicts, refuse_stale
 from evaluation import charts, paper_tables, tables
 from evaluation.display import short_names
-from evaluation.exhibits import Exhibit
 from evaluation.paper_tables import Results
 from evaluation.run import COMMAND, read_drift, read_scores
 from evaluation.units import label
 from generation import command
 from generation.exceptions import DataError, StudyError
+from generation.exhibits import Exhibit
 from generation.manifest import stage
 from generation.page import Figure, Section, png, svg, write_page
 from generation.parts import nearest

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import pandas as pd
@@ -21,24 +20,10 @@ from annotation.tables import (
     verdict_table,
     with_interval,
 )
+from generation.exhibits import Exhibit
 from generation.languages import language_name
-from generation.page import Table
 
 _DECIDED = {True: "excluded", False: "kept"}
-
-
-@dataclass(frozen=True)
-class Exhibit:
-    """A table: `name` is the CSV file's, `frame` has all digits, `printed` is what people read."""
-
-    name: str
-    caption: str
-    frame: pd.DataFrame
-    printed: pd.DataFrame
-
-    def table(self) -> Table:
-        """It as it stands on the page, which names the file."""
-        return Table(self.printed, f"{self.caption} ({self.name}.csv)")
 
 
 def verdicts_exhibit(material: Material) -> Exhibit:

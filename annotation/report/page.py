@@ -15,10 +15,11 @@ import pandas as pd
 from annotation.preregistration import amendments, fixed_text
 from annotation.report import exhibits, provenance
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
-from annotation.report.exhibits import Exhibit, means_frame, missing_agreement, shares_frame, stamp
+from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
 from annotation.report.material import Material, read_material
 from annotation.report.methods import INTERVALS, listed, many, methods
 from annotation.tables import SIMULATED
+from generation.exhibits import Exhibit
 from generation.page import Figure, Section, write_page
 from generation.spreadsheet import write_csv
 from generation.study import Study

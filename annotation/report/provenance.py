@@ -7,8 +7,9 @@ from typing import Any
 import pandas as pd
 
 from annotation.preregistration import amendments
-from annotation.report.exhibits import Exhibit, stamp
+from annotation.report.exhibits import stamp
 from annotation.report.material import Material
+from generation.exhibits import Exhibit
 from generation.parts import Part
 from generation.study import AcceptanceSpec, QualitySpec, RatersSpec, file_hash
 

@@ -6,7 +6,7 @@ import re
 
 import pandas as pd
 
-from evaluation.exhibits import Exhibit, reasons
+from generation.exhibits import Exhibit, reasons
 
 NASTY = r"a|b_c *d* [e](f) <g> & 50% #1 $x$ \alert{h} ~i ^j"
 
