@@ -7,7 +7,7 @@ PY := $(VENV)/bin/python
 # pip reads its own settings (PIP_INDEX_URL and the like) as it always does.
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help setup demo rehearse test check format serve dashboard bench constraints browser postgres engine clean
+.PHONY: help setup demo rehearse test check format serve dashboard screenshots bench constraints browser postgres engine clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -22,7 +22,7 @@ $(VENV)/.complete: pyproject.toml constraints/platform.txt constraints/no-deps.t
 	@$(PYTHON) -m venv --clear $(VENV)
 	@# torch first and exactly: an open range asked for later can take another build of several gigabytes.
 	@$(PIP) -c constraints/platform.txt "$$(grep '^torch==' constraints/platform.txt)"
-	@$(PIP) -c constraints/platform.txt -e '.[generation,annotation,evaluation,report,dashboard,demo,dev]'
+	@$(PIP) -c constraints/platform.txt -e '.[generation,annotation,crowd,evaluation,report,dashboard,demo,dev]'
 	@# irrCAC's metadata pins an old scipy; it runs on the new one (docs/decisions/0003-irrcac.md).
 	@$(PIP) --no-deps -r constraints/no-deps.txt
 	@touch $@
@@ -66,6 +66,9 @@ serve: setup ## Argilla on this machine, until Ctrl-C
 
 dashboard: setup ## the dashboard on this machine, until Ctrl-C
 	@$(PY) -m streamlit run streamlit_app/app.py -- --study $(STUDY)
+
+screenshots: setup browser ## the README's pictures of the dashboard, after `make demo` -> docs/images/
+	@$(PY) -m benchmarks.screenshots --study $(STUDY)
 
 bench: setup ## benchmarks -> benchmarks/results/latest.json
 	@$(PY) -m benchmarks

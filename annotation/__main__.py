@@ -15,6 +15,7 @@ from annotation.campaign import admit_annotators, alone
 from annotation.client import attach, connect
 from annotation.collecting import collect
 from annotation.controls import read_controls
+from annotation.crowd.commands import add_crowd_commands
 from annotation.decisions import decide
 from annotation.forms import collect_csv, column_mapping
 from annotation.maintenance import add_commands, add_data_option, add_serve_options, home_of, keeper_of
@@ -252,6 +253,7 @@ def _parser() -> argparse.ArgumentParser:
         "--amend", metavar="REASON", help="why the rules changed after the first rating; every report shows it"
     )
     add("report", _report, "write the report: one HTML page, and its tables as CSV", argilla=False)
+    add_crowd_commands(commands)
     add_commands(commands)
     return parser
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from annotation import server
 from annotation.client import SIMULATED, Argilla
+from annotation.crowd.workers import WORKER
 from annotation.server.home import changing, forget, new_user, remember, write_private
 from annotation.server.users import call
 from generation.exceptions import DataError, ServiceError, StudyError
@@ -70,9 +71,9 @@ def add(
 
 def check_name(name: str) -> None:
     """Raise StudyError unless a person can have this name."""
-    if name.startswith(SIMULATED) or NUMBERED.fullmatch(name) or name == server.OWNER:
-        raise StudyError(f"user {name!r}: the platform gives names like {SIMULATED}..., rater-1 and {server.OWNER} "
-                         "itself; choose another")  # fmt: skip
+    if name.startswith((SIMULATED, WORKER)) or NUMBERED.fullmatch(name) or name == server.OWNER:
+        given = f"{SIMULATED}..., {WORKER}..., rater-1 and {server.OWNER}"
+        raise StudyError(f"user {name!r}: the platform gives names like {given} itself; choose another")
     if not NAME.fullmatch(name) or name != unicodedata.normalize("NFC", name):
         raise StudyError(f"user {name!r}: a name has 1 to 64 letters, digits and . _ - + @, and begins and ends with a "
                          "letter or digit")  # fmt: skip

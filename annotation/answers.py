@@ -44,6 +44,8 @@ class Answer:
     values: Mapping[str, int | None]  #: by question
     comment: str
     submitted_at: str
+    batch: str = ""  #: of a crowd campaign
+    seconds: float | None = None  #: on the pair, where the platform measured it
 
     @property
     def simulated(self) -> bool:
@@ -74,14 +76,18 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair])
         raise DataError(f"{where}: answered at {answer.submitted_at}, which is in the future; set the clocks right")
 
 
-def keep(study: Study, source: str, parts: Mapping[str, Part], *, replace: bool) -> pd.DataFrame:
+def keep(
+    study: Study, source: str, parts: Mapping[str, Part], *, replace: bool, instead_of: str | None = None
+) -> pd.DataFrame:
     """Make checked answers the ratings of their source; returns the sample's ratings, of all sources.
 
     Raters whom people excluded stay so, with their new answers. Refuses to drop ratings that the source gave before,
-    unless `replace` says so, and two answers of a rater to a pair. Raises DataError.
+    unless `replace` says so, and two answers of a rater to a pair. The ratings of another source, `instead_of`, go.
+    Raises DataError.
     """
     pairs = {pair.pair_id: pair for pair in shown(study)}
     before = read_all_ratings(study)
+    before = before[before["source"] != instead_of]
     now = _frame(source, [answer for part in parts.values() for answer in part.answers], pairs)
     _refuse_twice(now, source)
     of_source = before["source"] == source
@@ -125,7 +131,8 @@ def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) ->
             "status": answer.status,
             "submitted_at": answer.submitted_at,
             "source": source,
-            "seconds": taken,
+            "batch": answer.batch,
+            "seconds": taken if answer.seconds is None else answer.seconds,
             "comment": answer.comment,
             "excluded": "",
             "surplus": False,

@@ -13,6 +13,7 @@ from typing import Any
 
 from annotation.client import Argilla, Listed, User
 from annotation.controls import read_controls
+from annotation.crowd.workers import WORKER
 from annotation.queues import Queue, queues_of
 from annotation.sample import read_pairs
 from generation.exceptions import DataError, ServiceError, StudyError
@@ -69,11 +70,16 @@ def workspaces_of(study: Study, argilla: Argilla) -> dict[str, tuple[str, frozen
 
 
 def admit_annotators(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]]) -> Admission:
-    """Let the server's annotators, but simulated ones, into those of the study's workspaces whose languages they read.
+    """Let the server's annotators into those of the study's workspaces whose languages they read.
 
-    `reads` are languages by user name; whoever is not in it is let in everywhere. Who is in stays.
+    But simulated ones and crowd workers. `reads` are languages by user name; whoever is not in it is let in everywhere.
+    Who is in stays.
     """
-    people = [user for user in argilla.users() if user.role == "annotator" and not user.simulated]
+    people = [
+        user
+        for user in argilla.users()
+        if user.role == "annotator" and not user.simulated and not user.username.startswith(WORKER)
+    ]
     readers = {}
     for name, (workspace_id, languages) in workspaces_of(study, argilla).items():
         able = [user for user in people if languages <= set(reads.get(user.username, languages))]

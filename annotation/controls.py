@@ -48,8 +48,11 @@ def read_controls(study: Study) -> list[Pair]:
 
 
 def number_of_batches(study: Study, pairs: int) -> int:
-    """How many batches so many pairs of a queue are; a batch that is not full counts as one."""
-    return -(-pairs // study.sample.batch)
+    """How many batches so many pairs of a queue are; a batch that is not full counts as one.
+
+    A study with a crowd has one more, for its pilot.
+    """
+    return -(-pairs // study.sample.batch) + (study.crowd is not None)
 
 
 def spares_needed(study: Study, rubric: Rubric, queue: Queue, pairs: int) -> int:

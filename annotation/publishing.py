@@ -71,19 +71,21 @@ def _fill(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair])
             argilla.request("DELETE", f"/datasets/{dataset.id}")
             dataset = None
         if dataset is None:
-            dataset_id, present = _create(study, argilla, rubric, queue), set[str]()
+            where = (queue.workspace(study), name)
+            dataset_id, present = create_dataset(argilla, rubric, queue, where, study.raters.per_pair), set[str]()
         else:
             dataset_id = dataset.id
             _check_questions(argilla, name, dataset_id, rubric)
             _check_answers(study, name, dataset.distribution["min_submitted"])
             present = {record["external_id"] for record in argilla.records(dataset_id)}
         missing = sorted((pair for pair in wanted if pair.pair_id not in present), key=lambda pair: pair.pair_id)
-        _send(argilla, dataset_id, name, missing)
+        send_pairs(argilla, dataset_id, name, missing)
         new[name] = len(missing)
     return new
 
 
-def _send(argilla: Argilla, dataset_id: str, name: str, pairs: Sequence[Pair]) -> None:
+def send_pairs(argilla: Argilla, dataset_id: str, name: str, pairs: Sequence[Pair]) -> None:
+    """Put pairs into a dataset that does not have them, with what raters may know of them. Raises ServiceError."""
     with tqdm(total=len(pairs), unit="pair", desc=f"publishing {name}", disable=not pairs) as bar:
         for start in range(0, len(pairs), BATCH):
             batch = [_record(pair) for pair in pairs[start : start + BATCH]]
@@ -99,14 +101,20 @@ def _record(pair: Pair) -> dict[str, Any]:
     }
 
 
-def _create(study: Study, argilla: Argilla, rubric: Rubric, queue: Queue) -> str:
-    """A queue's dataset: two texts, the rubric's questions, a free comment, `per_pair` answers a pair; its id."""
+def create_dataset(
+    argilla: Argilla, rubric: Rubric, queue: Queue, where: tuple[str, str], per_pair: int, *, note: str = ""
+) -> str:
+    """A dataset for pairs of a queue: two texts, the rubric's questions, a free comment, `per_pair` answers a pair.
+
+    `where` are the workspace's name and its own; `note` (Markdown) stands above and below the guidelines. Returns the
+    dataset's id; raises ServiceError.
+    """
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
     client, language = argilla.sdk, rubric.language_for(queue.language, queue.output_language)
     titles = rubric.field_titles(language, queue.language, queue.output_language)
     settings = rg.Settings(
-        guidelines=rubric.guidelines_for(queue.pool, language),
+        guidelines="\n\n".join(filter(None, (note, rubric.guidelines_for(queue.pool, language), note))),
         # Never Markdown: the texts are data, and a rater must see them as they are.
         fields=[
             rg.TextField(name=name, title=title, use_markdown=False, client=client)
@@ -126,11 +134,10 @@ def _create(study: Study, argilla: Argilla, rubric: Rubric, queue: Queue) -> str
             rg.TextQuestion(name=COMMENT, title=said(rubric.comment, language), required=False, client=client),
         ],
         metadata=[rg.TermsMetadataProperty(name=name, visible_for_annotators=True, client=client) for name in SHOWN],
-        distribution=rg.TaskDistribution(min_submitted=study.raters.per_pair),
+        distribution=rg.TaskDistribution(min_submitted=per_pair),
     )
     with translated(argilla.url):
-        name, workspace = queue.dataset(study), queue.workspace(study)
-        return str(rg.Dataset(name=name, workspace=workspace, settings=settings, client=client).create().id)
+        return str(rg.Dataset(name=where[1], workspace=where[0], settings=settings, client=client).create().id)
 
 
 def _check_questions(argilla: Argilla, name: str, dataset_id: str, rubric: Rubric) -> None:

@@ -103,8 +103,11 @@ class Rating(Record):
     value: int | None = Field(description="the point on the scale; missing in a draft or a discarded answer")
     status: Literal["submitted", "draft", "discarded"] = Field(description="only submitted ones count")
     submitted_at: datetime = Field(description="when the answer last changed, UTC")
-    source: str = Field(description="where it was given: argilla, or the CSV file's name")
-    seconds: Number = Field(default=math.nan, description="from the rater's answer before to this one; NaN if unknown")
+    source: str = Field(description="where it was given: argilla, mturk, prolific, or the CSV file's name")
+    batch: str = Field(default="", description="the batch that a crowd worker did; empty elsewhere")
+    seconds: Number = Field(
+        default=math.nan, description="on the pair, else since the rater's answer before; NaN if unknown"
+    )
     comment: str = Field(default="", description="the rater's free comment")
     excluded: str = Field(default="", description="why a person decided that it does not count; empty if it may")
     surplus: bool = Field(
@@ -150,6 +153,22 @@ class Score(Record):
     reason: str = Field(description="why it was left out, or what the verdict said; empty otherwise")
     unit_id: str = Field(
         default="", description="identity of all that makes the score (not of the verdict): equal ones are reused"
+    )
+    model_revision: str = Field(
+        default="", description="the model's revision in the study; of a local one that has none, a hash of its files"
+    )
+    dataset_revision: str = Field(default="", description="the data set's revision; of a local one, of its content")
+    protocol: str = Field(default="", description="how it was measured: paper or mteb (`evaluation.protocols`)")
+    precision: str = Field(default="", description="of the model's numbers, such as float32")
+    generator_hash: str = Field(default="", description="hash of what made the texts; empty for original")
+    prompt_hash: str = Field(default="", description="hash of the prompts that made them; empty for original")
+    verdict_hash: str = Field(
+        default="",
+        description="hashes of the verdicts that decided, one for each language of the originals, comma-separated"
+        " (`evaluation.gate.verdict_hash`); empty for original and where there is none",
+    )
+    versions: str = Field(
+        default="", description="packages that made the score and their versions; empty where it was left out"
     )
 
 

@@ -196,7 +196,7 @@ def read_table(path: Path, record: type[Record], made_by: str, columns: Sequence
     """A Parquet file of records (or some of its columns), checked for its columns, types and keys."""
     with _parquet(path, made_by) as file:
         schema = _wanted(file, path, record, made_by, columns)
-        table = _cast(file.read(columns=schema.names), schema, path, made_by)
+        table = _cast(file.read(columns=_there(file, schema)), schema, record, path, made_by)
     if set(record.KEY) <= set(schema.names):
         _refuse_duplicate_keys(table, record, path)
     return table
@@ -206,8 +206,8 @@ def read_batches(path: Path, record: type[Record], made_by: str, columns: Sequen
     """The same in pieces of `BATCH` rows, which is all that is in memory at a time; keys are not checked."""
     with _parquet(path, made_by) as file:
         schema = _wanted(file, path, record, made_by, columns)
-        for batch in file.iter_batches(batch_size=BATCH, columns=schema.names):
-            yield _cast(pa.Table.from_batches([batch]), schema, path, made_by)
+        for batch in file.iter_batches(batch_size=BATCH, columns=_there(file, schema)):
+            yield _cast(pa.Table.from_batches([batch]), schema, record, path, made_by)
 
 
 @contextlib.contextmanager
@@ -223,15 +223,25 @@ def _parquet(path: Path, made_by: str) -> Iterator[pq.ParquetFile]:
 
 
 def _wanted(file: pq.ParquetFile, path: Path, record: type[Record], made_by: str, columns: Sequence[str]) -> pa.Schema:
-    """The part of a record's schema that is asked for, in the record's order; all of its columns must be there."""
-    schema = arrow_schema(record)
-    missing = [name for name in schema.names if name not in file.schema_arrow.names]
+    """The part of a record's schema that is asked for, in the record's order; what has no default must be there."""
+    schema, there = arrow_schema(record), file.schema_arrow.names
+    missing = [name for name, field in record.model_fields.items() if field.is_required() and name not in there]
     if missing:
         raise DataError(f"{path} lacks column {missing[0]!r}; it is of another version: run `{made_by}` again")
     return pa.schema([schema.field(name) for name in columns]) if columns else schema
 
 
-def _cast(table: pa.Table, schema: pa.Schema, path: Path, made_by: str) -> pa.Table:
+def _there(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
+    """Which of a schema's columns a file has; one of an earlier version lacks those that came later."""
+    return [name for name in schema.names if name in file.schema_arrow.names]
+
+
+def _cast(table: pa.Table, schema: pa.Schema, record: type[Record], path: Path, made_by: str) -> pa.Table:
+    """The columns in the schema's order and types; those that the file lacks hold their default."""
+    for field in schema:
+        if field.name not in table.schema.names:
+            default = record.model_fields[field.name].get_default(call_default_factory=True)
+            table = table.append_column(field, pa.array([default] * table.num_rows, field.type))
     try:
         return table.select(schema.names).cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:

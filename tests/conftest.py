@@ -77,6 +77,11 @@ def page() -> Iterator[Page]:
 @pytest.fixture
 def variant(tmp_path: Path) -> Callable[..., Study]:
     """Make a study like the sample one with some parts replaced: `variant(name="other", sample={"pairs": 5})`."""
+    return make_variant(tmp_path)
+
+
+def make_variant(tmp_path: Path) -> Callable[..., Study]:
+    """The same in a folder that the caller names."""
 
     def make(**changes: Any) -> Study:
         content = yaml.safe_load(DEMO.read_text(encoding="utf-8")) | changes

@@ -11,6 +11,7 @@ import pandas as pd
 
 from annotation.candidates import Supply
 from annotation.controls import read_controls
+from annotation.crowd.summary import Summary, read_summaries
 from annotation.decisions import read_decisions
 from annotation.preregistration import binding, first_rating, read_rules, refuse_other_rules
 from annotation.ratings import counting_ratings, read_all_ratings, read_control_ratings, read_ratings
@@ -42,6 +43,7 @@ class Material:
     decisions: Sequence[Decision]
     rules: Sequence[RuleSet]
     looks: Sequence[Look]
+    crowd: Sequence[Summary]
     manifest: dict[str, Any]
     read_at: datetime
 
@@ -102,6 +104,7 @@ def read_material(study: Study, read_at: datetime | None = None) -> Material:
         decisions=read_decisions(study),
         rules=read_rules(study),
         looks=read_looks(study),
+        crowd=read_summaries(study),
         manifest=read_manifest(study),
         read_at=read_at or datetime.now(UTC),
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from annotation.preregistration import amendments, fixed_text
-from annotation.report import exhibits, provenance
+from annotation.report import crowd, exhibits, provenance
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
 from annotation.report.material import Material, read_material
@@ -40,6 +40,7 @@ _MAKERS = (
     provenance.hashes_exhibit,
     provenance.versions_exhibit,
 )
+_CROWD_MAKERS = (crowd.campaigns_exhibit, crowd.crowd_decisions_exhibit)  # where there is a crowd
 
 
 def write_report(study: Study, now: datetime | None = None) -> Path:
@@ -60,7 +61,8 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
 
 def all_tables(material: Material) -> dict[str, Exhibit]:
     """The tables by name, in the page's order; some may be empty."""
-    return {made.name: made for made in (make(material) for make in _MAKERS)}
+    makers = (*_MAKERS, *(_CROWD_MAKERS if material.crowd else ()))
+    return {made.name: made for made in (make(material) for make in makers)}
 
 
 def figure_frames(material: Material) -> dict[str, pd.DataFrame]:
@@ -73,11 +75,12 @@ def sections(material: Material, tables: Mapping[str, Exhibit], drawn: Mapping[s
     return [
         _about(material),
         _decided(material, tables),
-        Section("Methods", methods(material)),
+        Section("Methods", [*methods(material), *crowd.paragraphs(material)]),
         _table_two(material, tables),
         Section("Figures", [*_share_figures(material, drawn[SHARES]), *_mean_figures(material, drawn[MEANS])]),
         _raters(material, tables),
         _exclusions(material, tables),
+        *_crowd(material, tables),
         _rules(material, tables),
         Section(
             "Provenance", [tables[name].table() for name in ("stages", "hashes", "versions") if len(tables[name].frame)]
@@ -163,6 +166,13 @@ def _exclusions(material: Material, tables: Mapping[str, Exhibit]) -> Section:
     about = "“Results seen” tells whether verdicts had been reached before a decision was made."
     decided = [about, tables["decisions"].table()] if material.decisions else ["Nothing was decided about any rater."]
     return Section("Decisions and exclusions", [*decided, tables["exclusions"].table()])
+
+
+def _crowd(material: Material, tables: Mapping[str, Exhibit]) -> list[Section]:
+    if not material.crowd:
+        return []
+    about = "A rejection is by a rule fixed before the first rating where controls were failed; any other came later."
+    return [Section("Crowd work", [about, tables["crowd_campaigns"].table(), tables["crowd_decisions"].table()])]
 
 
 def _rules(material: Material, tables: Mapping[str, Exhibit]) -> Section:

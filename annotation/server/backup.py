@@ -35,8 +35,15 @@ FORMAT = 1
 SUFFIX = ".tar.gz"
 MANIFEST = "manifest.json"
 DATABASES = {"sqlite": "argilla.db", "postgresql": "argilla.dump"}
-#: Files of the home that go along, if they are there.
-BESIDE = ("credentials.json", "secret", "languages.json")
+#: What goes along, if it is there: names in a backup, and where they stand in the home. Databases are copied as such.
+BESIDE = {
+    "credentials.json": "credentials.json",
+    "secret": "secret",
+    "languages.json": "languages.json",
+    "pseudonyms.key": "pseudonyms.key",
+    "rooms.json": "crowd/rooms.json",
+    "entries.db": "crowd/entries.db",
+}
 CHUNK = 1 << 20
 
 
@@ -75,9 +82,11 @@ def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") ->
             copy = work / DATABASES[kind]
             counts = snapshots.copy_sqlite(home.database, copy) if address is None else snapshots.dump(address, copy)
             with changing(home):
-                for name in BESIDE:
-                    if (home.path / name).exists():
-                        shutil.copyfile(home.path / name, work / name)
+                for name, place in BESIDE.items():
+                    if (home.path / place).exists() and name.endswith(".db"):
+                        snapshots.copy_sqlite(home.path / place, work / name)
+                    elif (home.path / place).exists():
+                        shutil.copyfile(home.path / place, work / name)
             files = {file.name: digest(file) for file in sorted(work.iterdir())}
             manifest = Manifest(FORMAT, now.isoformat(timespec="seconds"), kind, counts, files)
             (work / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
@@ -123,13 +132,16 @@ def restore(home: Home, file: Path) -> tuple[Manifest, str]:
 
 def swap(home: Home, work: Path, aside: Path, names: list[str]) -> None:
     """Move the home's files aside and the backup's into their place."""
-    database = "argilla.db"
+    places = [*BESIDE.values(), "argilla.db", "jobs.db"]
+    logs = [f"{place}{log}" for place in places if place.endswith(".db") for log in ("-wal", "-shm")]
     with changing(home):
-        for name in (*BESIDE, database, f"{database}-wal", f"{database}-shm", "jobs.db", "jobs.db-wal", "jobs.db-shm"):
-            if (home.path / name).exists():
-                (home.path / name).replace(aside / name)
+        for place in (*places, *logs):
+            if (home.path / place).exists():
+                (home.path / place).replace(aside / Path(place).name)
         for name in names:
-            (work / name).replace(home.path / name)
+            target = home.path / BESIDE.get(name, name)
+            target.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+            (work / name).replace(target)
 
 
 @contextlib.contextmanager

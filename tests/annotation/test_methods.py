@@ -47,6 +47,7 @@ def material(study: Study, pairs: Sequence[Pair], rated: pd.DataFrame, **parts: 
         "decisions": [],
         "rules": [],
         "looks": [],
+        "crowd": [],
         "manifest": {},
         "read_at": START,
     }

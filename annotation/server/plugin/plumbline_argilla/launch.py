@@ -134,13 +134,14 @@ def run(listening: socket.socket, may_migrate: bool) -> None:
     import uvicorn  # noqa: PLC0415
     from argilla_server._app import app  # noqa: PLC0415
 
-    from . import database, engine, gate, hardening, jobs  # noqa: PLC0415
+    from . import crowd, database, engine, gate, hardening, jobs  # noqa: PLC0415
 
     hardening.apply(app)
     owner = json.loads(Path("credentials.json").read_text(encoding="utf-8"))["owner"]
     held = database.apply(owner, may_migrate)
     engine.register(ENGINE_NAME)
     jobs.apply(kept)
+    crowd.mount(app, os.environ["ARGILLA_AUTH_SECRET_KEY"])
 
     class Server(uvicorn.Server):
         """Says where it is once it answers."""

@@ -1,0 +1,120 @@
+"""Which pairs one worker rates at a sitting: so many of a queue, with their controls and repeats.
+
+A pair stands in one batch only, and a platform gives a worker a batch once, so nobody rates a pair twice. A repeat
+stands in the batch of the pair that it shows again, after it. Pure functions: the same sample gives the same batches;
+once a campaign has begun, the ledger keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from pydantic import Field
+
+from annotation.queues import Queue, queues_of
+from generation.exceptions import StudyError
+from generation.identity import identity
+from generation.records import Pair, Record
+from generation.study import Study
+
+
+class Batch(Record):
+    """What one worker rates at a sitting, in the order of showing."""
+
+    KEY = ("batch_id",)
+    batch_id: str = Field(description="hash of its pairs")
+    pool: str = Field(description="the pool of its pairs")
+    language: str = Field(description="language of the originals")
+    output_language: str = Field(description="language of the transformed texts")
+    pilot: bool = Field(description="whether it is for trying out")
+    pair_ids: tuple[str, ...] = Field(description="the sample's pairs, controls and repeats, as they are shown")
+
+    @property
+    def queue(self) -> Queue:
+        """The queue that its pairs are of."""
+        return Queue(self.pool, self.language, self.output_language)
+
+
+def make_batches(
+    study: Study, pairs: Sequence[Pair], controls: Sequence[Pair], taken: Collection[Batch] = (), pilot: int = 0
+) -> list[Batch]:
+    """The batches that are still to be offered, in order.
+
+    `taken` are those that there are: their pairs and controls are not used again. With `pilot` there is one batch of
+    so many pairs for each group of languages that has had none (PTEB, appendix B: 20 pairs a language first), of its
+    first pool that has enough, or its largest; without, all pairs that are left. Raises StudyError for a pilot larger
+    than what any has left.
+    """
+    used = {pair_id for batch in taken for pair_id in batch.pair_ids}
+    left = {queue: _shuffled(study, own, used) for queue, own in queues_of(pairs).items()}
+    spare = {queue: _shuffled(study, own, used) for queue, own in queues_of(controls).items()}
+    if pilot:
+        tried = {batch.queue.languages for batch in taken if batch.pilot}
+        return [
+            _batch(queue, left[queue][:pilot], _dealt(spare.get(queue, []), left[queue][:pilot], study, 1), pilot=True)
+            for queue in _pilot_queues(left, tried, pilot)
+        ]
+    made = []
+    for queue, own in left.items():
+        parts = _split(own, study.sample.batch)
+        rest = spare.get(queue, [])
+        for number, part in enumerate(parts):
+            dealt = _dealt(rest, part, study, len(parts) - number)
+            rest = [control for control in rest if control not in dealt]
+            made.append(_batch(queue, part, dealt, pilot=False))
+    return made
+
+
+def _shuffled(study: Study, pairs: Iterable[Pair], used: Collection[str]) -> list[Pair]:
+    """Those that are not used, in an order that the seed decides."""
+    rest = [pair for pair in pairs if pair.pair_id not in used]
+    return sorted(rest, key=lambda pair: identity("batch-v1", study.sample.seed, pair.pair_id))
+
+
+def _pilot_queues(left: dict[Queue, list[Pair]], tried: Collection[frozenset[str]], pilot: int) -> list[Queue]:
+    """The queue of each group of languages that its pilot is of: the first that has enough, else the largest."""
+    wanted = dict.fromkeys(queue.languages for queue, own in left.items() if own and queue.languages not in tried)
+    most = max((len(own) for own in left.values()), default=0)
+    if wanted and most < pilot:
+        raise StudyError(f"--pilot {pilot}: no transformation has more than {most} pairs left; ask for fewer")
+    groups = [[queue for queue in left if queue.languages == languages] for languages in wanted]
+    return [max(own, key=lambda queue: min(pilot, len(left[queue]))) for own in groups]
+
+
+def _split(pairs: Sequence[Pair], size: int) -> list[list[Pair]]:
+    """In as few parts of at most `size` as there can be, as even as possible."""
+    number = -(-len(pairs) // size)
+    return [list(pairs[place::number]) for place in range(number)]
+
+
+def _dealt(controls: Sequence[Pair], part: Sequence[Pair], study: Study, batches: int) -> list[Pair]:
+    """The controls of the next of so many batches: of each kind as many as the study wants, while they last.
+
+    Repeats are those of the batch's own pairs: other batches cannot use them.
+    """
+    wanted = study.sample.controls
+    dealt = []
+    for kind, number in (("positive", wanted.positive), ("negative", wanted.negative)):
+        there = [control for control in controls if control.control == kind]
+        dealt += there[: min(number, -(-len(there) // batches))]
+    own = {pair.pair_id for pair in part}
+    return dealt + [control for control in controls if control.control == "repeat" and control.repeats in own]
+
+
+def _batch(queue: Queue, part: Sequence[Pair], dealt: Sequence[Pair], *, pilot: bool) -> Batch:
+    repeats = [pair for pair in dealt if pair.control == "repeat"]
+    once = [*part, *(pair for pair in dealt if pair.control != "repeat")]
+    order = sorted(once, key=lambda pair: identity("order-v1", pair.pair_id))
+    # A repeat tells something where other pairs lie between: the pairs that are repeated come first, repeats last.
+    again = {pair.repeats for pair in repeats}
+    first = [pair for pair in order if pair.pair_id in again]
+    rest = [pair for pair in order if pair.pair_id not in again]
+    shown = tuple(pair.pair_id for pair in [*first, *rest, *repeats])
+    return Batch(
+        batch_id=identity("crowd-batch-v1", *shown)[:16],
+        pool=queue.pool,
+        language=queue.language,
+        output_language=queue.output_language,
+        pilot=pilot,
+        pair_ids=shown,
+    )

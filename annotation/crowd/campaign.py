@@ -1,0 +1,347 @@
+"""A crowd campaign: what is offered, to how many, and what it may cost; every step done once, whatever crashes.
+
+All that changes something on the platform goes through `Campaign.do`, which keeps the ledger. Commands begin with
+`settle`, which finishes what an earlier one left open. Nothing here knows MTurk from Prolific.
+
+A worker may do a stated share of the study's batches. A platform keeps a worker out of what is not offered yet, not out
+of what is: so no more batches stand open at a time than one worker may do, and who has done too many for the next ones
+is kept out before these open. Work in progress counts as open, so nobody can do more, however many they begin at once.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tqdm import tqdm
+
+from annotation.campaign import shown
+from annotation.controls import read_controls
+from annotation.crowd import pay
+from annotation.crowd.batches import make_batches
+from annotation.crowd.ledger import Kind, Ledger, Offered, Operation, Work
+from annotation.crowd.platform import Mode, Offer, Platform, Posted, RefusedError, Submission
+from annotation.crowd.workers import worker_pseudonym
+from annotation.sample import read_pairs
+from generation.crowd_spec import CrowdSpec
+from generation.exceptions import DataError, StudyError
+from generation.records import Pair
+from generation.study import Study
+
+BONUS_REASON = "Your batch took longer than we had assumed. This bonus makes up the difference. Thank you."
+
+
+class LimitError(StudyError):
+    """The next step would cost more than may be spent."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What launching did."""
+
+    posted: int = 0  #: batches offered now
+    extended: int = 0  #: offers opened again, or to more workers
+    open: int = 0  #: offers that workers can take, or are at work on
+    waiting: int = 0  #: batches that come later, when earlier ones are done
+    stopped: str = ""  #: why not all that could be offered was; empty if it was
+    troubles: tuple[str, ...] = ()  #: why offers could not be opened again
+
+
+def crowd_of(study: Study) -> CrowdSpec:
+    """The study's crowd settings. Raises StudyError where it has none."""
+    if study.crowd is None:
+        raise StudyError(f"{study.file}: asks no crowd; add `crowd: {{}}`, which pays $24 an hour (docs/crowd.md)")
+    return study.crowd
+
+
+def next_batches(study: Study, mode: Mode, offered: Sequence[Offered], pilot: int = 0) -> list[Offered]:
+    """The batches that would be offered next, with what each worker gets. Raises as `make_batches`."""
+    pairs, controls = read_pairs(study), read_controls(study)
+    names = {pair.pair_id: pair.transformation for pair in (*pairs, *controls)}
+    known = [one.batch for one in offered]
+    for batch in known:
+        if not names.keys() >= set(batch.pair_ids):
+            raise DataError(
+                f"{study.folder / 'pairs.parquet'}: the {mode} campaign has pairs that this sample does not have;"
+                " bring the sample back that was offered"
+            )
+    spec = crowd_of(study)
+    return [
+        Offered(batch, study.raters.per_pair, pay.reward([names[pair_id] for pair_id in batch.pair_ids], spec.pay))
+        for batch in make_batches(study, pairs, controls, known, pilot)
+    ]
+
+
+class Campaign:
+    """One study's campaign on one platform in one mode."""
+
+    def __init__(self, study: Study, platform: Platform, ledger: Ledger, key: bytes, limit: int | None = None) -> None:
+        """`key` makes workers' pseudonyms; `limit` is what may be spent in all, in cents (None: nothing more)."""
+        self.study, self.platform, self.ledger = study, platform, ledger
+        self.spec = crowd_of(study)
+        self._key, self._limit = key, limit
+
+    @cached_property
+    def pairs(self) -> Mapping[str, Pair]:
+        """All that workers see, by id."""
+        return {pair.pair_id: pair for pair in shown(self.study)}
+
+    # What is done once
+
+    def do(self, kind: Kind, subject: str, cents: int = 0, details: Mapping[str, Any] | None = None) -> str:
+        """Do something on the platform once; its outcome. LimitError where it would cost too much."""
+        operation = self.ledger.operation(kind, subject)
+        if cents > 0 and (operation is None or operation.state == "refused"):
+            self._refuse_beyond_limit(cents)
+        return self.ledger.once((kind, subject, cents), details or {}, self._find, self._carry_out)
+
+    def settle(self) -> int:
+        """Finish what earlier commands left open; how many operations that were."""
+        left = [operation for operation in self.ledger.operations() if operation.state == "intended"]
+        if left:
+            tqdm.write(
+                f"[{self.platform.mode} {self.platform.name}] finishing {len(left)} calls that an earlier command left"
+                " open: first it is asked whether they took effect, for a bonus up to a quarter of an hour",
+                file=sys.stderr,
+            )
+        for one in left:
+            try:
+                self.ledger.once((one.kind, one.subject, one.cents), one.details, self._find, self._carry_out)
+            except RefusedError as error:  # it is settled so, and the others go on
+                tqdm.write(f"[{self.platform.mode} {self.platform.name}] refused: {error}", file=sys.stderr)
+        return len(left)
+
+    def _refuse_beyond_limit(self, cents: int) -> None:
+        if self.platform.mode == "sandbox":
+            return  # there it costs nothing
+        spent = self.ledger.spent()
+        if self._limit is None or spent + cents > self._limit:
+            limit = "no --max-cost was given" if self._limit is None else f"the limit is {pay.dollars(self._limit)}"
+            raise LimitError(
+                f"the next step costs {pay.dollars(cents)}, {pay.dollars(spent)} are spent or reserved, and {limit};"
+                " nothing was spent on it"
+            )
+
+    def _find(self, one: Operation) -> str | None:
+        """The outcome of an operation that took effect, as the platform shows it; None if it did not."""
+        if one.kind == "post":
+            return self.platform.found_posted(one.token)
+        if one.kind == "bonus":
+            paid = self.platform.found_bonus(
+                self.platform.submission(one.details["submission"]),
+                one.details["cents"],
+                one.details["reason"],
+                one.token,
+            )
+            return "paid" if paid else None
+        return None  # all others change nothing at a second call
+
+    def _carry_out(self, one: Operation) -> str:
+        platform = self.platform
+        match one.kind:
+            case "post":
+                return platform.post(self.offer(one.subject), one.token)
+            case "extend":
+                platform.extend(one.details["posted"], places=one.details["places"], token=one.token)
+            case "approve":
+                platform.approve(platform.submission(one.subject))
+            case "reject":
+                platform.reject(platform.submission(one.subject), one.details["reason"])
+            case "bonus":
+                submission = platform.submission(one.details["submission"])
+                platform.bonus(submission, one.details["cents"], one.details["reason"], one.token)
+            case "keep_out":
+                platform.keep_out(one.subject)
+            case "close":
+                platform.close(one.details["posted"])
+            case "release":
+                pass  # of the ledger alone: money that nobody can earn any more
+        return one.kind
+
+    # What there is
+
+    def offer(self, batch_id: str) -> Offer:
+        """A batch of the ledger as it is put before workers. DataError for a batch of another campaign."""
+        for one in self.ledger.offered():
+            if one.batch.batch_id == batch_id:
+                pairs = tuple(self.pairs[pair_id] for pair_id in one.batch.pair_ids)
+                return Offer(one.batch, pairs, one.places, one.reward)
+        raise DataError(f"{self.ledger.path}: no batch {batch_id!r} in the {self._name} campaign")
+
+    @property
+    def _name(self) -> str:
+        return f"{self.platform.mode} {self.platform.name}"
+
+    def posted_ids(self) -> dict[str, str]:
+        """The platform's ids of what was offered, by batch."""
+        return {one.subject: one.outcome for one in self.ledger.operations("post") if one.state == "done"}
+
+    def closed(self) -> set[str]:
+        """The batches that a person closed."""
+        return {one.details["batch"] for one in self.ledger.operations("close")}
+
+    def pseudonym(self, worker: str) -> str:
+        """What a worker is called outside the ledger; in a sandbox it says that the ratings are a rehearsal's."""
+        name = worker_pseudonym(self._key, self.study.name, self.platform.name, worker)
+        return name if self.platform.mode == "live" else f"simulated-{name}"
+
+    def unit_cost(self, batch_id: str) -> int:
+        """Cents for one worker's work on a batch, with the fee."""
+        offer = self.offer(batch_id)
+        return pay.cost(self.platform.name, offer.reward, offer.places, self.spec) // offer.places
+
+    def refresh(self) -> None:
+        """Note in the ledger how all submissions are now."""
+        for batch_id, posted_id in self.posted_ids().items():
+            for submission in self.platform.submissions(posted_id):
+                self.ledger.note(submission, batch_id, self.pseudonym(submission.worker))
+
+    # Launching and closing
+
+    def launch(self, pilot: int = 0) -> Launch:
+        """Offer what is still to be offered, as far as shares and money allow; call it again as batches get done."""
+        self.platform.prepare()
+        self.settle()
+        offered = self.ledger.offered()
+        if pilot or not offered or self._pilot_is_over(offered):
+            new = next_batches(self.study, self.platform.mode, self.ledger.taken(), pilot)
+            self.ledger.add_batches(new)
+            offered += new
+        self.refresh()
+        states = {batch_id: self.platform.posted(key) for batch_id, key in self.posted_ids().items()}
+        there, extended, stopped = len(states), list[str](), ""
+        troubles: list[str] = []
+        try:
+            self._offer(offered, states, extended, troubles)
+        except LimitError as error:
+            stopped = str(error)
+        now = self.posted_ids()
+        open_now = sum(self.platform.posted(key).open for key in now.values())
+        waiting = len(offered) - len(now)
+        return Launch(len(now) - there, len(extended), open_now, waiting, stopped, tuple(troubles))
+
+    def _pilot_is_over(self, offered: Sequence[Offered]) -> bool:
+        """Whether all that was offered is a pilot, so that the rest is to come."""
+        return all(one.batch.pilot for one in offered)
+
+    def _most(self) -> int:
+        """How many batches one worker may do: the share of all that there are and will be, and at least one."""
+        there = self.ledger.taken()
+        to_come = next_batches(self.study, self.platform.mode, there)
+        return max(1, math.floor(self.spec.share * (len(there) + len(to_come))))
+
+    def _offer(
+        self, offered: Sequence[Offered], states: Mapping[str, Posted], extended: list[str], troubles: list[str]
+    ) -> None:
+        """Open offers again and post the next batches, so many that nobody can exceed the share.
+
+        Adds to `extended` the batches that were opened again, to `troubles` why others could not be.
+        """
+        most, open_now = self._most(), sum(state.open for state in states.values())
+        short = self._short(states)
+        reopened = [batch_id for batch_id in short if not states[batch_id].open]
+        waiting = [one.batch.batch_id for one in offered if one.batch.batch_id not in states]
+        opening = [*reopened, *waiting][: max(0, most - open_now)]
+        if opening:
+            self._keep_out(most - open_now - len(opening))
+        for batch_id in short:
+            if states[batch_id].open or batch_id in opening:
+                try:
+                    self._extend(states[batch_id], batch_id, short[batch_id])
+                    extended.append(batch_id)
+                except RefusedError as error:  # the other batches go on
+                    troubles.append(str(error))
+        for batch_id in opening:
+            if batch_id in waiting:
+                offer = self.offer(batch_id)
+                self.do("post", batch_id, pay.cost(self.platform.name, offer.reward, offer.places, self.spec))
+
+    def _keep_out(self, most_done: int) -> None:
+        """Keep out whoever has done more batches than this."""
+        done = Counter(one.submission.worker for one in self.ledger.work() if one.submission.state != "returned")
+        for worker, batches in sorted(done.items()):
+            if batches > most_done:
+                self.do("keep_out", worker)
+
+    def _short(self, states: Mapping[str, Posted]) -> dict[str, int]:
+        """Offers that lack workers, and to how many they should be open in all: one more for each rejected one.
+
+        Those that ended before enough came, and those that are open to too few. Closed ones are left alone.
+        """
+        closed, found = self.closed(), {}
+        for batch_id, posted in states.items():
+            offer, works = self.offer(batch_id), self._of(batch_id)
+            rejected = sum(one.submission.state == "rejected" for one in works)
+            valid = sum(one.submission.state not in ("rejected", "returned") for one in works)
+            wanted = offer.places + rejected
+            if (
+                batch_id not in closed
+                and valid < offer.places
+                and not (posted.open and self._reserved(batch_id) >= wanted)
+            ):
+                found[batch_id] = wanted
+        return found
+
+    def _reserved(self, batch_id: str) -> int:
+        """Places of a batch that money is reserved for, those of rejected workers among them."""
+        extended = [one for one in self.ledger.operations("extend") if one.state != "refused"]
+        more = [one.details["places"] for one in extended if one.details["batch"] == batch_id]
+        return int(max([self.offer(batch_id).places, *more]))
+
+    def _extend(self, posted: Posted, batch_id: str, places: int) -> None:
+        more = 0 if self.platform.refills else max(0, places - self._reserved(batch_id))
+        cents = self.unit_cost(batch_id) * more
+        subject = f"{batch_id}:{places}:{posted.ends.isoformat() if posted.ends else ''}"
+        self.do("extend", subject, cents, {"batch": batch_id, "posted": posted.posted_id, "places": places})
+
+    def _of(self, batch_id: str) -> list[Work]:
+        return [one for one in self.ledger.work() if one.batch_id == batch_id]
+
+    def close(self) -> tuple[int, int]:
+        """Let nobody begin any more, and release the money of places that stayed empty; (closed, cents released).
+
+        Closed is for good. Who is at work may finish: while somebody is, a batch's money stays reserved.
+        """
+        self.settle()
+        released = 0
+        posted = self.posted_ids()
+        for batch_id, key in posted.items():
+            self.do("close", batch_id, 0, {"batch": batch_id, "posted": key})
+        self.refresh()
+        for batch_id, key in posted.items():
+            state = self.platform.posted(key)
+            if state.open or self.ledger.operation("release", batch_id):
+                continue
+            places = self.offer(batch_id).places if self.platform.refills else self._reserved(batch_id)
+            unpaid = ("returned", "rejected") if self.platform.refills else ("returned",)
+            used = sum(one.submission.state not in unpaid for one in self._of(batch_id))
+            cents = self.unit_cost(batch_id) * max(0, places - used)
+            self.do("release", batch_id, -cents)
+            released += cents
+        return len(posted), released
+
+    # Money for work
+
+    def approve(self, submission: Submission) -> None:
+        """Approve a submission, which pays its reward."""
+        self.do("approve", submission.submission_id)
+
+    def reject(self, work: Work, reason: str) -> None:
+        """Reject a submission: its reward is not paid, and one more worker may do the batch.
+
+        Where the place is open again by itself, its money stays reserved for whoever comes next.
+        """
+        cents = 0 if self.platform.refills else -self.unit_cost(work.batch_id)
+        self.do("reject", work.submission.submission_id, cents, {"reason": reason})
+
+    def bonus(self, work: Work, cents: int) -> None:
+        """Pay the one bonus that a submission can get for its time."""
+        places = self.offer(work.batch_id).places
+        total = cents + pay.fee(self.platform.name, cents, places, self.spec)
+        details = {"submission": work.submission.submission_id, "cents": cents, "reason": BONUS_REASON}
+        self.do("bonus", work.submission.submission_id, total, details)

@@ -1,0 +1,167 @@
+"""Crowd workers' answers into the study's ratings: read once, kept in the ledger, checked, and written like all others.
+
+A rehearsal's ratings are marked as simulated, whoever gave them, and go when the first live ones come.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import pandas as pd
+from tqdm import tqdm
+
+from annotation.answers import Answer, Part, check, keep
+from annotation.campaign import refuse_other_prompts, shown
+from annotation.crowd.archive import read_archive
+from annotation.crowd.campaign import Campaign
+from annotation.crowd.judging import finish
+from annotation.crowd.ledger import Work
+from annotation.crowd.pay import PlatformName
+from annotation.crowd.platform import Mode, PairAnswer
+from annotation.crowd.workers import worker_pseudonym
+from annotation.ratings import read_all_ratings, read_ratings
+from annotation.rubric import Rubric, load_rubric
+from generation.exceptions import DataError, StudyError
+from generation.study import Study
+
+COUNTED = ("submitted", "approved", "rejected")  # a rejected worker's ratings stay in the data, excluded
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What collecting brought."""
+
+    ratings: pd.DataFrame  #: the sample's, of all sources
+    new: int  #: submissions whose answers were read now
+    troubles: Mapping[str, str]  #: submissions whose answers cannot be read, and why
+
+
+def source_of(platform: PlatformName, mode: Mode) -> str:
+    """What the ratings of a campaign say about where they come from."""
+    return platform if mode == "live" else f"{platform} {mode}"
+
+
+def collect(campaign: Campaign, *, replace: bool = False) -> Collection:
+    """Fetch the answers of all submissions into `ratings.parquet` (controls' into `control_ratings.parquet`).
+
+    Answers that cannot be read (malformed, of another study) are left out and named; the work on them is still to be
+    judged by a person. Raises StudyError for a rehearsal in a study that has ratings by people.
+    """
+    study, mode = campaign.study, campaign.platform.mode
+    refuse_other_prompts(study, list(campaign.pairs.values()))
+    if mode == "sandbox":
+        _refuse_real_ratings(campaign)
+    finish(campaign)
+    campaign.refresh()
+    new = _read(campaign)
+    rubric = load_rubric(study)
+    works = [one for one in campaign.ledger.work() if one.answered and not one.trouble]
+    parts: dict[str, Part] = {}
+    for work in works:
+        if work.submission.state in COUNTED:
+            before = parts.get(work.batch_id, Part("", ()))
+            answers = _answers(campaign, work, rubric)
+            parts[work.batch_id] = Part("", (*before.answers, *answers))
+    platform = campaign.platform.name
+    instead_of = source_of(platform, "sandbox") if mode == "live" else None
+    keep(study, source_of(platform, mode), parts, replace=replace, instead_of=instead_of)
+    finish(campaign)  # a rejected worker's ratings do not count, also where they were read only now
+    troubles = {one.submission.submission_id: one.trouble for one in campaign.ledger.work() if one.trouble}
+    return Collection(read_ratings(study), new, troubles)
+
+
+def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = False) -> Collection:
+    """Take the answers of a result file of the MTurk site into the ratings; the file's name is their source.
+
+    `key` makes workers' pseudonyms, the same as a campaign's. Rejected assignments are left out and named, as MTurk's
+    own site leaves them unpaid. Raises DataError with file and line for what is no answer of this study.
+    """
+    pairs = {pair.pair_id: pair for pair in shown(study)}
+    refuse_other_prompts(study, list(pairs.values()))
+    rubric, answers, left_out = load_rubric(study), list[Answer](), dict[str, str]()
+    for submission, given in read_archive(path, study, pairs):
+        if submission.state == "rejected":
+            left_out[submission.submission_id] = f"assignment {submission.submission_id} was rejected"
+            continue
+        rater = worker_pseudonym(key, study.name, "mturk", submission.worker)
+        own = [_answer(one, rater, submission.posted_id) for one in given]
+        for answer in own:
+            check(answer, f"{path}, assignment {submission.submission_id}", rubric, pairs)
+        answers += own
+    part = Part(sha256(path.read_bytes()).hexdigest(), tuple(answers))
+    ratings = keep(study, path.name, {path.name: part}, replace=replace)
+    return Collection(ratings, len({(one.rater_id, one.batch) for one in answers}), left_out)
+
+
+def _refuse_real_ratings(campaign: Campaign) -> None:
+    ratings = read_all_ratings(campaign.study)
+    if (~ratings["simulated"].astype(bool)).any():
+        raise StudyError(
+            f"{campaign.study.name} has ratings by people, and a rehearsal's would stand among them; rehearse under"
+            " another study name"
+        )
+
+
+def _read(campaign: Campaign) -> int:
+    """Read the answers of submissions that are done and have not been read; how many."""
+    ledger, rubric = campaign.ledger, load_rubric(campaign.study)
+    todo = [one for one in ledger.work() if one.submission.state in COUNTED and not one.answered]
+    for work in tqdm(todo, unit="submission", desc="reading answers", disable=not todo):
+        offer = campaign.offer(work.batch_id)
+        try:
+            given = campaign.platform.answers(work.submission, offer)
+            _check(work, given, [pair.pair_id for pair in offer.pairs])
+            for answer in _rated(campaign, work, given):
+                check(answer, f"submission {work.submission.submission_id}", rubric, campaign.pairs)
+        except DataError as error:
+            ledger.keep_answers(work.submission.submission_id, "[]", str(error))
+        else:
+            text = json.dumps([asdict(answer) for answer in given], ensure_ascii=False)
+            ledger.keep_answers(work.submission.submission_id, text)
+    return len(todo)
+
+
+def _check(work: Work, given: Sequence[PairAnswer], pair_ids: Sequence[str]) -> None:
+    counts = Counter(answer.pair_id for answer in given)
+    wrong = [pair_id for pair_id in counts if pair_id not in pair_ids or counts[pair_id] > 1]
+    if wrong:
+        raise DataError(
+            f"submission {work.submission.submission_id}: answers to pair {wrong[0][:64]!r}, which is not in its batch"
+            " or stands there twice"
+        )
+    if missing := [pair_id for pair_id in pair_ids if pair_id not in counts]:
+        raise DataError(f"submission {work.submission.submission_id}: no answers to {len(missing)} of its pairs")
+
+
+def _answers(campaign: Campaign, work: Work, rubric: Rubric) -> list[Answer]:
+    """The kept answers of a submission."""
+    rows = json.loads(campaign.ledger.answers(work.submission.submission_id))
+    questions = rubric.question_names()
+    given = [PairAnswer(**row) for row in rows]
+    whole = [
+        PairAnswer(**(asdict(one) | {"values": {name: one.values.get(name) for name in questions}})) for one in given
+    ]
+    return _rated(campaign, work, whole)
+
+
+def _rated(campaign: Campaign, work: Work, given: Sequence[PairAnswer]) -> list[Answer]:
+    return [_answer(one, work.pseudonym, work.batch_id) for one in given if one.pair_id in campaign.pairs]
+
+
+def _answer(one: PairAnswer, rater: str, batch: str) -> Answer:
+    return Answer(
+        pair_id=one.pair_id,
+        rater_id=rater,
+        status=one.status,
+        values=one.values,
+        comment=one.comment,
+        submitted_at=one.submitted_at,
+        batch=batch,
+        seconds=math.nan if one.seconds is None else one.seconds,
+    )

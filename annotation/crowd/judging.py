@@ -1,0 +1,214 @@
+"""What a person looks at before work is paid, and what follows from the decision.
+
+Nothing is decided by the program. Its advice is `approve` or `ask`, never `reject` (PTEB, appendix B: rejections stay
+rare, and each keeps its reason). A rejected worker's ratings stop counting; they stay in the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from annotation.crowd import pay
+from annotation.crowd.campaign import Campaign
+from annotation.crowd.ledger import Judgement, Work
+from annotation.decisions import decide, read_decisions
+from annotation.ratings import read_all_ratings
+from annotation.records import Sign
+from annotation.review import signs_of
+from generation.exceptions import StudyError
+from generation.parts import nearest
+
+A_PRIORI = ("controls",)  # the rule by which a worker may be rejected was fixed before the first rating (METHOD)
+FINAL = ("approved", "rejected")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A submission as a person judges it."""
+
+    work: Work
+    signs: tuple[Sign, ...]
+    hourly: float  #: dollars an hour that its reward comes to; NaN if its time is unknown
+    collected: bool  #: whether its ratings are in, so that signs could be found
+    advice: Literal["approve", "ask"]
+    asked: str  #: what the worker was asked before; empty if nothing
+
+
+def cases(campaign: Campaign) -> list[Case]:
+    """All submissions that are waiting for a decision, in the order of their batches."""
+    signs, ratings = signs_of(campaign.study), read_all_ratings(campaign.study)
+    rated = set(zip(ratings["rater_id"], ratings["batch"], strict=True))
+    rewards = {one.batch.batch_id: one.reward for one in campaign.ledger.offered()}
+    asked = {one.submission_id: one.reason for one in campaign.ledger.judgements() if one.decision == "ask"}
+    found = []
+    for work in campaign.ledger.work():
+        if work.submission.state != "submitted":
+            continue
+        own = tuple(sign for sign in signs if sign.rater_id == work.pseudonym)
+        collected = (work.pseudonym, work.batch_id) in rated
+        advice: Literal["approve", "ask"] = "approve" if collected and not own else "ask"
+        hourly = pay.hourly(rewards[work.batch_id], work.submission.seconds)
+        found.append(Case(work, own, hourly, collected, advice, asked.get(work.submission.submission_id, "")))
+    return found
+
+
+def approve(campaign: Campaign, submission_ids: Sequence[str], reason: str = "") -> int:
+    """Approve submissions; how many are approved now that were not. StudyError for one of another campaign."""
+    named, signs = _named(campaign, submission_ids), signs_of(campaign.study)
+    number = sum(_approve(campaign, one, reason, signs) for one in named)
+    finish(campaign, submission_ids)
+    return number
+
+
+def approve_all(campaign: Campaign) -> tuple[int, list[Case]]:
+    """Approve what has no sign against it; how many, and the cases that are left for a person."""
+    found = cases(campaign)
+    good = [case for case in found if case.advice == "approve"]
+    for case in good:
+        _approve(campaign, case.work, "no sign against it", case.signs)
+    finish(campaign)
+    return len(good), [case for case in found if case.advice != "approve"]
+
+
+def reject(campaign: Campaign, submission_ids: Sequence[str], reason: str) -> int:
+    """Reject submissions, with the reason for their workers, whose ratings stop counting; how many.
+
+    Raises StudyError without a reason, for a submission of another campaign, and for one that was approved.
+    """
+    if not reason.strip():
+        raise StudyError("a rejection needs a reason, which the worker reads; add --reason 'why'")
+    named = [one for one in _named(campaign, submission_ids) if one.submission.state != "rejected"]
+    if paid := [one for one in named if one.submission.state == "approved"]:
+        raise StudyError(f"submission {paid[0].submission.submission_id} was approved and paid; nothing was rejected")
+    signs = signs_of(campaign.study) if named else []
+    for work in named:
+        _judge(campaign, work, "reject", reason, signs)
+    finish(campaign, submission_ids)
+    return len(named)
+
+
+def finish(campaign: Campaign, again: Collection[str] = ()) -> None:
+    """Carry out what was decided and left undone by an earlier command: calls, payments, exclusions.
+
+    What the platform refused is not tried again, but for the submissions `again`.
+    """
+    campaign.settle()
+    works = {one.submission.submission_id: one for one in campaign.ledger.work()}
+    last = {one.submission_id: one for one in campaign.ledger.judgements()}
+    for judgement in last.values():
+        work = works[judgement.submission_id]
+        if judgement.submission_id not in again and _was_refused(campaign, judgement):
+            continue
+        if judgement.decision == "approve":
+            campaign.approve(work.submission)
+        elif judgement.decision == "reject":
+            campaign.reject(work, judgement.reason)
+            _exclude(campaign, work, judgement)
+        else:
+            continue
+        if work.submission.state == "submitted":
+            now = campaign.platform.submission(work.submission.submission_id)
+            campaign.ledger.note(now, work.batch_id, work.pseudonym)
+
+
+def _was_refused(campaign: Campaign, judgement: Judgement) -> bool:
+    if judgement.decision == "ask":
+        return False
+    operation = campaign.ledger.operation(judgement.decision, judgement.submission_id)
+    return operation is not None and operation.state == "refused"
+
+
+def _exclude(campaign: Campaign, work: Work, judgement: Judgement) -> None:
+    """Let a rejected worker's ratings stop counting, unless a person decided about the worker after that."""
+    study = campaign.study
+    later = any(
+        one.rater_id == work.pseudonym and one.decided_at >= judgement.decided_at for one in read_decisions(study)
+    )
+    if not later and work.pseudonym in set(read_all_ratings(study)["rater_id"]):
+        decide(study, work.pseudonym, exclude=True, reason=judgement.reason, signs=signs_of(study))
+
+
+def ask(campaign: Campaign, submission_id: str, reason: str) -> Work:
+    """Note that the worker was asked about a submission, and what; it stays open. StudyError without a reason."""
+    if not reason.strip():
+        raise StudyError("what the worker is asked is not said; add --reason 'what'")
+    (work,) = _named(campaign, [submission_id])
+    _judge(campaign, work, "ask", reason, signs_of(campaign.study))
+    return work
+
+
+def owed(campaign: Campaign) -> list[tuple[Work, int]]:
+    """Approved work whose reward is below the hourly wage by the batch's observed time, and the cents that are missing.
+
+    Of batches alone that are done: nobody is at work on them, and all work is decided.
+    """
+    works = campaign.ledger.work()
+    found = []
+    for one in campaign.ledger.offered():
+        own = [work for work in works if work.batch_id == one.batch.batch_id and work.submission.state != "returned"]
+        if not own or any(work.submission.state not in FINAL for work in own) or len(own) < one.places:
+            continue
+        times = [work.submission.seconds for work in own if not math.isnan(work.submission.seconds)]
+        cents = pay.owed_bonus(one.reward, times, campaign.spec.pay)
+        for work in own:
+            paid = campaign.ledger.operation("bonus", work.submission.submission_id)
+            if cents and work.submission.state == "approved" and (paid is None or paid.state == "refused"):
+                found.append((work, cents))
+    return found
+
+
+def pay_bonuses(campaign: Campaign) -> int:
+    """Pay what is owed for observed times, once to each submission; how many bonuses."""
+    finish(campaign)
+    campaign.refresh()
+    due = owed(campaign)
+    for work, cents in due:
+        campaign.bonus(work, cents)
+    return len(due)
+
+
+def on_rules(judgement: Judgement) -> bool:
+    """Whether a rejection follows from a rule that was fixed before the first rating: failed controls."""
+    return any(sign.startswith(tuple(f"{rule}:" for rule in A_PRIORI)) for sign in judgement.signs)
+
+
+def _approve(campaign: Campaign, work: Work, reason: str, signs: Sequence[Sign]) -> bool:
+    """Decide to approve; whether that is new."""
+    if work.submission.state == "rejected":
+        raise StudyError(f"submission {work.submission.submission_id} was rejected; nothing was approved")
+    if work.submission.state == "approved":
+        return False
+    if work.submission.state != "submitted":
+        raise StudyError(f"submission {work.submission.submission_id} is {work.submission.state}; only work that was"
+                         " submitted can be approved")  # fmt: skip
+    _judge(campaign, work, "approve", reason, signs)
+    return True
+
+
+def _judge(
+    campaign: Campaign, work: Work, decision: Literal["approve", "reject", "ask"], reason: str, signs: Sequence[Sign]
+) -> None:
+    """Note a decision, once, before it is carried out."""
+    reason = " ".join(reason.split())
+    last = {one.submission_id: one for one in campaign.ledger.judgements()}.get(work.submission.submission_id)
+    if last is not None and (last.decision, last.reason) == (decision, reason):
+        return
+    own = tuple(f"{sign.rule}: {sign.evidence}" for sign in signs if sign.rater_id == work.pseudonym)
+    judgement = Judgement(work.submission.submission_id, decision, reason, own, datetime.now(UTC))
+    campaign.ledger.judge(judgement)
+
+
+def _named(campaign: Campaign, submission_ids: Sequence[str]) -> list[Work]:
+    """The submissions of these ids. Raises StudyError for one that this campaign does not have."""
+    known: Mapping[str, Work] = {one.submission.submission_id: one for one in campaign.ledger.work()}
+    for name in submission_ids:
+        if name not in known:
+            raise StudyError(
+                f"submission {name!r} is not of the {campaign.platform.mode} {campaign.platform.name} campaign of"
+                f" {campaign.study.name}; {nearest(name, list(known)) if known else 'none was collected yet'}"
+            )
+    return [known[name] for name in dict.fromkeys(submission_ids)]

@@ -1,0 +1,345 @@
+"""The ledger: what a crowd campaign meant to do and what came of it (`crowd.sqlite` in the study's folder).
+
+Each intention is on disk before its call and its outcome after it. What is left intended after a crash, or after a call
+of which nobody knows whether it took effect, is settled by asking the platform. The mode is part of every key, so a
+rehearsal in a sandbox and what is live share nothing.
+
+Only here stand workers' ids as the platforms know them; all other records have pseudonyms.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from annotation.crowd.batches import Batch
+from annotation.crowd.pay import PlatformName
+from annotation.crowd.platform import Mode, RefusedError, Submission
+from generation.exceptions import DataError
+
+VERSION = 1
+FILE = "crowd.sqlite"
+
+Kind = Literal["post", "extend", "approve", "reject", "bonus", "keep_out", "close", "release"]
+_SCHEMA = """
+CREATE TABLE campaign (study TEXT NOT NULL);
+CREATE TABLE batches (
+    platform TEXT NOT NULL, mode TEXT NOT NULL, number INTEGER NOT NULL, batch_id TEXT NOT NULL,
+    places INTEGER NOT NULL, reward INTEGER NOT NULL, content TEXT NOT NULL, PRIMARY KEY (platform, mode, batch_id));
+CREATE TABLE operations (
+    platform TEXT NOT NULL, mode TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL,
+    cents INTEGER NOT NULL, details TEXT NOT NULL, state TEXT NOT NULL CHECK (state IN ('intended', 'done', 'refused')),
+    outcome TEXT NOT NULL, intended_at TEXT NOT NULL, settled_at TEXT,
+    PRIMARY KEY (platform, mode, kind, subject));
+CREATE TABLE submissions (
+    platform TEXT NOT NULL, mode TEXT NOT NULL, submission_id TEXT NOT NULL, batch_id TEXT NOT NULL,
+    worker TEXT NOT NULL, pseudonym TEXT NOT NULL, state TEXT NOT NULL, seconds REAL, submitted_at TEXT,
+    bonuses TEXT NOT NULL, answers TEXT, trouble TEXT NOT NULL DEFAULT '', PRIMARY KEY (platform, mode, submission_id));
+CREATE TABLE decisions (
+    platform TEXT NOT NULL, mode TEXT NOT NULL, submission_id TEXT NOT NULL, decision TEXT NOT NULL,
+    reason TEXT NOT NULL, signs TEXT NOT NULL, decided_at TEXT NOT NULL);
+"""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Something to be done on a platform once: an intention, and its outcome where there is one."""
+
+    kind: Kind
+    subject: str  #: what it is done to: a batch, a submission, a worker; with what tells two of them apart
+    cents: int  #: what it costs, fees included
+    details: Mapping[str, Any]
+    state: Literal["intended", "done", "refused"]
+    outcome: str
+    intended_at: datetime
+    token: str  #: the same at each try, other for every other operation
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A batch in the ledger, with what was decided for it when it was first offered."""
+
+    batch: Batch
+    places: int
+    reward: int  #: cents
+
+
+@dataclass(frozen=True)
+class Work:
+    """A submission in the ledger."""
+
+    submission: Submission
+    batch_id: str
+    pseudonym: str
+    answered: bool  #: whether its answers have been read
+    trouble: str  #: why they cannot be; empty where they can
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a person decided about a submission, and which signs there were."""
+
+    submission_id: str
+    decision: Literal["approve", "reject", "ask"]
+    reason: str
+    signs: tuple[str, ...]
+    decided_at: datetime
+
+
+class Ledger:
+    """One study's ledger for one platform and mode; use it as a context."""
+
+    def __init__(self, path: Path, study: str, platform: PlatformName, mode: Mode) -> None:
+        """Open it, or make it. Raises DataError for a file of another version or study, and for one that is damaged."""
+        self.path, self.platform, self.mode = path, platform, mode
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # it holds workers' ids
+        self._key = (platform, mode)
+        try:
+            self._database = sqlite3.connect(path, isolation_level=None)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = FULL")  # an intention is on disk before its call
+            version = self._database.execute("PRAGMA user_version").fetchone()[0]
+            if version == 0:
+                self._create(study)
+            elif version != VERSION:
+                raise DataError(f"{path}: a ledger of version {version}, this program reads {VERSION}; use the program"
+                                " that wrote it")  # fmt: skip
+            (owner,) = self._database.execute("SELECT study FROM campaign").fetchone()
+        except sqlite3.DatabaseError as error:
+            raise DataError(f"{path}: cannot be read as a ledger ({error}); bring it back from a backup: without it"
+                            " nobody knows what was paid") from None  # fmt: skip
+        if owner != study:
+            raise DataError(f"{path}: the ledger of study {owner!r}, not of {study!r}; each study has its own folder")
+
+    def _create(self, study: str) -> None:
+        with self._transaction():
+            for statement in filter(str.strip, _SCHEMA.split(";")):
+                self._database.execute(statement)
+            self._database.execute("INSERT INTO campaign VALUES (?)", (study,))
+            self._database.execute(f"PRAGMA user_version = {VERSION}")
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    # Batches
+
+    def offered(self) -> list[Offered]:
+        """The batches of the campaign, in order."""
+        rows = self._database.execute(
+            "SELECT content, places, reward FROM batches WHERE platform = ? AND mode = ? ORDER BY number", self._key
+        )
+        return [Offered(Batch.model_validate_json(content), places, reward) for content, places, reward in rows]
+
+    def taken(self) -> list[Offered]:
+        """The batches of this mode on all platforms: their pairs are not offered again."""
+        rows = self._database.execute(
+            "SELECT content, places, reward FROM batches WHERE mode = ? ORDER BY platform, number", (self.mode,)
+        )
+        return [Offered(Batch.model_validate_json(content), places, reward) for content, places, reward in rows]
+
+    def add_batches(self, batches: list[Offered]) -> None:
+        """Add batches to the campaign, all or none."""
+        with self._transaction():
+            first = len(self.offered())
+            for number, one in enumerate(batches, first):
+                row = (*self._key, number, one.batch.batch_id, one.places, one.reward, one.batch.model_dump_json())
+                self._database.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+    # Operations
+
+    def once(
+        self, intention: tuple[Kind, str, int], details: Mapping[str, Any], find: Callable[[Operation], str | None],
+        do: Callable[[Operation], str],
+    ) -> str:  # fmt: skip
+        """Do something on the platform once and for all; its outcome, also where it was done before.
+
+        `intention` is its kind, subject and cost in cents. What was left intended is first looked for with `find`
+        (None: it did not take effect). Raises what `do` raises: after RefusedError the intention is settled as refused
+        and costs nothing, after anything else it stays, to be looked for at the next call.
+        """
+        kind, subject, cents = intention
+        operation = self.operation(kind, subject)
+        if operation is not None and operation.state == "done":
+            return operation.outcome
+        outcome = None
+        if operation is None or operation.state == "refused":
+            operation = self._intend(kind, subject, cents, details)
+        else:
+            outcome = find(operation)
+        if outcome is None:
+            try:
+                outcome = do(operation)
+            except RefusedError as error:
+                self._settle(operation, "refused", str(error))
+                raise
+        self._settle(operation, "done", outcome)
+        return outcome
+
+    def operation(self, kind: Kind, subject: str) -> Operation | None:
+        """An operation, if it was ever intended."""
+        return next(self._operations("AND kind = ? AND subject = ?", (kind, subject)), None)
+
+    def operations(self, kind: Kind | None = None) -> list[Operation]:
+        """All operations (of a kind), the oldest first."""
+        more, values = ("AND kind = ?", (kind,)) if kind else ("", ())
+        return list(self._operations(more, values))
+
+    def spent(self) -> int:
+        """Cents that were spent in this mode, on all platforms, or may have been: of all that is done or intended.
+
+        What a rejection gives back counts when it is done.
+        """
+        (cents,) = self._database.execute(
+            "SELECT COALESCE(SUM(cents), 0) FROM operations WHERE mode = ?"
+            " AND (state = 'done' OR (state = 'intended' AND cents > 0))",
+            (self.mode,),
+        ).fetchone()
+        return int(cents)
+
+    def spent_here(self) -> int:
+        """The same of this platform alone."""
+        (cents,) = self._database.execute(
+            "SELECT COALESCE(SUM(cents), 0) FROM operations WHERE platform = ? AND mode = ?"
+            " AND (state = 'done' OR (state = 'intended' AND cents > 0))",
+            self._key,
+        ).fetchone()
+        return int(cents)
+
+    def _operations(self, more: str, values: tuple[str, ...]) -> Iterator[Operation]:
+        columns = "kind, subject, cents, details, state, outcome, intended_at"
+        rows = self._database.execute(
+            f"SELECT {columns} FROM operations WHERE platform = ? AND mode = ? {more} ORDER BY rowid",  # noqa: S608
+            (*self._key, *values),
+        )
+        for kind, subject, cents, details, state, outcome, at in rows.fetchall():
+            token = self._token(kind, subject, at)
+            yield Operation(
+                kind, subject, cents, json.loads(details), state, outcome, datetime.fromisoformat(at), token
+            )
+
+    def _intend(self, kind: Kind, subject: str, cents: int, details: Mapping[str, Any]) -> Operation:
+        at = datetime.now(UTC)
+        row = (*self._key, kind, subject, cents, json.dumps(details, ensure_ascii=False), at.isoformat())
+        # One that was refused is meant anew, at another time and so with another token.
+        self._database.execute(
+            "INSERT OR REPLACE INTO operations VALUES (?, ?, ?, ?, ?, ?, 'intended', '', ?, NULL)", row
+        )
+        return Operation(kind, subject, cents, details, "intended", "", at, self._token(kind, subject, at.isoformat()))
+
+    def _token(self, kind: str, subject: str, at: str) -> str:
+        """64 characters, which is as long as MTurk's tokens may be."""
+        return sha256("\0".join(("crowd-v1", *self._key, kind, subject, at)).encode()).hexdigest()
+
+    def _settle(self, operation: Operation, state: str, outcome: str) -> None:
+        self._database.execute(
+            "UPDATE operations SET state = ?, outcome = ?, settled_at = ? WHERE platform = ? AND mode = ? AND kind = ?"
+            " AND subject = ?",
+            (state, outcome, datetime.now(UTC).isoformat(), *self._key, operation.kind, operation.subject),
+        )
+
+    # Submissions and decisions about them
+
+    def note(self, submission: Submission, batch_id: str, pseudonym: str) -> None:
+        """Note a submission as it is now; answers that were read stay."""
+        at = submission.submitted_at.isoformat() if submission.submitted_at else None
+        seconds = None if math.isnan(submission.seconds) else submission.seconds
+        self._database.execute(
+            "INSERT INTO submissions (platform, mode, submission_id, batch_id, worker, pseudonym, state, seconds,"
+            " submitted_at, bonuses) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+            " state = excluded.state, seconds = excluded.seconds, submitted_at = excluded.submitted_at,"
+            " bonuses = excluded.bonuses",
+            (*self._key, submission.submission_id, batch_id, submission.worker, pseudonym, submission.state,
+             seconds, at, json.dumps(submission.bonuses)),
+        )  # fmt: skip
+
+    def keep_answers(self, submission_id: str, answers: str, trouble: str = "") -> None:
+        """Keep a submission's answers (JSON), or say why they cannot be read."""
+        self._database.execute(
+            "UPDATE submissions SET answers = ?, trouble = ? WHERE platform = ? AND mode = ? AND submission_id = ?",
+            (answers, trouble, *self._key, submission_id),
+        )
+
+    def answers(self, submission_id: str) -> str:
+        """A submission's answers as they were kept; empty if they were not."""
+        row = self._database.execute(
+            "SELECT answers FROM submissions WHERE platform = ? AND mode = ? AND submission_id = ?",
+            (*self._key, submission_id),
+        ).fetchone()
+        return (row[0] or "") if row else ""
+
+    def work(self) -> list[Work]:
+        """All submissions, in the order of their batches."""
+        posts = {one.outcome: one.subject for one in self.operations("post")}
+        posted = {batch_id: posted_id for posted_id, batch_id in posts.items()}
+        rows = self._database.execute(
+            "SELECT s.submission_id, s.batch_id, worker, pseudonym, state, seconds, submitted_at, bonuses,"
+            " answers IS NOT NULL, trouble FROM submissions s JOIN batches b USING (platform, mode, batch_id)"
+            " WHERE platform = ? AND mode = ? ORDER BY b.number, submitted_at, submission_id",
+            self._key,
+        )
+        found = []
+        for key, batch_id, worker, pseudonym, state, seconds, at, bonuses, answered, trouble in rows:
+            when = datetime.fromisoformat(at) if at else None
+            time = float("nan") if seconds is None else seconds
+            paid = tuple(json.loads(bonuses))
+            submission = Submission(key, posted.get(batch_id, ""), worker, state, time, when, paid)
+            found.append(Work(submission, batch_id, pseudonym, bool(answered), trouble))
+        return found
+
+    def judge(self, judgement: Judgement) -> None:
+        """Note what a person decided; later decisions go before earlier ones, which stay."""
+        row = (
+            judgement.submission_id,
+            judgement.decision,
+            judgement.reason,
+            json.dumps(judgement.signs, ensure_ascii=False),
+            judgement.decided_at.isoformat(),
+        )
+        self._database.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", (*self._key, *row))
+
+    def judgements(self) -> list[Judgement]:
+        """All decisions, the oldest first."""
+        rows = self._database.execute(
+            "SELECT submission_id, decision, reason, signs, decided_at FROM decisions WHERE platform = ? AND mode = ?"
+            " ORDER BY rowid",
+            self._key,
+        )
+        return [
+            Judgement(key, decision, reason, tuple(json.loads(signs)), datetime.fromisoformat(at))
+            for key, decision, reason, signs, at in rows
+        ]
+
+
+def ledgers(path: Path) -> list[tuple[PlatformName, Mode]]:
+    """Which platforms and modes a ledger holds campaigns of; none where there is no ledger."""
+    if not path.exists():
+        return []
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        try:
+            return list(database.execute("SELECT DISTINCT platform, mode FROM batches ORDER BY mode, platform"))
+        except sqlite3.DatabaseError as error:
+            raise DataError(f"{path}: cannot be read as a ledger ({error}); bring it back from a backup") from None

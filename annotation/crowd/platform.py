@@ -1,0 +1,145 @@
+"""What a crowd platform is asked, the same for MTurk and Prolific, and what it answers.
+
+`annotation.crowd.campaign` decides and keeps the ledger; a platform only carries out. Every call that changes something
+takes a token, the same at each try: a platform that knows tokens refuses the second call, and `found` methods tell
+whether the first one took effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+from annotation.crowd.batches import Batch
+from annotation.crowd.pay import PlatformName
+from generation.exceptions import ServiceError
+from generation.records import Pair
+
+Mode = Literal["sandbox", "live"]
+State = Literal["working", "submitted", "approved", "rejected", "returned"]
+
+
+class UncertainError(ServiceError):
+    """A call of which nobody knows whether it took effect (time-out, broken connection, 5xx): ask, then try again."""
+
+
+class RefusedError(ServiceError):
+    """A call that the platform refused: it had no effect, and the same call would be refused again."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A batch as it is put before workers."""
+
+    batch: Batch
+    pairs: tuple[Pair, ...]  #: in the order of showing
+    places: int  #: workers that are wanted
+    reward: int  #: cents for each
+
+
+@dataclass(frozen=True)
+class Posted:
+    """An offer on the platform."""
+
+    posted_id: str  #: the platform's id: a HIT's, a study's
+    places: int  #: workers that it is open to in all
+    ends: datetime | None  #: when it closes, UTC; None where it does not by itself
+    open: bool  #: whether workers can still take it, or are at work
+
+
+@dataclass(frozen=True)
+class PairAnswer:
+    """What a worker answered to one pair."""
+
+    pair_id: str
+    values: Mapping[str, int | None]  #: by question
+    comment: str
+    seconds: float  #: on this pair; NaN if unknown
+    submitted_at: str  #: ISO 8601, UTC
+    status: Literal["submitted", "discarded"] = "submitted"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One worker's work on one batch. `worker` is the platform's id of a person: it stays in the ledger."""
+
+    submission_id: str
+    posted_id: str
+    worker: str
+    state: State
+    seconds: float  #: from beginning to end; NaN if unknown
+    submitted_at: datetime | None
+    bonuses: tuple[int, ...]  #: cents paid so far beside the reward
+
+
+class Platform(Protocol):
+    """A crowd platform in one mode. Its methods raise ServiceError, and of these UncertainError where it matters."""
+
+    name: PlatformName
+    mode: Mode
+    refills: bool  #: whether a rejected worker's place is open again by itself, and costs what it did
+
+    def prepare(self) -> None:
+        """See that what all offers share is there (HIT types, qualifications, groups); may be called at any time."""
+        ...
+
+    def balance(self) -> int | None:
+        """Cents that can be spent; None where the platform does not say."""
+        ...
+
+    def post(self, offer: Offer, token: str) -> str:
+        """Put an offer before workers; the platform's id of it."""
+        ...
+
+    def found_posted(self, token: str) -> str | None:
+        """The id of the offer that was posted with this token, if any was."""
+        ...
+
+    def posted(self, posted_id: str) -> Posted:
+        """An offer as it is now."""
+        ...
+
+    def extend(self, posted_id: str, *, places: int, token: str) -> None:
+        """Open an offer for its usual time from now, to so many places in all; nothing where it is so already."""
+        ...
+
+    def close(self, posted_id: str) -> None:
+        """Let nobody begin any more; nothing where it is closed."""
+        ...
+
+    def submissions(self, posted_id: str) -> Iterator[Submission]:
+        """All submissions of an offer, every page, whatever their state."""
+        ...
+
+    def submission(self, submission_id: str) -> Submission:
+        """One submission as it is now."""
+        ...
+
+    def answers(self, submission: Submission, offer: Offer) -> Sequence[PairAnswer]:
+        """What was answered in a submission.
+
+        Raises DataError for answers that cannot be read (another study's, malformed, too large).
+        """
+        ...
+
+    def approve(self, submission: Submission) -> None:
+        """Approve, which pays the reward; nothing where it is approved. RefusedError where it was rejected."""
+        ...
+
+    def reject(self, submission: Submission, reason: str) -> None:
+        """Reject, with the reason for the worker; nothing where it is rejected. RefusedError where it was approved."""
+        ...
+
+    def bonus(self, submission: Submission, cents: int, reason: str, token: str) -> None:
+        """Pay a bonus. A second call with the token pays nothing where the platform knows tokens."""
+        ...
+
+    def found_bonus(self, submission: Submission, cents: int, reason: str, token: str) -> bool:
+        """Whether the bonus of this token has been paid, as far as the platform shows by now."""
+        ...
+
+    def keep_out(self, worker: str) -> None:
+        """Let a worker take no other batch of this study; nothing where it is so already."""
+        ...

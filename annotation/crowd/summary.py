@@ -1,0 +1,218 @@
+"""Where a crowd campaign stands, from the ledger alone: progress, money, decisions. No worker's id leaves it.
+
+The platform is not asked: what is told is what the ledger knew when a command last asked.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from annotation.campaign import shown
+from annotation.crowd import pay
+from annotation.crowd.campaign import Campaign, crowd_of, next_batches
+from annotation.crowd.judging import cases, on_rules
+from annotation.crowd.ledger import FILE, Judgement, Ledger, Offered, ledgers
+from annotation.crowd.mturk import SITES
+from annotation.crowd.pay import PlatformName
+from annotation.crowd.platform import Mode, Offer
+from annotation.crowd.question import question_xml
+from annotation.rubric import load_rubric
+from generation.command import columns
+from generation.crowd_spec import FAIR_WAGE
+from generation.study import Study
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A decision about a submission, by pseudonym."""
+
+    rater_id: str
+    batch_id: str
+    decision: str
+    reason: str
+    signs: tuple[str, ...]
+    decided_at: str  #: ISO 8601, UTC
+    by_rule: bool  #: whether it follows from a rule fixed before the first rating
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One campaign: a study's batches on one platform in one mode. Money in cents."""
+
+    platform: PlatformName
+    mode: Mode
+    batches: int
+    pilots: int
+    posted: int
+    places: int  #: workers wanted for all batches together
+    states: Mapping[str, int]  #: submissions by state
+    unread: int  #: submissions whose answers could not be read
+    planned: int  #: what all batches cost, fees included, no bonuses
+    spent: int  #: spent or reserved, fees and bonuses included
+    rewards: int  #: rewards approved
+    bonuses: int  #: bonuses paid
+    unsettled: int  #: calls of which it is not known yet whether they took effect
+    hourly: float  #: dollars an hour that the median submission was paid, bonuses included; NaN before there is one
+    minutes: float  #: of the median submission; NaN before there is one
+    decisions: tuple[Decided, ...]
+
+
+def read_summaries(study: Study) -> list[Summary]:
+    """The study's campaigns that there are, live ones first; [] where there is no ledger."""
+    path = study.scratch / FILE
+    return [_summary(study, platform, mode) for platform, mode in ledgers(path)]
+
+
+def _summary(study: Study, platform: PlatformName, mode: Mode) -> Summary:
+    with Ledger(study.scratch / FILE, study.name, platform, mode) as ledger:
+        offered, works, operations = ledger.offered(), ledger.work(), ledger.operations()
+        rewards = {one.batch.batch_id: one.reward for one in offered}
+        approved = [work for work in works if work.submission.state == "approved"]
+        paid = [rewards[work.batch_id] + sum(work.submission.bonuses) for work in approved]
+        timed = [(cents, w.submission.seconds) for cents, w in zip(paid, approved, strict=True)
+                 if w.submission.seconds > 0]  # fmt: skip
+        people = {work.submission.submission_id: (work.pseudonym, work.batch_id) for work in works}
+        spec = crowd_of(study)
+        costs = [pay.cost(platform, one.reward, one.places, spec) for one in offered]
+        return Summary(
+            platform=platform,
+            mode=mode,
+            batches=len(offered),
+            pilots=sum(one.batch.pilot for one in offered),
+            posted=sum(one.kind == "post" and one.state == "done" for one in operations),
+            places=sum(one.places for one in offered),
+            states=Counter(work.submission.state for work in works),
+            unread=sum(bool(work.trouble) for work in works),
+            planned=sum(costs),
+            spent=ledger.spent_here(),
+            rewards=sum(rewards[work.batch_id] for work in approved),
+            bonuses=sum(one.details["cents"] for one in operations if one.kind == "bonus" and one.state == "done"),
+            unsettled=sum(one.state == "intended" for one in operations),
+            hourly=statistics.median(pay.hourly(*one) for one in timed) if timed else math.nan,
+            minutes=statistics.median(seconds for _, seconds in timed) / 60 if timed else math.nan,
+            decisions=tuple(_decided(one, people) for one in ledger.judgements() if one.submission_id in people),
+        )
+
+
+def _decided(judgement: Judgement, people: Mapping[str, tuple[str, str]]) -> Decided:
+    pseudonym, batch_id = people[judgement.submission_id]
+    return Decided(
+        rater_id=pseudonym,
+        batch_id=batch_id,
+        decision=judgement.decision,
+        reason=judgement.reason,
+        signs=judgement.signs,
+        decided_at=judgement.decided_at.isoformat(),
+        by_rule=judgement.decision != "reject" or on_rules(judgement),
+    )
+
+
+def summary_text(summary: Summary) -> str:
+    """A campaign in lines, each with its mode."""
+    where = f"[{summary.mode} {summary.platform}]"
+    states = ", ".join(f"{number} {state}" for state, number in sorted(summary.states.items())) or "none yet"
+    lines = [
+        f"batches: {summary.posted} of {summary.batches} offered ({summary.pilots} of them pilots),"
+        f" for {summary.places} workers in all",
+        f"submissions: {states}" + (f"; {summary.unread} cannot be read" if summary.unread else ""),
+        f"money: {pay.dollars(summary.spent)} spent or reserved of {pay.dollars(summary.planned)} planned, fees"
+        f" included; rewards approved {pay.dollars(summary.rewards)}, bonuses {pay.dollars(summary.bonuses)}",
+    ]
+    if not math.isnan(summary.hourly):
+        lines.append(
+            f"pay: {summary.minutes:.0f} min for the median batch, ${summary.hourly:.2f} an hour, with bonuses"
+        )
+    if summary.unsettled:
+        lines.append(f"unsettled calls: {summary.unsettled}; the next command asks the platform and finishes them")
+    return "\n".join(f"{where} {line}" for line in lines)
+
+
+def cases_text(campaign: Campaign) -> str:
+    """The submissions that wait for a decision: a row each, then what there is against some of them."""
+    found = cases(campaign)
+    rows = [
+        [
+            case.work.submission.submission_id,
+            case.work.pseudonym,
+            case.work.batch_id,
+            "–" if math.isnan(case.work.submission.seconds) else f"{case.work.submission.seconds / 60:.0f}",
+            "–" if math.isnan(case.hourly) else f"${case.hourly:.2f}",
+            str(len(case.signs)),
+            case.advice,
+        ]
+        for case in found
+    ]
+    header = ["submission", "worker", "batch", "minutes", "an hour", "signs", "advice"]
+    lines = [columns(header, rows, "none")]
+    for case in found:
+        key = case.work.submission.submission_id
+        lines += [f"  {key}: {sign.rule}: {sign.evidence}" for sign in case.signs]
+        lines += [f"  {key}: {why}" for why in (case.work.trouble, case.asked and f"asked: {case.asked}") if why]
+        if not case.collected and not case.work.trouble:
+            lines.append(f"  {key}: its answers have not been collected yet (crowd collect)")
+    return "\n".join(lines)
+
+
+def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
+    """What the next launch would offer and what it costs: a row a batch. Nothing is created, here or there."""
+    spec, path = crowd_of(study), study.scratch / FILE
+    taken = []
+    if path.exists():
+        with Ledger(path, study.name, platform, mode) as ledger:
+            taken = ledger.taken()
+    new = next_batches(study, mode, taken, pilot)
+    rows, total, hours = [], 0, 0.0
+    if platform == "mturk":
+        _refuse_long_pages(study, new)
+    for one in new:
+        batch = one.batch
+        for language in sorted(batch.queue.languages):
+            spec.countries_of(language)  # said now, not when money is about to be spent
+        cost = pay.cost(platform, one.reward, one.places, spec)
+        minutes = 60 * one.reward / 100 / spec.pay.hourly
+        fees = cost - one.places * one.reward
+        total, hours = total + cost, hours + one.places * minutes / 60
+        languages = "-".join(dict.fromkeys([batch.language, batch.output_language]))
+        rows.append([
+            batch.batch_id, batch.pool + (" (pilot)" if batch.pilot else ""), languages, str(len(batch.pair_ids)),
+            str(one.places), f"{minutes:.0f}", pay.dollars(one.reward), pay.dollars(fees), pay.dollars(cost),
+        ])  # fmt: skip
+    header = ["batch", "pool", "languages", "pairs", "workers", "minutes", "reward", "fees", "cost"]
+    where = f"[{mode} {platform}]"
+    return "\n".join(
+        [
+            f"{where} Plan of study {study.name}: nothing is created by this",
+            columns(header, rows, "no pairs are left to be offered"),
+            "",
+            f"{where} {len(new)} batches, {sum(len(one.batch.pair_ids) * one.places for one in new)} pairs to rate,"
+            f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
+            *_notes(study, platform, new),
+        ]
+    )
+
+
+def _refuse_long_pages(study: Study, new: Sequence[Offered]) -> None:
+    """Say now which batch's page is longer than MTurk takes. StudyError, which names `sample.batch`."""
+    rubric, pairs = load_rubric(study), {pair.pair_id: pair for pair in shown(study)}
+    for one in new:
+        offer = Offer(one.batch, tuple(pairs[key] for key in one.batch.pair_ids), one.places, one.reward)
+        question_xml(study, rubric, offer, SITES["live"])
+
+
+def _notes(study: Study, platform: PlatformName, new: Sequence[object]) -> list[str]:
+    spec = crowd_of(study)
+    lines = [
+        f"Pay: ${spec.pay.hourly:g} an hour at {spec.pay.seconds:g} s a pair"
+        + "".join(f", {share:.0%} more for {name}" for name, share in spec.pay.extra.items())
+        + "; where people need longer, `crowd bonus` makes up the difference.",
+        f"A worker may do {spec.share:.0%} of the batches; pairs includes controls and repeats.",
+    ]
+    if spec.pay.below_fair:
+        lines.append(f"Below ${FAIR_WAGE:g} an hour, because: {spec.pay.below_fair}")
+    if platform == "mturk":
+        lines.append("MTurk's own documentation says that it closed on 30 September 2026: launching will likely fail.")
+    return lines if new else []

@@ -1,0 +1,114 @@
+"""What the report says about crowd workers: what was asked of them, what they were paid, what was decided and when."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+
+import pandas as pd
+
+from annotation.crowd import pay
+from annotation.crowd.summary import Summary
+from annotation.report.material import Material
+from generation.crowd_spec import FAIR_WAGE
+from generation.exhibits import Exhibit
+
+_NAMES = {"mturk": "Amazon Mechanical Turk", "prolific": "Prolific"}
+
+
+def campaigns_exhibit(material: Material) -> Exhibit:
+    """A row a campaign: batches, submissions, money and pay; dollars."""
+    rows = [
+        {
+            "platform": one.platform,
+            "mode": one.mode,
+            "batches_posted": one.posted,
+            "batches": one.batches,
+            "approved": one.states.get("approved", 0),
+            "rejected": one.states.get("rejected", 0),
+            "waiting": one.states.get("submitted", 0),
+            "returned": one.states.get("returned", 0),
+            "unreadable": one.unread,
+            "planned": one.planned / 100,
+            "spent_or_reserved": one.spent / 100,
+            "rewards": one.rewards / 100,
+            "bonuses": one.bonuses / 100,
+            "median_minutes": one.minutes,
+            "median_hourly": one.hourly,
+        }
+        for one in material.crowd
+    ]
+    printed = [
+        {
+            "Platform": _NAMES[one.platform],
+            "Mode": one.mode,
+            "Batches offered": f"{one.posted} of {one.batches}",
+            "Approved": str(one.states.get("approved", 0)),
+            "Rejected": str(one.states.get("rejected", 0)),
+            "Rewards": pay.dollars(one.rewards),
+            "Bonuses": pay.dollars(one.bonuses),
+            "Spent or reserved": pay.dollars(one.spent),
+            "Median minutes": _number(one.minutes, "{:.0f}"),
+            "Median an hour": _number(one.hourly, "${:.2f}"),
+        }
+        for one in material.crowd
+    ]
+    caption = "Crowd campaigns; spent or reserved is with the platform's fees"
+    return Exhibit("crowd_campaigns", caption, pd.DataFrame(rows), pd.DataFrame(printed))
+
+
+def crowd_decisions_exhibit(material: Material) -> Exhibit:
+    """A row a decision about a submission: by a rule that was fixed beforehand or not, with results seen or not."""
+    first = material.looks[0].at if material.looks else None
+    columns = ["platform", "mode", "decided_at", "by_rule", "results_seen", "rater_id", "batch", "decision", "reason",
+               "signs"]  # fmt: skip
+    rows = []
+    for campaign in material.crowd:
+        for one in campaign.decisions:
+            seen = "yes" if first and datetime.fromisoformat(one.decided_at) > first else "no"
+            rule = "yes" if one.by_rule else "no, decided later"
+            rows.append((campaign.platform, campaign.mode, one.decided_at, rule, seen, one.rater_id, one.batch_id,
+                         one.decision, one.reason, "; ".join(one.signs)))  # fmt: skip
+    frame = pd.DataFrame(rows, columns=columns)
+    # Approvals without a sign are the rule and many: the page lists what is not, the file has all.
+    told = frame[(frame["decision"] != "approve") | (frame["signs"] != "")]
+    titles = ["When", "By a rule fixed before", "Results seen", "Worker", "Batch", "Decision", "Reason", "Signs then"]
+    printed = told.drop(columns=["platform", "mode"]).assign(
+        decided_at=told["decided_at"].str[:16].str.replace("T", " ")
+    )
+    caption = "Decisions about crowd work, but approvals without a sign"
+    return Exhibit("crowd_decisions", caption, frame, printed.set_axis(titles, axis=1))
+
+
+def paragraphs(material: Material) -> list[str]:
+    """What a paper says about the crowd: a sentence or two for each campaign."""
+    return [_paragraph(material, one) for one in material.crowd]
+
+
+def _paragraph(material: Material, one: Summary) -> str:
+    crowd = material.study.crowd
+    if one.mode == "sandbox":
+        return f"A rehearsal ran on {_NAMES[one.platform]}'s {one.mode}; its ratings count as simulated."
+    approved, rejected = one.states.get("approved", 0), one.states.get("rejected", 0)
+    parts = [
+        f"Crowd workers of {_NAMES[one.platform]} were offered {one.posted} batches; {approved} submissions were"
+        f" approved and {rejected} rejected."
+    ]
+    if not math.isnan(one.hourly):
+        parts.append(f"The median submission took {one.minutes:.0f} minutes and was paid ${one.hourly:.2f} an hour,"
+                     " bonuses included.")  # fmt: skip
+    if crowd is not None:
+        parts.append(
+            f"Pay was set at ${crowd.pay.hourly:g} an hour for {crowd.pay.seconds:g} s a pair, the same in every"
+            f" country; a worker could do at most {crowd.share:.0%} of the batches."
+        )
+        if crowd.pay.below_fair:
+            parts.append(f"This is less than ${FAIR_WAGE:g} an hour; the reason given is: {crowd.pay.below_fair}.")
+    later = sum(not decided.by_rule for decided in one.decisions)
+    if later:
+        parts.append(f"{later} of the rejections followed from no rule that was fixed beforehand.")
+    return " ".join(parts)
+
+
+def _number(value: float, form: str) -> str:
+    return "–" if math.isnan(value) else form.format(value)

@@ -1,0 +1,244 @@
+"""Where participants of a crowd platform enter, and where they get their completion code.
+
+    GET  /crowd/enter/<room>?PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..   consent, questions; or what is left to do
+    POST /crowd/enter/<room>                                             an account, made once, and Argilla's session
+    GET  /crowd/done/<room>                                              the code, once every pair is answered
+
+Rooms are made by the platform (`annotation.crowd.rooms`), which leaves them in the home's `crowd/rooms.json`. A
+participant's id becomes a pseudonym at once, is never written, and is not in the form: that has a ticket, which works
+once. Passwords are drawn and never told to anyone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import logging
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+from uuid import UUID
+
+from argilla_server import database
+from argilla_server.contexts import accounts
+from argilla_server.enums import ResponseStatus, UserRole
+from argilla_server.models import Record, Response, User, WorkspaceUser
+from argilla_server.security.settings import settings
+from fastapi import FastAPI
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
+
+from . import crowd_pages as pages
+from .crowd_book import TICKET_SECONDS, Book, Entry, Seal
+
+LOGGER = logging.getLogger("plumbline_argilla.crowd")
+ROOM = re.compile(r"[0-9a-f]{16}-(?:live|sandbox)")
+PARTICIPANT = re.compile(r"[0-9a-f]{24}")
+VERSION = 1
+MOST_BYTES, MOST_FIELDS = 8192, 20
+COOKIE, COOKIE_SECONDS = "plumbline_crowd", 2 * 86400
+USED = (
+    "This page has been used already, or is too old. Please open the study from Prolific once more: nothing of what you"
+    " have answered is lost."
+)
+
+
+class RefusedError(Exception):
+    """A request that gets a page with the reason."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+
+
+def pseudonym(key: bytes, study: str, platform: str, worker: str) -> str:
+    """The same as the platform's `annotation.crowd.workers.worker_pseudonym`."""
+    digest = hmac.new(key, "\0".join((study, platform, worker)).encode(), hashlib.sha256)
+    return f"worker-{digest.hexdigest()[:12]}"
+
+
+def mount(app: FastAPI, secret: str) -> None:
+    """Add the pages to the application, before its own static ones. Call it once, with the home as working folder."""
+    entry = Entrance(Path("crowd"), Seal(secret))
+    app.router.routes[:0] = [
+        Route("/crowd/enter/{room}", answered(entry.show), methods=["GET"]),
+        Route("/crowd/enter/{room}", answered(entry.let_in), methods=["POST"]),
+        Route("/crowd/done/{room}", answered(entry.done), methods=["GET"]),
+    ]
+
+
+def answered(handler: Callable[[Request], Awaitable[HTMLResponse]]) -> Callable[[Request], Awaitable[HTMLResponse]]:
+    """The handler, with a page for what it refuses."""
+
+    async def handle(request: Request) -> HTMLResponse:
+        try:
+            return await handler(request)
+        except RefusedError as error:
+            return pages.refusal(error.status, str(error))
+
+    return handle
+
+
+class Entrance:
+    """The three pages."""
+
+    def __init__(self, folder: Path, seal: Seal) -> None:
+        self._folder, self._seal = folder, seal
+        self._one = asyncio.Lock()
+        self._book: Book | None = None
+        self._rooms: dict[str, dict[str, Any]] = {}
+        self._read: tuple[int, int] | None = None  # time and size of the file as it was read
+
+    async def show(self, request: Request) -> HTMLResponse:
+        """What a participant who comes from Prolific sees."""
+        room_id, room = self._room(request)
+        pid = request.query_params.get("PROLIFIC_PID", "")
+        others = [request.query_params.get(name, "") for name in ("STUDY_ID", "SESSION_ID")]
+        if not PARTICIPANT.fullmatch(pid) or not all(PARTICIPANT.fullmatch(one) for one in others if one):
+            raise RefusedError(400, "Please open this page from Prolific: the link lacks what Prolific adds to it.")
+        worker = pseudonym(bytes.fromhex(room["key"]), room["study"], room["platform"], pid)
+        return await self._next_page(room_id, room, worker)
+
+    async def let_in(self, request: Request) -> HTMLResponse:
+        """Note the consent, judge the answers, make the account where it is missing, and sign the browser in."""
+        room_id, room = self._room(request)
+        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            raise RefusedError(403, "This form was sent from another site.")
+        form = await small_form(request)
+        ticket = self._seal.open("enter", form.get("ticket", ""))
+        if ticket is None or ticket[2][0] != room_id or not self._entries.use(ticket[1], ticket[0]):
+            raise RefusedError(409, USED)
+        worker = ticket[2][1]
+        if self._entries.entry(room_id, worker).state == "new":
+            if form.get("consent") != "yes":
+                raise RefusedError(422, "Without your consent you cannot take part. Please return your place.")
+            if self._entries.people(room_id) >= room["most"]:
+                raise RefusedError(503, "Too many people have entered here. Please return your place on Prolific.")
+            right = [int(question["right"]) for question in room["questions"]]
+            given = [chosen(form.get(f"q{number}", "")) for number in range(len(right))]
+            self._entries.judge(room_id, worker, right, given)
+        if self._entries.entry(room_id, worker).state != "in":
+            return await self._next_page(room_id, room, worker)
+        user = await self._account(room, worker)
+        cookie = self._seal.close("worker", room["study"], room["platform"], worker, seconds=COOKIE_SECONDS)
+        secure = "; Secure" if request.headers.get("x-forwarded-proto", request.url.scheme) == "https" else ""
+        headers = {
+            "Set-Cookie": f"{COOKIE}={cookie}; Path=/crowd; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}"
+        }
+        expires = round((time.time() + timedelta(seconds=settings.token_expiration).total_seconds()) * 1000)
+        target = f"/dataset/{UUID(room['dataset_id'])}/annotation-mode"
+        return pages.sign_in(accounts.generate_user_token(user), expires, target, headers)
+
+    async def done(self, request: Request) -> HTMLResponse:
+        """The completion code, or how much is left."""
+        _, room = self._room(request)
+        known = self._seal.open("worker", request.cookies.get(COOKIE, ""))
+        if known is None or known[2][:2] != [room["study"], room["platform"]]:
+            raise RefusedError(
+                403, "Please open the study from Prolific once more in this browser, and then this page."
+            )
+        left = await self._left(room, known[2][2])
+        return pages.finished(room) if left == 0 else pages.unfinished(room, left)
+
+    async def _next_page(self, room_id: str, room: dict[str, Any], worker: str) -> HTMLResponse:
+        """The page that suits how a participant stands."""
+        entry: Entry = self._entries.entry(room_id, worker)
+        if entry.state == "out":
+            return pages.sent_back(room)
+        ticket = self._seal.close("enter", room_id, worker, seconds=TICKET_SECONDS)
+        if entry.state == "in":
+            left = await self._left(room, worker)
+            return pages.finished(room) if left == 0 else pages.resume(room_id, room, left, ticket)
+        questions = entry.open_questions(len(room["questions"]))
+        return pages.entrance(room_id, room, questions, ticket, again=any(entry.missed))
+
+    async def _left(self, room: dict[str, Any], worker: str) -> int:
+        """How many pairs of the room a participant has neither submitted nor discarded."""
+        counted = (
+            select(func.count(Response.id))
+            .join(Record, Response.record_id == Record.id)
+            .join(User, Response.user_id == User.id)
+            .where(Record.dataset_id == UUID(room["dataset_id"]), User.username == worker)
+            .where(Response.status.in_((ResponseStatus.submitted, ResponseStatus.discarded)))
+        )
+        async with database.AsyncSessionLocal() as session:
+            return max(0, int(room["records"]) - int(await session.scalar(counted) or 0))
+
+    async def _account(self, room: dict[str, Any], worker: str) -> User:
+        """The participant's account, a member of the room's workspace; made where it is missing."""
+        async with self._one, database.AsyncSessionLocal() as session:
+            user = await accounts.get_user_by_username(session, worker) or await made(session, worker)
+            if user.role != UserRole.annotator:
+                raise RefusedError(403, "This participant cannot be let in.")
+            workspace_id = UUID(room["workspace_id"])
+            if await WorkspaceUser.get_by(session, workspace_id=workspace_id, user_id=user.id) is None:
+                await WorkspaceUser.create(session, workspace_id=workspace_id, user_id=user.id)
+            return user
+
+    @property
+    def _entries(self) -> Book:
+        # Only homes with rooms get a file.
+        if self._book is None:
+            self._book = Book(self._folder / "entries.db")
+        return self._book
+
+    def _room(self, request: Request) -> tuple[str, dict[str, Any]]:
+        room_id = request.path_params["room"]
+        room = self._all().get(room_id) if ROOM.fullmatch(room_id) else None
+        if room is None:
+            raise RefusedError(404, "There is no such study here.")
+        return room_id, room
+
+    def _all(self) -> dict[str, dict[str, Any]]:
+        """All rooms, read again where the file has changed."""
+        file = self._folder / "rooms.json"
+        try:
+            now = file.stat()
+            if (now.st_mtime_ns, now.st_size) != self._read:
+                content = json.loads(file.read_text(encoding="utf-8"))
+                if content["version"] != VERSION:
+                    raise ValueError(f"version {content['version']}")
+                self._rooms, self._read = dict(content["rooms"]), (now.st_mtime_ns, now.st_size)
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            LOGGER.error("crowd/rooms.json cannot be read (%s); launch the campaign again", type(error).__name__)
+            raise RefusedError(503, "This study cannot be opened at the moment. Please try again later.") from None
+        return self._rooms
+
+
+async def made(session: AsyncSession, worker: str) -> User:
+    """A new annotator whose password nobody knows."""
+    drawn = await run_in_threadpool(accounts.hash_password, secrets.token_urlsafe(32))
+    user = User(first_name="Participant", username=worker, role=UserRole.annotator, password_hash=drawn)
+    return await user.save(session)
+
+
+async def small_form(request: Request) -> dict[str, str]:
+    """The fields of a form; each once. RefusedError where it is larger than any of ours."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BYTES:
+            raise RefusedError(413, "The form is too large.")
+    try:
+        fields = parse_qs(body.decode("utf-8"), max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise RefusedError(400, "The form cannot be read.") from None
+    return {name: values[0] for name, values in fields.items()}
+
+
+def chosen(value: str) -> int | None:
+    """The number of an option, None for what is none."""
+    return int(value) if re.fullmatch("[0-9]{1,3}", value) else None

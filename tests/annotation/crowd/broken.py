@@ -1,0 +1,134 @@
+"""Broken campaigns: calls fail before and after their effect, the process ends anywhere, and yet all must be right.
+
+Each runs random commands while everything is shaky, then the rest in order. The first worker fails the controls and is
+rejected. Two batches by one worker each; half of them, one, is a worker's share.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from annotation.crowd import judging
+from annotation.crowd.campaign import Campaign
+from annotation.crowd.collecting import collect
+from annotation.crowd.ledger import FILE, Ledger
+from annotation.crowd.platform import Platform, UncertainError
+from annotation.ratings import read_all_ratings
+from generation.exceptions import PlumblineError
+from generation.study import Study
+from tests.annotation.crowd import campaigns
+from tests.conftest import make_variant
+
+BATCHES, REWARD = 2, 120  # four paraphrases, a positive and a negative control in a batch: 6 x $0.20 = $1.20
+
+
+def prepared(folder: Path, **crowd: object) -> Study:
+    """The study before any campaign."""
+    return campaigns.drawn(
+        make_variant(folder),
+        sample={"pairs": 8, "batch": 4, "repeats": 0},
+        raters={"per_pair": 1},
+        acceptance={"min_pairs": 5, "min_raters": 1},
+        crowd={**campaigns.CROWD, **crowd},
+    )
+
+
+class Broken(ABC):
+    """One campaign."""
+
+    slow = False  #: whether lists may not show yet what an earlier call made
+
+    def __init__(self, study: Study, rng: random.Random, limit: int) -> None:
+        self.study, self.rng, self.limit = study, rng, limit
+        self.rate = 0.06
+        self.workers = 0
+        self.honest, self.careless = campaigns.honest(study), campaigns.careless(study)
+
+    @abstractmethod
+    def platform(self) -> Platform:
+        """The platform, as a new process finds it."""
+
+    @abstractmethod
+    def work(self) -> None:
+        """Workers do what is open."""
+
+    @abstractmethod
+    def states(self) -> dict[str, str]:
+        """The state of each submission, by worker: submitted, approved or rejected."""
+
+    @abstractmethod
+    def spent(self) -> int:
+        """Cents that the platform took, or holds, with fees."""
+
+    def fault(self) -> bool:
+        """Whether a call shall fail."""
+        return self.rng.random() < self.rate
+
+    def rating(self) -> Callable[[str, str], int]:
+        """How the next worker rates."""
+        self.workers += 1
+        return self.careless if self.workers == 1 else self.honest
+
+    def step(self, what: Callable[[Campaign], object]) -> bool:
+        """One command, whatever becomes of it; whether it got to its end."""
+        try:
+            chance = campaigns.chances(self.rng, self.rate / 3)
+            return campaigns.run(self.study, self.platform, what, self.limit, chance)
+        except PlumblineError as error:
+            # Undisturbed, a command ends well, but that lists may not show yet what an earlier one made.
+            if not (self.rate or (self.slow and isinstance(error, UncertainError))):
+                raise
+            return False
+
+    def judge(self, campaign: Campaign) -> None:
+        """What a person does: approve what is good, reject the one who failed the controls."""
+        _, left = judging.approve_all(campaign)
+        for case in left:
+            if any(sign.rule == "controls" for sign in case.signs):
+                judging.reject(campaign, [case.work.submission.submission_id], "failed the controls")
+
+    def go(self) -> None:
+        """Random commands while all is shaky, then all in order until it is done."""
+        steps = [lambda campaign: campaign.launch(), collect, self.judge, judging.pay_bonuses]
+        for _ in range(self.rng.randrange(5, 11)):
+            self.step(self.rng.choice(steps))
+            if self.rng.random() < 0.6:
+                self.work()
+            assert self.spent() <= self.limit
+        self.rate = 0.0
+        while not (
+            list(self.states().values()).count("approved") == BATCHES and "submitted" not in self.states().values()
+        ):
+            self.step(lambda campaign: campaign.launch())
+            self.work()
+            self.step(collect)
+            self.step(self.judge)
+        for one in (judging.pay_bonuses, lambda campaign: campaign.close(), collect):
+            while not self.step(one):
+                pass
+
+    def check(self, why: str) -> None:
+        """What must be right at the end, on every platform; `why` names the run."""
+        states = self.states()
+        rejected = [worker for worker, state in states.items() if state == "rejected"]
+        assert len(rejected) == 1, why
+        assert self.spent() <= self.limit, why
+        name = self.platform().name
+        with Ledger(self.study.scratch / FILE, self.study.name, name, "live") as ledger:
+            assert ledger.spent() == self.spent(), why
+            assert not [one for one in ledger.operations() if one.state == "intended"], why
+        ratings = read_all_ratings(self.study)
+        assert len(ratings) == len(states) * 6 * 2, why  # pairs and controls of a batch, questions
+        assert ratings.loc[ratings["excluded"] != "", "rater_id"].nunique() == 1, why
+
+
+def runs(number: int, blocks: int) -> pytest.MarkDecorator:
+    """So many seeds in so many tests."""
+    return pytest.mark.parametrize(
+        "seeds", [range(block, number, blocks) for block in range(blocks)], ids=lambda seeds: f"from_{seeds.start}"
+    )

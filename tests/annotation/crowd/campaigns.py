@@ -1,0 +1,146 @@
+"""Small crowd campaigns, and crashes at any moment of them."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from annotation.controls import read_controls
+from annotation.crowd.campaign import Campaign
+from annotation.crowd.ledger import FILE, Ledger
+from annotation.crowd.pay import PlatformName
+from annotation.crowd.platform import Mode, Platform
+from annotation.rubric import load_rubric
+from annotation.sample import draw_sample
+from generation.run import generate
+from generation.study import Study
+from tests.annotation.campaigns import Make
+
+KEY = b"a key of the tests"
+CROWD: dict[str, Any] = {"countries": {"en": ["US"]}, "share": 0.5, "prolific_fee": 0.25}
+
+
+def drawn(variant: Make, **changes: object) -> Study:
+    """A drawn study of twelve paraphrases in batches of four: three batches and what is left for a pilot."""
+    parts: dict[str, object] = {
+        "name": "crowd",
+        "transformations": ["paraphrasing"],
+        "sample": {"pairs": 12, "batch": 4, "repeats": 0},
+        "raters": {"per_pair": 2},
+        "acceptance": {"min_pairs": 5},
+        "crowd": CROWD,
+    }
+    study = variant(**(parts | changes))
+    generate(study)
+    draw_sample(study)
+    return study
+
+
+def honest(study: Study) -> Callable[[str, str], int]:
+    """Rates 4, and controls as one should."""
+    rubric = load_rubric(study)
+    right = {pair.pair_id: rubric.expected(pair.pool, pair.control) for pair in read_controls(study) if pair.control}
+    return lambda pair_id, question: right.get(pair_id, {}).get(question, 4)
+
+
+def careless(study: Study) -> Callable[[str, str], int]:
+    """Rates 4, and controls the wrong way round."""
+    good = honest(study)
+    controls = {pair.pair_id for pair in read_controls(study)}
+    return lambda pair_id, question: 6 - good(pair_id, question) if pair_id in controls else 4
+
+
+def copied(study: Study, folder: Path) -> Study:
+    """The same study with records of its own, as they are before a campaign."""
+    copy = study.model_copy()
+    copy._exports = folder
+    shutil.copytree(study.folder, copy.folder, dirs_exist_ok=True)
+    return copy
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+class Crashing:
+    """Ends the process before or after some calls of what it stands before, by chance."""
+
+    def __init__(self, whom: object, chance: Callable[[], bool]) -> None:
+        self._whom, self._chance = whom, chance
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._whom, name)
+        if not callable(found):
+            return found
+
+        def call(*args: Any, **options: Any) -> Any:
+            if self._chance():
+                raise Crash(f"before {name}")
+            answer = found(*args, **options)
+            if self._chance():
+                raise Crash(f"after {name}")
+            return answer
+
+        return call
+
+
+class CrashingLedger(Ledger):
+    """A ledger whose process may end before and after each write."""
+
+    chance: Callable[[], bool] = staticmethod(lambda: False)
+
+    def _write(self, name: str, *args: Any) -> Any:
+        if self.chance():
+            raise Crash(f"before {name}")
+        answer = getattr(super(), name)(*args)
+        if self.chance():
+            raise Crash(f"after {name}")
+        return answer
+
+    def _intend(self, *args: Any) -> Any:
+        return self._write("_intend", *args)
+
+    def _settle(self, *args: Any) -> None:
+        self._write("_settle", *args)
+
+    def judge(self, *args: Any) -> None:
+        self._write("judge", *args)
+
+    def keep_answers(self, *args: Any) -> None:
+        self._write("keep_answers", *args)
+
+    def add_batches(self, *args: Any) -> None:
+        self._write("add_batches", *args)
+
+
+def run(
+    study: Study,
+    make: Callable[[], Platform],
+    step: Callable[[Campaign], object],
+    limit: int,
+    chance: Callable[[], bool] = lambda: False,
+) -> bool:
+    """One command in a process of its own, as it were; whether it got to its end."""
+    platform: Any = make()
+    name: PlatformName = platform.name
+    mode: Mode = platform.mode
+    ledger = CrashingLedger(study.scratch / FILE, study.name, name, mode)
+    ledger.chance = chance
+    try:
+        with ledger:
+            step(Campaign(study, Crashing(platform, chance), ledger, KEY, limit))  # type: ignore[arg-type]
+    except Crash:
+        return False
+    finally:
+        close = getattr(platform, "close_connections", None)  # what the end of a process does
+        if close is not None:
+            close()
+    return True
+
+
+def chances(rng: random.Random, rate: float) -> Callable[[], bool]:
+    """True now and then."""
+    return lambda: rng.random() < rate

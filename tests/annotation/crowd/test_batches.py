@@ -1,0 +1,84 @@
+"""Batches: every pair once, controls and repeats where they belong, the same at each call."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from annotation.controls import read_controls
+from annotation.crowd.batches import Batch, make_batches
+from annotation.queues import Queue
+from annotation.sample import draw_sample, read_pairs
+from generation.exceptions import StudyError
+from generation.run import generate
+from generation.study import Study
+from tests.annotation.campaigns import Make
+
+
+@pytest.fixture
+def study(variant: Make) -> Study:
+    sample = {"pairs": 24, "batch": 10, "controls": {"positive": 1, "negative": 1}, "repeats": 1}
+    made = variant(transformations=["paraphrasing", "translation"], sample=sample, crowd={"countries": {"en": ["US"]}})
+    generate(made)
+    draw_sample(made)
+    return made
+
+
+def batches(study: Study, taken: list[Batch] | None = None, pilot: int = 0) -> list[Batch]:
+    return make_batches(study, read_pairs(study), read_controls(study), taken or [], pilot)
+
+
+def test_every_pair_stands_in_one_batch_of_its_queue(study: Study) -> None:
+    pairs = {pair.pair_id: pair for pair in read_pairs(study)}
+    made = batches(study)
+    shown = Counter(pair_id for batch in made for pair_id in batch.pair_ids)
+    assert set(shown.values()) == {1}
+    assert set(pairs) <= set(shown)
+    for batch in made:
+        assert {Queue.of(pairs[key]) for key in batch.pair_ids if key in pairs} == {batch.queue}
+    sizes = [sum(key in pairs for key in batch.pair_ids) for batch in made if batch.pool == "paraphrasing"]
+    assert sizes == [8, 8, 8]  # 24 pairs in batches of at most 10: three, as even as can be
+
+
+def test_each_batch_has_a_positive_and_a_negative_and_repeats_come_after_their_pairs(study: Study) -> None:
+    controls = {pair.pair_id: pair for pair in read_controls(study)}
+    repeats = 0
+    for batch in batches(study):
+        kinds = Counter(controls[key].control for key in batch.pair_ids if key in controls)
+        assert kinds["negative"] == 1
+        assert kinds["positive"] == (batch.pool == "paraphrasing")  # a translation has none
+        repeats += kinds["repeat"]
+        for place, key in enumerate(batch.pair_ids):
+            if key in controls and controls[key].control == "repeat":
+                assert controls[key].repeats in batch.pair_ids[:place]
+    assert repeats == sum(pair.control == "repeat" for pair in controls.values())
+
+
+def test_the_pilot_is_one_batch_a_group_of_languages_and_leaves_the_rest_for_later(study: Study) -> None:
+    pilot = batches(study, pilot=5)
+    assert Counter(batch.queue.languages for batch in pilot).most_common(1)[0][1] == 1
+    assert all(batch.pilot for batch in pilot)
+    rest = batches(study, taken=pilot)
+    shown = Counter(key for batch in [*pilot, *rest] for key in batch.pair_ids)
+    assert set(shown.values()) == {1}
+    assert {pair.pair_id for pair in read_pairs(study)} <= set(shown)
+    assert all("negative" in _kinds(study, batch) for batch in [*pilot, *rest])
+    assert batches(study, taken=[*pilot, *rest]) == []
+    assert batches(study, taken=pilot, pilot=5) == []  # every group has had its pilot
+
+
+def _kinds(study: Study, batch: Batch) -> set[str]:
+    return {pair.control for pair in read_controls(study) if pair.pair_id in batch.pair_ids}
+
+
+def test_batches_are_the_same_at_each_call_and_others_by_another_seed(study: Study) -> None:
+    assert batches(study) == batches(study)
+    other = study.model_copy(update={"sample": study.sample.model_copy(update={"seed": 7})})
+    other._exports = study._exports
+    assert {batch.batch_id for batch in batches(study)}.isdisjoint(batch.batch_id for batch in batches(other))
+
+
+def test_a_pilot_larger_than_what_is_left_is_refused(study: Study) -> None:
+    with pytest.raises(StudyError, match=r"--pilot 25: no transformation has more than 24 pairs left; ask for"):
+        batches(study, pilot=25)

@@ -1,0 +1,213 @@
+"""Whole campaigns through real boto3 against a local MTurk: shares, limits, decisions, pay; and 300 broken ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from annotation.crowd import judging, pay
+from annotation.crowd.campaign import Campaign, Launch
+from annotation.crowd.collecting import collect
+from annotation.crowd.mturk import MTurk
+from annotation.crowd.platform import Mode
+from annotation.crowd.summary import read_summaries, summary_text
+from annotation.ratings import read_all_ratings, read_ratings
+from generation.exceptions import StudyError
+from generation.study import Study
+from tests.annotation.campaigns import Make
+from tests.annotation.crowd import campaigns
+from tests.annotation.crowd.campaigns import careless, drawn, honest, run
+from tests.annotation.crowd.mturk_site import MTurkSite, WorkerRefusedError
+
+# Four paraphrases, a positive and a negative control in a batch: 6 x $0.20 = $1.20, and MTurk's 20%: $1.44 a worker
+REWARD, UNIT = 120, 144
+
+
+@pytest.fixture
+def site() -> Iterator[MTurkSite]:
+    with MTurkSite() as made:
+        yield made
+
+
+def step(
+    study: Study, site: MTurkSite, what: Callable[[Campaign], object], mode: Mode = "live", limit: int = 10**6
+) -> None:
+    assert run(study, lambda: MTurk(study, mode, client=site.client()), what, limit)
+
+
+def work(study: Study, site: MTurkSite, hit: str, worker: str, seconds: float = 600) -> str:
+    """A worker does a HIT well; the submission's id."""
+    return site.work(hit, worker, site.fields(hit, honest(study)), seconds)
+
+
+def launch(study: Study, site: MTurkSite, mode: Mode = "live", limit: int = 10**6, pilot: int = 0) -> Launch:
+    done: list[Launch] = []
+    step(study, site, lambda campaign: done.append(campaign.launch(pilot)), mode, limit)
+    return done[0]
+
+
+def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    # 12 pairs in batches of 4 are three batches; half of them, rounded down, is one for each worker: one open at a time
+    assert launch(study, site) == Launch(posted=1, open=1, waiting=2)
+    for number in range(3):
+        (hit,) = [
+            key for key, one in site.hits.items() if len([a for a in site.assignments.values() if a.hit is one]) < 2
+        ]
+        work(study, site, hit, f"A{number}", 180)
+        work(study, site, hit, f"B{number}", 600)
+        step(study, site, collect)
+        step(study, site, judging.approve_all)
+        launch(study, site)
+    assert len(site.hits) == 3
+    # The median of 180 and 600 s is 390 s, at $24 an hour $2.60: $1.40 more than the reward of $1.20
+    step(study, site, judging.pay_bonuses)
+    assert set(map(tuple, site.paid.values())) == {(REWARD, 140)}
+    step(study, site, judging.pay_bonuses)
+    assert set(map(tuple, site.paid.values())) == {(REWARD, 140)}
+    ratings = read_ratings(study)
+    assert len(ratings) == 12 * 2 * 2  # pairs, workers, questions
+    assert set(ratings["source"]) == {"mturk"} and ratings["batch"].nunique() == 3
+    assert not ratings["simulated"].any() and (ratings["seconds"] == 20.5).all()
+    (told,) = read_summaries(study)
+    assert (told.posted, told.states, told.rewards, told.bonuses) == (3, {"approved": 6}, 720, 840)
+    assert told.spent == 6 * (UNIT + 140 + 28) == site.balance - site.available  # 28 cents: 20% of the bonus
+    assert told.hourly == pytest.approx(pay.hourly(260, 180) / 2 + pay.hourly(260, 600) / 2)
+    text = summary_text(told)
+    assert all(line.startswith("[live mturk]") for line in text.splitlines())
+    assert not any(worker in text for worker in ("A0", "B0"))
+
+
+def test_nobody_does_more_than_the_share_however_fast_they_are(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (first,) = site.hits
+    work(study, site, first, "greedy")
+    with pytest.raises(WorkerRefusedError):
+        work(study, site, first, "greedy")
+    work(study, site, first, "other")
+    assert launch(study, site).posted == 1
+    (second,) = set(site.hits) - {first}
+    with pytest.raises(WorkerRefusedError, match="kept out"):
+        work(study, site, second, "greedy")
+
+
+def test_the_limit_is_never_passed(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant, crowd={**campaigns.CROWD, "share": 1.0})
+    done = launch(study, site, limit=2 * 2 * UNIT + 1)  # two batches of two workers, and a cent
+    assert (done.posted, done.waiting) == (2, 1)
+    assert "the next step costs $2.88, $5.76 are spent or reserved, and the limit is $5.77" in done.stopped
+    assert site.balance - site.available == 2 * 2 * UNIT
+    assert launch(study, site, limit=3 * 2 * UNIT).posted == 1
+
+
+def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    bad = work(study, site, hit, "bad")
+    work(study, site, hit, "good")
+    step(study, site, collect)
+    with pytest.raises(StudyError, match="a rejection needs a reason"):
+        step(study, site, lambda campaign: judging.reject(campaign, [bad], " "))
+    with pytest.raises(StudyError, match=r"submission 'other' is not of the live mturk campaign of crowd"):
+        step(study, site, lambda campaign: judging.reject(campaign, ["other"], "why"))
+    step(study, site, lambda campaign: judging.reject(campaign, [bad], "both controls are wrong"))
+    assert site.assignments[bad].feedback == "both controls are wrong"
+    excluded = read_ratings(study).groupby("rater_id")["excluded"].first().tolist()
+    assert sorted(excluded) == ["", "both controls are wrong"]
+    with pytest.raises(StudyError, match="was rejected; nothing was approved"):
+        step(study, site, lambda campaign: judging.approve(campaign, [bad]))
+    assert launch(study, site).extended == 1
+    work(study, site, hit, "third")
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+    assert Counter(map(tuple, site.paid.values())) == {(): 1, (REWARD,): 2}
+    (told,) = read_summaries(study)
+    assert told.spent == site.balance - site.available == 2 * UNIT
+    assert [one.by_rule for one in told.decisions if one.decision == "reject"] == [False]  # its controls were right
+
+
+def test_failed_controls_are_a_reason_fixed_beforehand_and_the_advice_is_to_ask(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    wrong = site.work(hit, "wrong", site.fields(hit, careless(study)))
+    step(study, site, collect)
+    left: list[judging.Case] = []
+    step(study, site, lambda campaign: left.extend(judging.approve_all(campaign)[1]))
+    (case,) = left
+    assert (case.advice, case.work.submission.submission_id) == ("ask", wrong)
+    assert {sign.rule for sign in case.signs} == {"controls"}
+    step(study, site, lambda campaign: judging.ask(campaign, wrong, "what did you mean?"))
+    step(study, site, lambda campaign: judging.reject(campaign, [wrong], "controls failed, no answer"))
+    (told,) = read_summaries(study)
+    assert [(one.decision, one.by_rule) for one in told.decisions] == [("ask", True), ("reject", True)]
+
+
+def test_a_rehearsal_is_marked_and_goes_when_live_ratings_come(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site, "sandbox", limit=0)  # costs nothing there
+    (hit,) = site.hits
+    work(study, site, hit, "me")
+    step(study, site, collect, "sandbox")
+    assert read_ratings(study)["simulated"].all()
+    assert set(read_ratings(study)["source"]) == {"mturk sandbox"}
+    with MTurkSite() as live:
+        launch(study, live)
+        (hit,) = live.hits
+        work(study, live, hit, "somebody")
+        step(study, live, collect)
+        assert set(read_all_ratings(study)["source"]) == {"mturk"}
+        with pytest.raises(StudyError, match="has ratings by people, and a rehearsal's would stand among them"):
+            step(study, site, collect, "sandbox")
+    modes = [(told.mode, told.states) for told in read_summaries(study)]
+    assert modes == [("live", {"submitted": 1}), ("sandbox", {"submitted": 1})]
+
+
+def test_closing_releases_what_nobody_can_earn_any_more(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    work(study, site, hit, "only")
+    step(study, site, lambda campaign: campaign.close())
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+    (told,) = read_summaries(study)
+    assert told.spent == UNIT == site.balance - site.available
+    with pytest.raises(WorkerRefusedError):
+        work(study, site, hit, "late")
+    assert launch(study, site).extended == 0  # closed is for good
+
+
+def test_an_offer_that_ended_short_of_workers_is_opened_again(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    work(study, site, hit, "one")
+    site.expire(hit)
+    assert launch(study, site) == Launch(extended=1, open=1, waiting=2)
+    work(study, site, hit, "two")
+    assert site.hits[hit].places == 2
+
+
+def test_answers_that_cannot_be_read_are_named_and_left_to_a_person(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    fields = site.fields(hit, honest(study))
+    bad = site.work(hit, "hacker", fields | {"batch": "'; DROP TABLE batches; --"})
+    good = site.work(
+        hit, "kind", fields | {next(k for k in fields if k.endswith(".comment")): '=HYPERLINK("x") <script>'}
+    )
+    found: list[object] = []
+    step(study, site, lambda campaign: found.append(collect(campaign).troubles))
+    (troubles,) = found
+    assert isinstance(troubles, dict) and set(troubles) == {bad}
+    assert '=HYPERLINK("x") <script>' in set(read_all_ratings(study)["comment"])
+    left: list[judging.Case] = []
+    step(study, site, lambda campaign: left.extend(judging.approve_all(campaign)[1]))
+    assert [(case.advice, case.work.submission.submission_id) for case in left] == [("ask", bad)]
+    assert site.assignments[good].status == "Approved"

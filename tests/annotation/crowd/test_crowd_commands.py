@@ -1,0 +1,134 @@
+"""`python -m annotation crowd ...` as a coordinator meets it: a campaign by commands, and the lines of bad input."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from annotation.__main__ import main
+from annotation.ratings import read_ratings
+from generation import command
+from generation.study import Study
+from tests.annotation.campaigns import Make
+from tests.annotation.crowd.campaigns import CROWD, drawn, honest
+from tests.annotation.crowd.mturk_site import MTurkSite
+
+Crowd = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def site() -> Iterator[MTurkSite]:
+    with MTurkSite() as made:
+        yield made
+
+
+@pytest.fixture
+def crowd(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, site: MTurkSite
+) -> Crowd:
+    """A crowd command in this process: exit status, what it printed, what it complained of."""
+    keys = {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": "a-secret-key", "MTURK_ENDPOINT": site.url}
+    keys |= {"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null"}
+    keys["AWS_SHARED_CREDENTIALS_FILE"] = "/dev/null"
+
+    def run(study: Study, name: str, *words: str, **changes: str) -> tuple[int, str, str]:
+        for key, value in (keys | changes).items():
+            monkeypatch.setenv(key, value)
+            if not value:
+                monkeypatch.delenv(key)
+        options = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(tmp_path / "home")]
+        monkeypatch.setattr(sys, "argv", ["annotation", "crowd", name, *options, *words])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            command.run(main)
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return run
+
+
+LIVE = ("--platform", "mturk", "--live", "--max-cost", "50", "--yes")
+
+
+def test_a_campaign_by_commands_alone(variant: Make, crowd: Crowd, site: MTurkSite) -> None:
+    study = drawn(variant, crowd=CROWD | {"share": 1.0})
+    code, plan, _ = crowd(study, "plan", "--platform", "mturk", "--live")
+    # 4 paraphrases and 2 controls at $0.20; 20% of $1.20 for each of two workers are $0.48
+    assert code == 0
+    assert plan.count("$1.20  $0.48  $2.88") == 3
+    assert "[live mturk] 3 batches, 36 pairs to rate, 0.3 hours of work, $8.64 with fees, before bonuses" in plan
+    assert "closed on 30 September 2026" in plan
+    assert not (study.folder / "crowd.sqlite").exists() and not site.calls  # nothing is created by a plan
+    assert crowd(study, "launch", *LIVE, "--pilot", "5")[1].startswith("[live mturk] 1 batches offered now")
+    code, out, _ = crowd(study, "launch", *LIVE)
+    assert "2 batches offered now, 0 opened again; 3 are open, 0 wait" in out
+    for hit in list(site.hits):
+        for worker in ("AWORKER1", "AWORKER2"):
+            site.work(hit, worker, site.fields(hit, honest(study)), seconds=360)
+    assert "[live mturk] 6 submissions read, 48 ratings in all" in crowd(study, "collect", "--live")[1]
+    review = crowd(study, "review", "--live")[1]
+    assert review.count("approve\n") == 6 and "AWORKER" not in review
+    assert "6 submissions approved" in crowd(study, "approve", "--live", "--all")[1]
+    assert "6 bonuses paid" in crowd(study, "bonus", *LIVE)[1]
+    assert "3 batches closed, $0.00 released" in crowd(study, "close", "--live")[1]
+    status = crowd(study, "status")[1]
+    assert "6 approved" in status and "unsettled" not in status
+    assert read_ratings(study)["rater_id"].nunique() == 2
+    _refuse_ids_outside_the_ledger(study)
+
+
+def _refuse_ids_outside_the_ledger(study: Study) -> None:
+    """Workers' ids and keys stand in no file but the ledger."""
+    files = [path for path in study.folder.parent.rglob("*") if path.is_file() and "crowd.sqlite" not in path.name]
+    assert files
+    for path in files:
+        content = path.read_bytes()
+        assert b"AWORKER" not in content and b"a-secret-key" not in content, path
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--platform", "mturk", "--live"], "--live spends money and needs a limit; add --max-cost DOLLARS"),
+        (["--platform", "mturk", "--live", "--max-cost", "5"], "--live asks before it spends, and nobody is there"),
+        (["--platform", "mturk", "--pilot", "13"], "--pilot 13: no transformation has more than 12 pairs left"),
+        ([], "crowd has no sandbox campaign yet; say which platform: --platform mturk or --platform prolific"),
+    ],
+)
+def test_bad_input_is_one_line(variant: Make, crowd: Crowd, site: MTurkSite, words: list[str], says: str) -> None:
+    study = drawn(variant)
+    code, _, complaint = crowd(study, "launch", *words)
+    line = complaint.strip().splitlines()[-1]
+    assert (code, line[:7]) == (2, "error: ") and says in line
+    assert not site.hits
+
+
+def test_no_keys_is_one_line_that_says_what_to_set(variant: Make, crowd: Crowd) -> None:
+    study = drawn(variant)
+    code, _, complaint = crowd(
+        study, "launch", "--platform", "mturk", AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="", MTURK_ENDPOINT=""
+    )
+    (line,) = complaint.strip().splitlines()[-1:]
+    assert code == 2 and "AWS_ACCESS_KEY_ID" in line
+
+
+def test_a_submission_of_another_study_and_a_ledger_of_another_version(variant: Make, crowd: Crowd) -> None:
+    study = drawn(variant)
+    assert crowd(study, "launch", "--platform", "mturk")[0] == 0
+    code, _, complaint = crowd(study, "approve", "3OTHERSTUDYSASSIGNMENT")
+    assert code == 2 and "is not of the sandbox mturk campaign of crowd" in complaint
+    database = sqlite3.connect(study.folder / "crowd.sqlite")
+    database.execute("PRAGMA user_version = 9")
+    database.close()
+    code, _, complaint = crowd(study, "status")
+    assert code == 2 and "a ledger of version 9" in complaint
+
+
+def test_a_study_without_a_crowd_says_what_to_add(variant: Make, crowd: Crowd) -> None:
+    study = drawn(variant, crowd=None)
+    code, _, complaint = crowd(study, "plan", "--platform", "mturk")
+    assert code == 2 and "asks no crowd; add `crowd: {}`" in complaint

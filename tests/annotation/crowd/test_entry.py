@@ -1,0 +1,332 @@
+"""The participants' way in, on the really started server: consent, questions, one account, one code, no harm."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from hashlib import sha256
+from html import escape, unescape
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from annotation import server
+from annotation.client import Argilla
+from annotation.crowd.platform import Offer
+from annotation.crowd.rooms import ArgillaRooms, Room, rooms_file
+from annotation.crowd.workers import worker_pseudonym
+from annotation.rubric import load_rubric
+from generation.study import Study
+from tests.annotation.campaigns import answer, pending, small
+from tests.annotation.crowd.offers import batch_offer
+from tests.conftest import make_variant
+
+KEY = bytes(range(32))
+QUESTIONS = [
+    {"text": "What is rated <first>?", "options": ["The change", "The author"], "right": 0},
+    {"text": "May a pair be discarded?", "options": ["No", "Yes"], "right": 1},
+]
+CONSENT = 'I am <script>alert("18")</script> or older.'
+TICKET = re.compile(r'name="ticket" value="([^"]+)"')
+
+
+def crowd(url: str, **changes: Any) -> dict[str, Any]:
+    return {"address": url, "countries": {"en": ["US"]}, "consent": CONSENT, "comprehension": QUESTIONS, **changes}
+
+
+class Visitor:
+    """A browser without scripts."""
+
+    def __init__(self, argilla: Argilla, room: Room, pid: str) -> None:
+        self.room, self.pid = room, pid
+        self.http = httpx.Client(base_url=argilla.url, trust_env=False, timeout=60.0)
+
+    def enter(self, pid: str | None = None) -> httpx.Response:
+        ids = {"PROLIFIC_PID": self.pid if pid is None else pid, "STUDY_ID": "a" * 24, "SESSION_ID": "b" * 24}
+        return self.http.get(f"/crowd/enter/{self.room.room_id}", params=ids)
+
+    def send(self, shown: httpx.Response, **fields: str) -> httpx.Response:
+        return self.http.post(f"/crowd/enter/{self.room.room_id}", data={"ticket": ticket(shown), **fields})
+
+    def begin(self) -> httpx.Response:
+        return self.send(self.enter(), consent="yes", q0="0", q1="1")
+
+    def done(self) -> httpx.Response:
+        return self.http.get(f"/crowd/done/{self.room.room_id}")
+
+
+def ticket(shown: httpx.Response) -> str:
+    found = TICKET.search(shown.text)
+    assert found, shown.text
+    return unescape(found[1])
+
+
+@pytest.fixture(scope="module")
+def study(argilla: Argilla, tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """One study for all: each test has a room and a participant of its own."""
+    return small(make_variant(tmp_path_factory.mktemp("entry")), "entry", crowd=crowd(argilla.url))
+
+
+@pytest.fixture
+def pid(request: pytest.FixtureRequest) -> str:
+    return sha256(request.node.name.encode()).hexdigest()[:24]
+
+
+@pytest.fixture
+def offer(study: Study, pid: str) -> Offer:
+    return batch_offer(study, pairs=2, salt=pid)
+
+
+@pytest.fixture
+def room(study: Study, offer: Offer, argilla: Argilla) -> Room:
+    return ArgillaRooms(study, "sandbox", KEY, argilla).open(offer)
+
+
+@pytest.fixture
+def visitor(argilla: Argilla, room: Room, pid: str) -> Iterator[Visitor]:
+    made = Visitor(argilla, room, pid)
+    yield made
+    made.http.close()
+
+
+def user_of(argilla: Argilla, study: Study, pid: str) -> Any:
+    name = worker_pseudonym(KEY, study.name, "prolific", pid)
+    found = [user for user in argilla.users() if user.username == name]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def changed(argilla: Argilla, user: Any, record: dict[str, Any], status: str) -> None:
+    """Answer without ratings, or change what was answered so."""
+    items = [{"record_id": record["id"], "status": status, "values": None}]
+    argilla.request("POST", "/me/responses/bulk", api_key=user.api_key, json={"items": items})
+
+
+def test_a_participant_consents_answers_and_gets_the_code_when_all_is_rated(
+    argilla: Argilla, study: Study, offer: Offer, pid: str, room: Room, visitor: Visitor
+) -> None:
+    shown = visitor.enter()
+    assert shown.status_code == 200
+    assert "<script>alert" not in shown.text
+    assert "&lt;script&gt;alert(&quot;18&quot;)" in shown.text
+    assert "What is rated &lt;first&gt;?" in shown.text
+    asked = load_rubric(study).pool("paraphrasing").asked["en"]
+    assert f"<p>{escape(asked)}</p>" in shown.text  # the instructions stand above the questions about them
+    assert shown.text.index(escape(asked)) < shown.text.index("What is rated")
+    assert pid not in shown.text
+    assert room.code not in shown.text
+    assert user_of(argilla, study, pid) is None  # nothing is made for who only looks
+
+    entered = visitor.send(shown, consent="yes", q0="0", q1="1")
+    assert entered.status_code == 200
+    user = user_of(argilla, study, pid)
+    assert user.role == "annotator"
+    # The session of the page is Argilla's own, and shows this participant the one room.
+    token = re.search(r"Bearer ([\w.-]+)", entered.text)
+    assert token
+    me = httpx.get(
+        f"{argilla.url}/api/v1/me/datasets", headers={"Authorization": f"Bearer {token[1]}"}, trust_env=False
+    )
+    assert [item["name"] for item in me.json()["items"]] == [f"{study.name}-crowd-{room.room_id}"]
+
+    (dataset,) = [item["id"] for item in me.json()["items"]]
+    left = pending(argilla, user, dataset)
+    assert {record["external_id"] for record in left} == {pair.pair_id for pair in offer.pairs}
+    assert "2 pairs are still to be rated" in visitor.done().text
+    answer(argilla, user, left[0], "submitted", quality=4, fluency=5)
+    assert "1 pair is still to be rated" in visitor.done().text
+    changed(argilla, user, left[1], "draft")
+    assert room.code not in visitor.done().text
+    changed(argilla, user, left[1], "discarded")
+    finished = visitor.done()
+    assert room.code in finished.text
+    assert f"https://app.prolific.com/submissions/complete?cc={room.code}" in finished.text
+    assert room.code in visitor.enter().text  # who comes again when all is done
+
+    found = ArgillaRooms(study, "sandbox", KEY, argilla).answers(offer, user.username)
+    assert [(one.pair_id, one.status) for one in found] == [
+        (left[0]["external_id"], "submitted"), (left[1]["external_id"], "discarded"),
+    ]  # fmt: skip
+    assert found[0].values == {"quality": 4, "fluency": 5}
+
+
+def test_no_id_of_prolific_is_kept_and_the_files_are_private(
+    argilla: Argilla, home: server.Home, study: Study, pid: str, visitor: Visitor
+) -> None:
+    visitor.begin()
+    assert user_of(argilla, study, pid) is not None
+    files = [file for file in home.path.iterdir() if file.is_file()]
+    assert home.database in files
+    for file in [*files, *(home.path / "crowd").iterdir()]:
+        assert pid.encode() not in file.read_bytes(), file
+    for file in (home.path / "crowd").iterdir():
+        assert file.stat().st_mode & 0o077 == 0, file
+    assert (home.path / "crowd").stat().st_mode & 0o077 == 0
+
+
+def test_a_ticket_works_once_and_only_in_its_room(argilla: Argilla, study: Study, pid: str, visitor: Visitor) -> None:
+    shown = visitor.enter()
+    fields = {"consent": "yes", "q0": "0", "q1": "1"}
+    assert "Bearer" in visitor.send(shown, **fields).text
+    again = visitor.send(shown, **fields)
+    assert again.status_code == 409
+    assert "Bearer" not in again.text
+    other = ArgillaRooms(study, "sandbox", KEY, argilla).open(batch_offer(study, pairs=1, salt=pid))
+    sealed = ticket(visitor.enter())
+    wrong = visitor.http.post(f"/crowd/enter/{other.room_id}", data={"ticket": sealed, **fields})
+    assert wrong.status_code == 409
+    for forged in ("", "x", sealed[:-1] + ("0" if sealed[-1] != "0" else "1"), "é." + "0" * 64):
+        sent = visitor.http.post(f"/crowd/enter/{visitor.room.room_id}", data={"ticket": forged, **fields})
+        assert sent.status_code == 409
+    resumed = visitor.enter()
+    assert "Welcome back" in resumed.text
+    assert "Bearer" in visitor.send(resumed).text
+
+
+def test_two_clicks_at_once_make_one_account(argilla: Argilla, study: Study, pid: str, visitor: Visitor) -> None:
+    shown = [visitor.enter() for _ in range(6)]
+    shown += [shown[0], shown[0]]  # the same form twice
+    with concurrent.futures.ThreadPoolExecutor(len(shown)) as pool:
+        sent = list(pool.map(lambda one: visitor.send(one, consent="yes", q0="0", q1="1"), shown))
+    assert sorted(one.status_code for one in sent) == [200] * 6 + [409] * 2
+    assert user_of(argilla, study, pid) is not None
+
+
+def test_each_question_may_be_missed_once(argilla: Argilla, study: Study, pid: str, visitor: Visitor) -> None:
+    first = visitor.send(visitor.enter(), consent="yes", q0="1", q1="1")
+    assert first.status_code == 422
+    assert "one more try" in first.text
+    assert 'name="q0"' in first.text
+    assert 'name="q1"' not in first.text  # that one was right
+    assert "Bearer" in visitor.send(first, consent="yes", q0="0").text
+
+    unlucky = pid[::-1]
+    for _ in range(2):  # a reload does not give the attempts back
+        last = visitor.send(visitor.enter(unlucky), consent="yes", q0="1", q1="1")
+    assert "You cannot go on" in last.text
+    assert visitor.room.return_code in last.text
+    assert "You cannot go on" in visitor.enter(unlucky).text
+    assert user_of(argilla, study, unlucky) is None
+
+
+def test_without_consent_nothing_is_made(argilla: Argilla, study: Study, pid: str, visitor: Visitor) -> None:
+    refused = visitor.send(visitor.enter(), q0="0", q1="1")
+    assert refused.status_code == 422
+    assert user_of(argilla, study, pid) is None
+
+
+@pytest.mark.parametrize(
+    "pid", ["", "5f00", "5F0000000000000000000001", "5" * 25, "<script>alert(1)</script>", "' OR 1=1 --", "../" * 8]
+)
+def test_what_is_no_participants_id_gets_a_page_that_says_so(visitor: Visitor, pid: str) -> None:
+    shown = visitor.enter(pid)
+    assert shown.status_code == 400
+    assert "open this page from Prolific" in shown.text
+    assert not pid or pid not in shown.text
+
+
+def test_unknown_rooms_large_forms_and_other_sites_are_refused(visitor: Visitor) -> None:
+    for room in ("0" * 16 + "-live", "x", "credentials.json", "<b>", "0" * 5000):
+        assert visitor.http.get(f"/crowd/enter/{room}", params={"PROLIFIC_PID": visitor.pid}).status_code == 404
+        assert visitor.http.get(f"/crowd/done/{room}").status_code == 404
+    path = f"/crowd/enter/{visitor.room.room_id}"
+    assert visitor.http.post(path, content=b"a=" + b"x" * 100_000).status_code == 413
+    assert visitor.http.post(path, content="&".join(f"a{n}=1" for n in range(50)).encode()).status_code == 400
+    assert visitor.http.post(path, content=b"\xff\xfe=1").status_code == 400
+    sealed = {"ticket": ticket(visitor.enter())}
+    assert visitor.http.post(path, data=sealed, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    assert visitor.http.put(path).status_code == 405
+
+
+def test_pages_are_not_kept_framed_or_told_to_others(visitor: Visitor) -> None:
+    for shown in (visitor.enter(), visitor.begin(), visitor.enter("x"), visitor.done()):
+        assert shown.headers["Cache-Control"] == "no-store"
+        assert shown.headers["Referrer-Policy"] == "no-referrer"
+        policy = shown.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+
+
+def test_the_code_is_shown_to_nobody_else(argilla: Argilla, room: Room, visitor: Visitor) -> None:
+    assert visitor.done().status_code == 403
+    visitor.begin()
+    assert visitor.done().status_code == 200
+    visitor.http.cookies.clear()
+    visitor.http.cookies.set("plumbline_crowd", "forged." + "0" * 64)
+    assert visitor.done().status_code == 403
+
+
+def test_a_room_does_not_fill_without_end(argilla: Argilla, home: server.Home, study: Study, visitor: Visitor) -> None:
+    file = rooms_file(home)
+    whole = json.loads(file.read_text(encoding="utf-8"))
+    whole["rooms"][visitor.room.room_id]["most"] = 0
+    file.write_text(json.dumps(whole), encoding="utf-8")
+    assert visitor.begin().status_code == 503
+    assert user_of(argilla, study, visitor.pid) is None
+
+
+def test_a_damaged_file_of_rooms_closes_the_entrance_and_not_the_server(
+    argilla: Argilla, home: server.Home, visitor: Visitor
+) -> None:
+    file = rooms_file(home)
+    whole = file.read_text(encoding="utf-8")
+    try:
+        file.write_text("{", encoding="utf-8")
+        assert visitor.enter().status_code == 503
+    finally:
+        file.write_text(whole, encoding="utf-8")
+    assert visitor.enter().status_code == 200
+    assert argilla.users()
+
+
+def test_consent_is_dated(home: server.Home, study: Study, pid: str, visitor: Visitor) -> None:
+    visitor.begin()
+    with sqlite3.connect(home.path / "crowd" / "entries.db") as database:
+        (row,) = database.execute(
+            "SELECT worker, consented_at, state FROM entries WHERE room = ?", (visitor.room.room_id,)
+        )
+    assert row[0] == worker_pseudonym(KEY, study.name, "prolific", pid)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\+00:00", row[1])
+    assert row[2] == "in"
+
+
+@pytest.mark.browser
+def test_a_participant_works_through_a_room_in_the_browser(argilla: Argilla, room: Room, pid: str, page: Page) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(f"{argilla.url}/crowd/enter/{room.room_id}?PROLIFIC_PID={pid}&STUDY_ID={'a' * 24}&SESSION_ID={'b' * 24}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.get_by_role("checkbox", name="I agree").check()
+    page.get_by_role("group", name="What is rated").get_by_role("radio", name="The author").check()
+    page.get_by_role("group", name="May a pair").get_by_role("radio", name="Yes").check()
+    page.get_by_role("button", name="Begin").click()
+    expect(page.get_by_role("alert")).to_contain_text("one more")
+    page.get_by_role("checkbox", name="I agree").check()
+    page.get_by_role("radio", name="The change").check()
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.get_by_role("button", name="Begin").click()
+
+    expect(page.get_by_label("Total Records")).to_have_text("of 2")
+    for place in (1, 2):
+        expect(page.get_by_label("Current Record")).to_have_text(str(place))
+        page.keyboard.press("4")
+        expect(page.locator("#quality_4")).to_be_checked()
+        page.keyboard.press("5")
+        expect(page.locator("#fluency_5")).to_be_checked()
+        page.keyboard.press("Enter")
+    expect(page.get_by_text("Your submitted").or_(page.get_by_text("no pending records")).first).to_be_visible()
+    page.reload()
+    page.get_by_role("button").filter(has_text="Guidelines").click()
+    links = page.get_by_role("link", name="get your completion code")
+    expect(links).to_have_count(2)
+    address = links.first.get_attribute("href")
+    assert address
+    page.goto(address)
+    expect(page.get_by_text(room.code, exact=True)).to_be_visible()
+    target = page.get_by_role("link", name="Complete on Prolific").get_attribute("href")
+    assert target == f"https://app.prolific.com/submissions/complete?cc={room.code}"
