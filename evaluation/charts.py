@@ -24,9 +24,9 @@ PANEL_HEIGHT = 340  # with title and axes
 LETTERS = "#31333F"  # on a light page
 SIGNIFICANT = 0.05
 _SUBTITLE = 44  # letters that fit under the title of a third of a laptop's page
-_ROW = 34  # pixels for a row of a chart with names beside it
-_WIDTH = 620  # of such a chart
-_PANEL_WIDTH = 280
+ROW = 34  # pixels for a row of a chart with names beside it
+WIDTH = 620  # of such a chart
+PANEL_WIDTH = 280
 _SERIES_COLOURS = {ORIGINAL: NEUTRAL, **COLOURS, TOTAL: "#CC79A7"}
 _SERIES_SHAPES = {ORIGINAL: "cross", **SHAPES, TOTAL: "diamond"}
 
@@ -96,7 +96,7 @@ def drift_figure(
     scales = DriftScales(question, scale, float(frame["drift"].max()))
     panels = [
         drift_panel(frame[frame["transformation"] == row["transformation"]], row, scales).properties(
-            width=_PANEL_WIDTH, height=_PANEL_WIDTH * 3 // 4
+            width=PANEL_WIDTH, height=PANEL_WIDTH * 3 // 4
         )
         for row in ranked(correlations)
     ]
@@ -170,7 +170,7 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
     after = base.mark_point(size=110, strokeWidth=2, filled=False).encode(
         x=alt.X("score:Q"), y=row, color=colour, fill=colour, fillOpacity=hollow, shape=shape, tooltip=tooltip
     )
-    return alt.LayerChart(layer=[lines, before, after]).properties(height=_ROW * len(shown) + 90)
+    return alt.LayerChart(layer=[lines, before, after]).properties(height=ROW * len(shown) + 90)
 
 
 def axis_shifts(table: pd.DataFrame) -> alt.LayerChart:
@@ -184,11 +184,11 @@ def axis_shifts(table: pd.DataFrame) -> alt.LayerChart:
     marks = base.mark_point(size=110, strokeWidth=2, filled=True).encode(
         x=extent,
         y=row,
-        color=_series_colour(),
-        shape=_series_shape(),
+        color=series_colour(),
+        shape=series_shape(),
         tooltip=["model:N", "series:N", alt.Tooltip("score:Q", format=".2f")],
     )
-    return alt.LayerChart(layer=[lines, marks]).properties(width=_WIDTH, height=_ROW * len(models))
+    return alt.LayerChart(layer=[lines, marks]).properties(width=WIDTH, height=ROW * len(models))
 
 
 def size_lines(table: pd.DataFrame) -> alt.FacetChart:
@@ -200,11 +200,11 @@ def size_lines(table: pd.DataFrame) -> alt.FacetChart:
         .encode(
             x=alt.X("parameters:Q", title="Million parameters").scale(type="log", nice=False).axis(tickCount=4),
             y=alt.Y("score:Q", title="Score times 100").scale(zero=False),
-            color=_series_colour(),
-            shape=_series_shape(),
+            color=series_colour(),
+            shape=series_shape(),
             tooltip=["model:N", "series:N", alt.Tooltip("score:Q", format=".2f")],
         )
-        .properties(width=_PANEL_WIDTH * 3 // 4, height=_PANEL_WIDTH)
+        .properties(width=PANEL_WIDTH * 3 // 4, height=PANEL_WIDTH)
     )
     figure: alt.FacetChart = lines.facet(column=alt.Column("family:N", title=None)).resolve_scale(x="independent")
     return figure
@@ -235,9 +235,7 @@ def delta_map(table: pd.DataFrame) -> alt.LayerChart:
     words = base.mark_text(fontSize=12).encode(
         text="label:N", color=alt.condition(pale, alt.value("#000000"), alt.value("#FFFFFF"))
     )
-    return alt.LayerChart(layer=[cells, words]).properties(
-        width=62 * len(names), height=_ROW * table["model"].nunique()
-    )
+    return alt.LayerChart(layer=[cells, words]).properties(width=62 * len(names), height=ROW * table["model"].nunique())
 
 
 def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
@@ -266,7 +264,7 @@ def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
     points = base.mark_point(size=90, filled=True, opacity=1).encode(
         x=alt.X("shift:Q", title="Shift of the score (points)"), y=row, color=colour, shape=shape
     )
-    return alt.LayerChart(layer=[zero, intervals, points]).properties(width=_WIDTH * 2 // 3, height=_ROW * len(shown))
+    return alt.LayerChart(layer=[zero, intervals, points]).properties(width=WIDTH * 2 // 3, height=ROW * len(shown))
 
 
 def p_value(p: float) -> str:
@@ -279,18 +277,21 @@ def p_value(p: float) -> str:
 def _series(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
     """A row for each of a model's series (original, axes, total): its name and its score times 100."""
     long = table.melt(id_vars=list(keys), value_vars=list(_SERIES_COLOURS), var_name="series", value_name="score")
-    return long[long["score"].notna()].assign(score=100 * long["score"], series=long["series"].map(_series_name))
+    return long[long["score"].notna()].assign(score=100 * long["score"], series=long["series"].map(series_name))
 
 
-def _series_name(name: str) -> str:
+def series_name(name: str) -> str:
+    """Original, an axis or the total as people read it."""
     return "HTEB total" if name == TOTAL else display(name)
 
 
-def _series_colour() -> alt.Color:
-    names = list(map(_series_name, _SERIES_COLOURS))
+def series_colour() -> alt.Color:
+    """The colour of each series, the same in all figures."""
+    names = list(map(series_name, _SERIES_COLOURS))
     return alt.Color("series:N", title=None).scale(domain=names, range=list(_SERIES_COLOURS.values()))
 
 
-def _series_shape() -> alt.Shape:
-    names = list(map(_series_name, _SERIES_SHAPES))
+def series_shape() -> alt.Shape:
+    """Its shape."""
+    names = list(map(series_name, _SERIES_SHAPES))
     return alt.Shape("series:N", title=None).scale(domain=names, range=list(_SERIES_SHAPES.values()))

@@ -7,6 +7,8 @@ row. Nothing of it is held in memory.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import sqlite3
@@ -97,7 +99,7 @@ class EmbeddingStore:
         others = [path for path in self.folder.parent.iterdir() if path.is_dir() and path != self.folder]
         others.sort(key=lambda path: path.stat().st_mtime)
         while _size(self.folder.parent) + wanted > self._limit and others:
-            shutil.rmtree(others.pop(0), ignore_errors=True)
+            _remove(others.pop(0))
         if _size(self.folder.parent) + wanted <= self._limit:
             return False
         self.close()
@@ -119,7 +121,9 @@ class EmbeddingStore:
             vectors, keys = self.folder / "vectors.f32", str(self.folder / "keys.sqlite")
             vectors.touch()
             self._file = vectors.open("r+b")
-        self._keys = sqlite3.connect(keys)
+            fcntl.flock(self._file, fcntl.LOCK_SH)  # nobody makes room by what is in use (`_remove`)
+        # The garbage collector may close it, in whatever thread it runs.
+        self._keys = sqlite3.connect(keys, check_same_thread=False)
         self._closed = weakref.finalize(self, _close, self._file, self._keys)
         try:
             self._keys.executescript(_SCHEMA)
@@ -151,6 +155,13 @@ def _runs(places: NDArray[np.int64]) -> Iterator[slice]:
     for first, end in pairwise([0, *gaps.tolist(), len(places)]):
         for start in range(first, end, _RUN):
             yield slice(start, min(start + _RUN, end))
+
+
+def _remove(folder: Path) -> None:
+    """Remove another model's store, unless a process uses it."""
+    with contextlib.suppress(OSError), (folder / "vectors.f32").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _close(file: IO[bytes], keys: sqlite3.Connection) -> None:

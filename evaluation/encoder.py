@@ -8,55 +8,43 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.metadata
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings, EmbeddingStore
+from evaluation.local_models import SentenceTransformerModel, fingerprint
+from evaluation.mteb_models import MtebModel
+from evaluation.server_models import ServerModel
+from generation.datasets.specs import MtebDataset
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.identity import identity
+from generation.parts import nearest
 from generation.study import ModelSpec, Study
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
 
 _CHUNK = 2048  # texts that are encoded and kept at a time: what a killed run has to encode again
-_WHOLE = 1_000_000  # bytes; of larger files the two ends are read
-
-
-def fingerprint(spec: ModelSpec, base: Path) -> str:
-    """Identity of a local model's files; empty for a hub model, whose revision says it.
-
-    Names and sizes of all files, the whole of small ones and both ends of large ones: a retrained model under an
-    old name and revision is another model, and gigabytes need not be read to see it. A missing folder is
-    `missing`, for loading to complain about.
-    """
-    if not (spec.path or spec.package):
-        return ""
-    try:
-        folder = Path(spec.location(base))
-    except StudyError:
-        return "missing"
-    digest = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        size = file.stat().st_size
-        digest.update(f"{file.relative_to(folder)}\0{size}\0".encode())
-        with file.open("rb") as stream:
-            digest.update(stream.read(_WHOLE))
-            if size > _WHOLE:
-                stream.seek(max(_WHOLE, size - _WHOLE))
-                digest.update(stream.read())
-    return digest.hexdigest()
 
 
 def model_id(study: Study, spec: ModelSpec) -> str:
-    """Identity of a model: name, revision and precision, and of a local one its files, which are read for it."""
+    """Identity of a model: kind, name, revision, precision and prompts, and of a local one its files, which are read.
+
+    How mteb's models are loaded and prompted is mteb's, so its version is part of them.
+    """
     parts = ["model-v1", spec.name, spec.revision, fingerprint(spec, study.file.parent)]
     precision = study.evaluation.precision
-    return identity(*parts, *([] if precision == "float32" else [precision]))
+    parts += [precision] if precision != "float32" and spec.kind == "sentence_transformers" else []
+    own: dict[str, Any] = {"prompts": spec.prompts} if spec.prompts else {}
+    if spec.kind != "sentence_transformers":
+        own["kind"] = spec.kind
+    if spec.kind == "mteb":
+        own["mteb"] = importlib.metadata.version("mteb")
+    return identity(*parts, *([own] if own else []))
 
 
 class TextModel(Protocol):
@@ -84,57 +72,13 @@ class TextModel(Protocol):
         ...
 
 
-class SentenceTransformerModel:
-    """A model of sentence-transformers, loaded without running any code that it brings along."""
+@runtime_checkable
+class PromptingModel(Protocol):
+    """A model that picks its prompts itself."""
 
-    def __init__(self, spec: ModelSpec, base: Path, device: str = "", precision: str = "float32") -> None:
-        """Load it. `base` is the study file's folder. StudyError for a missing folder, ServiceError otherwise."""
-        from sentence_transformers import SentenceTransformer  # noqa: PLC0415 (takes seconds)
-
-        location = spec.location(base)
-        local = bool(spec.path or spec.package)
-        try:
-            self._model = SentenceTransformer(
-                location,
-                revision=None if local else spec.revision or None,
-                device=device or None,
-                trust_remote_code=False,
-                model_kwargs={"dtype": precision},
-            )
-        except Exception as error:
-            # Whatever a broken or unreachable model raises (OSError, ValueError, hub and safetensors errors) is one
-            # thing to the user: this model cannot be loaded.
-            what = str(error).strip().splitlines()
-            hint = "correct its `path`" if local else "check name and revision, connect to the hub, or give it a `path`"
-            line = what[0] if what else type(error).__name__
-            raise ServiceError(f"model {spec.name!r} cannot be loaded from {location}: {line}; {hint}") from error
-        self.prompts = {name: text for name, text in (self._model.prompts or {}).items() if text is not None}
-        default = self._model.default_prompt_name
-        self.default_prompt = self.prompts.get(default, "") if default else ""
-
-    def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
-        """Rows in the texts' order; the prompt is put before each text."""
-        made = self._model.encode(
-            list(texts),
-            prompt=prompt,  # also when empty: nothing else would keep the model's default prompt away
-            task=role or None,
-            batch_size=batch_size,
-            show_progress_bar=False,
-            convert_to_numpy=True,
-        )
-        return np.asarray(made, dtype=np.float32)
-
-    def routed(self) -> bool:
-        """Models with a Router send queries and documents through different modules."""
-        return any(type(module).__name__ == "Router" for module in self._model)
-
-    def similarity(self, first: Any, second: Any) -> Any:
-        """As the model's card says, cosine by default."""
-        return self._model.similarity(first, second)
-
-    def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """As `similarity`, row by row."""
-        return self._model.similarity_pairwise(first, second)
+    def way(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
+        """What to give `TextModel.embed` for a prompt; calls that get the same name get the same embeddings."""
+        ...
 
 
 class Encoder:
@@ -174,6 +118,8 @@ class Encoder:
 
         texts = [text for batch in inputs for text in batch["text"]]
         role = str(prompt_type.value) if prompt_type is not None else ""
+        if isinstance(self._model, PromptingModel):
+            return self.embed(texts, prompt=self._model.way(task_metadata, hf_split, hf_subset, prompt_type), role=role)
         name = get_prompt_name(self._model.prompts, task_metadata, prompt_type)
         prompt = self._model.prompts[name] if name else self._fallback(role)
         return self.embed(texts, prompt=prompt, role=role)
@@ -254,11 +200,41 @@ class Encoder:
 
 
 def load(study: Study, spec: ModelSpec) -> Encoder:
-    """The encoder of a study's model, with what the study's earlier runs encoded."""
+    """The encoder of a study's model, with what the study's earlier runs encoded.
+
+    Raises StudyError for what the study says wrongly of it, ServiceError for a model that cannot be had.
+    """
     evaluation = study.evaluation
-    model = SentenceTransformerModel(spec, study.file.parent, evaluation.device, evaluation.precision)
+    if spec.prompts:
+        _refuse_unknown_prompts(study, spec)
+    model: TextModel
+    revision = spec.revision
+    if spec.kind == "mteb":
+        model = registered = MtebModel(spec, evaluation.device)
+        revision = registered.revision
+    elif spec.kind == "openai":
+        model = ServerModel(spec)
+    else:
+        model = SentenceTransformerModel(spec, study.file.parent, evaluation.device, evaluation.precision)
     store = EmbeddingStore(study.scratch / "embeddings" / model_id(study, spec), evaluation.embeddings_gb * 1e9)
-    return Encoder(model, spec.name, spec.revision, evaluation.batch_size, store)
+    return Encoder(model, spec.name, revision, evaluation.batch_size, store)
+
+
+def _refuse_unknown_prompts(study: Study, spec: ModelSpec) -> None:
+    """Raise StudyError for a prompt that no task would ever look up: the model would be scored without it."""
+    from mteb.abstasks.task_metadata import TaskType  # noqa: PLC0415
+
+    roles = ("query", "document")
+    names = [
+        *get_args(TaskType),
+        *(part.mteb if isinstance(part, MtebDataset) else part.name for part in study.datasets),
+    ]
+    known = [*roles, *names, *(f"{name}-{role}" for name in names for role in roles)]
+    for name in spec.prompts:
+        if name not in known:
+            hint = nearest(name, known)
+            hint = hint if len(hint) < 200 else "names are query, document, mteb's types of tasks, and data sets"
+            raise StudyError(f"{study.file}: model {spec.name!r} has a prompt for {name!r}, which is no task; {hint}")
 
 
 def _key(start: Any, text: str) -> bytes:

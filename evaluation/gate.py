@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from annotation.records import Verdict
+from generation.identity import identity
 from generation.jobs import Plan
 from generation.languages import language_name
 
@@ -20,10 +21,11 @@ Status = Literal["evaluated", "included_rejected", "left_out"]
 
 @dataclass(frozen=True)
 class Decision:
-    """What happens to a unit, and why if it is not simply evaluated."""
+    """What happens to a unit, why if it is not simply evaluated, and the hashes of the verdicts that decided."""
 
     status: Status
     reason: str
+    verdicts: tuple[str, ...] = ()
 
 
 def decide(
@@ -43,43 +45,55 @@ def decide(
     """
     if task_type:
         verdicts = [verdict for verdict in verdicts if verdict.task_type in ("", task_type)]
-    reasons = {code: refusal(verdicts, plan, transformation, code, languages[code]) for code in sorted(languages)}
-    refused = [code for code, reason in reasons.items() if reason]
+    found = {code: _found(verdicts, plan, transformation, code, languages[code]) for code in sorted(languages)}
+    hashes = tuple(verdict_hash(verdict) for verdict, _ in found.values() if verdict is not None)
+    refused = [code for code, (_, reason) in found.items() if reason]
     if not refused:
-        return Decision("evaluated", "")
-    reason = reasons[refused[0]]
+        return Decision("evaluated", "", hashes)
+    reason = found[refused[0]][1]
     if len(refused) > 1:
         reason = f"{reason} (and {len(refused) - 1} more of its languages: {_names(refused[1:])})"
-    return Decision("included_rejected" if include_rejected else "left_out", reason)
+    return Decision("included_rejected" if include_rejected else "left_out", reason, hashes)
 
 
-def refusal(
+def verdict_hash(verdict: Verdict) -> str:
+    """Identity of a verdict as it stands in `verdicts.json`: another decision, reason or rating is another verdict."""
+    return identity("verdict-v1", verdict.model_dump_json())
+
+
+def _found(
     verdicts: Sequence[Verdict], plan: Plan, transformation: str, language: str, output_languages: Collection[str]
-) -> str:
-    """Why no accepted verdict covers texts of one language, in one line; empty if one does."""
+) -> tuple[Verdict | None, str]:
+    """The verdict on texts of one language that a generator and prompts in use made, and why it does not let through.
+
+    There may be a reason without a verdict, and with one that does not cover all output languages.
+    """
     named = [v for v in verdicts if v.transformation == transformation and v.language == language]
     if not named:
         rated = sorted({v.language for v in verdicts if v.transformation == transformation})
         known = f" (rated in {_names(rated)} only)" if rated else ""
-        return f"no verdict for {transformation} in {language_name(language)}{known}: have a sample of it rated"
+        return None, f"no verdict for {transformation} in {language_name(language)}{known}: have a sample of it rated"
     made = [v for v in named if v.generator_hash == plan.generator_hash]
     if not made:
         other = f"{named[0].model!r} ({named[0].generator_hash[:8]})"
         now = f"{plan.study.generator.model!r} ({plan.generator_hash[:8]})"
-        return f"the verdict is of another generator or sampling, {other}, not of {now}: have its outputs rated"
+        return None, f"the verdict is of another generator or sampling, {other}, not of {now}: have its outputs rated"
     prompted = [v for v in made if v.prompt_hash == plan.prompt_hashes[transformation]]
     if not prompted:
-        now = plan.prompt_hashes[transformation][:8]
-        return f"the verdict is of other prompts ({made[0].prompt_hash[:8]}, now {now}): have the new outputs rated"
+        was, now = made[0].prompt_hash[:8], plan.prompt_hashes[transformation][:8]
+        return None, f"the verdict is of other prompts ({was}, now {now}): have the new outputs rated"
     # More than one verdict on one scope: the strictest holds.
     verdict = min(prompted, key=lambda v: ("rejected", "undecided", "accepted").index(v.decision))
     unrated = sorted(set(output_languages) - set(verdict.output_languages))
     if unrated:
         known = _names(verdict.output_languages) or "none"
-        return f"nobody rated outputs in {_names(unrated)} (rated: {known}): take a larger sample.pairs in a new study"
+        reason = (
+            f"nobody rated outputs in {_names(unrated)} (rated: {known}): take a larger sample.pairs in a new study"
+        )
+        return verdict, reason
     if verdict.decision != "accepted":
-        return f"{verdict.decision}: {'; '.join(verdict.reasons) or 'the verdict gives no reason'}"
-    return ""
+        return verdict, f"{verdict.decision}: {'; '.join(verdict.reasons) or 'the verdict gives no reason'}"
+    return verdict, ""
 
 
 def _names(codes: Collection[str]) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from evaluation.protocols import METRICS, Protocol, classifier
+from evaluation.protocols import METRICS, RANKED, Protocol, changed_ranks, classifier, multilabel_classifier
+from generation.datasets.candidates import instruction_data, search_data
 from generation.datasets.local import TableDataset
-from generation.datasets.mteb_loading import search_data
 from generation.datasets.specs import TaskType
 from generation.languages import iso639_3
 
@@ -23,7 +24,11 @@ _TYPES: dict[TaskType, str] = {
     "reranking": "Reranking",
     "retrieval": "Retrieval",
     "summarisation": "Summarization",
+    "bitext_mining": "BitextMining",
+    "multilabel_classification": "MultilabelClassification",
+    "instruction_reranking": "InstructionReranking",
 }
+_CLASSES = ("classification", "multilabel_classification", "clustering")
 
 
 def local_task(dataset: TableDataset, protocol: Protocol) -> Any:
@@ -45,7 +50,7 @@ def _metadata(dataset: TableDataset) -> Any:
         description=f"local data set {dataset.name}",
         dataset={"path": f"local/{dataset.name}", "revision": dataset.revision},
         type=_TYPES[dataset.task],
-        category="t2c" if dataset.task in ("classification", "clustering") else "t2t",
+        category="t2c" if dataset.task in _CLASSES else "t2t",
         eval_splits=["test"],
         eval_langs=[iso639_3(code) for code in sorted({text.language for text in dataset.texts()})],
         main_score=METRICS[dataset.task],
@@ -71,6 +76,18 @@ def _classification(dataset: TableDataset, protocol: Protocol) -> tuple[type, di
     return AbsTaskClassification, classifier(protocol), _split(_numbered(dataset.splits))
 
 
+def _multilabel(dataset: TableDataset, protocol: Protocol) -> tuple[type, dict[str, Any], Any]:
+    from mteb.abstasks.multilabel_classification import AbsTaskMultilabelClassification  # noqa: PLC0415
+
+    return AbsTaskMultilabelClassification, multilabel_classifier(protocol), _split(dataset.splits)
+
+
+def _bitext_mining(dataset: TableDataset, _: Protocol) -> tuple[type, dict[str, Any], Any]:
+    from mteb.abstasks.text.bitext_mining import AbsTaskBitextMining  # noqa: PLC0415
+
+    return AbsTaskBitextMining, {}, _split({"test": dataset.splits["test"]})
+
+
 def _clustering(dataset: TableDataset, protocol: Protocol) -> tuple[type, dict[str, Any], Any]:
     from mteb.abstasks.clustering import AbsTaskClustering  # noqa: PLC0415
     from mteb.abstasks.clustering_legacy import AbsTaskClusteringLegacy  # noqa: PLC0415
@@ -90,7 +107,15 @@ def _reranking(dataset: TableDataset, _: Protocol) -> tuple[type, dict[str, Any]
     return AbsTaskRetrieval, {}, {"test": search_data(dataset.splits["test"])}
 
 
-def _retrieval(dataset: TableDataset, _: Protocol) -> tuple[type, dict[str, Any], Any]:
+def _instruction_reranking(dataset: TableDataset, _: Protocol) -> tuple[type, dict[str, Any], Any]:
+    from mteb.abstasks.retrieval import AbsTaskRetrieval  # noqa: PLC0415
+
+    data = instruction_data(dataset.splits["test"])
+    measure = staticmethod(partial(changed_ranks, data["changed"], AbsTaskRetrieval.k_values))
+    return AbsTaskRetrieval, {"task_specific_scores": measure}, {"test": data}
+
+
+def _retrieval(dataset: TableDataset, protocol: Protocol) -> tuple[type, dict[str, Any], Any]:
     from datasets import Dataset as Rows  # noqa: PLC0415
     from mteb.abstasks.retrieval import AbsTaskRetrieval  # noqa: PLC0415
 
@@ -101,7 +126,7 @@ def _retrieval(dataset: TableDataset, _: Protocol) -> tuple[type, dict[str, Any]
         "relevant_docs": {query: dict(dataset.qrels[query]) for query in frame["id"]},
         "top_ranked": None,
     }
-    return AbsTaskRetrieval, {}, {"test": data}
+    return AbsTaskRetrieval, {"k_values": RANKED} if protocol == "paper" else {}, {"test": data}
 
 
 def _summarisation(dataset: TableDataset, _: Protocol) -> tuple[type, dict[str, Any], Any]:
@@ -138,4 +163,7 @@ _BUILDERS: dict[TaskType, Callable[[TableDataset, Protocol], tuple[type, dict[st
     "reranking": _reranking,
     "retrieval": _retrieval,
     "summarisation": _summarisation,
+    "bitext_mining": _bitext_mining,
+    "multilabel_classification": _multilabel,
+    "instruction_reranking": _instruction_reranking,
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from evaluation.protocols import Protocol, classifier
+from evaluation.protocols import RANKED, Protocol, changed_ranks, classifier, multilabel_classifier
 from generation.datasets.mteb_tasks import MtebTask
 
 _NO_LABEL = -1  # what mteb's clustering takes for a level that a text does not have
@@ -19,8 +20,14 @@ def mteb_task(dataset: MtebTask, protocol: Protocol) -> Any:
             from sklearn.base import clone  # noqa: PLC0415
 
             own = {"evaluator_model": clone(task.evaluator_model)}
-        for name, value in own.items():
-            setattr(task, name, value)
+        _set(task, own)
+    if dataset.task == "multilabel_classification":
+        _set(task, multilabel_classifier(protocol))
+    if dataset.task == "instruction_reranking":
+        parts = {subset: splits[dataset.loaded.split]["changed"] for subset, splits in task.dataset.items()}
+        task.task_specific_scores = partial(_changed_ranks, parts, task.k_values)
+    if protocol == "paper" and dataset.task == "retrieval":
+        _set(task, {"k_values": RANKED, "_top_k": max(RANKED)})
     if protocol == "paper" and dataset.task == "clustering":
         return _whole(task)
     if protocol == "paper" and dataset.task == "summarisation":
@@ -28,6 +35,16 @@ def mteb_task(dataset: MtebTask, protocol: Protocol) -> Any:
 
         task.evaluator = SummarizationEvaluator
     return task
+
+
+def _set(task: Any, attributes: dict[str, Any]) -> None:
+    for name, value in attributes.items():
+        setattr(task, name, value)
+
+
+def _changed_ranks(changed: dict[str, Any], k_values: Any, *args: Any, hf_subset: str, **others: Any) -> Any:
+    """`changed_ranks` of one subset."""
+    return changed_ranks(changed[hf_subset], k_values, *args, **others)
 
 
 def _whole(task: Any) -> Any:

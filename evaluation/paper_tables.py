@@ -51,7 +51,7 @@ def axes(results: Results, *, include_rejected: bool = False) -> Exhibit:
     for row in [*frame.to_dict(orient="records"), {"model": "Average", "included_rejected": "", **average}]:
         cells = {"Model": row["model"] + (REFUSED if row["included_rejected"] else "")}
         cells["Original"] = hundred(row["original"])
-        cells |= {head: _moved(row[name], row[f"{name}_difference"]) for name, head in _AXIS_HEADS.items()}
+        cells |= {head: moved(row[name], row[f"{name}_difference"]) for name, head in _AXIS_HEADS.items()}
         rows.append(cells)
     why = [
         f"{head}, {line}"
@@ -59,7 +59,7 @@ def axes(results: Results, *, include_rejected: bool = False) -> Exhibit:
         for line in reasons(frame["model"], frame[f"{name}_reason"])
     ]
     caption = "Scores times 100 by axis, in brackets the difference from the original in points"
-    made = _exhibit(results, "axes", caption, frame, rows, why)
+    made = exhibit(results, "axes", caption, frame, rows, why)
     return _with_refused(made) if include_rejected else made
 
 
@@ -73,10 +73,10 @@ def transformations(results: Results, *, include_rejected: bool = False) -> Exhi
         row = {"Model": str(model)}
         for name in names:
             mark = REFUSED if name in cells and cells[name]["included_rejected"] else ""
-            row[_name(name)] = (points(cells[name]["difference"]) if name in cells else "–") + mark
+            row[named(name)] = (points(cells[name]["difference"]) if name in cells else "–") + mark
         rows.append(row)
     caption = "Difference from the original in points by transformation"
-    made = _exhibit(results, "transformations", caption, frame, rows)
+    made = exhibit(results, "transformations", caption, frame, rows)
     return _with_refused(made) if include_rejected else made
 
 
@@ -95,7 +95,7 @@ def datasets(results: Results) -> list[Exhibit]:
             tables.dataset_totals(results.scores, name),
             f"datasets_{name}",
             "Transf.",
-            f"scores on {_name(name)}",
+            f"scores on {named(name)}",
         )
     ]
 
@@ -109,26 +109,26 @@ def split_half(results: Results) -> Exhibit:
         for row in frame.to_dict(orient="records")
     ]
     caption = "Split-half reliability: median of Spearman's rho over splits of the data sets, stratified by task"
-    return _exhibit(results, "split_half", caption, frame, rows, reasons(map(display, frame["axis"]), frame["reason"]))
+    return exhibit(results, "split_half", caption, frame, rows, reasons(map(display, frame["axis"]), frame["reason"]))
 
 
 def kendall(results: Results) -> Exhibit:
     """HTEB, Table 4."""
     frame = tables.kendall_table(results.scores)
     rows = [
-        {"Of": _name(row["name"]), "tau ± SD": _three(row["tau"], row["sd"])}
+        {"Of": named(row["name"]), "tau ± SD": _three(row["tau"], row["sd"])}
         | {"Data sets": str(row["n_datasets"]), "Models": str(row["n_models"])}
         for row in frame.to_dict(orient="records")
     ]
     caption = "Kendall's tau between rankings of models by original and transformed scores: mean and SD over data sets"
-    return _exhibit(results, "kendall", caption, frame, rows, reasons(map(_name, frame["name"]), frame["reason"]))
+    return exhibit(results, "kendall", caption, frame, rows, reasons(map(named, frame["name"]), frame["reason"]))
 
 
 def shifts(results: Results) -> Exhibit:
     """HTEB, Figure 7 as a table."""
     frame = tables.shift_table(results.scores)
     rows = [
-        {"Of": _name(row["name"]), **_shift(row), "Median absolute": number(row["median_absolute"])}
+        {"Of": named(row["name"]), **_shift(row), "Median absolute": number(row["median_absolute"])}
         | {"n": str(row["n"]), "Test": row["method"] or "–"}
         for row in frame.to_dict(orient="records")
     ]
@@ -136,7 +136,7 @@ def shifts(results: Results) -> Exhibit:
         "Hodges-Lehmann shift in points with 95% interval (not corrected), Wilcoxon's p corrected by Holm's method, and"
         " median absolute difference"
     )
-    return _exhibit(results, "shifts", caption, frame, rows, reasons(map(_name, frame["name"]), frame["reason"]))
+    return exhibit(results, "shifts", caption, frame, rows, reasons(map(named, frame["name"]), frame["reason"]))
 
 
 def against_baseline(results: Results, baseline: str, *, pooled: bool) -> Exhibit:
@@ -149,7 +149,7 @@ def against_baseline(results: Results, baseline: str, *, pooled: bool) -> Exhibi
     unit = "pairs of data set and run, bootstrap interval" if pooled else "data sets, runs averaged first"
     caption = f"{baseline} against each model: Hodges-Lehmann shift in points (negative favours the model); {unit}"
     name = "baseline_runs" if pooled else "baseline_averages"
-    return _exhibit(results, name, caption, frame, rows, reasons(frame["model"], frame["reason"]))
+    return exhibit(results, name, caption, frame, rows, reasons(frame["model"], frame["reason"]))
 
 
 def ranking(results: Results, *, transformed: bool) -> Exhibit:
@@ -158,13 +158,13 @@ def ranking(results: Results, *, transformed: bool) -> Exhibit:
     tasks = [name for name in results.scores["task_type"].unique() if name in frame.columns]
     rows = [
         {"Model": row["model"], "Rank (Borda)": f"{row['rank']} ({row['borda']:g})", "Mean": hundred(row["mean"])}
-        | {"Mean of tasks": hundred(row["category_mean"]), **{_name(task): hundred(row[task]) for task in tasks}}
+        | {"Mean of tasks": hundred(row["category_mean"]), **{named(task): hundred(row[task]) for task in tasks}}
         for row in frame.to_dict(orient="records")
     ]
     which = "axis-balanced transformed scores" if transformed else "original scores"
     name = "ranking_transformed" if transformed else "ranking_original"
     why = reasons(frame["model"], frame["reason"])
-    return _exhibit(results, name, f"Models ranked by {which}, times 100", frame, rows, why)
+    return exhibit(results, name, f"Models ranked by {which}, times 100", frame, rows, why)
 
 
 def sizes(results: Results) -> Exhibit:
@@ -175,7 +175,7 @@ def sizes(results: Results) -> Exhibit:
         | {head: hundred(row[name]) for name, head in _AXIS_HEADS.items()}
         for row in frame.to_dict(orient="records")
     ]
-    return _exhibit(results, "sizes", "Scores times 100 by size of model", frame, rows)
+    return exhibit(results, "sizes", "Scores times 100 by size of model", frame, rows)
 
 
 def translated(results: Results, original: str, translation: str, groups: Mapping[str, Sequence[str]]) -> Exhibit:
@@ -186,30 +186,30 @@ def translated(results: Results, original: str, translation: str, groups: Mappin
         cells = {"Group": row["group"], "Model": row["model"]}
         for name, prefix in ((original, ""), (translation, "translated_")):
             cells[f"{name} Orig."] = hundred(row[f"{prefix}original"])
-            cells[f"{name} HTEB"] = _moved(row[f"{prefix}score"], row[f"{prefix}difference"])
+            cells[f"{name} HTEB"] = moved(row[f"{prefix}score"], row[f"{prefix}difference"])
         rows.append(cells)
     caption = f"{original} and its translation {translation}: scores times 100, differences in points"
-    return _exhibit(results, "translation", caption, frame, rows)
+    return exhibit(results, "translation", caption, frame, rows)
 
 
 def drift(results: Results, correlations: pd.DataFrame) -> Exhibit:
     """HTEB, Figure 3 as a table."""
     rows = [
-        {"Transformation": _name(row["transformation"]), "Model": row["model"]}
-        | {"rho [95%]": _interval(row["rho"], row["low"], row["high"]), "Pairs": str(row["n"])}
+        {"Transformation": named(row["transformation"]), "Model": row["model"]}
+        | {"rho [95%]": interval(row["rho"], row["low"], row["high"]), "Pairs": str(row["n"])}
         for row in correlations.to_dict(orient="records")
     ]
-    names = [_name(name) for name in correlations["transformation"]]
+    names = [named(name) for name in correlations["transformation"]]
     caption = "Spearman's rho between a pair's drift (1 - cos) and its mean quality, with bootstrap interval over pairs"
     why = reasons(names, correlations["reason"])
-    return _exhibit(results, "drift_correlations", caption, correlations, rows, why)
+    return exhibit(results, "drift_correlations", caption, correlations, rows, why)
 
 
 def left_out(results: Results) -> Exhibit:
     """What is in no table, or was included against the verdict, and why."""
     frame = tables.left_out(results.scores)
     rows = [
-        {"Transformation": _name(row["transformation"]), "Status": row["status"].replace("_", " ")}
+        {"Transformation": named(row["transformation"]), "Status": row["status"].replace("_", " ")}
         | {"Reason": row["reason"], "Data sets": row["datasets"], "Seeds": row["seeds"]}
         for row in frame.to_dict(orient="records")
     ]
@@ -230,7 +230,7 @@ def _dataset_parts(results: Results, totals: pd.DataFrame, name: str, head: str,
         rows = []
         for (task, dataset), part in both.groupby(["task_type", "dataset"], sort=False):
             found = part.set_index("model")
-            row = {"Task": _name(str(task)) if task else "", "Data set": str(dataset)}
+            row = {"Task": named(str(task)) if task else "", "Data set": str(dataset)}
             for model in mine:
                 row |= _beside(found.loc[model] if model in found.index else None, model, head)
             if last:
@@ -240,7 +240,7 @@ def _dataset_parts(results: Results, totals: pd.DataFrame, name: str, head: str,
         suffix, part_of = (f"_{place}", f" (part {place} of {len(starts)})") if len(starts) > 1 else ("", "")
         caption = f"Data sets, original and {what} times 100 ± SD over runs{part_of}"
         own = totals[totals["model"].isin(mine)]
-        made.append(_exhibit(results, name + suffix, caption, frame, rows, reasons(own["dataset"], own["reason"])))
+        made.append(exhibit(results, name + suffix, caption, frame, rows, reasons(own["dataset"], own["reason"])))
     return made
 
 
@@ -252,7 +252,7 @@ def _beside(row: pd.Series | None, model: str, head: str) -> dict[str, str]:
     return {f"{model} Orig.": hundred(row["original"]), f"{model} {head}": f"{hundred(row['score'])}{spread}"}
 
 
-def _exhibit(
+def exhibit(
     results: Results,
     name: str,
     caption: str,
@@ -260,6 +260,7 @@ def _exhibit(
     rows: Sequence[Mapping[str, str]],
     why: Sequence[str] = (),
 ) -> Exhibit:
+    """A table with what it lacks (`why`) and what all tables of the report lack."""
     return Exhibit(name, caption, frame, _words(rows), (*why, *results.notes))
 
 
@@ -274,14 +275,16 @@ def _words(rows: Sequence[Mapping[str, str]], heads: Sequence[str] = ()) -> pd.D
 
 def _shift(row: Mapping[Any, Any]) -> dict[str, str]:
     p = "–" if math.isnan(row["p_holm"]) else p_value(row["p_holm"]).removeprefix("p ").removeprefix("= ")
-    return {"Shift [95%]": _interval(row["shift"], row["low"], row["high"]), "p (Holm)": p}
+    return {"Shift [95%]": interval(row["shift"], row["low"], row["high"]), "p (Holm)": p}
 
 
-def _interval(value: float, low: float, high: float) -> str:
+def interval(value: float, low: float, high: float) -> str:
+    """A signed number with its interval, where there is one."""
     return decimal(value) if math.isnan(low) else f"{decimal(value)} [{decimal(low)}, {decimal(high)}]"
 
 
-def _moved(value: float, difference: float) -> str:
+def moved(value: float, difference: float) -> str:
+    """A score times 100 with its difference in points, where there is one."""
     return hundred(value) if math.isnan(difference) else f"{hundred(value)} ({points(difference)})"
 
 
@@ -291,6 +294,6 @@ def _three(value: float, sd: float) -> str:
     return "–" if math.isnan(value) else f"{value:.3f}{spread}"
 
 
-def _name(name: str) -> str:
+def named(name: str) -> str:
     """A transformation, axis or task as people read it."""
     return name.upper() if name in ("sts", "str") else display(name, pooled=False)

@@ -8,72 +8,77 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
-from annotation.ratings import read_all_ratings
+from annotation.agreement import Design
+from annotation.ratings import counting_ratings, read_all_ratings
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
+from annotation.sample import COMMAND as SAMPLE
 from annotation.tables import SIMULATED, display
 from annotation.verdicts import read_verdicts, refuse_stale
-from evaluation import charts, paper_tables, tables
+from evaluation import tables
+from evaluation.accepted_pairs import read_accepted_scores
 from evaluation.display import short_names
 from evaluation.paper_tables import Results
-from evaluation.run import COMMAND, read_drift, read_scores
+from evaluation.report_contents import Choices, Material, Other, all_exhibits, all_figures, sections
+from evaluation.resampling import resampled_acceptance
+from evaluation.results import COMMAND, read_drift, read_scores
+from evaluation.text_drift import read_text_drift
 from evaluation.units import label
 from generation import command
+from generation.compare import length_table, lengths_measure
 from generation.exceptions import DataError, StudyError
 from generation.exhibits import Exhibit
 from generation.manifest import stage
-from generation.page import Figure, Section, png, svg, write_page
+from generation.page import Figure, png, svg, write_page
 from generation.parts import nearest
 from generation.records import Pair
+from generation.report import incomparable, labels, tally
 from generation.spreadsheet import csv_bytes
 from generation.store import atomic, read_frame
-from generation.study import Study
+from generation.study import Study, load_study
 from generation.transformations import ORIGINAL
 
 FOLDER = "report_evaluation"
-Drawn = alt.LayerChart | alt.ConcatChart | alt.FacetChart
-_PADDING = {"left": 30, "right": 40, "top": 5, "bottom": 15}
+_DEFAULT = Choices()
+_INPUTS = (
+    "scores.parquet",
+    "drift.parquet",
+    "accepted_scores.parquet",
+    "text_drift.parquet",
+    "verdicts.json",
+    "pairs.parquet",
+    "ratings.parquet",
+)
 _DECISIONS = ("rejected", "undecided", "accepted")  # the strictest first, as the gate takes it
 
 
-@dataclass(frozen=True)
-class Choices:
-    """What the command line chooses: the baseline (default: the first model), and Table 16's sides and models."""
+def write_report(study: Study, choices: Choices = _DEFAULT, compared: Study | None = None) -> Path:
+    """Write the report; returns its page. `compared` is a study with another generator, for HTEB's Table 22.
 
-    baseline: str = ""
-    translation: tuple[str, str] | None = None
-    multilingual: tuple[str, ...] = ()
-
-
-def write_report(study: Study, choices: Choices = Choices()) -> Path:
-    """Write the report; returns its page.
-
-    Raises DataError before there are scores and verdicts and where one has outrun the other, StudyError for a choice
-    that the study does not have.
+    Raises DataError before there are scores and verdicts and where one has outrun the other (in either study),
+    StudyError for a choice that the study does not have.
     """
-    verdicts, scores = read_verdicts(study), read_scores(study)
-    refuse_stale(study, verdicts)
-    if scores.empty:
-        raise DataError(f"{study.folder / 'scores.parquet'} has no scores; run `{COMMAND}` again")
-    refuse_outrun(study, scores, verdicts)
-    short = short_names(set(scores["model"]))
+    verdicts, scores = _evaluated(study)
+    other = _evaluated(compared, unrated=True) if compared else None
+    short = short_names({*scores["model"], *(other[1]["model"] if other else ())})
     notes = notes_of(study, scores, verdicts)
-    scores = scores.assign(model=scores["model"].map(short))
-    results = Results(scores, verdicts, notes, study.sample.seed)
-    frame, correlations = _drift(study, short)
-    exhibits = all_exhibits(results, correlations, _known(choices, scores, short))
-    figures = all_figures(study, results, frame, correlations)
+    named = scores.assign(model=scores["model"].map(short))
+    material = _material(study, Results(named, verdicts, notes, study.sample.seed), short)
+    if compared and other:
+        material = replace(material, other=_other(study, compared, other, short))
+    models = {name: short[name] for name in scores["model"].unique()}
+    exhibits = all_exhibits(study, material, _known(choices, named, models))
+    figures = all_figures(study, material)
     folder = study.folder / FOLDER
     _write_files(folder / "tables", {name: content for one in exhibits.values() for name, content in _forms(one)})
     _write_files(folder / "figures", {name: content for key in figures for name, content in _drawn(key, figures[key])})
-    simulated = any(verdict.simulated for verdict in verdicts)
+    simulated = any(verdict.simulated for verdict in (*verdicts, *(other[0] if other else ())))
     title = f"Robustness of embedding models: study {study.name}"
     write_page(folder / "index.html", title, SIMULATED if simulated else "", sections(study, exhibits, figures))
     return folder / "index.html"
@@ -117,110 +122,55 @@ def notes_of(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) ->
     return tuple(notes)
 
 
-def all_exhibits(results: Results, correlations: pd.DataFrame, choices: Choices) -> dict[str, Exhibit]:
-    """The tables by name, in the page's order; those that have no rows are left away."""
-    made = [
-        paper_tables.left_out(results),
-        paper_tables.axes(results),
-        paper_tables.transformations(results),
-        paper_tables.shifts(results),
-        paper_tables.drift(results, correlations),
-        paper_tables.kendall(results),
-        paper_tables.split_half(results),
-        paper_tables.ranking(results, transformed=False),
-        paper_tables.ranking(results, transformed=True),
-        paper_tables.against_baseline(results, choices.baseline, pooled=True),
-        paper_tables.against_baseline(results, choices.baseline, pooled=False),
-        paper_tables.sizes(results),
-        *paper_tables.datasets(results),
-    ]
-    if (results.scores["status"] == "included_rejected").any():
-        made.append(paper_tables.axes(results, include_rejected=True))
-        made.append(paper_tables.transformations(results, include_rejected=True))
-    if choices.translation:
-        others = tuple(m for m in results.scores["model"].unique() if m not in choices.multilingual)
-        groups = (
-            {"English-only": others, "Multilingual": choices.multilingual} if choices.multilingual else {"": others}
-        )
-        made.append(paper_tables.translated(results, *choices.translation, groups))
-    return {one.name: one for one in made if len(one.frame)}
+def _evaluated(study: Study, *, unrated: bool = False) -> tuple[list[Verdict], pd.DataFrame]:
+    """The verdicts and scores of a study, refused where one has outrun the other; `unrated` may have no verdicts."""
+    none = unrated and not (study.folder / "verdicts.json").exists()
+    verdicts, scores = [] if none else read_verdicts(study), read_scores(study)
+    refuse_stale(study, verdicts)
+    if scores.empty:
+        raise DataError(f"{study.folder / 'scores.parquet'} has no scores; run `{COMMAND}` again")
+    refuse_outrun(study, scores, verdicts)
+    return verdicts, scores
 
 
-def all_figures(study: Study, results: Results, frame: pd.DataFrame, correlations: pd.DataFrame) -> dict[str, Figure]:
-    """The figures by name, in the page's order; those that would show nothing are left away."""
-    found: dict[str, Figure] = {}
-    for refused in (False, True) if (results.scores["status"] == "included_rejected").any() else (False,):
-        end, says = ("_with_refused", "; WITH WHAT NO VERDICT ACCEPTS") if refused else ("", "")
-        axes = tables.axis_table(results.scores, results.verdicts, include_rejected=refused)
-        moved = tables.transformation_table(results.scores, include_rejected=refused)
-        if moved.empty:
-            continue
-        found[f"axes{end}"] = _figure(charts.axis_shifts(axes), f"Scores of each model by axis (HTEB, Figure 4){says}")
-        found[f"transformations{end}"] = _figure(
-            charts.delta_map(moved), f"Mean difference from the original in points (HTEB, Figure 6; *: refused){says}"
-        )
-        for number, (model, part) in enumerate(moved.groupby("model", sort=False), 1):
-            chart = charts.score_shifts(part).properties(width=420)
-            found[f"model_{number}{end}"] = _figure(chart, f"{model}: original and transformed scores{says}")
-    shifts = tables.shift_table(results.scores)
-    if shifts["shift"].notna().any():
-        found["shifts"] = _figure(
-            charts.shift_intervals(shifts), "Hodges-Lehmann shifts; grey: p of at least .05 by Holm (HTEB, Figure 7)"
-        )
-    rubric = load_rubric(study)
-    question, scale = rubric.question_names()[0], rubric.scale
-    for number, (model, part) in enumerate(frame.groupby("model", sort=False), 1):
-        own = correlations[correlations["model"] == model]
-        panels = charts.drift_figure(part, own, question=question, scale=(scale[0], scale[-1]))
-        says = "; SIMULATED ratings" if bool(part["simulated"].any()) else ""
-        found[f"drift_{number}"] = _figure(panels, f"{model}: drift against mean {question} (HTEB, Figure 3){says}")
-    sizes = tables.size_table(results.scores)
-    if len(sizes):
-        found["sizes"] = _figure(charts.size_lines(sizes), "Scores by size of model (HTEB, Figure 5)")
-    return found
+def _material(study: Study, results: Results, short: Mapping[str, str]) -> Material:
+    """All that the report is made of, models by their short names."""
+    rubric, pairs = load_rubric(study), read_frame(study.folder / "pairs.parquet", Pair, SAMPLE)
+    question, rated = rubric.question_names()[0], read_all_ratings(study)
+
+    def shortened(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.assign(model=frame["model"].map(lambda name: short.get(name, name)))
+
+    frame = tables.drift_by_quality(
+        pairs, rated, shortened(read_drift(study)), per_pair=study.raters.per_pair, question=question
+    )
+    correlations = tables.drift_correlations(frame, np.random.default_rng(study.sample.seed))
+    counting = counting_ratings(rated[rated["pair_id"].isin(pairs["pair_id"])], study.raters.per_pair)
+    resampled = pd.DataFrame()
+    if len(counting):
+        design = Design.of(study, rubric)
+        resampled = resampled_acceptance(pairs, counting, results.verdicts, design, rng=results.rng())
+    return Material(
+        results,
+        frame,
+        correlations,
+        question,
+        (rubric.scale[0], rubric.scale[-1]),
+        resampled,
+        shortened(read_accepted_scores(study)),
+        shortened(read_text_drift(study)),
+    )
 
 
-def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str, Figure]) -> list[Section]:
-    """What the page says, in order: each figure under the heading of its tables."""
-    about = [
-        study.description,
-        f"Protocol {study.evaluation.protocol!r}. Seeds are averaged first; an axis is the mean over its"
-        " transformations, the total the mean of the three axes. Only what people accepted counts. Each table is a file"
-        " in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in figures/ (SVG, PNG).",
-    ]
-    outline = {
-        "Left out": ("left_out",),
-        "Scores by axis": ("axes",),
-        "Scores by transformation": ("transformations", "model"),
-        "Shifts": ("shifts",),
-        "Drift against ratings": ("drift",),
-        "Rankings": ("kendall", "split_half", "ranking"),
-        "Models against a baseline": ("baseline",),
-        "Size of models": ("sizes",),
-        "Data sets": ("datasets", "translation"),
-    }
-    made = [Section("This report", [part for part in about if part])]
-    for heading, beginnings in outline.items():
-        drawn = [figure for name, figure in figures.items() if name.startswith(beginnings)]
-        shown = [part for name, one in exhibits.items() if name.startswith(beginnings) for part in one.parts()]
-        if drawn or shown:
-            made.append(Section(heading, [*drawn, *shown]))
-    return made
-
-
-def _figure(chart: Drawn, caption: str) -> Figure:
-    """A chart with room at its sides: a browser's letters may be wider than those that it was laid out with."""
-    return Figure(chart.properties(padding=_PADDING), caption, f"{caption}; the numbers stand in the tables")
-
-
-def _drift(study: Study, short: Mapping[str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rated pairs' drift and its correlations, as `evaluation.run` prints them."""
-    pairs = read_frame(study.folder / "pairs.parquet", Pair, "python -m annotation sample --study ...")
-    drift, question = read_drift(study), load_rubric(study).question_names()[0]
-    drift = drift.assign(model=drift["model"].map(lambda name: short.get(name, name)))
-    rated = read_all_ratings(study)
-    frame = tables.drift_by_quality(pairs, rated, drift, per_pair=study.raters.per_pair, question=question)
-    return frame, tables.drift_correlations(frame, np.random.default_rng(study.sample.seed))
+def _other(study: Study, compared: Study, found: tuple[list[Verdict], pd.DataFrame], short: Mapping[str, str]) -> Other:
+    """The study to compare with, in the form of the report."""
+    first, second = labels([study, compared])
+    notes = tuple(f"{second}: {note}" for note in notes_of(compared, found[1], found[0]))
+    generated = all((one.folder / "texts.parquet").exists() for one in (study, compared))
+    lengths = length_table(tally([study, compared], lengths_measure())) if generated else pd.DataFrame()
+    different = incomparable([study, compared]) if generated else ""
+    scores = found[1].assign(model=found[1]["model"].map(short))
+    return Other(scores, (first, second), (*notes, *filter(None, [different])), lengths)
 
 
 def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> Choices:
@@ -270,6 +220,9 @@ def main() -> int:
     command.add_study_options(parser)
     parser.add_argument("--baseline", metavar="MODEL", default="", help="compare with it (default: the first model)")
     parser.add_argument(
+        "--compare", metavar="FILE", help="a study with another generator, evaluated too (HTEB, Tables 22 and 23)"
+    )
+    parser.add_argument(
         "--translation", nargs=2, metavar="NAME", help="a data set and its translation (HTEB, Table 16)"
     )
     parser.add_argument(
@@ -277,10 +230,13 @@ def main() -> int:
     )
     options = parser.parse_args()
     study = command.study_of(options)
+    compared = load_study(options.compare, options.exports) if options.compare else None
+    if compared and compared.folder == study.folder:
+        raise StudyError(f"--compare: {options.compare} is the study itself; name one with another generator")
     pair = tuple(options.translation) if options.translation else None
-    names = ("scores.parquet", "drift.parquet", "verdicts.json", "pairs.parquet", "ratings.parquet")
-    with stage(study, "evaluation report", [study.folder / name for name in names], [study.folder / FOLDER]):
-        page = write_report(study, Choices(options.baseline, pair, tuple(options.multilingual)))
+    inputs = [one.folder / name for one in (study, compared) if one for name in _INPUTS]
+    with stage(study, "evaluation report", inputs, [study.folder / FOLDER]):
+        page = write_report(study, Choices(options.baseline, pair, tuple(options.multilingual)), compared)
     print(f"{study.name}: tables and figures -> {page}")
     return 0
 

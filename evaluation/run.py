@@ -1,23 +1,17 @@
 """`python -m evaluation.run`: score the original and the accepted transformations of every data set.
 
-A score is on disk as soon as it exists: in a journal, which becomes part of the table every few seconds. What stands
-in `scores.parquet` and `drift.parquet` under an identity that still holds is kept, with what the gate says now; only
-models that have something left to do are loaded. A model that fails is reported, and the others go on.
+A score is on disk as soon as it exists (`evaluation.results`). What stands there from earlier runs under an identity
+that still holds is kept; only models that have something left to do are loaded. A model that fails is reported, and
+the others go on. With `--ray` the nodes of a running cluster do the work, a model each (`evaluation.cluster`).
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import math
-import os
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import NoReturn, TypeVar
 
 import pandas as pd
 from tqdm import tqdm
@@ -25,24 +19,18 @@ from tqdm import tqdm
 from annotation.records import Verdict
 from annotation.sample import read_pairs
 from annotation.verdicts import read_verdicts, refuse_stale
-from evaluation import display, encoder, tasks
-from evaluation.encoder import Encoder, model_id
-from evaluation.units import Unit, chosen_models, label, plan_units
+from evaluation import display, encoder
+from evaluation.results import Results, read_drift, read_scores
+from evaluation.units import chosen_models, plan_units
+from evaluation.work import Ended, Loader, Made, Scored, Todo, quiet, work
 from generation import command
-from generation.datasets.specs import LocalDataset
-from generation.exceptions import DataError, PlumblineError, ServiceError
-from generation.identity import identity
-from generation.journal import Journal
+from generation.exceptions import ServiceError
 from generation.manifest import stage
-from generation.records import Drift, Pair, Rating, Record, Score
-from generation.store import only_one, read_frame, read_records, write_table
-from generation.study import ModelSpec, Study
+from generation.records import Pair, Rating
+from generation.store import only_one, read_frame
+from generation.study import Study
 
-COMMAND = "python -m evaluation.run --study ..."
-WRITE_SECONDS = 10.0
-
-R = TypeVar("R", bound=Record)
-Loader = Callable[[Study, ModelSpec], Encoder]
+SAMPLE = "python -m annotation sample --study ..."
 
 
 @dataclass
@@ -57,187 +45,86 @@ class Outcome:
 
 
 def evaluate(
-    study: Study, *, models: Sequence[str] = (), include_rejected: bool = False, load: Loader = encoder.load
+    study: Study,
+    *,
+    models: Sequence[str] = (),
+    include_rejected: bool = False,
+    cluster: str = "",
+    load: Loader = encoder.load,
 ) -> Outcome:
-    """Write `scores.parquet` and `drift.parquet` of a study; `models` names some of its models (default: all).
+    """Write `scores.parquet`, `drift.parquet` and mteb's files of a study; `models` names some of its models.
 
-    Raises DataError without verdicts or a sample, for verdicts that ratings have outrun and for files that cannot
-    be read, and StudyError for a model that the study does not have. What a model does wrong is in the outcome's
-    `failures`.
+    `cluster` is the address of a Ray cluster that does the work; without one it is done here. Raises DataError
+    without verdicts or a sample, for verdicts that ratings have outrun and for files that cannot be read,
+    StudyError for a model that the study does not have, and ServiceError where there is no cluster. What a model does
+    wrong is in the outcome's `failures`.
     """
     chosen = chosen_models(study, models)
-    verdicts, pairs = read_verdicts(study), read_pairs(study)
+    verdicts, pairs = _judged(study, include_rejected=include_rejected)
     refuse_stale(study, verdicts)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
-        work = _Work(study, plan_units(study, verdicts, include_rejected=include_rejected), pairs, chosen)
-        work.write()
-        outcome = Outcome(kept=work.kept)
-        todo = {spec: work.todo(spec) for spec in chosen}
-        total = sum(len(units) for units in todo.values())
-        with tqdm(total=total, unit="score", desc="evaluating", disable=total == 0) as bar:
-            for spec, units in todo.items():
-                if units or work.drift_todo(spec):
-                    _run_model(work, spec, units, load, outcome, bar)
+        units = plan_units(study, verdicts, include_rejected=include_rejected)
+        results = Results(study, units, pairs, chosen)
+        outcome = Outcome(kept=results.kept)
+        todo = list(results.todo())
+        if not todo:
+            return outcome
+        if cluster:
+            from evaluation.cluster import evaluate_on  # noqa: PLC0415 (extra `ray`)
+
+            stream = evaluate_on(cluster, study, todo, load, verdicts=verdicts, include_rejected=include_rejected)
+        else:
+            stream = _here(study, todo, load)
+        with contextlib.closing(stream):
+            _take(results, stream, outcome, sum(len(one.units) for one in todo))
     return outcome
 
 
-def read_scores(study: Study) -> pd.DataFrame:
-    """The study's scores (`generation.records.Score`)."""
-    return read_frame(study.folder / "scores.parquet", Score, COMMAND)
+def _judged(study: Study, *, include_rejected: bool) -> tuple[list[Verdict], list[Pair]]:
+    """The verdicts and the sample; none of what nobody rated yet, where even that shall be scored."""
+
+    def there(name: str) -> bool:
+        return not include_rejected or (study.folder / name).exists()
+
+    verdicts = read_verdicts(study) if there("verdicts.json") else []
+    return verdicts, read_pairs(study) if there("pairs.parquet") else []
 
 
-def read_drift(study: Study) -> pd.DataFrame:
-    """The study's drift (`generation.records.Drift`)."""
-    return read_frame(study.folder / "drift.parquet", Drift, COMMAND)
+def _here(study: Study, todo: Sequence[Todo], load: Loader) -> Generator[tuple[Todo, Made]]:
+    """Do the work in this process, one model after the other."""
+    for one in todo:
+        for made in work(study, one, load):
+            yield one, made
 
 
-class _Work:
-    """The records of a run: what holds from earlier ones, and what is still to be made."""
-
-    def __init__(self, study: Study, units: list[Unit], pairs: list[Pair], chosen: Sequence[ModelSpec]) -> None:
-        self.study, self.units, self.pairs = study, units, pairs
-        self._model_ids = {spec: model_id(study, spec) for spec in study.evaluation.models}
-        self._journal = Journal(study.scratch / "scores.journal")
-        self._written = -math.inf
-        noted = [Score.model_validate(row) for _, row in self._journal.lines()]
-        rows = [*_stored(study.folder / "scores.parquet", Score), *noted]
-        stored = {row.unit_id: row.score for row in rows if row.unit_id}
-        self._scores: dict[tuple[str, str, str, int], Score] = {}
-        self.kept = 0
-        for spec in study.evaluation.models:
-            known = {unit_id for unit in units if (unit_id := unit.unit_id(study, self._model_ids[spec])) in stored}
-            if spec not in chosen and not known:
-                continue  # a model that never ran has no rows, not even of what would be left out
-            for unit in units:
-                unit_id = unit.unit_id(study, self._model_ids[spec])
-                if unit.decision.status == "left_out":
-                    self.add(spec, unit, math.nan)
-                elif unit_id in known:
-                    self.add(spec, unit, stored[unit_id])
-                    self.kept += 1
-        moved = {row.unit_id: row.drift for row in _stored(study.folder / "drift.parquet", Drift)}
-        self._drift: dict[tuple[str, str], Drift] = {}
-        for spec in study.evaluation.models:
-            there = [(pair, moved[key]) for pair in pairs if (key := self._drift_id(spec, pair)) in moved]
-            self.add_drift(spec, [pair for pair, _ in there], [value for _, value in there])
-
-    def todo(self, spec: ModelSpec) -> list[Unit]:
-        """Units that have no score by a model yet."""
-        name = label(self.study, spec)
-        return [u for u in self.units if (name, u.dataset.name, u.transformation, u.seed) not in self._scores]
-
-    def drift_todo(self, spec: ModelSpec) -> list[Pair]:
-        """Pairs whose drift in a model's space is not known yet."""
-        name = label(self.study, spec)
-        return [pair for pair in self.pairs if (pair.pair_id, name) not in self._drift]
-
-    def add(self, spec: ModelSpec, unit: Unit, score: float) -> Score:
-        """Note a score; its row."""
-        row = unit.row(self.study, spec, self._model_ids[spec], score)
-        self._scores[row.model, row.dataset, row.transformation, row.seed] = row
-        return row
-
-    def add_drift(self, spec: ModelSpec, pairs: Sequence[Pair], values: Sequence[float]) -> None:
-        """Note the drift of pairs."""
-        for pair, value in zip(pairs, values, strict=True):
-            name = label(self.study, spec)
-            self._drift[pair.pair_id, name] = Drift(
-                pair_id=pair.pair_id,
-                transformation=pair.transformation,
-                model=name,
-                drift=value,
-                unit_id=self._drift_id(spec, pair),
-            )
-
-    def _drift_id(self, spec: ModelSpec, pair: Pair) -> str:
-        return identity("drift-v1", self._model_ids[spec], pair.original, pair.transformed)
-
-    def save(self, spec: ModelSpec, unit: Unit, score: float) -> None:
-        """Note a new score and put it on disk; the whole table of a large study is written every `WRITE_SECONDS`."""
-        self._journal.append(self.add(spec, unit, score))
-        self._journal.sync()
-        if time.monotonic() - self._written > WRITE_SECONDS:
-            self.write()
-
-    def write(self) -> None:
-        """Write everything noted to the tables, in the study's order whatever order it was made in."""
-        models = {label(self.study, spec): number for number, spec in enumerate(self.study.evaluation.models)}
-        place = {(u.dataset.name, u.transformation, u.seed): number for number, u in enumerate(self.units)}
-        scores = sorted(
-            self._scores.values(), key=lambda row: (models[row.model], place[row.dataset, row.transformation, row.seed])
-        )
-        write_table(self.study.folder / "scores.parquet", scores, Score)
-        order = {pair.pair_id: number for number, pair in enumerate(self.pairs)}
-        moved = sorted(self._drift.values(), key=lambda row: (models[row.model], order[row.pair_id]))
-        write_table(self.study.folder / "drift.parquet", moved, Drift)
-        self._journal.remove()
-        self._written = time.monotonic()
-
-
-def _run_model(
-    work: _Work, spec: ModelSpec, units: Sequence[Unit], load: Loader, outcome: Outcome, bar: tqdm[NoReturn]
-) -> None:
-    """Load one model and do everything that is left for it; note in the outcome if it fails."""
-    evaluation = work.study.evaluation
-    model: Encoder | None = None
+def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: Outcome, total: int) -> None:
+    """Save what is made, in whatever order it comes."""
     try:
-        model = load(work.study, spec)
-        pairs = work.drift_todo(spec)
-        if pairs:
-            values = encoder.drift(model, [pair.original for pair in pairs], [pair.transformed for pair in pairs])
-            work.add_drift(spec, pairs, values.tolist())
-            work.write()
-        for unit in units:
-            score = tasks.evaluate(unit.data(), model, evaluation.protocol, evaluation.batch_size)
-            work.save(spec, unit, score)
-            outcome.made += 1
-            bar.update()
-    except PlumblineError as error:
-        outcome.failures[label(work.study, spec)] = str(error)
-        tqdm.write(f"{label(work.study, spec)} failed: {error}", file=sys.stderr)
+        with tqdm(total=total, unit="score", desc="evaluating") as bar:
+            for todo, made in stream:
+                if isinstance(made, Ended):
+                    outcome.asked += made.asked
+                    outcome.encoded += made.encoded
+                    if made.failure:
+                        outcome.failures[todo.model.name] = made.failure
+                        tqdm.write(f"{todo.model.name} failed: {made.failure}", file=sys.stderr)
+                    continue
+                results.save(todo, made)
+                if isinstance(made, Scored):
+                    outcome.made += 1
+                    bar.update()
     finally:
-        work.write()
-        if model is not None:
-            outcome.asked += model.asked
-            outcome.encoded += model.encoded
-            model.close()
-
-
-def _stored(path: Path, record: type[R]) -> list[R]:
-    """Records of earlier runs; none before the first. They can be made again, so a damaged file may go."""
-    if not path.exists():
-        return []
-    try:
-        return read_records(path, record, COMMAND)
-    except DataError as error:
-        raise DataError(f"{error} (nothing else is lost when {path.name} is deleted: it is made again)") from None
-
-
-@contextlib.contextmanager
-def _quiet(study: Study, specs: Sequence[ModelSpec]) -> Iterator[None]:
-    """Settings that the libraries read once, at import: no talk, no telemetry, and no hub where all is local.
-
-    mteb makes its cache folder at import, unused here; without this it would do so in the user's home. What
-    the user has set stays.
-    """
-    settings = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-    local = all(isinstance(dataset, LocalDataset) for dataset in study.datasets)
-    if local and all(spec.path or spec.package for spec in specs):
-        settings["HF_HUB_OFFLINE"] = "1"
-    with tempfile.TemporaryDirectory(prefix="plumbline-mteb-") as unused:
-        for name, value in {**settings, "MTEB_CACHE": unused}.items():
-            os.environ.setdefault(name, value)
-        yield
+        results.write()
 
 
 def _report(study: Study, verdicts: Sequence[Verdict]) -> str:
     """The tables that the command prints."""
-    ratings = study.folder / "ratings.parquet"
+    ratings, pairs = study.folder / "ratings.parquet", study.folder / "pairs.parquet"
     return display.report(
         study,
         read_scores(study),
         verdicts,
-        pairs=read_frame(study.folder / "pairs.parquet", Pair, "python -m annotation sample --study ..."),
+        pairs=read_frame(pairs, Pair, SAMPLE) if pairs.exists() else pd.DataFrame(columns=list(Pair.model_fields)),
         ratings=read_frame(ratings, Rating, "python -m annotation collect --study ...") if ratings.exists() else None,
         drift=read_drift(study),
     )
@@ -256,13 +143,18 @@ def main() -> int:
     parser.add_argument(
         "--include-rejected", action="store_true", help="score what the verdicts refuse too, marked as such everywhere"
     )
+    parser.add_argument(
+        "--ray", metavar="ADDRESS", default="", help="work on a running Ray cluster: `auto` or its address"
+    )
     options = parser.parse_args()
     study = command.study_of(options)
-    inputs = [study.folder / name for name in ("verdicts.json", "pairs.parquet", "ratings.parquet", "transformations")]
-    outputs = [study.folder / name for name in ("scores.parquet", "drift.parquet")]
-    with _quiet(study, chosen_models(study, options.models)), stage(study, "evaluation", inputs, outputs):
-        outcome = evaluate(study, models=options.models, include_rejected=options.include_rejected)
-        print(_report(study, read_verdicts(study)))
+    names = ("verdicts.json", "pairs.parquet", "ratings.parquet", "pair_means.parquet", "transformations")
+    inputs = [study.folder / name for name in names]
+    made = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet")
+    outputs = [study.folder / name for name in made]
+    with quiet(study, chosen_models(study, options.models)), stage(study, "evaluation", inputs, outputs):
+        outcome = evaluate(study, models=options.models, include_rejected=options.include_rejected, cluster=options.ray)
+        print(_report(study, _judged(study, include_rejected=options.include_rejected)[0]))
         print(
             f"\n{study.name}: {outcome.made} scores made, {outcome.kept} were there; {outcome.encoded} texts encoded"
             f" for {outcome.asked} asked -> {outputs[0]}"

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 # The part of the rows that mteb's default clusters.
 _MTEB_CLUSTERED = 0.04
+# mteb's evaluators whose progress bars nothing turns off, and warnings that are expected.
+_BARS = ("summarization_evaluator", "bitext_mining_evaluator")
+_EXPECTED = r".* superseded by |The used Evaluator is deprecated|unknown class\(es\)|To copy construct from a tensor"
 
 
 def size(dataset: Dataset) -> int:
@@ -69,30 +72,42 @@ def make_task(dataset: Dataset, protocol: Protocol) -> Any:
 
 
 def evaluate(dataset: Dataset, encoder: Encoder, protocol: Protocol, batch_size: int) -> float:
-    """The main metric (`METRICS`) of a model on a data set, by mteb; NaN where it is undefined.
+    """The main metric (`METRICS`) of a model on a data set; see `evaluate_task` and `main_score`."""
+    return main_score(dataset, evaluate_task(dataset, encoder, protocol, batch_size))
 
-    A task with subsets has the mean over them, as mteb gives it. mteb rounds the metrics of reranking and retrieval to
-    five decimals, no others. Raises what the encoder raises (DataError for embeddings with NaN, ServiceError for a
-    model that fails).
+
+def evaluate_task(dataset: Dataset, encoder: Encoder, protocol: Protocol, batch_size: int) -> Any:
+    """All that mteb measures of a model on a data set (`mteb.results.TaskResult`).
+
+    mteb rounds the metrics of searches to five decimals, no others. It ranks 50,000 passages at a time and keeps the
+    best 1,000 of each query, so that 4 bytes x queries x 50,000 of similarities stand in memory at once. Raises what
+    the encoder raises (DataError for embeddings with NaN, ServiceError for a model that fails), and DataError where
+    mteb's result lacks the main metric.
     """
     import mteb  # noqa: PLC0415 (takes seconds: only who evaluates waits for it)
 
     task = make_task(dataset, protocol)
     with _silent_mteb():
         # No cache: mteb's would lie in the home folder and give all copies of a task the first one's result.
-        result = mteb.evaluate(
+        (result,) = mteb.evaluate(
             encoder,
             task,
             cache=None,
             co2_tracker=False,
             show_progress_bar=False,
             encode_kwargs={"batch_size": batch_size, "show_progress_bar": False},
-        )
+        ).task_results
     metric = METRICS[dataset.task]
-    (scores,) = result.task_results[0].scores.values()
+    (scores,) = result.scores.values()
     if len(scores) != len(task.hf_subsets) or any(metric not in subset for subset in scores):
         raise DataError(f"mteb's result for {dataset.name!r} lacks {metric!r}; install the pinned version of mteb")
-    values = [subset[metric] for subset in scores]
+    return result
+
+
+def main_score(dataset: Dataset, result: Any) -> float:
+    """The main metric in mteb's result for a data set: of subsets their mean, as mteb gives it; NaN where undefined."""
+    (scores,) = result.scores.values()
+    values = [subset[METRICS[dataset.task]] for subset in scores]
     return float(np.mean([math.nan if value is None else value for value in values]))
 
 
@@ -102,26 +117,33 @@ def _silent_mteb() -> Iterator[None]:
 
     Those are that logistic regression stopped after the protocol's 100 steps, that precision (which mteb computes
     beside accuracy) is undefined for a label never predicted, that a correlation of constant values is undefined (its
-    NaN is reported), and that mteb has a newer version of a task than the study names.
+    NaN is reported), that a label of the train split stands in no scored row, and that mteb has a newer version of a
+    task than the study names.
     """
     import datasets  # noqa: PLC0415
     from scipy.stats import ConstantInputWarning  # noqa: PLC0415
     from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning  # noqa: PLC0415
 
-    summaries: Any = importlib.import_module("mteb._evaluators.text.summarization_evaluator")
+    evaluators: list[Any] = [importlib.import_module(f"mteb._evaluators.text.{name}") for name in _BARS]
     log = logging.getLogger("mteb")
-    level, bars, bar = log.level, datasets.is_progress_bar_enabled(), summaries.tqdm
+    level, bars, bar = log.level, datasets.is_progress_bar_enabled(), evaluators[0].tqdm
     log.setLevel(logging.ERROR)
     datasets.disable_progress_bars()
-    summaries.tqdm = functools.partial(bar, disable=True)
+    for evaluator in evaluators:
+        evaluator.tqdm = functools.partial(bar, disable=True)
     try:
         with warnings.catch_warnings():
             for expected in (ConstantInputWarning, ConvergenceWarning, UndefinedMetricWarning):
                 warnings.simplefilter("ignore", expected)
-            warnings.filterwarnings("ignore", message=".* superseded by |The used Evaluator is deprecated")
+            warnings.filterwarnings("ignore", message=_EXPECTED)
+            # Of texts without a label, for which none was predicted; mteb puts the right number there afterwards.
+            warnings.filterwarnings(
+                "ignore", "invalid value", RuntimeWarning, "mteb._evaluators.classification_metrics"
+            )
             yield
     finally:
         log.setLevel(level)
-        summaries.tqdm = bar
+        for evaluator in evaluators:
+            evaluator.tqdm = bar
         if bars:
             datasets.enable_progress_bars()

@@ -9,10 +9,12 @@ from __future__ import annotations
 import importlib.metadata
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from annotation.records import Verdict
 from evaluation import gate, tasks
+from evaluation.encoder import model_id
+from evaluation.local_models import fingerprint
 from evaluation.outputs import Outputs, transformed
 from evaluation.protocols import METRICS
 from generation.datasets.loading import iter_datasets
@@ -28,6 +30,25 @@ from generation.study import ModelSpec, Study
 from generation.transformations import ORIGINAL, TRANSFORMATIONS
 
 UNDEFINED = "the metric is undefined: all similarities, or all gold values, are equal"
+
+
+Place = tuple[str, str, int]  # data set, transformation, seed
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model of a study. `name` is its label in records, `revision` what tells it from others of that name."""
+
+    spec: ModelSpec
+    name: str
+    revision: str
+    model_id: str
+
+    @classmethod
+    def of(cls, study: Study, spec: ModelSpec) -> Model:
+        """The model of a spec; a local one's files are read for it."""
+        revision = spec.revision or fingerprint(spec, study.file.parent)[:32] or "unknown"
+        return cls(spec, label(study, spec), revision, model_id(study, spec))
 
 
 @dataclass(frozen=True)
@@ -47,30 +68,38 @@ class Unit:
     languages: tuple[str, ...]
     n: int
     n_failed: int = 0
+    generator_hash: str = ""
+    prompt_hash: str = ""
+
+    @property
+    def place(self) -> Place:
+        """Where its score stands among a model's."""
+        return self.dataset.name, self.transformation, self.seed
 
     def data(self) -> Dataset:
         """The data set to be scored."""
         return self.dataset if self.outputs is None else transformed(self.dataset, self.outputs)
 
-    def unit_id(self, study: Study, model: str) -> str:
-        """Identity of the score: what is embedded, by which model (`model_id`), by which protocol and library."""
+    def unit_id(self, study: Study, model: Model) -> str:
+        """Identity of the score: what is embedded, by which model, by which protocol and library."""
         return identity(
             "score-v1",
             self.content_id,
-            model,
+            model.model_id,
             study.evaluation.protocol,
             METRICS[self.dataset.task],
             importlib.metadata.version("mteb"),
         )
 
-    def row(self, study: Study, spec: ModelSpec, model: str, score: float) -> Score:
-        """The record of this unit's score by a model (and its `model_id`); NaN if left out or undefined."""
+    def row(self, study: Study, model: Model, score: float, versions: str) -> Score:
+        """The record of this unit's score by a model; NaN if left out or undefined. `versions` made it."""
         kind = TRANSFORMATIONS.get(self.transformation)
+        left_out = self.decision.status == "left_out"
         reason = self.decision.reason
-        if math.isnan(score) and self.decision.status != "left_out":
+        if math.isnan(score) and not left_out:
             reason = "; ".join(filter(None, [reason, UNDEFINED]))
         return Score(
-            model=label(study, spec),
+            model=model.name,
             dataset=self.dataset.name,
             task_type=self.dataset.task,
             language=", ".join(self.languages),
@@ -84,7 +113,15 @@ class Unit:
             failed_policy=self.outputs.policy if self.outputs is not None and self.n_failed else "",
             status=self.decision.status,
             reason=reason,
-            unit_id="" if self.decision.status == "left_out" else self.unit_id(study, model),
+            unit_id="" if left_out else self.unit_id(study, model),
+            model_revision=model.revision,
+            dataset_revision=self.dataset.revision,
+            protocol=study.evaluation.protocol,
+            precision=study.evaluation.precision,
+            generator_hash=self.generator_hash,
+            prompt_hash=self.prompt_hash,
+            verdict_hash=",".join(self.decision.verdicts),
+            versions="" if left_out else versions,
         )
 
 
@@ -158,9 +195,20 @@ class _Planner:
                 left = transformed(dataset, outputs)
                 n, reason = tasks.size(left), tasks.unusable(left, self._study.evaluation.protocol)
                 reason = f"without the {n_failed} items whose outputs failed {reason}" if reason else ""
-            decision = gate.Decision("left_out", reason) if reason else decision
-        content = identity("transformed-v2", original.content_id, *outputs.identity())
-        return Unit(dataset, transformation, seed, decision, outputs, content, original.languages, n, n_failed)
+            decision = replace(decision, status="left_out", reason=reason) if reason else decision
+        return Unit(
+            dataset,
+            transformation,
+            seed,
+            decision,
+            outputs,
+            identity("transformed-v2", original.content_id, *outputs.identity()),
+            original.languages,
+            n,
+            n_failed,
+            self._plan.generator_hash,
+            self._plan.prompt_hashes[transformation],
+        )
 
     def _decide(self, transformation: str, task: str, jobs: Iterable[Job]) -> gate.Decision:
         kind = TRANSFORMATIONS[transformation]

@@ -45,9 +45,9 @@ def generate_on(address: str, plan: Plan, todo: Sequence[Unit], *, again: bool) 
     StudyError without the package ray, ServiceError where there is no cluster, no room on it, or two workers died over
     a unit, and what a worker raised where no other is left; what was received before stays.
     """
-    ray = _join(address)
+    ray = join(address)
     crew = _Crew(ray, plan, todo, again=again)
-    with _without(contextlib.redirect_stdout):  # Ray's pages on what has died
+    with without(contextlib.redirect_stdout):  # Ray's pages on what has died
         try:
             return crew.work()
         finally:
@@ -90,7 +90,7 @@ class Worker:
         if self._generator is None:
             self._generator = make_generator(self._plan)
         units = planned(self._plan, again=self._again, units=[(transformation, seed)])
-        with _without(contextlib.redirect_stderr), units as self._units:  # the command shows one bar of all workers
+        with without(contextlib.redirect_stderr), units as self._units:  # the command shows one bar of all workers
             (unit,) = self._units
             if not unit.todo:
                 unit.settle()
@@ -107,7 +107,7 @@ class Worker:
 
 
 @contextlib.contextmanager
-def _without(redirect: Callable[[TextIO], contextlib.AbstractContextManager[TextIO]]) -> Iterator[None]:
+def without(redirect: Callable[[TextIO], contextlib.AbstractContextManager[TextIO]]) -> Iterator[None]:
     """Nothing on the screen of what goes to a stream."""
     with Path(os.devnull).open("w") as nowhere, redirect(nowhere):
         yield
@@ -254,7 +254,7 @@ class _Crew:
         bar.refresh()
 
 
-def _join(address: str) -> Any:
+def join(address: str) -> Any:
     """The package ray, connected to a running cluster."""
     settings = {
         "RAY_USAGE_STATS_ENABLED": "0",

@@ -31,6 +31,7 @@ from generation.study import ROOT, load_study
 from .hub import Files, Hub
 
 Rows = list[dict[str, Any]]
+FOLLOWED = ("fas", "rus", "zho")  # mFollowIR's languages; it loads all of them, whichever are asked for
 STUDIES = ("hteb_english", "hteb_multilingual", "hteb_generators", "pteb", "pteb_multilingual")
 
 PAIRS: Rows = [{"sentence1": f"one {i}", "sentence2": f"two {i}", "score": float(i % 6)} for i in range(12)]
@@ -54,6 +55,12 @@ SUMMARIES: Rows = [
     }
     for i in range(3)
 ]
+SIDES: Rows = [{"sentence1": f"satz {i}", "sentence2": f"sentence {i % 4} of {i}"} for i in range(6)]
+PARALLEL: Rows = [
+    {"hin_Deva": f"hindi {i}", "eng_Latn": f"english {i}", "tam_Taml": f"tamil {i}", "ben_Beng": f"bangla {i}"}
+    for i in range(5)
+]
+EMOTIONS: Rows = [{"text": f"joy{i % 2} fear{i % 3} {i}", "label": [i % 2, 2 + i % 3]} for i in range(24)]
 SPRINT = {"sent1": ["how is a", "how is b", "how is c"], "sent2": ["why a", "why b", "why c"], "labels": [1, 0, 1]}
 
 
@@ -65,6 +72,31 @@ def search_tables(numbers: int) -> dict[str, Rows]:
         ],
         "queries": [{"_id": f"q{i}", "text": f"asked {i}"} for i in range(numbers)],
         "default": [{"query-id": f"q{i}", "corpus-id": f"d{i}", "score": 1} for i in range(numbers)],
+    }
+
+
+def instruction_tables() -> dict[str, dict[str, Rows]]:
+    """Two queries that are asked twice over four passages, configuration by configuration with its split."""
+    queries = [f"q{i}-{version}" for i in range(2) for version in ("og", "changed")]
+    passages = [f"d{i}" for i in range(4)]
+    relevant = {"q0-og": ["d0", "d1"], "q0-changed": ["d1"], "q1-og": ["d1", "d2"], "q1-changed": ["d2"]}
+    return {
+        "corpus": {"corpus": [{"_id": name, "title": "", "text": f"told {name} {name * 2}"} for name in passages]},
+        "queries": {"queries": [{"_id": name, "text": f"asked {name}"} for name in queries]},
+        "instruction": {
+            "instruction": [{"query-id": name, "instruction": f"told {relevant[name][0]}"} for name in queries]
+        },
+        "default": {
+            "test": [
+                {"query-id": name, "corpus-id": one, "score": int(one in relevant[name])}
+                for name in queries
+                for one in passages
+            ]
+        },
+        "top_ranked": {"top_ranked": [{"query-id": name, "corpus-ids": passages} for name in queries]},
+        "qrel_diff": {
+            "qrel_diff": [{"query-id": "q0", "corpus-ids": ["d0"]}, {"query-id": "q1", "corpus-ids": ["d1", "d3"]}]
+        },
     }
 
 
@@ -141,6 +173,32 @@ def _repositories() -> dict[str, dict[str, Files]]:
         },
         "mteb/SciDocsRR": {english("SciDocsRR").revision: search_repository(3, ranked=True)},
         "mteb/arguana": {english("ArguAna").revision: search_repository(4, ranked=False)},
+        "mteb/bucc-bitext-mining": {
+            "1739dc11ffe9b7bfccd7f3d585aeb4c544fc6677": repository(
+                default={"test": [{**row, "lang": lang} for lang in ("de-en", "fr-en") for row in SIDES]}
+            )
+        },
+        "mteb/BUCC": {
+            "414572247440f0ccacf7eb0bb70a31533a0e5443": repository(
+                **{"de-en": {"test": [{"sentence1": ["a"], "sentence2": ["b", "c"], "gold": [[1, 2]]}]}}
+            )
+        },
+        "mteb/IN22GenBitextMining": {
+            "aed6ff7eed647cd6eead02f70efa23a4e67329dc": repository(default={"test": PARALLEL})
+        },
+        "mteb/CEDRClassification": {
+            "d872ceae33d049f0ef50e8abb9229b569ebfcf7d": repository(
+                default={"train": EMOTIONS[:16], "test": EMOTIONS[16:]}
+            )
+        },
+        "mteb/Core17InstructionRetrieval": {
+            "67d8733dd0691f08f34ed9dda5941578cba8d91c": repository(**instruction_tables())
+        },
+        "jhu-clsp/mFollowIR-parquet-mteb": {
+            "09eecbe45c54b4a6dfb8e68e345cae77337768e2": repository(
+                **{f"{name}-{code}": part for name, part in instruction_tables().items() for code in FOLLOWED}
+            )
+        },
         "mteb/summeval": {english("SummEval").revision: repository(default={"test": SUMMARIES})},
     }
 
@@ -157,6 +215,15 @@ def specs() -> dict[str, MtebDataset]:
         "STS17": several("STS17").model_copy(update={"subsets": ("en-de", "ar-ar")}),
         "STS17 by column": spec("pteb_multilingual", "STS17").model_copy(update={"subsets": ("en-de", "ar-ar")}),
         "SemRel2024": several("SemRel2024").model_copy(update={"subsets": ("arq", "esp"), "languages": {"esp": "es"}}),
+        "BUCC.v2": MtebDataset.model_validate({"mteb": "BUCC.v2", "subsets": ["de-en"]}),
+        "IN22GenBitextMining": MtebDataset.model_validate(
+            {"mteb": "IN22GenBitextMining", "subsets": ["hin_Deva-eng_Latn", "ben_Beng-tam_Taml"]}
+        ),
+        "CEDRClassification": MtebDataset.model_validate({"mteb": "CEDRClassification"}),
+        "Core17InstructionRetrieval": MtebDataset.model_validate({"mteb": "Core17InstructionRetrieval"}),
+        "mFollowIR with passages": MtebDataset.model_validate(
+            {"mteb": "mFollowIR", "subsets": ["rus"], "passages": True}
+        ),
         "ArguAna with passages": english("ArguAna").model_copy(update={"passages": True}),
         "SciDocsRR with passages": english("SciDocsRR").model_copy(update={"passages": True, "language": "en-de"}),
     }
@@ -164,7 +231,8 @@ def specs() -> dict[str, MtebDataset]:
 
 REFUSED: dict[str, dict[str, Any]] = {
     "task": {"mteb": "STSBenchmrk"},
-    "type": {"mteb": "BUCC.v2"},
+    "type": {"mteb": "InstructIR"},
+    "sides": {"mteb": "BUCC", "subsets": ["de-en"]},
     "wrong task": {"mteb": "STSBenchmark", "task": "clustering"},
     "collection": {"mteb": "CQADupstackRetrieval"},
     "pair of languages": {"mteb": "Banking77Classification", "language": "en-de"},
@@ -184,7 +252,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "revision": {"mteb": "STSBenchmark", "revision": "0" * 40},
     "repository": {"mteb": "STSBenchmark", "path": "mteb/none"},
     "layout": {"mteb": "STSBenchmark", "path": "mteb/arguana", "revision": spec("hteb_english", "ArguAna").revision},
-    "sides": {"mteb": "PubChemWikiPairClassification", "subsets": ["de"]},
+    "languages of pairs": {"mteb": "PubChemWikiPairClassification", "subsets": ["de"]},
     "languages of queries and passages": {"mteb": "BelebeleRetrieval", "subsets": ["acm_Arab-eng_Latn"]},
 }
 

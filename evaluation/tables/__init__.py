@@ -9,27 +9,41 @@ transformations, and say `simulated` where any rating behind them is.
 
 from __future__ import annotations
 
-from evaluation.tables.comparisons import baseline_table, shift_table
+from evaluation.tables.accepted import accepted_table
+from evaluation.tables.comparisons import baseline_table, difference_table, shift_table
 from evaluation.tables.datasets import dataset_averages, dataset_totals, size_table, translation_table
-from evaluation.tables.drift import drift_by_quality, drift_correlations
+from evaluation.tables.drift import drift_by_quality, drift_correlations, text_drift_table
+from evaluation.tables.generators import generator_table
+from evaluation.tables.profiles import drop_table, profile_table
 from evaluation.tables.ranks import kendall_table, ranking_table, split_half_table
 from evaluation.tables.scores import TOTAL, axis_table, dataset_table, left_out, transformation_table
+from evaluation.tables.sensitivity import acceptance_table, threshold_decisions, threshold_table, uncertainty_table
 
 __all__ = [
     "TOTAL",
+    "acceptance_table",
+    "accepted_table",
     "axis_table",
     "baseline_table",
     "dataset_averages",
     "dataset_table",
     "dataset_totals",
+    "difference_table",
     "drift_by_quality",
     "drift_correlations",
+    "drop_table",
+    "generator_table",
     "kendall_table",
     "left_out",
+    "profile_table",
     "ranking_table",
     "shift_table",
     "size_table",
     "split_half_table",
+    "text_drift_table",
+    "threshold_decisions",
+    "threshold_table",
     "transformation_table",
     "translation_table",
+    "uncertainty_table",
 ]

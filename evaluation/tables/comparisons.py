@@ -1,6 +1,8 @@
-"""Shifts with tests: of each transformation (HTEB, Figure 7), and of models against a baseline (PTEB, Tables 7, 14)."""
+"""Shifts with tests: of each transformation (HTEB, Figure 7), and of models against others (PTEB, Tables 7, 14)."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pandas as pd
@@ -11,8 +13,10 @@ from evaluation.statistics import (
     hodges_lehmann_bootstrap,
     holm,
     median_absolute_difference,
+    paired_bootstrap,
     wilcoxon,
 )
+from evaluation.tables.datasets import dataset_totals
 from evaluation.tables.scores import NOTHING, counting_scores, shared_scores, transformations_of
 from generation.transformations import AXES
 
@@ -83,6 +87,36 @@ def baseline_table(
         note = f"without {lost} of {len(cells)} scores that not both models have" if lost else ""
         rows.append({"model": model, **_tested(first, second, estimate, note)})
     table = pd.DataFrame(rows, columns=["model", *_COLUMNS])
+    table["p_holm"] = holm(table["p"].to_numpy(float))
+    return table
+
+
+def difference_table(
+    scores: pd.DataFrame, rng: np.random.Generator, *, n_resamples: int = 10_000, include_rejected: bool = False
+) -> pd.DataFrame:
+    """Which models differ: a row for each two, by the paired bootstrap over data sets with Holm's correction.
+
+    HTEB compares generators so (I, Table 13; Table 6); here the observations are data sets, and a score is the
+    axis-balanced one (`dataset_totals`). Columns: first, second (models), difference (first - second, mean over the
+    data sets that both have, points), low, high (95%, percentile), p, p_holm (over all rows), n, reason. Each row has
+    its own stream of `rng`.
+    """
+    totals = dataset_totals(scores, include_rejected=include_rejected)
+    cells = 100 * totals.pivot(index="dataset", columns="model", values="score")
+    models = list(totals["model"].drop_duplicates())
+    twos = list(itertools.combinations(models, 2))
+    rows = []
+    for (first, second), stream in zip(twos, rng.spawn(len(twos)), strict=True):
+        both = cells[[first, second]].dropna()
+        values = (both[name].to_numpy(float) for name in (first, second))
+        found = paired_bootstrap(*values, n_resamples=n_resamples, rng=stream)
+        estimate = found.estimate
+        rows.append(
+            {"first": first, "second": second, "difference": estimate.value, "low": estimate.low}
+            | {"high": estimate.high, "p": found.p, "n": estimate.n, "reason": estimate.reason}
+        )
+    columns = ["first", "second", "difference", "low", "high", "p", "p_holm", "n", "reason"]
+    table = pd.DataFrame(rows, columns=columns)
     table["p_holm"] = holm(table["p"].to_numpy(float))
     return table
 

@@ -1,4 +1,4 @@
-"""Drift of the rated pairs against what raters made of them (HTEB, Figure 3)."""
+"""Drift of the rated pairs against what raters made of them (HTEB, Figure 3), and of all texts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pandas as pd
 from annotation.ratings import counting_ratings
 from evaluation.statistics import spearman_interval
 from evaluation.tables.scores import in_order
+
+QUANTILES = {"low": 0.05, "lower_quartile": 0.25, "median": 0.5, "upper_quartile": 0.75, "high": 0.95}
 
 
 def drift_by_quality(
@@ -66,3 +68,27 @@ def drift_correlations(frame: pd.DataFrame, rng: np.random.Generator, *, n_resam
         )
     columns = ["transformation", "axis", "model", "rho", "low", "high", "n", "reason", "simulated"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def text_drift_table(rows: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
+    """How far each transformation moves all texts, a row for each transformation x model.
+
+    `rows` are those of `evaluation.text_drift.TextDrift`. Columns: transformation, axis, model, mean and the quantiles
+    low (5%), lower_quartile, median, upper_quartile, high (95%) of the drift (1 - cos) over a data set's texts, each
+    averaged over seeds and then over data sets; n (texts, summed over data sets; of one seed), n_datasets,
+    included_rejected.
+    """
+    numbers = ["mean", *QUANTILES]
+    counted = rows[(rows["status"] == "evaluated") | include_rejected]
+    counted = counted.assign(included_rejected=counted["status"] == "included_rejected")
+    keys = ["transformation", "axis", "model"]
+    by_dataset = counted.groupby([*keys, "dataset"], sort=False, as_index=False).agg(
+        **{name: (name, "mean") for name in numbers}, n=("n", "max"), included_rejected=("included_rejected", "max")
+    )
+    table = by_dataset.groupby(keys, sort=False, as_index=False).agg(
+        **{name: (name, "mean") for name in numbers},
+        n=("n", "sum"),
+        n_datasets=("dataset", "nunique"),
+        included_rejected=("included_rejected", "max"),
+    )
+    return in_order(table)[[*keys, *numbers, "n", "n_datasets", "included_rejected"]].reset_index(drop=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
 import pandas as pd
 
 from annotation.records import Verdict
@@ -54,31 +53,42 @@ def axis_table(
     """
     by_transformation = transformation_table(scores, include_rejected=include_rejected)
     paired = paired_scores(counting_scores(scores, include_rejected), scores)
+    models = scores["model"].drop_duplicates()
+    values = axis_means(paired, "score").reindex(models)
+    differences = axis_means(paired, "difference").reindex(models)
     simulated = any(verdict.simulated for verdict in verdicts)
     rows = []
-    for model in scores["model"].drop_duplicates():
+    for model in models:
         mine = by_transformation[by_transformation["model"] == model]
         originals = paired[paired["model"] == model].drop_duplicates("dataset")["original"]
         row: dict[str, object] = {"model": model, "n_datasets": len(originals), "n_failed": int(mine["n_failed"].sum())}
         row["original"] = mean(originals)
-        values, differences = [], []
+        for name in (*AXES, TOTAL):
+            row |= {name: values.at[model, name], f"{name}_difference": differences.at[model, name]}
         for axis in AXES:
-            part = mine[mine["axis"] == axis]
-            value, difference = mean(part["score"]), mean(part["difference"])
-            values.append(value)
-            differences.append(difference)
-            reason = _coverage(part, len(originals), transformations_of(scores, axis))
-            row |= {axis: value, f"{axis}_difference": difference, f"{axis}_reason": reason}
-        undefined = [axis for axis, value in zip(AXES, values, strict=True) if np.isnan(value)]
+            wanted = transformations_of(scores, axis)
+            row[f"{axis}_reason"] = _coverage(mine[mine["axis"] == axis], len(originals), wanted)
+        undefined = list(values.columns[values.loc[model].isna()].drop(TOTAL, errors="ignore"))
         row |= {
-            TOTAL: float(np.mean(values)),  # NaN if any axis is: two axes are not a total
-            f"{TOTAL}_difference": float(np.mean(differences)),
             f"{TOTAL}_reason": f"no score for: {', '.join(undefined)}" if undefined else _incomplete(mine, scores),
             "included_rejected": ", ".join(mine.loc[mine["included_rejected"].astype(bool), "transformation"]),
             "simulated": simulated,
         }
         rows.append(row)
     return pd.DataFrame(rows, columns=_axis_columns())
+
+
+def axis_means(paired: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Means over data sets, then over an axis's transformations, then over axes (HTEB, 2.3), of a column.
+
+    `paired` are rows of `paired_scores`. A row a model (the index), a column for each axis and for the total; NaN where
+    an axis has nothing, and then for the total too: two axes are not a total.
+    """
+    keys = ["model", "axis", "transformation"]
+    by_axis = paired.groupby(keys, sort=False)[column].mean().groupby(level=["model", "axis"], sort=False).mean()
+    table = by_axis.unstack("axis").reindex(columns=list(AXES))
+    table[TOTAL] = table.mean(axis=1, skipna=False)
+    return table
 
 
 def dataset_table(scores: pd.DataFrame) -> pd.DataFrame:
@@ -133,13 +143,14 @@ def paired_scores(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """Model x data set x transformation with its score, averaged over seeds, beside the original's.
 
     `counted` are rows of `counting_scores`; `scores` has the originals. Columns: model, dataset, transformation, axis,
-    task_type, score, n_failed, included_rejected, original.
+    task_type, score, n_failed, included_rejected, original, difference (points).
     """
     counted = counted.assign(included_rejected=counted["status"] == "included_rejected")
     means = counted.groupby([*_UNIT, "axis", "task_type"], sort=False, as_index=False).agg(
         score=("score", "mean"), n_failed=("n_failed", "sum"), included_rejected=("included_rejected", "max")
     )
-    return means.merge(originals(scores), on=["model", "dataset", "task_type"])
+    paired = means.merge(originals(scores), on=["model", "dataset", "task_type"])
+    return paired.assign(difference=100 * (paired["score"] - paired["original"]))
 
 
 def shared_scores(scores: pd.DataFrame, include_rejected: bool) -> tuple[pd.DataFrame, str]:

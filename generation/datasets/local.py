@@ -11,8 +11,9 @@ from typing import Any
 import pandas as pd
 
 from generation.datasets.beir import read_beir
+from generation.datasets.lists import LISTS
 from generation.datasets.places import Change, Dataset, TextTable
-from generation.datasets.specs import LocalDataset, TaskType, refuse_pair
+from generation.datasets.specs import TRAINED, LocalDataset, TaskType, refuse_pair
 from generation.datasets.table_files import line, numbers, read_frame, refuse_empty, texts_of
 from generation.exceptions import DataError, StudyError
 from generation.languages import language_pair
@@ -23,6 +24,7 @@ from generation.study import file_hash
 PAIRS = ("sentence1", "sentence2")
 SUMMARIES = ("human_summaries", "machine_summaries")
 CANDIDATES = ("positive", "negative")
+INSTRUCTIONS = ("instruction", "changed_instruction")
 COLUMNS: dict[TaskType, tuple[str, ...]] = {
     "sts": (*PAIRS, "score"),
     "str": (*PAIRS, "score"),
@@ -32,6 +34,9 @@ COLUMNS: dict[TaskType, tuple[str, ...]] = {
     "reranking": ("query", *CANDIDATES),
     "retrieval": (),
     "summarisation": (*SUMMARIES, "relevance"),
+    "bitext_mining": PAIRS,
+    "multilabel_classification": ("text", "label", "split"),
+    "instruction_reranking": ("query", *INSTRUCTIONS, *CANDIDATES, "changed"),
 }
 TRANSFORMED: dict[TaskType, tuple[str, ...]] = {
     "sts": PAIRS,
@@ -42,6 +47,9 @@ TRANSFORMED: dict[TaskType, tuple[str, ...]] = {
     "reranking": ("query",),
     "retrieval": ("query",),
     "summarisation": SUMMARIES,
+    "bitext_mining": PAIRS[:1],
+    "multilabel_classification": ("text",),
+    "instruction_reranking": ("query",),
 }
 # Columns whose texts are the second of an item's two texts.
 _SECOND = ("sentence2", *CANDIDATES)
@@ -101,16 +109,22 @@ class TableDataset(Dataset):
 
     def labels(self) -> Iterator[tuple[str, Sequence[Any]]]:
         """The labels of classification's train split, and of the test split of clustering and pair classification."""
-        if self.task in ("classification", "clustering", "pair_classification"):
-            split = "train" if self.task == "classification" else "test"
-            yield f"its {split} split", self.splits[split]["label"].tolist()
+        if self.task in (*TRAINED, "clustering", "pair_classification"):
+            split = "train" if self.task in TRAINED else "test"
+            labels = self.splits[split]["label"].tolist()
+            several = self.task == "multilabel_classification"
+            yield f"its {split} split", [", ".join(sorted(row)) for row in labels] if several else labels
 
     def _table(self, split: str, frame: pd.DataFrame) -> TextTable:
-        names = [*TRANSFORMED[self.task], *(CANDIDATES if self.task == "reranking" and self.passages else ())]
+        candidates = self.task in ("reranking", "instruction_reranking") and self.passages
+        names = [*TRANSFORMED[self.task], *(CANDIDATES if candidates else ())]
         own = frame["language"] if "language" in frame else pd.Series([self.language] * len(frame), dtype=object)
         sides = [language_pair(language) for language in own]
-        summarised = self.task == "summarisation"
-        partners = {"machine_summaries": {"relevance": list(frame["relevance"])}} if summarised else {}
+        partners = {}
+        if self.task == "summarisation":
+            partners = {"machine_summaries": {"relevance": list(frame["relevance"])}}
+        elif self.task == "instruction_reranking" and candidates:
+            partners = {"positive": {"changed": list(frame["changed"])}}
         return TextTable(
             dataset=self.name,
             task=self.task,
@@ -161,7 +175,7 @@ def load_local(spec: LocalDataset, path: Path) -> TableDataset:
         part = frame[frame["split"] == split].drop(columns="split")
         if len(part):
             splits[split] = _checked(part, spec, path).reset_index(drop=True)
-    needed = ("train", "test") if spec.task == "classification" else ("test",)
+    needed = ("train", "test") if spec.task in TRAINED else ("test",)
     for split in needed:
         if split not in splits:
             raise DataError(f"{path}: no rows in split {split!r}, which {spec.task} needs")
@@ -214,7 +228,7 @@ def _renamed(frame: pd.DataFrame, spec: LocalDataset, path: Path) -> pd.DataFram
 def _checked(frame: pd.DataFrame, spec: LocalDataset, path: Path) -> pd.DataFrame:
     """The frame with numbers as numbers; refuses empty texts, scores that are no numbers, empty lists."""
     lists = (*SUMMARIES, *CANDIDATES)
-    for column in frame.columns.intersection([*TRANSFORMED[spec.task], *CANDIDATES]):
+    for column in frame.columns.intersection([*TRANSFORMED[spec.task], *PAIRS, *CANDIDATES, *INSTRUCTIONS]):
         for row, value in frame[column].items():
             if column in lists:
                 texts_of(value, path, row, str(column))
@@ -230,25 +244,12 @@ def _checked(frame: pd.DataFrame, spec: LocalDataset, path: Path) -> pd.DataFram
         if not labels.isin([0, 1]).all():
             raise DataError(f"{path}: column 'label' holds other values than 0 and 1, which pair_classification needs")
         frame = frame.assign(label=labels.astype(int))
-    if spec.task == "summarisation":
-        frame = frame.assign(relevance=_relevance(frame, path))
+    if spec.task in LISTS:
+        column, checked = LISTS[spec.task]
+        frame = frame.assign(**{column: checked(frame, path)})
     if "language" in frame:
         frame = frame.assign(language=_languages(frame["language"], spec, path))
     return frame
-
-
-def _relevance(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
-    """Lists of numbers, one for each machine summary."""
-    made = []
-    for row, values, summaries in zip(frame.index, frame["relevance"], frame["machine_summaries"], strict=True):
-        wanted = len(summaries)
-        given = values if isinstance(values, list) else []
-        if len(given) != wanted or not all(isinstance(value, (int, float)) for value in given):
-            raise DataError(
-                f"{path}: row {line(row)}, field 'relevance' is not a list of {wanted} numbers, one a machine summary"
-            )
-        made.append([float(value) for value in given])
-    return pd.Series(made, index=frame.index, dtype=object)
 
 
 def _languages(column: pd.Series[Any], spec: LocalDataset, path: Path) -> pd.Series[Any]:

@@ -15,17 +15,14 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from generation.datasets.mteb_registry import gold_column, task_of, text_columns
-from generation.datasets.specs import MtebDataset, TaskType
+from generation.datasets.candidates import search_data
+from generation.datasets.mteb_registry import BITEXT, gold_column, task_of, text_columns
+from generation.datasets.specs import SEARCHES, TRAINED, MtebDataset, TaskType
 from generation.exceptions import DataError, PlumblineError, ServiceError, StudyError
 from generation.parts import nearest
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-_SEARCH = ("reranking", "retrieval")
 _CANDIDATES = {"query", "positive", "negative"}
 
 
@@ -34,8 +31,9 @@ class Loaded:
     """An mteb task with its data, and what the study says about it.
 
     `task` is mteb's object; its `dataset` has the splits of each subset: tables of the library datasets or, for
-    retrieval and reranking, dictionaries with `queries`, `corpus`, `relevant_docs` and `top_ranked`. `split` is mteb's
-    name of the split that is scored; `languages` has the codes of first and second texts by subset.
+    searches, dictionaries with `queries`, `corpus`, `relevant_docs` and `top_ranked`, and for instruction reranking
+    `changed`: by query the passages that its second instruction makes irrelevant. `split` is mteb's name of the split
+    that is scored; `languages` has the codes of first and second texts by subset.
     """
 
     task: Any
@@ -50,7 +48,7 @@ class Loaded:
 
     def splits(self) -> list[tuple[str, str]]:
         """Our name and mteb's of each split that holds texts: classification trains on one and scores the other."""
-        trained = self.kind == "classification" and self.task.train_split != self.split
+        trained = self.kind in TRAINED and self.task.train_split != self.split
         return [*([("train", self.task.train_split)] if trained else []), ("test", self.split)]
 
     def with_data(self, data: Mapping[str, Any]) -> Loaded:
@@ -74,39 +72,12 @@ def load_task(spec: MtebDataset) -> Loaded:
         task, kind, split, languages = task_of(spec)
         with quiet(), _cache_of(task):
             _read(task)
-        _arrange(spec, task, kind, split)
+            _arrange(spec, task, kind, split)
+            if kind == "instruction_reranking":
+                _read_changed(task, split)
     except PlumblineError as error:
         raise type(error)(f"data set {spec.name!r}: {error}") from None
     return Loaded(task, kind, split, languages)
-
-
-def search_data(frame: pd.DataFrame) -> dict[str, Any]:
-    """Rows with a query and its positive and negative candidates, in the form that mteb 2 gives reranking.
-
-    Rows that lack one or the other are left out, as mteb does.
-    """
-    from datasets import Dataset as Rows  # noqa: PLC0415
-
-    queries: dict[str, str] = {}
-    corpus: dict[str, str] = {}
-    judged: dict[str, dict[str, int]] = {}
-    for number, (asked, right, wrong) in enumerate(
-        zip(frame["query"], frame["positive"], frame["negative"], strict=True)
-    ):
-        if not len(right) or not len(wrong):
-            continue
-        query = f"q{number}"
-        queries[query], judged[query] = asked, {}
-        texts = [(text, 1) for text in right] + [(text, 0) for text in wrong]
-        for place, (text, relevance) in enumerate(texts):
-            corpus[f"{query}-{place}"] = text
-            judged[query][f"{query}-{place}"] = relevance
-    return {
-        "queries": Rows.from_dict({"id": list(queries), "text": list(queries.values())}),
-        "corpus": Rows.from_dict({"id": list(corpus), "text": list(corpus.values())}),
-        "relevant_docs": judged,
-        "top_ranked": {query: list(passages) for query, passages in judged.items()},
-    }
 
 
 def _read(task: Any) -> None:
@@ -152,6 +123,21 @@ def _read_candidates(task: Any) -> None:
     task.data_loaded = True
 
 
+def _read_changed(task: Any, split: str) -> None:
+    """The passages that instructions change, which mteb asks the hub for whenever it scores."""
+    from datasets import load_dataset  # noqa: PLC0415
+
+    source = task.metadata.dataset
+    for subset in task.hf_subsets:
+        name = f"qrel_diff-{subset.removeprefix('eng-')}" if task.metadata.is_multilingual else "qrel_diff"
+        try:
+            rows = load_dataset(source["path"], name, split="qrel_diff", revision=source["revision"])
+            changed = dict(zip(rows["query-id"], rows["corpus-ids"], strict=True))
+        except Exception as error:  # as in `_read`
+            raise _explained(task, error) from None
+        task.dataset[subset][split]["changed"] = changed
+
+
 def _has_sets(task: Any) -> bool:
     """Whether a cell of the loaded data is a list of texts."""
     parts = next(iter(task.dataset.values())) if task.metadata.is_multilingual else task.dataset
@@ -191,11 +177,13 @@ def _arrange(spec: MtebDataset, task: Any, kind: TaskType, split: str) -> None:
     """Bring the data into one form, by subset and split, and see that all is there."""
     if hasattr(task, "convert_v1_dataset_format_to_v2"):
         task.convert_v1_dataset_format_to_v2(num_proc=None)
+    elif kind == "bitext_mining" and task.parallel_subsets:
+        _split_sides(task)
     elif not task.metadata.is_multilingual and "default" not in task.dataset:
         task.dataset = {"default": task.dataset}
     from datasets import DatasetDict  # noqa: PLC0415
 
-    splits = [split, task.train_split] if kind == "classification" else [split]
+    splits = [split, task.train_split] if kind in TRAINED else [split]
     arranged: dict[str, dict[str, Any]] = {}
     for subset in task.hf_subsets:
         if subset not in task.dataset:
@@ -205,18 +193,36 @@ def _arrange(spec: MtebDataset, task: Any, kind: TaskType, split: str) -> None:
             if name not in there:
                 raise StudyError(f"subset {subset!r} of the data has no split {name!r}; {nearest(name, list(there))}")
         parts = {name: _part(spec, task, kind, there[name]) for name in dict.fromkeys(splits)}
-        arranged[subset] = parts if kind in _SEARCH else DatasetDict(parts)
+        arranged[subset] = parts if kind in SEARCHES else DatasetDict(parts)
     task.dataset = arranged
+
+
+def _split_sides(task: Any) -> None:
+    """Bitext mining with a column for each language, as a table of two columns for each pair of languages."""
+    from datasets import Dataset as Rows  # noqa: PLC0415
+
+    tables = task.dataset
+    task.dataset = {
+        subset: {
+            split: Rows.from_dict(dict(zip(BITEXT, (rows[side] for side in subset.split("-")), strict=True)))
+            for split, rows in tables.items()
+        }
+        for subset in task.hf_subsets
+        if all(side in next(iter(tables.values())).column_names for side in subset.split("-"))
+    }
+    task.parallel_subsets = False
 
 
 def _part(spec: MtebDataset, task: Any, kind: TaskType, part: Any) -> Any:
     """One split with the columns that the task expects, a pair a row."""
-    if kind in _SEARCH:
+    if kind in SEARCHES:
         if len(part["queries"]) and not isinstance(part["queries"][0]["text"], str):
             raise StudyError("its queries are conversations, which cannot be transformed yet")
         return part
     from datasets import Dataset as Rows  # noqa: PLC0415
 
+    if not isinstance(part, Rows):
+        raise StudyError("its two sides are lists of different lengths; take a later version of the task")
     for column, name in spec.columns.items():
         if name not in part.column_names:
             raise StudyError(f"the data have no column {name!r}; {nearest(name, list(part.column_names))}")

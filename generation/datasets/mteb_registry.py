@@ -11,10 +11,12 @@ from typing import Any
 
 import langcodes
 
-from generation.datasets.specs import TWO_TEXTS, MtebDataset, TaskType, refuse_pair
+from generation.datasets.specs import PAIRED, SEARCHES, MtebDataset, TaskType, refuse_pair
 from generation.exceptions import StudyError
 from generation.languages import iso639_3, language_code, language_pair
 from generation.parts import nearest
+
+BITEXT = ("sentence1", "sentence2")  # of bitext mining the first side is transformed, and sought in the second
 
 # mteb's type of a task: what it can be in a study; the first is meant where the study does not say.
 TYPES: Mapping[str, tuple[TaskType, ...]] = {
@@ -25,6 +27,9 @@ TYPES: Mapping[str, tuple[TaskType, ...]] = {
     "Reranking": ("reranking",),
     "Retrieval": ("retrieval",),
     "Summarization": ("summarisation",),
+    "BitextMining": ("bitext_mining",),
+    "MultilabelClassification": ("multilabel_classification",),
+    "InstructionReranking": ("instruction_reranking",),
 }
 
 
@@ -43,20 +48,24 @@ def task_of(spec: MtebDataset) -> tuple[Any, TaskType, str, dict[str, tuple[str,
 
 
 def text_columns(task: Any, kind: TaskType) -> tuple[str, ...]:
-    """The columns that hold texts, by mteb's attributes; none for reranking and retrieval, whose texts have tables."""
+    """The columns that hold texts to transform, by mteb's attributes; none for searches, whose texts have tables."""
     if kind in ("sts", "str"):
         return tuple(task.column_names)
     if kind == "pair_classification":
         return task.input1_column_name, task.input2_column_name
+    if kind == "bitext_mining":
+        return (BITEXT[0],)
     if kind == "summarisation":
         return task.human_summaries_column_name, task.machine_summaries_column_name
-    return () if kind in ("reranking", "retrieval") else (task.input_column_name,)
+    return () if kind in SEARCHES else (task.input_column_name,)
 
 
 def gold_column(task: Any, kind: TaskType) -> str:
     """The column that holds what texts are scored by."""
     if kind in ("sts", "str"):
         return "score"
+    if kind == "bitext_mining":
+        return BITEXT[1]
     return str(task.relevancy_column_name if kind == "summarisation" else task.label_column_name)
 
 
@@ -96,17 +105,15 @@ def _kind(spec: MtebDataset, task: Any) -> TaskType:
     from mteb.abstasks.multilabel_classification import AbsTaskMultilabelClassification  # noqa: PLC0415
 
     several = isinstance(task, AbsTaskMultilabelClassification)  # one of them is of the type Classification
-    kinds = TYPES.get(task.metadata.type)
-    if kinds is None or several:
-        name = "MultilabelClassification" if several else task.metadata.type
+    name = "MultilabelClassification" if several else task.metadata.type
+    kinds = TYPES.get(name)
+    if kinds is None:
         raise StudyError(
             f"{spec.mteb} is of mteb's type {name}, which cannot be transformed and scored yet; types that can be:"
             f" {', '.join(TYPES)}"
         )
     if spec.task is not None and spec.task not in kinds:
-        raise StudyError(
-            f"{spec.mteb} is of mteb's type {task.metadata.type}, so its `task` is {kinds[0]!r}, not {spec.task!r}"
-        )
+        raise StudyError(f"{spec.mteb} is of mteb's type {name}, so its `task` is {kinds[0]!r}, not {spec.task!r}")
     kind = spec.task or kinds[0]
     for language in (spec.language, *spec.languages.values()):
         try:
@@ -139,7 +146,7 @@ def _languages(spec: MtebDataset, kind: TaskType, metadata: Any, subset: str) ->
     if len(codes) == 1:
         return codes[0], codes[0]
     # A subset of two languages is called by them, in the order of its two columns (all of mteb's pairs but one task's).
-    if len(codes) == 2 and kind in TWO_TEXTS[:3] and _codes(subset) == codes:
+    if len(codes) == 2 and kind in PAIRED and _codes(subset) == codes:
         return codes[0], codes[1]
     raise StudyError(
         f"mteb says of subset {subset!r}: {', '.join(names)}; but not which text is in which; {mend} in the study"
@@ -156,7 +163,7 @@ def _codes(subset: str) -> list[str]:
 def _split(spec: MtebDataset, task: Any) -> str:
     splits = list(task.metadata.eval_splits)
     if spec.split:
-        if spec.split not in splits and task.metadata.type in ("Reranking", "Retrieval"):  # these load any one split
+        if spec.split not in splits and _kind(spec, task) in SEARCHES:  # these load any one split
             raise StudyError(f"{spec.mteb} has no split {spec.split!r}; {nearest(spec.split, splits)}")
         return spec.split
     if "test" not in splits and len(splits) > 1:

@@ -1,7 +1,9 @@
 """Tasks of mteb as data sets: the texts that they hold, and copies with outputs in the originals' places.
 
-mteb's task objects say in their attributes which columns hold texts. Instructions and prompts are no texts. A passage
-is what mteb embeds of it: its title, a space and its text, as one text; a copy has the output for a text and no title.
+mteb's task objects say in their attributes which columns hold texts. Instructions and prompts are no texts, so that of
+instruction reranking queries change and instructions do not. Of bitext mining the first side is transformed, and sought
+among the second as it is. A passage is what mteb embeds of it: its title, a space and its text, as one text; a copy has
+the output for a text and no title.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any
 from generation.datasets.mteb_loading import Loaded, load_task, quiet
 from generation.datasets.mteb_registry import text_columns
 from generation.datasets.places import Change, Dataset, Replacement, TextTable
-from generation.datasets.specs import MtebDataset, TaskType
+from generation.datasets.specs import SEARCHES, TRAINED, MtebDataset, TaskType
 from generation.records import Text
 
 QUERY, PASSAGE = "query", "passage"
@@ -22,7 +24,7 @@ QUERY, PASSAGE = "query", "passage"
 
 @dataclass(frozen=True)
 class MtebTask(Dataset):
-    """A task of mteb with its data; with `passages` the passages of reranking and retrieval are texts too."""
+    """A task of mteb with its data; with `passages` the passages of searches are texts too."""
 
     name: str
     task: TaskType
@@ -74,18 +76,22 @@ class MtebTask(Dataset):
     def labels(self) -> Iterator[tuple[str, Sequence[Any]]]:
         """The labels of each subset: of classification's train split, of clustering's and pairs' scored split."""
         task = self.loaded.task
-        if self.task not in ("classification", "clustering", "pair_classification"):
+        if self.task not in (*TRAINED, "clustering", "pair_classification"):
             return
         split = self.loaded.splits()[0][1]
         for subset, parts in task.dataset.items():
             where = f"split {split!r}" if len(task.dataset) == 1 else f"split {split!r} of subset {subset!r}"
             labels = parts[split][task.label_column_name]
-            nested = self._nested(parts[split])
-            yield where, [label for row in labels for label in row] if nested else [str(label) for label in labels]
+            if self._nested(parts[split]):
+                yield where, [label for row in labels for label in row]
+            elif self.task == "multilabel_classification":
+                yield where, [", ".join(sorted(map(str, row))) for row in labels]
+            else:
+                yield where, [str(label) for label in labels]
 
     @property
     def _searches(self) -> bool:
-        return self.task in ("reranking", "retrieval")
+        return self.task in SEARCHES
 
     def _nested(self, rows: Any) -> bool:
         """Whether clustering has a whole set of texts in a row."""
@@ -158,7 +164,7 @@ class MtebTask(Dataset):
         for name in ("relevant_docs", "top_ranked"):
             if part[name] is not None:
                 part[name] = {query: found for query, found in part[name].items() if query in asked}
-        return part
+        return _paired(part) if self.task == "instruction_reranking" else part
 
 
 def load_mteb(spec: MtebDataset) -> MtebTask:
@@ -187,6 +193,20 @@ def _narrow(part: dict[str, Any], corpus: Any) -> None:
         }
     kept = [row for row, query in enumerate(part["queries"]["id"]) if query not in lost]
     part["queries"] = part["queries"].select(kept)
+
+
+def _paired(part: dict[str, Any]) -> dict[str, Any]:
+    """Instruction reranking without queries that lost their other instruction, or all passages that it changes."""
+    queries, passages = set(part["queries"]["id"]), set(part["corpus"]["id"])
+    changed = {query: [name for name in names if name in passages] for query, names in part["changed"].items()}
+    whole = {query for query, names in changed.items() if names and {f"{query}-og", f"{query}-changed"} <= queries}
+    ids = [query.removesuffix("-og").removesuffix("-changed") for query in part["queries"]["id"]]
+    part["queries"] = part["queries"].select([row for row, query in enumerate(ids) if query in whole])
+    part["changed"] = {query: names for query, names in changed.items() if query in whole}
+    asked = set(part["queries"]["id"])
+    for name in ("relevant_docs", "top_ranked"):
+        part[name] = {query: found for query, found in part[name].items() if query in asked}
+    return part
 
 
 def _with(rows: Any, made: Replacement) -> Any:

@@ -20,9 +20,16 @@ TaskType = Literal[
     "reranking",
     "retrieval",
     "summarisation",
+    "bitext_mining",
+    "multilabel_classification",
+    "instruction_reranking",
 ]
 # The tasks whose items hold two texts that may be in two languages: two sentences, or a query and its passages.
-TWO_TEXTS: tuple[TaskType, ...] = ("sts", "str", "pair_classification", "reranking", "retrieval")
+PAIRED: tuple[TaskType, ...] = ("sts", "str", "pair_classification", "bitext_mining")
+SEARCHES: tuple[TaskType, ...] = ("reranking", "retrieval", "instruction_reranking")
+TWO_TEXTS: tuple[TaskType, ...] = (*PAIRED, *SEARCHES)
+# The tasks that train on one split and are scored on another.
+TRAINED: tuple[TaskType, ...] = ("classification", "multilabel_classification")
 DatasetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 
 
@@ -49,7 +56,7 @@ class LocalDataset(Part):
     )
     rows: Literal["test", "all"] = Field(default="test", description="score the test split alone, or all rows as one")
     columns: dict[str, str] = Field(default={}, description="needed column: the file's own name for it")
-    passages: bool = Field(default=False, description="transform the passages of reranking and retrieval too")
+    passages: bool = Field(default=False, description="transform the passages of searches too")
 
     @model_validator(mode="after")
     def _pairs_have_two_texts(self) -> LocalDataset:
@@ -76,7 +83,7 @@ class MtebDataset(Part):
     subsets: tuple[str, ...] = Field(default=(), description="configurations of the task, such as en-de; all without")
     split: str = Field(default="", description="the split that is scored; mteb's if none is given")
     columns: dict[str, str] = Field(default={}, description="the task's column: its name at this revision")
-    passages: bool = Field(default=False, description="transform the passages of reranking and retrieval too")
+    passages: bool = Field(default=False, description="transform the passages of searches too")
 
     @model_validator(mode="before")
     @classmethod

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from generation.records import Score
 from generation.transformations import TRANSFORMATIONS
 
 PRINTED = Path(__file__).parent / "printed"
@@ -16,7 +17,7 @@ PRINTED = Path(__file__).parent / "printed"
 def score_row(model: str, dataset: str, transformation: str, score: float, **changes: Any) -> dict[str, Any]:
     """A row as `generation.records.Score` has it."""
     kind = TRANSFORMATIONS.get(transformation)
-    return {
+    row = {
         "model": model,
         "dataset": dataset,
         "task_type": "sts",
@@ -34,6 +35,7 @@ def score_row(model: str, dataset: str, transformation: str, score: float, **cha
         "unit_id": "",
         **changes,
     }
+    return Score.model_validate(row).model_dump()
 
 
 def made_scores(numbers: Mapping[str, Mapping[str, Mapping[str, float]]], **changes: Any) -> pd.DataFrame:

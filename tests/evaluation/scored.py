@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from evaluation.run import read_scores
+from evaluation.results import read_scores
 from generation.study import Study
 
 from .conftest import write_outputs

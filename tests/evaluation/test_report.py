@@ -13,19 +13,30 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from annotation.agreement import Design
+from annotation.ratings import counting_ratings, read_all_ratings
 from annotation.records import Verdict
+from annotation.rubric import load_rubric
+from annotation.sample import read_pairs
+from annotation.verdicts import verdicts as annotation_verdicts
 from evaluation import report
-from evaluation.report import FOLDER, Choices, write_report
+from evaluation.accepted_pairs import AcceptedScore
+from evaluation.report import FOLDER, write_report
+from evaluation.report_contents import Choices
 from evaluation.tables import axis_table
+from evaluation.tables.drift import QUANTILES
+from evaluation.text_drift import TextDrift
 from generation.exceptions import DataError, StudyError
 from generation.records import Drift, Pair, Rating, Score
 from generation.store import write_json, write_table
 from generation.study import ROOT, Study, file_hash
+from generation.transformations import TRANSFORMATIONS
 
 from .conftest import json_of, verdict, write_pairs, write_study
 from .made_scores import score_row
 
 NAMES = ("paraphrasing", "expansion", "summarisation", "translation")
+REJECTED = "summarisation"
 WHY = "mean quality 2.10 [1.90, 2.30]: under 3"
 REFUSED = {"status": "left_out", "reason": f"rejected: {WHY}"}
 
@@ -42,7 +53,7 @@ def write_scores(study: Study, models: Sequence[str] = ("one", "two"), **refused
             for number, name in enumerate(NAMES, 1):
                 for seed in (1, 2):
                     changes: dict[str, Any] = {"seed": seed}
-                    if name == "summarisation":
+                    if name == REJECTED:
                         changes |= {**REFUSED, **refused}
                     if (k, name) == (1, "expansion"):
                         changes |= {"n_failed": 5, "failed_policy": "drop"}
@@ -55,14 +66,15 @@ def write_scores(study: Study, models: Sequence[str] = ("one", "two"), **refused
 
 
 def write_ratings(study: Study, pairs: Sequence[Pair], simulated: bool) -> None:
+    """Two raters of each pair; quality 3 to 5, of summarisation 1 to 3 (mean 2.2), fluency 4 and 5."""
     rows = [
         Rating(
             pair_id=pair.pair_id,
             transformation=pair.transformation,
             language=pair.language,
-            rater_id="r1",
+            rater_id=rater,
             question=question,
-            value=1 + place % 5,
+            value=4 + place % 2 if question == "fluency" else (1 if pair.transformation == REJECTED else 3) + place % 3,
             status="submitted",
             submitted_at=datetime(2026, 1, 1, tzinfo=UTC),
             source="argilla",
@@ -70,13 +82,14 @@ def write_ratings(study: Study, pairs: Sequence[Pair], simulated: bool) -> None:
         )
         for place, pair in enumerate(pairs)
         for question in ("quality", "fluency")
+        for rater in ("r1", "r2")
     ]
     write_table(study.folder / "ratings.parquet", rows, Rating)
 
 
-def write_records(folder: Path, *, simulated: bool = True) -> Study:
+def write_records(folder: Path, *, simulated: bool = True, **changes: Any) -> Study:
     """A study that was evaluated: scores, drift, ratings and verdicts that fit one another."""
-    study = write_study(folder, transformations=list(NAMES), seeds=[1, 2])
+    study = write_study(folder, transformations=list(NAMES), seeds=[1, 2], **changes)
     pairs = write_pairs(study)
     write_ratings(study, pairs, simulated)
     write_scores(study)
@@ -86,15 +99,51 @@ def write_records(folder: Path, *, simulated: bool = True) -> Study:
         for place, pair in enumerate(pairs)
     ]
     write_table(study.folder / "drift.parquet", moved, Drift)
+    write_beside(study)
     write_json(study.folder / "verdicts.json", verdicts(study, simulated))
     return study
 
 
+def write_beside(study: Study) -> None:
+    """Accepted pairs alone, enough of them for paraphrasing on d0 in its first run; the drift of all texts."""
+    accepted, moved = [], []
+    for model in ("one", "two"):
+        for name in NAMES:
+            for seed in (1, 2):
+                if name == REJECTED:
+                    continue
+                where = {"model": model, "dataset": "d0", "task_type": "sts", "transformation": name, "seed": seed}
+                where |= {"axis": TRANSFORMATIONS[name].axis, "status": "evaluated", "unit_id": ""}
+                there = (name, seed) == ("paraphrasing", 1)
+                own = {"original": 0.7, "score": 0.65, "n": 21, "n_pairs": 42, "reason": ""}
+                few = {"original": None, "score": None, "n": 3, "n_pairs": 8, "reason": "3 items, too few"}
+                metric = {"metric": "cosine_spearman"}
+                accepted.append(AcceptedScore.model_validate({**where, **metric, **(own if there else few)}))
+                numbers = dict(zip(QUANTILES, (0.01, 0.05, 0.1, 0.15, 0.3), strict=True))
+                moved.append(TextDrift.model_validate({**where, **numbers, "n": 24, "mean": 0.12}))
+    write_table(study.folder / "accepted_scores.parquet", accepted, AcceptedScore)
+    write_table(study.folder / "text_drift.parquet", moved, TextDrift)
+
+
 def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
-    decided = {"summarisation": "rejected", **decisions}
+    decided = {REJECTED: "rejected", **decisions}
     found = {"ratings_sha256": file_hash(study.folder / "ratings.parquet"), "simulated": simulated}
+    design, none = (
+        Design.of(study, load_rubric(study)),
+        dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), ""),
+    )
+    counting = counting_ratings(read_all_ratings(study), study.raters.per_pair)
+    made = {one.transformation: one for one in annotation_verdicts(read_pairs(study), counting, design, none, 1)}
     return [
-        verdict(study, name, decision=decided.get(name, "accepted"), reasons=(WHY,) if name in decided else (), **found)
+        verdict(
+            study,
+            name,
+            decision=decided.get(name, "accepted"),
+            reasons=(WHY,) if name in decided else (),
+            questions=made[name].questions,
+            n_pairs=made[name].n_pairs,
+            **found,
+        )
         for name in study.transformations
     ]
 
@@ -114,27 +163,37 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 TABLES = {
+    "acceptance",
+    "accepted_pairs",
     "axes",
     "baseline_averages",
     "baseline_runs",
     "datasets",
+    "differences",
     "drift_correlations",
+    "drops",
     "kendall",
     "left_out",
+    "profiles",
     "ranking_original",
     "ranking_transformed",
     "shifts",
     "split_half",
+    "text_drift",
+    "threshold_decisions",
+    "thresholds",
     "transformations",
+    "uncertainty",
 }
+FIGURES = {"axes", "transformations", "model_1", "model_2", "shifts", "drift_1", "drift_2", "text_drift", "drops"}
+FIGURES |= {"profiles", "threshold_decisions", "thresholds", "uncertainty"}
 
 
 def test_every_table_is_there_in_every_form(reported: Study) -> None:
     files = {path.name for path in (reported.folder / FOLDER / "tables").iterdir()}
     assert files == {f"{name}.{end}" for name in TABLES for end in ("csv", "md", "tex")}
     drawn = {path.name for path in (reported.folder / FOLDER / "figures").iterdir()}
-    names = {"axes", "transformations", "model_1", "model_2", "shifts", "drift_1", "drift_2"}
-    assert drawn == {f"{name}.{end}" for name in names for end in ("svg", "png")}
+    assert drawn == {f"{name}.{end}" for name in FIGURES for end in ("svg", "png")}
     assert (reported.folder / FOLDER / "figures" / "axes.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -162,7 +221,7 @@ def test_the_page_says_it_too(reported: Study) -> None:
     assert page.index("SIMULATED RATINGS") < page.index("<h2>")
     for name in TABLES:
         assert f"({name}.csv)" in page
-    assert page.count("<svg") == 7 and "SIMULATED ratings" in page
+    assert page.count("<svg") == len(FIGURES) and "SIMULATED ratings" in page
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -265,6 +324,45 @@ def test_the_baseline_and_table_16_are_chosen(tmp_path: Path) -> None:
     for wrong in (Choices("three"), Choices("", ("d0", "d9")), Choices("", ("d0", "d1"), ("three",))):
         with pytest.raises(StudyError, match=r"no (model 'three'|data set 'd9') has scores"):
             write_report(study, wrong)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_another_generator_is_set_beside_the_studys(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    generator = {"kind": "recorded", "model": "qwen", "path": "outputs.jsonl"}
+    one, other = write_records(first, simulated=False), write_records(second, name="other", generator=generator)
+    changed = write_scores(other)
+    changed.loc[changed["transformation"] == "translation", "score"] += 0.1
+    refused = {"status": "included_rejected", "reason": "no verdict for paraphrasing in English: have a sample rated"}
+    changed.loc[changed["transformation"] == "paraphrasing", list(refused)] = list(refused.values())
+    write_table(other.folder / "scores.parquet", changed, Score)
+    write_json(other.folder / "verdicts.json", verdicts(other, True)[1:])
+    tables = write_report(one, compared=other).parent / "tables"
+    frame = pd.read_csv(tables / "generators.csv").set_index("name")
+    assert frame["change"].to_dict() == pytest.approx(
+        {"lexical_stylistic": 0, "paraphrasing": 0, "length": 0, "expansion": 0}
+        | {"language": 10, "translation": 10, "hteb_total": 10 / 3},
+        abs=1e-9,
+    )
+    words = (tables / "generators.md").read_text(encoding="utf-8").replace("\\", "")
+    assert "| Paraphrasing |" in words and "| qwen [not accepted] |" in words
+    assert "Summarisation, left out" in words and "qwen: Paraphrasing, included rejected: no verdict" in words
+    assert "qwen: SIMULATED RATINGS" in words
+    assert not (tables / "lengths.md").exists()  # there are no texts to count
+    write_json(other.folder / "verdicts.json", verdicts(other, True, expansion="rejected")[1:])
+    with pytest.raises(DataError, match=r"expansion \(en\) was accepted .* is rejected now"):
+        write_report(one, compared=other)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_before_anything_was_measured_beside_the_scores_these_tables_are_left_away(tmp_path: Path) -> None:
+    study = write_records(tmp_path)
+    for name in ("accepted_scores.parquet", "text_drift.parquet"):
+        (study.folder / name).unlink()
+    made = {path.stem for path in (write_report(study).parent / "tables").iterdir()}
+    assert made == TABLES - {"accepted_pairs", "text_drift"}
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -15,7 +15,8 @@ import pytest
 from evaluation import tasks
 from evaluation.encoder import Encoder
 from evaluation.outputs import Outputs, transformed
-from evaluation.run import evaluate, read_drift, read_scores
+from evaluation.results import read_drift, read_scores
+from evaluation.run import evaluate
 from evaluation.units import UNDEFINED
 from generation.datasets.loading import load_datasets
 from generation.exceptions import DataError, ServiceError, StudyError
@@ -252,8 +253,8 @@ def test_an_interrupted_run_goes_on_where_it_was(study: Study, loader: Loader) -
 def test_a_kill_loses_no_score(study: Study, tmp_path: Path, loader: Loader, seconds: str) -> None:
     script = (
         "import sys, time\n"
-        "from evaluation import run\n"
-        "run.WRITE_SECONDS = float(sys.argv[3])\n"
+        "from evaluation import results, run\n"
+        "results.WRITE_SECONDS = float(sys.argv[3])\n"
         "from generation.study import load_study\n"
         "from tests.evaluation.conftest import FakeModel, Loader\n"
         "class Slow(FakeModel):\n"

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from evaluation.run import evaluate, read_scores
+from evaluation.results import read_scores
+from evaluation.run import evaluate
 from generation.datasets.loading import load_datasets
 from generation.study import ROOT, Study
 
@@ -38,7 +39,9 @@ def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loa
     assert "translation: rejected: too low (included all the same) [sts, requests]" in done.stdout
     assert "0 scores made, 12 were there" in done.stdout
     entry = json_of(study.folder / "manifest.json")["stages"]["evaluation"]
-    assert set(entry["outputs"]) == {"scores.parquet", "drift.parquet"}
+    assert set(entry["outputs"]) == {
+        "scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet"
+    }  # fmt: skip
     assert {"verdicts.json", "pairs.parquet", "transformations"} <= set(entry["inputs"])
 
 

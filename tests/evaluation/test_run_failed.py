@@ -9,7 +9,8 @@ import pytest
 
 from evaluation import tasks
 from evaluation.encoder import Encoder
-from evaluation.run import evaluate, read_scores
+from evaluation.results import read_scores
+from evaluation.run import evaluate
 from generation.datasets.loading import load_datasets
 from generation.datasets.local import TableDataset
 from generation.study import Study

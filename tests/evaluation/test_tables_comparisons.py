@@ -14,6 +14,7 @@ from evaluation.tables import (
     dataset_averages,
     dataset_table,
     dataset_totals,
+    difference_table,
     kendall_table,
     ranking_table,
     shift_table,
@@ -247,3 +248,33 @@ def test_nothing_to_compare_is_empty_or_nan_and_never_an_error(what: str) -> Non
     assert ranking_table(frame, transformed=True)["mean"].isna().all()
     assert dataset_averages(dataset_totals(frame)).empty and size_table(frame).empty
     assert translation_table(dataset_totals(frame), "a", "b", {"all": ["x", "y"]}).empty
+
+
+def axes_at(total: float) -> dict[str, float]:
+    """A data set whose axis-balanced score is `total`."""
+    return {"original": 0.9, "paraphrasing": total - 0.1, "expansion": total, "translation": total + 0.1}
+
+
+def test_models_are_compared_by_the_paired_bootstrap_with_holms_correction() -> None:
+    spread = np.linspace(0.3, 0.6, 12)
+    numbers = {
+        "a": {f"d{k}": axes_at(value) for k, value in enumerate(spread)},
+        "b": {f"d{k}": axes_at(value - 0.05 - 0.01 * (k % 2)) for k, value in enumerate(spread)},
+        "c": {f"d{k}": axes_at(value + 0.02 * (-1) ** k) for k, value in enumerate(spread)},
+    }
+    table = difference_table(made_scores(numbers), np.random.default_rng(0), n_resamples=999).set_index(
+        ["first", "second"]
+    )
+    assert list(table.index) == [("a", "b"), ("a", "c"), ("b", "c")]
+    sure, even = table.loc[("a", "b")], table.loc[("a", "c")]
+    assert sure["difference"] == pytest.approx(5.5) and 5 <= sure["low"] < 5.5 < sure["high"] <= 6
+    assert sure["p"] == 0.001 and sure["p_holm"] == 0.003  # the least of 999 resamples, times three hypotheses
+    assert even["difference"] == pytest.approx(0) and even["low"] < 0 < even["high"] and even["p_holm"] == 1
+    assert set(table["n"]) == {12}
+
+
+def test_models_without_shared_data_sets_have_no_difference_but_a_reason() -> None:
+    scores = made_scores({"a": {"d": axes_at(0.5)}, "b": {"e": axes_at(0.4)}})
+    (row,) = difference_table(scores, np.random.default_rng(0)).to_dict(orient="records")
+    assert math.isnan(row["difference"]) and math.isnan(row["p_holm"]) and "needs at least 2 values" in row["reason"]
+    assert difference_table(made_scores({"a": {"d": axes_at(0.5)}}), np.random.default_rng(0)).empty

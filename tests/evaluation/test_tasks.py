@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from mteb.models.search_wrappers import SearchEncoderWrapper
 from scipy.stats import spearmanr
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import average_precision_score, v_measure_score
+from sklearn.metrics import average_precision_score, f1_score, v_measure_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from evaluation import tasks
 from evaluation.encoder import Encoder
@@ -156,6 +163,26 @@ def test_retrieval_is_ndcg_at_ten() -> None:
     assert _score(dataset) == pytest.approx(np.mean(values), abs=5e-6)
 
 
+def test_passages_are_ranked_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """mteb ranks so many passages at a time; the best of all parts are those of the whole."""
+    widths: list[int] = []
+
+    class Watched(FakeModel):
+        def similarity(self, first: Any, second: Any) -> Any:
+            widths.append(len(second))
+            return super().similarity(first, second)
+
+    corpus = {f"d{i}": sentence(i, 3) for i in range(40)}
+    queries = pd.DataFrame({"id": ["a", "b"], "query": ["red cat runs", "blue dog"]})
+    dataset = TableDataset("parts", "retrieval", "en", "1", {"test": queries}, corpus, {"a": {"d3": 1}, "b": {"d5": 1}})
+    whole = _score(dataset)
+    assert inspect.signature(SearchEncoderWrapper).parameters["corpus_chunk_size"].default == 50_000
+    parts = functools.partial(SearchEncoderWrapper, corpus_chunk_size=7)
+    monkeypatch.setattr("mteb.abstasks.retrieval.SearchEncoderWrapper", parts)
+    assert tasks.evaluate(dataset, Encoder(Watched(), "fake", "1"), "paper", 8) == whole > 0
+    assert widths == [7, 7, 7, 7, 7, 5]
+
+
 def _summaries(number: int) -> dict[str, list[object]]:
     return {
         "human_summaries": [sentence(number), sentence(number + 10)],
@@ -174,12 +201,123 @@ def test_summarisation_is_spearman_of_the_nearest_human_summarys_cosine() -> Non
     assert _score(dataset) == pytest.approx(np.mean(values), abs=1e-9)
 
 
+@pytest.fixture
+def bitext() -> TableDataset:
+    """Sentences and what stands for their translations; the last three are not to be told apart by their first side."""
+    first = [sentence(n) for n in range(17)] + ["red cat", "red cat runs", "blue dog"]
+    second = [text.rsplit(" ", 2)[0] for text in first[:17]] + ["red cat", "red cat", "slow bird"]
+    return TableDataset(
+        "mined",
+        "bitext_mining",
+        "en-de",
+        "1",
+        {"test": pd.DataFrame(zip(first, second, strict=True)).set_axis(["sentence1", "sentence2"], axis=1)},
+    )
+
+
+def test_bitext_mining_is_weighted_f1_of_the_nearest_second_side(bitext: TableDataset) -> None:
+    frame = bitext.splits["test"]
+    found = [int(np.argmax([_cosine(text, other) for other in frame["sentence2"]])) for text in frame["sentence1"]]
+    expected = f1_score(range(20), found, average="weighted", zero_division=0)
+    # F1 of a pair that is found and whose second side nobody else is taken for is 1; each pair weighs 1/20.
+    assert 0.3 < expected < 1
+    assert _score(bitext) == pytest.approx(expected, abs=1e-12)
+    assert _score(bitext, "mteb") == _score(bitext)
+
+
+def test_of_bitext_mining_the_first_side_changes(bitext: TableDataset) -> None:
+    assert {(text.field, text.language) for text in bitext.texts()} == {("sentence1", "en")}
+    gone = bitext.replaced(lambda text, cell: None if text.item == "0" else f"changed {cell}")
+    assert gone.sizes() == {"": 19}
+    model = FakeModel()
+    tasks.evaluate(gone, Encoder(model, "fake", "1"), "paper", 8)
+    assert {text.startswith("changed") for text in model.seen} == {True, False}
+    assert list(gone.splits["test"]["sentence2"]) == list(bitext.splits["test"]["sentence2"][1:])
+
+
+@pytest.fixture
+def multilabel() -> TableDataset:
+    rng = np.random.default_rng(4)
+    names = ["zebra", "apple", "mango"]
+    labels = [sorted(rng.choice(names, size=rng.integers(0, 3), replace=False)) for _ in range(80)]
+    texts = [" ".join([*chosen, *chosen, sentence(n, 2)]) for n, chosen in enumerate(labels)]
+    frame = pd.DataFrame({"text": texts, "label": pd.Series(labels, dtype=object)})
+    splits = {"train": frame[:50], "test": frame[50:].reset_index(drop=True)}
+    return TableDataset("fruits", "multilabel_classification", "en", "1", splits)
+
+
+def test_multilabel_classification_is_the_share_of_texts_with_all_labels_right(multilabel: TableDataset) -> None:
+    train, test = multilabel.splits["train"], multilabel.splits["test"]
+    train = train[train["label"].map(len) > 0]  # mteb samples texts by their labels, so never those without one
+    binarizer = MultiLabelBinarizer().fit(test["label"])
+    model = KNeighborsClassifier(n_neighbors=5)
+    model.fit(vectors(train["text"]), binarizer.transform(train["label"]))
+    right = (model.predict(vectors(test["text"])) == binarizer.transform(test["label"])).all(axis=1)
+    assert 0.3 < right.mean() < 1
+    assert _score(multilabel) == pytest.approx(right.mean(), abs=1e-12)
+    task = tasks.make_task(multilabel, "mteb")
+    assert (task.samples_per_label, task.n_experiments, task.max_eval_samples) == (8, 10, 3000)
+
+
+@pytest.fixture
+def instructions() -> TableDataset:
+    rows = []
+    for n in range(4):
+        positive = [f"red cat {n}", f"blue dog {n}", f"slow bird {n}"]
+        rows.append(
+            {
+                "query": sentence(n),
+                "instruction": "red cat here",
+                "changed_instruction": "slow bird there" if n % 2 else "blue dog eats",
+                "positive": positive,
+                "negative": [sentence(n + 30), sentence(n + 40)],
+                "changed": [True, bool(n % 2), False],
+            }
+        )
+    return TableDataset("told", "instruction_reranking", "en", "1", {"test": pd.DataFrame(rows)})
+
+
+def test_instruction_reranking_is_the_change_of_ranks_of_what_an_instruction_excludes(
+    instructions: TableDataset,
+) -> None:
+    """p-MRR of FollowIR (Weller et al., 2024): from rank r to r', r' / r - 1 if it rose or stayed, else 1 - r / r'."""
+    values = []
+    for row in instructions.splits["test"].to_dict(orient="records"):
+        passages = [*row["positive"], *row["negative"]]
+
+        def rank(text: str, instruction: str, row: dict[str, Any] = row, passages: list[str] = passages) -> int:
+            asked = f"{row['query']} {instruction}"
+            return 1 + sorted(passages, key=lambda passage: -_cosine(asked, passage)).index(text)
+
+        changes = []
+        for text, lost in zip(row["positive"], row["changed"], strict=True):
+            before, after = rank(text, row["instruction"]), rank(text, row["changed_instruction"])
+            # From rank 2 to 1: 1 / 2 - 1 = -0.5, which is wrong here; from 1 to 2: 1 - 1 / 2 = 0.5.
+            if lost:
+                changes.append(after / before - 1 if before >= after else 1 - before / after)
+        values.append(np.mean(changes))
+    assert len(set(values)) > 2
+    assert _score(instructions) == pytest.approx(np.mean(values), abs=1e-5)
+
+
+def test_instructions_do_not_change_with_queries(instructions: TableDataset) -> None:
+    assert {text.field for text in instructions.texts()} == {"query"}
+    model = FakeModel()
+    tasks.evaluate(instructions.replaced(lambda _, cell: "asked"), Encoder(model, "fake", "1"), "paper", 8)
+    assert {"asked red cat here", "asked slow bird there", "asked blue dog eats"} <= set(model.seen)
+    with_passages = dataclasses.replace(instructions, passages=True)
+    copy = with_passages.replaced(lambda text, cell: None if cell == "red cat 1" else cell.upper())
+    assert copy.splits["test"]["positive"].iloc[1] == ["BLUE DOG 1", "SLOW BIRD 1"]
+    assert copy.splits["test"]["changed"].iloc[1] == [True, False]
+    assert -1 <= _score(copy) <= 1
+
+
 def test_relatedness_is_scored_as_similarity_is(sts: TableDataset) -> None:
     related = TableDataset("pairs", "str", "en", "1", sts.splits)
     assert _score(related) == _score(sts)
 
 
-@pytest.mark.parametrize("name", ["sts", "classification", "clustering"])
+@pytest.mark.parametrize("name", ["sts", "classification", "clustering", "bitext", "multilabel", "instructions"])
 @pytest.mark.parametrize("protocol", ["paper", "mteb"])
 def test_an_identical_copy_scores_as_the_original(
     name: str, protocol: tasks.Protocol, request: pytest.FixtureRequest
@@ -221,11 +359,13 @@ def test_a_text_without_output_is_not_left_as_it_is(sts: TableDataset) -> None:
 
 
 def _one_label(dataset: TableDataset) -> TableDataset:
-    splits = {split: frame.assign(label=frame["label"].iloc[0]) for split, frame in dataset.splits.items()}
+    splits = {}
+    for split, frame in dataset.splits.items():
+        splits[split] = frame.assign(label=pd.Series([frame["label"].iloc[0]] * len(frame), frame.index, object))
     return TableDataset(dataset.name, dataset.task, "en", "1", splits)
 
 
-@pytest.mark.parametrize("name", ["classification", "clustering"])
+@pytest.mark.parametrize("name", ["classification", "clustering", "multilabel"])
 def test_one_label_is_unusable(name: str, request: pytest.FixtureRequest) -> None:
     dataset: TableDataset = request.getfixturevalue(name)
     assert tasks.unusable(dataset, "paper") == ""
@@ -238,10 +378,16 @@ def test_the_metadata_says_type_metric_and_language(sts: TableDataset) -> None:
     assert metadata.eval_langs == ["eng"]
 
 
+@pytest.mark.parametrize("name", ["classification", "bitext", "multilabel", "instructions"])
 def test_silence(
-    classification: TableDataset, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+    name: str, request: pytest.FixtureRequest, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
 ) -> None:
-    _score(classification)
+    dataset: TableDataset = request.getfixturevalue(name)
+    if name == "multilabel":  # a label that no scored row has
+        train = dataset.splits["train"]
+        rare = pd.Series([["kiwi"], *train["label"][1:]], train.index, object)
+        dataset = dataclasses.replace(dataset, splits={**dataset.splits, "train": train.assign(label=rare)})
+    _score(dataset)
     captured = capfd.readouterr()
     assert (captured.out, captured.err) == ("", "")
     assert [str(warning.message) for warning in recwarn] == []

@@ -221,6 +221,56 @@ def test_summaries_that_cannot_be_used_are_refused(tmp_path: Path, changes: dict
     assert says in refused(tmp_path / "t.jsonl", "summarisation")
 
 
+def test_the_tasks_that_hteb_has_no_data_of_are_read(tmp_path: Path) -> None:
+    rows = {
+        "bitext_mining": {"sentence1": "ein Satz", "sentence2": "a sentence"},
+        "multilabel_classification": {"text": "a cat", "label": ["pet", 3]},
+        "instruction_reranking": {
+            "query": "pets",
+            "instruction": "any",
+            "changed_instruction": "no cats",
+            "positive": ["a dog", "a cat"],
+            "negative": ["a stone"],
+            "changed": ["a cat"],
+        },
+    }
+    loaded = {}
+    for task, row in rows.items():
+        path = tmp_path / f"{task}.jsonl"
+        lines = [json.dumps({**row, "split": split}) for split in ("train", "test")]
+        path.write_text("\n".join(lines), encoding="utf-8")
+        loaded[task] = load(path, task)  # type: ignore[arg-type]
+    texts = {task: [(text.field, text.text) for text in dataset.texts()] for task, dataset in loaded.items()}
+    assert texts == {
+        "bitext_mining": [("sentence1", "ein Satz")],
+        "multilabel_classification": [("text", "a cat")] * 2,
+        "instruction_reranking": [("query", "pets")],
+    }
+    assert loaded["multilabel_classification"].splits["test"]["label"][0] == ["pet", "3"]
+    assert list(loaded["multilabel_classification"].labels()) == [("its train split", ["3, pet"])]
+    assert loaded["instruction_reranking"].splits["test"]["changed"][0] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "says"),
+    [
+        ("bitext_mining", {"sentence1": "a", "sentence2": " "}, "field 'sentence2' is empty"),
+        ("multilabel_classification", {"text": "a", "label": "pet"}, "field 'label' is not a list of labels: 'pet'"),
+        ("instruction_reranking", {"changed": ["a bird"]}, "'changed' holds a text that 'positive' does not: 'a bird'"),
+        ("instruction_reranking", {"changed": []}, "field 'changed' is not a list of texts"),
+        ("instruction_reranking", {"instruction": ""}, "field 'instruction' is empty"),
+    ],
+)
+def test_their_rows_that_cannot_be_used_are_refused(
+    tmp_path: Path, task: TaskType, changes: dict[str, object], says: str
+) -> None:
+    told = {"query": "q", "instruction": "i", "changed_instruction": "c", "positive": ["p"], "negative": ["n"]}
+    row = {**told, "changed": ["p"], **changes} if task == "instruction_reranking" else changes
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({**row, "split": "test"}), encoding="utf-8")
+    assert says in refused(path, task)
+
+
 def test_relatedness_is_read_as_similarity_is(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("sentence1,sentence2,score\na,b,0.5\n")
     assert [text.task_type for text in load(tmp_path / "t.csv", "str").texts()] == ["str", "str"]

@@ -207,7 +207,7 @@ def test_old_candidates_are_judged_and_ranked() -> None:
     ("name", "says"),
     [
         ("task", "StudyError: data set 'STSBenchmrk': mteb has no task 'STSBenchmrk'; did you mean 'STSBenchmark'?"),
-        ("type", "BUCC.v2 is of mteb's type BitextMining, which cannot be transformed and scored yet"),
+        ("type", "InstructIR is of mteb's type InstructionRetrieval, which cannot be transformed and scored yet"),
         ("wrong task", "STSBenchmark is of mteb's type STS, so its `task` is 'sts', not 'clustering'"),
         ("collection", "CQADupstackRetrieval is a collection of tasks; name them one by one: CQADupstackAndroid"),
         ("pair of languages", "language 'en-de' is a pair, and classification has single texts"),
@@ -219,7 +219,11 @@ def test_old_candidates_are_judged_and_ranked() -> None:
         ("revision", f"Revision '{'0' * 40}' doesn't exist for dataset 'mteb/stsbenchmark-sts' on the Hub."),
         ("repository", "Dataset 'mteb/none' doesn't exist on the Hub or cannot be accessed."),
         ("layout", "the data have no column 'sentence1'; known are: query-id, corpus-id, score"),
-        ("sides", "subset 'de': deu-Latn, eng-Latn; but not which text is in which; give `languages: {de: ...}`"),
+        ("sides", "BUCC': its two sides are lists of different lengths; take a later version of the task"),
+        (
+            "languages of pairs",
+            "subset 'de': deu-Latn, eng-Latn; but not which text is in which; give `languages: {de: ...}`",
+        ),
         ("languages of queries and passages", "subset 'acm_Arab-eng_Latn': acm-Arab, eng-Latn; but not which"),
     ],
 )

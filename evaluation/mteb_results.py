@@ -1,0 +1,85 @@
+"""mteb's own result files beside the study's frame, for whoever works with mteb.
+
+`mteb/<original, or transformation-seed>/results/<model>/<revision>/<data set>.json`: the original and each transformed
+copy of a data set have a results folder each, because mteb knows them by one name. mteb reads one of them with
+`mteb.ResultCache("exports/<study>/mteb/original").load_results()`. A file is mteb's, with one key more: `plumbline`
+holds the row of `scores.parquet` that it belongs to.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from generation.exceptions import DataError
+from generation.records import Score
+from generation.store import atomic
+from generation.study import Study
+from generation.transformations import ORIGINAL
+
+_OURS = "plumbline"
+
+
+def path_of(study: Study, row: Score) -> Path:
+    """Where mteb's result of a score stands."""
+    copy = ORIGINAL if row.transformation == ORIGINAL else f"{row.transformation}-{row.seed}"
+    # As mteb makes folders of names; it leaves a slash in a revision (refs/pr/1), and then does not find the file.
+    model = row.model.replace("/", "__").replace(" ", "_")
+    revision = row.model_revision.replace("/", "__")
+    return study.folder / "mteb" / copy / "results" / model / revision / f"{row.dataset}.json"
+
+
+def write(study: Study, row: Score, result: Any) -> None:
+    """Write mteb's result of a score (`mteb.results.TaskResult`), and mteb's file about the model beside it."""
+    path = path_of(study, row)
+    with tempfile.TemporaryDirectory(prefix="plumbline-") as folder:
+        made = Path(folder) / "result.json"
+        result.to_disk(made)
+        data = json.loads(made.read_text(encoding="utf-8"))
+    meta = path.with_name("model_meta.json")
+    if not meta.exists():
+        _put(meta, _model_meta(row))
+    _put(path, {**data, _OURS: _plain(row)})
+
+
+def note(study: Study, row: Score) -> None:
+    """Bring the file of a score up to what its row says now; scores of earlier versions have none, and get none.
+
+    Raises DataError for a file that is damaged.
+    """
+    path = path_of(study, row)
+    if not path.exists():
+        return
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        known = data.get(_OURS)
+    except (ValueError, AttributeError) as error:
+        raise DataError(f"{path} is damaged ({error}); delete it (its score stays in scores.parquet)") from None
+    if known != _plain(row):
+        _put(path, {**data, _OURS: _plain(row)})
+
+
+def remove(study: Study, row: Score) -> None:
+    """Remove the file of a score that holds no more."""
+    path_of(study, row).unlink(missing_ok=True)
+
+
+def _model_meta(row: Score) -> dict[str, Any]:
+    from mteb.models.model_meta import ModelMeta  # noqa: PLC0415 (takes seconds)
+
+    made: dict[str, Any] = ModelMeta.create_empty({"name": row.model, "revision": row.model_revision}).to_dict()
+    return made
+
+
+def _plain(row: Score) -> dict[str, Any]:
+    values = row.model_dump()
+    return {**values, "score": None if math.isnan(row.score) else row.score}
+
+
+def _put(path: Path, data: dict[str, Any]) -> None:
+    """Write JSON as mteb does, NaN and all."""
+    with atomic(path) as file:
+        file.write(json.dumps(data, indent=2, default=str).encode())

@@ -1,0 +1,233 @@
+"""What the report of an evaluated study holds: its tables and figures by name, and the page's order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import altair as alt
+import pandas as pd
+
+from evaluation import charts, paper_tables, profile_charts, sensitivity_charts, sensitivity_exhibits, tables
+from evaluation.paper_tables import Results
+from generation.exhibits import Exhibit
+from generation.page import Figure, Section
+from generation.study import Study
+
+Drawn = alt.LayerChart | alt.ConcatChart | alt.FacetChart
+_PADDING = {"left": 30, "right": 40, "top": 5, "bottom": 15}
+
+
+@dataclass(frozen=True)
+class Other:
+    """A study with another generator: its scores, both generators' names, what is left out there, and Table 23."""
+
+    scores: pd.DataFrame
+    labels: tuple[str, str]
+    notes: tuple[str, ...]
+    lengths: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the command line chooses: the baseline (default: the first model), and Table 16's sides and models."""
+
+    baseline: str = ""
+    translation: tuple[str, str] | None = None
+    multilingual: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Material:
+    """What tables and figures are made of, models by the names that they have there.
+
+    `rated` and `correlations` are the drift of rated pairs against `question` (on `scale`), `resampled` what resampled
+    ratings accept (`evaluation.resampling`), `accepted` and `moved` the rows of `accepted_scores.parquet` and
+    `text_drift.parquet`. Frames are empty where the records have nothing.
+    """
+
+    results: Results
+    rated: pd.DataFrame
+    correlations: pd.DataFrame
+    question: str
+    scale: tuple[int, int]
+    resampled: pd.DataFrame
+    accepted: pd.DataFrame
+    moved: pd.DataFrame
+    other: Other | None = None
+
+
+def all_exhibits(study: Study, material: Material, choices: Choices) -> dict[str, Exhibit]:
+    """The tables by name, in the page's order; those that have no rows are left away."""
+    results = material.results
+    made = [
+        paper_tables.left_out(results),
+        paper_tables.axes(results),
+        paper_tables.transformations(results),
+        paper_tables.shifts(results),
+        paper_tables.drift(results, material.correlations),
+        paper_tables.kendall(results),
+        paper_tables.split_half(results),
+        paper_tables.ranking(results, transformed=False),
+        paper_tables.ranking(results, transformed=True),
+        paper_tables.against_baseline(results, choices.baseline, pooled=True),
+        paper_tables.against_baseline(results, choices.baseline, pooled=False),
+        paper_tables.sizes(results),
+        *paper_tables.datasets(results),
+    ]
+    if (results.scores["status"] == "included_rejected").any():
+        made.append(paper_tables.axes(results, include_rejected=True))
+        made.append(paper_tables.transformations(results, include_rejected=True))
+    if choices.translation:
+        others = tuple(m for m in results.scores["model"].unique() if m not in choices.multilingual)
+        groups = (
+            {"English-only": others, "Multilingual": choices.multilingual} if choices.multilingual else {"": others}
+        )
+        made.append(paper_tables.translated(results, *choices.translation, groups))
+    made += _sensitivity(study, material)
+    return {one.name: one for one in made if len(one.frame)}
+
+
+def _sensitivity(study: Study, material: Material) -> list[Exhibit]:
+    """The tables that ask how far the others hang on thresholds, ratings, pairs, models and generators."""
+    results, rule = material.results, study.acceptance
+    made = [
+        sensitivity_exhibits.decisions(results, rule),
+        sensitivity_exhibits.thresholds(results, rule),
+        sensitivity_exhibits.accepted_alone(results, material.accepted),
+        sensitivity_exhibits.text_drift(results, material.moved),
+        sensitivity_exhibits.differences(results),
+        sensitivity_exhibits.drops(results),
+        sensitivity_exhibits.profiles(results),
+    ]
+    if len(material.resampled):
+        made.append(sensitivity_exhibits.acceptance(results, material.resampled))
+        made.append(sensitivity_exhibits.uncertainty(results, material.resampled))
+    if material.other:
+        made.append(
+            sensitivity_exhibits.generators(results, material.other.scores, material.other.labels, material.other.notes)
+        )
+        made.append(sensitivity_exhibits.lengths(results, material.other.lengths))
+    return made
+
+
+def all_figures(study: Study, material: Material) -> dict[str, Figure]:
+    """The figures by name, in the page's order; those that would show nothing are left away."""
+    results = material.results
+    found = {**_papers(results), **_drifts(material), **_thresholds(study, material)}
+    sizes = tables.size_table(results.scores)
+    if len(sizes):
+        found["sizes"] = figure(charts.size_lines(sizes), "Scores by size of model (HTEB, Figure 5)")
+    lost = tables.drop_table(results.scores)
+    if len(lost):
+        found["drops"] = figure(
+            profile_charts.drops(lost), "Drop against original score; lines: mean drops (HTEB, Figure 9)"
+        )
+    profiles = tables.profile_table(results.scores)
+    if len(profiles):
+        chart = profile_charts.axis_sizes(profiles)
+        found["profiles"] = figure(chart, "How much each axis moves each model (HTEB, Figures 10 and 11)")
+    return found
+
+
+def _papers(results: Results) -> dict[str, Figure]:
+    """HTEB's Figures 4, 6 and 7, and the scores of each model."""
+    found: dict[str, Figure] = {}
+    for refused in (False, True) if (results.scores["status"] == "included_rejected").any() else (False,):
+        end, says = ("_with_refused", "; WITH WHAT NO VERDICT ACCEPTS") if refused else ("", "")
+        axes = tables.axis_table(results.scores, results.verdicts, include_rejected=refused)
+        moved = tables.transformation_table(results.scores, include_rejected=refused)
+        if moved.empty:
+            continue
+        found[f"axes{end}"] = figure(charts.axis_shifts(axes), f"Scores of each model by axis (HTEB, Figure 4){says}")
+        found[f"transformations{end}"] = figure(
+            charts.delta_map(moved), f"Mean difference from the original in points (HTEB, Figure 6; *: refused){says}"
+        )
+        for number, (model, part) in enumerate(moved.groupby("model", sort=False), 1):
+            chart = charts.score_shifts(part).properties(width=420)
+            found[f"model_{number}{end}"] = figure(chart, f"{model}: original and transformed scores{says}")
+    shifts = tables.shift_table(results.scores)
+    if shifts["shift"].notna().any():
+        found["shifts"] = figure(
+            charts.shift_intervals(shifts), "Hodges-Lehmann shifts; grey: p of at least .05 by Holm (HTEB, Figure 7)"
+        )
+    return found
+
+
+def _drifts(material: Material) -> dict[str, Figure]:
+    """HTEB's Figure 3 for each model, and the drift of all texts."""
+    found: dict[str, Figure] = {}
+    for number, (model, part) in enumerate(material.rated.groupby("model", sort=False), 1):
+        own = material.correlations[material.correlations["model"] == model]
+        panels = charts.drift_figure(part, own, question=material.question, scale=material.scale)
+        says = "; SIMULATED ratings" if bool(part["simulated"].any()) else ""
+        found[f"drift_{number}"] = figure(
+            panels, f"{model}: drift against mean {material.question} (HTEB, Figure 3){says}"
+        )
+    moved = tables.text_drift_table(material.moved)
+    if len(moved):
+        says = "thin: 5% to 95% of the texts, thick: the middle half, point: the median"
+        found["text_drift"] = figure(profile_charts.text_drifts(moved), f"Drift of all texts; {says}")
+    return found
+
+
+def _thresholds(study: Study, material: Material) -> dict[str, Figure]:
+    """What other thresholds and other ratings would make of verdicts and totals."""
+    results, rule = material.results, study.acceptance
+    found: dict[str, Figure] = {}
+    says = "; SIMULATED ratings" if any(verdict.simulated for verdict in results.verdicts) else ""
+    decisions = tables.threshold_decisions(results.verdicts, rule)
+    if len(decisions):
+        chart = sensitivity_charts.threshold_decisions(decisions, rule.threshold)
+        found["threshold_decisions"] = figure(chart, f"What the rule decides at each threshold{says}")
+    at = tables.threshold_table(results.scores, results.verdicts, rule)
+    if at["original"].notna().any():
+        chart_of_scores = sensitivity_charts.threshold_scores(at, rule.threshold)
+        found["thresholds"] = figure(chart_of_scores, f"Scores of what each threshold lets in{says}")
+    if len(material.resampled):
+        uncertain = tables.uncertainty_table(results.scores, results.verdicts, material.resampled)
+        if uncertain["low"].notna().any():
+            chart = sensitivity_charts.total_intervals(uncertain)
+            found["uncertainty"] = figure(
+                chart, f"Totals with the 95% interval that uncertain verdicts give them{says}"
+            )
+    return found
+
+
+def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str, Figure]) -> list[Section]:
+    """What the page says, in order: each figure under the heading of its tables."""
+    about = [
+        study.description,
+        f"Protocol {study.evaluation.protocol!r}. Seeds are averaged first; an axis is the mean over its"
+        " transformations, the total the mean of the three axes. Only what people accepted counts. Each table is a file"
+        " in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in figures/ (SVG, PNG).",
+    ]
+    outline = {
+        "Left out": ("left_out",),
+        "Scores by axis": ("axes",),
+        "Scores by transformation": ("transformations", "model_"),
+        "Shifts": ("shifts",),
+        "Drift against ratings": ("drift_",),
+        "Drift of all texts": ("text_drift",),
+        "Sensitivity: the threshold": ("threshold_decisions", "thresholds"),
+        "Sensitivity: the raters": ("acceptance", "uncertainty"),
+        "Sensitivity: accepted pairs alone": ("accepted_pairs",),
+        "Sensitivity: the generator": ("generators", "lengths"),
+        "What disrupts models": ("profiles", "drops"),
+        "Rankings": ("kendall", "split_half", "ranking"),
+        "Models against each other": ("differences", "baseline"),
+        "Size of models": ("sizes",),
+        "Data sets": ("datasets", "translation"),
+    }
+    made = [Section("This report", [part for part in about if part])]
+    for heading, beginnings in outline.items():
+        drawn = [figure for name, figure in figures.items() if name.startswith(beginnings)]
+        shown = [part for name, one in exhibits.items() if name.startswith(beginnings) for part in one.parts()]
+        if drawn or shown:
+            made.append(Section(heading, [*drawn, *shown]))
+    return made
+
+
+def figure(chart: Drawn, caption: str) -> Figure:
+    """A chart with room at its sides: a browser's letters may be wider than those that it was laid out with."""
+    return Figure(chart.properties(padding=_PADDING), caption, f"{caption}; the numbers stand in the tables")

@@ -1,0 +1,160 @@
+"""What a study's models scored: the records of earlier runs, those that are being made, and the tables of both.
+
+A score is on disk as soon as it exists: mteb's file first, then a line in a journal, which becomes part of the table
+every few seconds. What stands in the tables under an identity that still holds is kept, with what the gate says now.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import pandas as pd
+
+from evaluation import beside, mteb_results
+from evaluation.measures import Measured
+from evaluation.units import Model, Place, Unit
+from evaluation.work import Moved, Scored, Todo
+from generation.exceptions import DataError
+from generation.identity import identity
+from generation.journal import Journal
+from generation.records import Drift, Pair, Record, Score
+from generation.store import read_frame, read_records, write_table
+from generation.study import ModelSpec, Study
+
+COMMAND = "python -m evaluation.run --study ..."
+WRITE_SECONDS = 10.0
+
+R = TypeVar("R", bound=Record)
+
+
+def read_scores(study: Study) -> pd.DataFrame:
+    """The study's scores (`generation.records.Score`); what earlier versions did not write is empty."""
+    return read_frame(study.folder / "scores.parquet", Score, COMMAND)
+
+
+def read_drift(study: Study) -> pd.DataFrame:
+    """The study's drift (`generation.records.Drift`)."""
+    return read_frame(study.folder / "drift.parquet", Drift, COMMAND)
+
+
+class Results:
+    """The records of a run: what holds from earlier ones, and what is still to be made (`todo`).
+
+    Files of mteb's whose scores hold no more are removed. Raises DataError for files that cannot be read.
+    """
+
+    def __init__(self, study: Study, units: Sequence[Unit], pairs: Sequence[Pair], chosen: Sequence[ModelSpec]) -> None:
+        self.study, self.units, self.pairs = study, units, pairs
+        self.models = [Model.of(study, spec) for spec in study.evaluation.models]
+        self._chosen = [model for model in self.models if model.spec in chosen]
+        self._units = {unit.place: unit for unit in units}
+        self._journal = Journal(study.scratch / "scores.journal")
+        self._written = -math.inf
+        self._scores: dict[tuple[str, Place], Score] = {}
+        self._drift: dict[tuple[str, str], Drift] = {}
+        self.kept = self._keep_scores()
+        self._keep_drift()
+        self._beside = beside.Tables(study, units, self.models, self._chosen)
+        self.write()
+
+    def todo(self) -> Iterator[Todo]:
+        """What the chosen models have left to do; models that have nothing left are not among them."""
+        for model in self._chosen:
+            units = [unit for unit in self.units if (model.name, unit.place) not in self._scores]
+            pairs = [pair for pair in self.pairs if (model.name, pair.pair_id) not in self._drift]
+            jobs = self._beside.todo(model)
+            if units or pairs or jobs:
+                yield Todo(model, units, pairs, jobs)
+
+    def save(self, todo: Todo, made: Moved | Scored | Measured) -> None:
+        """Note what was made and put it on disk; the table of a large study is written every `WRITE_SECONDS`."""
+        if isinstance(made, Moved):
+            self._add_drift(todo.model, todo.pairs, made.values)
+            self.write()
+            return
+        if isinstance(made, Measured):
+            self._beside.save(todo.model, made)
+            return
+        row = self._add(todo.model, self._units[made.place], made.score, made.versions)
+        mteb_results.write(self.study, row, made.result)
+        self._journal.append(row)
+        self._journal.sync()
+        if time.monotonic() - self._written > WRITE_SECONDS:
+            self.write()
+
+    def write(self) -> None:
+        """Write everything noted to the tables, in the study's order whatever order it was made in."""
+        models = {model.name: number for number, model in enumerate(self.models)}
+        places = {unit.place: number for number, unit in enumerate(self.units)}
+        scores = sorted(self._scores.items(), key=lambda item: (models[item[0][0]], places[item[0][1]]))
+        write_table(self.study.folder / "scores.parquet", [row for _, row in scores], Score)
+        order = {pair.pair_id: number for number, pair in enumerate(self.pairs)}
+        moved = sorted(self._drift.values(), key=lambda row: (models[row.model], order[row.pair_id]))
+        write_table(self.study.folder / "drift.parquet", moved, Drift)
+        self._beside.write()
+        self._journal.remove()
+        self._written = time.monotonic()
+
+    def _keep_scores(self) -> int:
+        """Take over the scores that still hold; how many they are."""
+        noted = [Score.model_validate(row) for _, row in self._journal.lines()]
+        before = {
+            row.unit_id: row for row in [*_stored(self.study.folder / "scores.parquet", Score), *noted] if row.unit_id
+        }
+        kept = set()
+        for model in self.models:
+            ids = {unit.place: unit.unit_id(self.study, model) for unit in self.units}
+            if model not in self._chosen and not before.keys() & set(ids.values()):
+                continue  # a model that never ran has no rows, not even of what would be left out
+            for unit in self.units:
+                old = before.get(ids[unit.place])
+                if unit.decision.status == "left_out":
+                    self._add(model, unit, math.nan, "")
+                elif old is not None:
+                    row = self._add(model, unit, old.score, old.versions)
+                    kept.add(row.unit_id)
+                    if row != old:
+                        mteb_results.note(self.study, row)
+        for unit_id in before.keys() - kept:
+            mteb_results.remove(self.study, before[unit_id])
+        return len(kept)
+
+    def _keep_drift(self) -> None:
+        before = {row.unit_id: row.drift for row in _stored(self.study.folder / "drift.parquet", Drift)}
+        for model in self.models:
+            there = [(pair, before[key]) for pair in self.pairs if (key := _drift_id(model, pair)) in before]
+            self._add_drift(model, [pair for pair, _ in there], [value for _, value in there])
+
+    def _add(self, model: Model, unit: Unit, score: float, versions: str) -> Score:
+        """Note a score; its row."""
+        row = unit.row(self.study, model, score, versions)
+        self._scores[model.name, unit.place] = row
+        return row
+
+    def _add_drift(self, model: Model, pairs: Sequence[Pair], values: Sequence[float]) -> None:
+        for pair, value in zip(pairs, values, strict=True):
+            self._drift[model.name, pair.pair_id] = Drift(
+                pair_id=pair.pair_id,
+                transformation=pair.transformation,
+                model=model.name,
+                drift=value,
+                unit_id=_drift_id(model, pair),
+            )
+
+
+def _drift_id(model: Model, pair: Pair) -> str:
+    return identity("drift-v1", model.model_id, pair.original, pair.transformed)
+
+
+def _stored(path: Path, record: type[R]) -> list[R]:
+    """Records of earlier runs; none before the first. They can be made again, so a damaged file may go."""
+    if not path.exists():
+        return []
+    try:
+        return read_records(path, record, COMMAND)
+    except DataError as error:
+        raise DataError(f"{error} (nothing else is lost when {path.name} is deleted: it is made again)") from None

@@ -1,0 +1,110 @@
+"""Frame in, chart out: how far scores hang on the threshold and on the ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from annotation.tables import display
+from evaluation.charts import PANEL_WIDTH, ROW, WIDTH, series_colour, series_name, series_shape
+from evaluation.tables import TOTAL
+from generation.languages import language_name
+from generation.palette import COLOURS, NEUTRAL
+from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+
+_DECISIONS = {"accepted": COLOURS["language"], "undecided": NEUTRAL, "rejected": COLOURS["length"]}
+_SHAPES = {"accepted": "circle", "undecided": "cross", "rejected": "square"}
+
+
+def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart:
+    """What would be accepted at each threshold: a row a scope, from `evaluation.tables.threshold_decisions`.
+
+    The broken line is the study's own threshold.
+    """
+    shown = table.assign(name=[_scope(row) for row in table.to_dict(orient="records")])
+    order = {name: place for place, name in enumerate(TRANSFORMATIONS)}
+    names = list(
+        shown.sort_values("transformation", key=lambda names: names.map(order), kind="stable")["name"].unique()
+    )
+    colour = alt.Color("decision:N", title=None).scale(domain=list(_DECISIONS), range=list(_DECISIONS.values()))
+    shape = alt.Shape("decision:N", title=None).scale(domain=list(_SHAPES), range=list(_SHAPES.values()))
+    marks = (
+        alt.Chart(shown)
+        .mark_point(filled=True, size=70, opacity=1)
+        .encode(
+            x=_thresholds(),
+            y=alt.Y("name:N", sort=names, title=None).axis(labelLimit=260),
+            color=colour,
+            shape=shape,
+            tooltip=["name:N", "threshold:Q", "decision:N"],
+        )
+    )
+    height = ROW * len(names) * 2 // 3
+    return alt.LayerChart(layer=[_own(threshold), marks]).properties(width=WIDTH * 3 // 4, height=height)
+
+
+def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
+    """Scores at each threshold, a panel a model, from `evaluation.tables.threshold_table`.
+
+    Lines end where a score is not known or nothing counts. The broken line is the study's own threshold.
+    """
+    series = [ORIGINAL, *AXES, TOTAL]
+    long = table.melt(["threshold", "model"], series, var_name="series", value_name="score")
+    long = long.assign(score=100 * long["score"], series=long["series"].map(series_name))
+    panels = []
+    for model, part in long.groupby("model", sort=False):
+        lines = (
+            alt.Chart(part)
+            .mark_line(
+                interpolate="step-before", invalid="break-paths-show-path-domains", point={"size": 40, "filled": True}
+            )
+            .encode(
+                x=_thresholds(),
+                y=alt.Y("score:Q", title="Score times 100").scale(zero=False),
+                color=series_colour(),
+                shape=series_shape(),
+                tooltip=["threshold:Q", "series:N", alt.Tooltip("score:Q", format=".2f")],
+            )
+        )
+        panel = alt.LayerChart(layer=[_own(threshold), lines], title=str(model))
+        panels.append(panel.properties(width=PANEL_WIDTH, height=PANEL_WIDTH * 3 // 4))
+    figure: alt.ConcatChart = alt.concat(*panels, columns=2)
+    return figure
+
+
+def total_intervals(table: pd.DataFrame) -> alt.LayerChart:
+    """The total of each model with the interval that shaky verdicts give it, from `uncertainty_table`."""
+    shown = table[(table["name"] == TOTAL) & table["value"].notna()]
+    shown = shown.assign(**{name: 100 * shown[name] for name in ("value", "low", "high")})
+    row = alt.Y("model:N", sort=list(shown["model"]), title=None).axis(labelLimit=260)
+    base, colour = alt.Chart(shown), "#CC79A7"
+    tooltip = ["model:N", *(alt.Tooltip(f"{name}:Q", format=".2f") for name in ("value", "low", "high"))]
+    extent = alt.X("value:Q", title="HTEB total times 100").scale(zero=False)
+    intervals = base.mark_rule(strokeWidth=3, color=colour).encode(x=alt.X("low:Q"), x2="high:Q", y=row)
+    points = base.mark_point(size=90, filled=True, opacity=1, shape="diamond", color=colour).encode(
+        x=extent, y=row, tooltip=tooltip
+    )
+    return alt.LayerChart(layer=[intervals, points]).properties(width=WIDTH, height=ROW * len(shown))
+
+
+def _own(threshold: float) -> alt.Chart:
+    """The study's threshold."""
+    line = alt.Chart(pd.DataFrame({"threshold": [threshold]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4])
+    made: alt.Chart = line.encode(x=_thresholds())
+    return made
+
+
+def _thresholds() -> alt.X:
+    return alt.X("threshold:Q", title="Threshold of the mean rating").scale(domain=[1, 5], nice=False)
+
+
+def _scope(row: Mapping[Any, Any]) -> str:
+    """A scope as people read it."""
+    parts = [
+        language_name(str(row["language"])),
+        *([str(row["task_type"]).replace("_", " ")] if row["task_type"] else []),
+    ]
+    return f"{display(str(row['transformation']), pooled=False)} ({', '.join(parts)})"

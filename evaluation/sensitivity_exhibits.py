@@ -1,0 +1,200 @@
+"""How far scores hang on thresholds, ratings, pairs and generators, as exhibits of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from annotation.tables import display
+from evaluation import tables
+from evaluation.charts import p_value
+from evaluation.display import hundred, points
+from evaluation.paper_tables import REFUSED, Results, exhibit, interval, moved, named
+from evaluation.tables import TOTAL
+from generation.exhibits import Exhibit, reasons
+from generation.languages import language_name
+from generation.report import shown
+from generation.study import AcceptanceSpec
+from generation.transformations import AXES
+
+_HEADS: dict[str, str] = {axis: display(axis) for axis in AXES} | {TOTAL: "Total"}
+
+
+def decisions(results: Results, rule: AcceptanceSpec) -> Exhibit:
+    """What would be accepted at which threshold: a row a scope, with the thresholds of each decision."""
+    frame = tables.threshold_decisions(results.verdicts, rule)
+    scope = ["transformation", "language", "task_type"]
+    rows = []
+    for key, part in frame.groupby(scope, sort=False):
+        cells = _scope(dict(zip(scope, key, strict=True)))
+        for decision in ("accepted", "undecided", "rejected"):
+            cells[decision.capitalize()] = _range(part.loc[part["decision"] == decision, "threshold"])
+        rows.append(cells)
+    caption = f"Thresholds at which the rule decides so (the study's own: {rule.threshold:g})"
+    return exhibit(results, "threshold_decisions", caption, frame, rows)
+
+
+def thresholds(results: Results, rule: AcceptanceSpec) -> Exhibit:
+    """Axes and totals at other thresholds; thresholds that let in the same are one row."""
+    frame = tables.threshold_table(results.scores, results.verdicts, rule)
+    once = frame.drop_duplicates("threshold").set_index("threshold")[["accepted", "n_scopes"]]
+    block = (once != once.shift()).any(axis=1).cumsum()
+    rows = []
+    for _, part in frame.groupby([frame["threshold"].map(block), "model"], sort=False):
+        row = part.iloc[0]
+        names = ", ".join(map(named, row["accepted"].split(", "))) if row["accepted"] else "nothing"
+        cells = {"Threshold": _range(part["threshold"]), "Model": row["model"], "What counts": names}
+        cells |= {head: hundred(row[name]) for name, head in {"original": "Original", **_HEADS}.items()}
+        rows.append({**cells, "Difference": points(row[f"{TOTAL}_difference"])})
+    where = [f"{threshold:g}" for threshold in frame["threshold"]]
+    caption = (
+        f"Scores times 100 at other thresholds than the study's, {rule.threshold:g}; the total's difference in points"
+    )
+    return exhibit(results, "thresholds", caption, frame, rows, reasons(where, frame["reason"]))
+
+
+def acceptance(results: Results, accepted: pd.DataFrame) -> Exhibit:
+    """How sure each verdict is."""
+    frame = tables.acceptance_table(results.verdicts, accepted)
+    rows = [
+        {**_scope(row), "Verdict": row["decision"], "Accepted in": f"{row['share']:.1%}"}
+        for row in frame.to_dict(orient="records")
+    ]
+    caption = f"Share of {len(accepted):,} resamples of the ratings in which the rule accepts"
+    return exhibit(results, "acceptance", caption, frame, rows)
+
+
+def uncertainty(results: Results, accepted: pd.DataFrame) -> Exhibit:
+    """Axes and totals with the interval that uncertain verdicts give them."""
+    frame = tables.uncertainty_table(results.scores, results.verdicts, accepted)
+    rows = [
+        {"Model": str(model)} | {_HEADS[row["name"]]: _ends(row) for row in part.to_dict(orient="records")}
+        for model, part in frame.groupby("model", sort=False)
+    ]
+    caption = "Scores times 100, with the 95% interval of what verdicts from resampled ratings would let in"
+    names = [_HEADS[name] for name in frame["name"]]
+    return exhibit(results, "uncertainty", caption, frame, rows, reasons(names, frame["reason"]))
+
+
+def accepted_alone(results: Results, rows_of: pd.DataFrame) -> Exhibit:
+    """Scores on the items of accepted pairs alone."""
+    frame = tables.accepted_table(rows_of, results.scores)
+    rows = [
+        {"Model": row["model"], "Transformation": named(row["transformation"]), "Data sets": str(row["n_datasets"])}
+        | {"Items": str(row["n_items"]), "Original": hundred(row["original"]), "Transformed": hundred(row["score"])}
+        | {"Difference": points(row["difference"]), "Of all items": points(row["difference_all"])}
+        for row in frame.to_dict(orient="records")
+    ]
+    caption = (
+        "Scores times 100 on items of accepted pairs alone, and the difference in points beside that of all items of"
+        " the same data sets"
+    )
+    why = reasons(map(named, frame["transformation"]), frame["reason"])
+    return exhibit(results, "accepted_pairs", caption, frame, rows, why)
+
+
+def text_drift(results: Results, rows_of: pd.DataFrame) -> Exhibit:
+    """The drift of all texts by transformation."""
+    frame = tables.text_drift_table(rows_of)
+    rows = [
+        {"Transformation": named(row["transformation"]), "Model": row["model"], "Mean": shown(row["mean"], 3)}
+        | {"Median": shown(row["median"], 3), "5% to 95%": f"{shown(row['low'], 3)} to {shown(row['high'], 3)}"}
+        | {"Texts": f"{row['n']:,}", "Data sets": str(row["n_datasets"])}
+        for row in frame.to_dict(orient="records")
+    ]
+    caption = "Drift (1 - cos) of all texts: mean and quantiles, averaged over data sets"
+    return exhibit(results, "text_drift", caption, frame, rows)
+
+
+def differences(results: Results) -> Exhibit:
+    """Which models differ, by the paired bootstrap."""
+    frame = tables.difference_table(results.scores, results.rng())
+    rows = [
+        {"Model": row["first"], "Against": row["second"]}
+        | {"Difference [95%]": interval(row["difference"], row["low"], row["high"])}
+        | {"p (Holm)": p_value(row["p_holm"]).removeprefix("p ").removeprefix("= "), "Data sets": str(row["n"])}
+        for row in frame.to_dict(orient="records")
+    ]
+    caption = "Differences between models' axis-balanced scores in points: paired bootstrap over data sets"
+    names = [f"{row['first']} and {row['second']}" for row in frame.to_dict(orient="records")]
+    return exhibit(results, "differences", caption, frame, rows, reasons(names, frame["reason"]))
+
+
+def drops(results: Results) -> Exhibit:
+    """HTEB, Figure 9 as a table: mean drops by setting; the file has every point."""
+    frame = tables.drop_table(results.scores)
+    rows = [
+        {"Texts": str(setting), "Mean drop": points(float(part["drop"].mean())), "Points": str(len(part))}
+        for setting, part in frame.groupby("setting", sort=False)
+    ]
+    caption = "Mean drop from the original in points, over data sets, models and transformations"
+    return exhibit(results, "drops", caption, frame, rows)
+
+
+def profiles(results: Results) -> Exhibit:
+    """HTEB, Figures 10 and 11 as a table."""
+    frame = tables.profile_table(results.scores)
+    rows = [
+        {"Model": str(model), **{head: "–" for axis, head in _HEADS.items() if axis != TOTAL}}
+        | {_HEADS[row["axis"]]: shown(row["size"], 2) for row in part.to_dict(orient="records")}
+        | {"From most to least": " > ".join(map(display, part["ordering"].iloc[0].split(" > ")))}
+        for model, part in frame.groupby("model", sort=False)
+    ]
+    return exhibit(results, "profiles", "Sizes of the axes' differences from the original in points", frame, rows)
+
+
+def generators(results: Results, other: pd.DataFrame, labels: tuple[str, str], notes: Sequence[str]) -> Exhibit:
+    """HTEB, Table 22: this study's scores beside those of one with another generator."""
+    frame = tables.generator_table(results.scores, other)
+    first, second = labels
+    if len(frame) and frame["included_rejected"].any():
+        second += REFUSED
+    rows = [
+        {"Of": "Total" if row["name"] == TOTAL else named(row["name"]), "Original": hundred(row["original"])}
+        | {first: moved(row["first"], row["first_difference"])}
+        | {second: moved(row["second"], row["second_difference"])}
+        | {"Change": points(row["change"]), "Data sets": str(row["n_datasets"]), "Models": str(row["n_models"])}
+        for row in frame.to_dict(orient="records")
+    ]
+    caption = (
+        "Scores times 100 under two generators, in brackets the difference from the original in points; change:"
+        f" {second} minus {first}"
+    )
+    why = [*reasons(map(named, frame["name"]), frame["reason"]), *notes]
+    return exhibit(results, "generators", caption, frame, rows, why)
+
+
+def lengths(results: Results, frame: pd.DataFrame) -> Exhibit:
+    """HTEB, Table 23, from `generation.compare.length_table`."""
+    rows = [
+        {"Of": named(row["name"]), "Generator": row["generator"], "Original": shown(row["original"])}
+        | {"Words": shown(row["words"]), "Ratio": shown(row["ratio"], 2), "% failed": shown(row["failed"])}
+        | {
+            "Edit distance": shown(row["distance"], 2),
+            "Difference in words": shown(row.get("words_difference", 0), 1, "+"),
+        }
+        for row in frame.to_dict(orient="records")
+    ]
+    return exhibit(results, "lengths", "Words of originals and outputs, and how different they are", frame, rows)
+
+
+def _scope(row: Mapping[Any, Any]) -> dict[str, str]:
+    """The cells that name a scope."""
+    task = named(row["task_type"]) if row["task_type"] else "all"
+    return {"Transformation": named(row["transformation"]), "Language": language_name(row["language"]), "Task": task}
+
+
+def _range(values: pd.Series[float]) -> str:
+    """The first and the last of neighbouring thresholds."""
+    if values.empty:
+        return "–"
+    first, last = values.min(), values.max()
+    return f"{first:g}" if first == last else f"{first:g} to {last:g}"
+
+
+def _ends(row: Mapping[Any, Any]) -> str:
+    """A score times 100 with its interval, where there is one."""
+    ends = "" if pd.isna(row["low"]) else f" [{hundred(row['low'])}, {hundred(row['high'])}]"
+    return f"{hundred(row['value'])}{ends}"

@@ -1,0 +1,165 @@
+"""Models behind an OpenAI-compatible `/v1/embeddings` (vLLM, TEI, Ollama, llama.cpp, and companies').
+
+urllib3 keeps the connections and asks again after a passing fault (429, 5xx, a broken connection, a time-out), when the
+server says so (Retry-After) or with backoff and jitter.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import urllib.request
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from evaluation.embeddings import Embeddings
+from evaluation.local_models import first_line
+from generation.exceptions import ServiceError, StudyError
+from generation.study import ModelSpec
+
+PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)
+FIRST_DELAY, LAST_DELAY = 0.5, 30.0  # seconds before another try; the delay doubles from try to try
+LONGEST_WAIT = 120  # seconds that a server may make us wait, whatever its Retry-After says
+
+
+class ServerModel:
+    """A model of an embedding server; the key is sent to it and shown nowhere."""
+
+    def __init__(self, spec: ModelSpec, first_delay: float = FIRST_DELAY) -> None:
+        """Nothing is asked yet. Raises StudyError for a key that cannot be one."""
+        import urllib3  # noqa: PLC0415
+
+        self._spec = spec
+        self._key = os.environ.get(spec.api_key_env, "").strip() or "EMPTY"
+        if not self._key.isascii() or not self._key.isprintable():
+            raise StudyError(f"the key in {spec.api_key_env} holds characters that no key has; set it again")
+        self._url = f"{spec.base_url.rstrip('/')}/embeddings"
+        retries = urllib3.Retry(
+            total=spec.retries,
+            allowed_methods=None,  # asking for an embedding twice does no harm
+            status_forcelist=PASSING,
+            raise_on_status=False,
+            backoff_factor=first_delay,
+            backoff_jitter=first_delay,
+            backoff_max=LAST_DELAY,
+            retry_after_max=LONGEST_WAIT,
+        )
+        options: dict[str, Any] = {"maxsize": spec.concurrency, "retries": retries, "timeout": spec.timeout_seconds}
+        proxy = _proxy(self._url)
+        self._pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
+        self._width = 0
+        self.prompts = dict(spec.prompts)
+        self.default_prompt = ""
+
+    def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
+        """Rows in the texts' order; `batch_size` texts a request, and as many requests at once as the study says.
+
+        Raises ServiceError for a server that fails, refuses, or answers with something else than it was asked for.
+        """
+        batches = [[prompt + text for text in texts[at : at + batch_size]] for at in range(0, len(texts), batch_size)]
+        with ThreadPoolExecutor(self._spec.concurrency) as workers:
+            parts = list(workers.map(self._ask, batches))
+        for width in (part.shape[1] for part in parts):
+            self._width = self._width or width
+            if width != self._width:
+                raise self._error(f"an embedding has {width} dimensions, an earlier one {self._width}")
+        return np.concatenate(parts)
+
+    def routed(self) -> bool:
+        """Never: a server knows of no roles."""
+        return False
+
+    def similarity(self, first: Any, second: Any) -> Any:
+        """Cosine."""
+        from mteb.similarity_functions import cos_sim  # noqa: PLC0415
+
+        return cos_sim(first, second)
+
+    def similarity_pairwise(self, first: Any, second: Any) -> Any:
+        """Cosine, row by row."""
+        from mteb.similarity_functions import pairwise_cos_sim  # noqa: PLC0415
+
+        return pairwise_cos_sim(first, second)
+
+    def _ask(self, texts: list[str]) -> Embeddings:
+        """One request."""
+        import urllib3  # noqa: PLC0415
+
+        # base64 is a fifth of the bytes of decimal numbers; servers that do not know it send numbers.
+        request = {"model": self._spec.name, "input": texts, "encoding_format": "base64"}
+        headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
+        body = json.dumps(request).encode()  # ASCII: a text may hold half a character, which UTF-8 cannot say
+        try:
+            answer = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False)
+        except urllib3.exceptions.HTTPError as error:
+            what = first_line(error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error)  # type: ignore[arg-type]
+            line = f"no answer, asked {self._spec.retries + 1} times ({what.split(': ', 1)[-1]})"
+            raise self._error(f"{line}; start the server or correct base_url") from None
+        if answer.status != 200:
+            raise self._trouble(answer.status, answer.data)
+        return self._rows(answer.data, len(texts))
+
+    def _rows(self, content: bytes, wanted: int) -> Embeddings:
+        """The embeddings of an answer, in the order of the texts, whatever order the server has them in."""
+        try:
+            data = json.loads(content)["data"]
+            found = {int(row["index"]): _vector(row["embedding"]) for row in data}
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise self._error(
+                "an answer that is not one of an embedding server; is base_url right (ends in /v1)?"
+            ) from None
+        if len(data) != wanted or found.keys() != set(range(wanted)):
+            raise self._error(f"{len(data)} embeddings for {wanted} texts, numbers {sorted(found)[:5]}")
+        widths = sorted({len(vector) for vector in found.values()})
+        if len(widths) > 1 or not widths[0]:
+            raise self._error(f"embeddings of different lengths for texts of one request: {widths}")
+        return np.stack([found[number] for number in range(wanted)])
+
+    def _trouble(self, status: int, content: bytes) -> ServiceError:
+        """What a status other than 200 means."""
+        said = _complaint(content).replace(self._key, "(the key)")
+        if status in (401, 403):
+            return self._error(f"the key is not accepted; set {self._spec.api_key_env}")
+        if status == 404:
+            return self._error(f"no such model there, or base_url lacks its /v1: {said}")
+        tries = f", asked {self._spec.retries + 1} times" if status in PASSING else ""
+        hint = "; is a text too long, or evaluation.batch_size too large?" if status in (400, 413, 422) else ""
+        return self._error(f"status {status}{tries}: {said}{hint}")
+
+    def _error(self, what: str) -> ServiceError:
+        return ServiceError(f"model {self._spec.name!r} at {self._spec.base_url}: {what}")
+
+
+def _vector(value: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """One embedding: little-endian floats in base64, or a list of numbers (null is NaN)."""
+    if isinstance(value, str):
+        return np.frombuffer(base64.b64decode(value, validate=True), "<f4")
+    vector = np.asarray(value, dtype=np.float32)
+    if vector.ndim != 1:
+        raise ValueError("no list of numbers")
+    return vector
+
+
+def _complaint(content: bytes) -> str:
+    """The message in a server's error, in the ways in which servers write it, or all of it."""
+    try:
+        said: Any = json.loads(content)
+    except (ValueError, RecursionError):
+        said = content.decode(errors="replace")
+    for name in ("error", "message", "detail"):
+        said = said[name] if isinstance(said, dict) and name in said else said
+    return " ".join((said if isinstance(said, str) else json.dumps(said)).split())[:300]
+
+
+def _proxy(url: str) -> str:
+    """The proxy that the environment names for an address, if any."""
+    place = urlsplit(url)
+    named = urllib.request.getproxies().get(place.scheme, "")
+    if not named or urllib.request.proxy_bypass(place.netloc):
+        return ""
+    return named if "://" in named else f"http://{named}"

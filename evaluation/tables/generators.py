@@ -1,0 +1,71 @@
+"""Scores under two generators (HTEB, Table 22)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evaluation.tables.scores import TOTAL, axis_means, counting_scores, paired_scores
+from generation.transformations import AXES, TRANSFORMATIONS
+
+_CELL = ["model", "dataset", "transformation"]
+_SIDES = ("first", "second")
+_NUMBERS = ["original", *_SIDES, "first_difference", "second_difference", "change"]
+_COLUMNS = ["name", "axis", *_NUMBERS, "n_datasets", "n_models", "reason", "included_rejected"]
+
+
+def generator_table(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """The scores of two studies that differ in their generator (HTEB, Table 22): transformations under their axes.
+
+    Only models, data sets and transformations count that both have, so that nothing but the generator differs. Of the
+    second study what no verdict accepts counts too where its user included it: HTEB had one generator's outputs rated
+    and took the other for a check of sensitivity (appendix O). Columns:
+    name (transformation, axis or hteb_total), axis, original, first, second, first_difference and second_difference
+    (from each study's own originals, points), change (second_difference - first_difference), n_datasets, n_models,
+    reason, included_rejected (whether any of the second's scores is such a one). Means are over data sets and models,
+    then over transformations, then over axes (METHOD: HTEB, 2.3).
+    """
+    both, lost = _shared(first, second)
+    if both.empty:
+        return pd.DataFrame(columns=_COLUMNS)
+    pooled = {column: axis_means(both.assign(model=""), column).loc[""] for column in _NUMBERS}
+    rows = []
+    for axis in (*AXES, TOTAL):
+        mine = both if axis == TOTAL else both[both["axis"] == axis]
+        if mine.empty:
+            continue
+        values = {column: means[axis] for column, means in pooled.items()}
+        undefined = "an axis has no score that both studies have" if axis == TOTAL and np.isnan(values["first"]) else ""
+        reason = "; ".join(filter(None, [undefined, lost]))
+        rows.append(_row(axis, "" if axis == TOTAL else axis, mine, values, reason))
+        for name in (name for name in TRANSFORMATIONS if axis != TOTAL and name in set(mine["transformation"])):
+            part = mine[mine["transformation"] == name]
+            rows.append(_row(name, axis, part, part[_NUMBERS].mean().to_dict(), lost))
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def _shared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The scores that both studies have, side by side, and how many of each that leaves out."""
+    sources = ((first, False), (second, True))
+    pairs = [paired_scores(counting_scores(scores, include), scores) for scores, include in sources]
+    added = pairs[1][[*_CELL, "score", "difference", "included_rejected"]]
+    both = pairs[0].drop(columns="included_rejected").merge(added, on=_CELL, suffixes=("_1", "_2"))
+    sides = {f"{old}_{number}": new for number, side in enumerate(_SIDES, 1) for old, new in _names_of(side).items()}
+    both = both.rename(columns=sides)
+    lost = [len(pair) - len(both) for pair in pairs]
+    note = f"without {lost[0]} scores of the first study and {lost[1]} of the second that the other lacks"
+    return both.assign(change=both["second_difference"] - both["first_difference"]), note if any(lost) else ""
+
+
+def _names_of(side: str) -> dict[str, str]:
+    return {"score": side, "difference": f"{side}_difference"}
+
+
+def _row(name: str, axis: str, part: pd.DataFrame, values: Mapping[Any, Any], reason: str) -> dict[str, object]:
+    counts = {"n_datasets": part["dataset"].nunique(), "n_models": part["model"].nunique()}
+    return {"name": name, "axis": axis, **values, **counts, "reason": reason} | {
+        "included_rejected": bool(part["included_rejected"].any())
+    }

@@ -1,0 +1,183 @@
+"""How far scores hang on the threshold and on the ratings: other decisions laid over the scores that there are.
+
+Scores of what the gate left out are not known: where other decisions would let it in, the axis and the total are
+NaN, and the reason says how to have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from annotation.records import Verdict
+from evaluation.scopes import Scope, accepted_scopes, decision_at, needs, scope_of
+from evaluation.tables.scores import TOTAL, axis_means, counting_scores, paired_scores
+from generation.study import AcceptanceSpec
+from generation.transformations import AXES, TRANSFORMATIONS
+
+THRESHOLDS = tuple(np.arange(1, 5.01, 0.25).tolist())
+_NOTHING = "nothing of it is accepted"
+UNSCORED = "has no scores: run `python -m evaluation.run --study ... --include-rejected`"
+_UNDEFINED = 0.025  # more undefined resamples than this would be a whole tail of the interval
+_NAMES = (*AXES, TOTAL)
+
+
+def threshold_decisions(
+    verdicts: Sequence[Verdict], rule: AcceptanceSpec, thresholds: Sequence[float] = THRESHOLDS
+) -> pd.DataFrame:
+    """What the study's rule would decide about each scope at each threshold (HTEB, 2.4, has 3 alone).
+
+    Columns: transformation, language, task_type (empty: all), threshold, decision, simulated.
+    """
+    rows = [
+        {**scope_of(verdict)._asdict(), "threshold": threshold}
+        | {"decision": decision_at(verdict, _at(rule, threshold)), "simulated": verdict.simulated}
+        for verdict in verdicts
+        for threshold in thresholds
+    ]
+    return pd.DataFrame(rows, columns=[*Scope._fields, "threshold", "decision", "simulated"])
+
+
+def threshold_table(
+    scores: pd.DataFrame,
+    verdicts: Sequence[Verdict],
+    rule: AcceptanceSpec,
+    thresholds: Sequence[float] = THRESHOLDS,
+) -> pd.DataFrame:
+    """Axes and totals as they would be at other thresholds: a row for each threshold x model.
+
+    Columns: threshold, model, original (mean over the data sets of which a transformation counts), the axes, hteb_total
+    and `hteb_total_difference` (points); accepted (the transformations that count, comma-separated), n_scopes (accepted
+    scopes), reason, simulated. What was included although refused counts where the threshold accepts it.
+    """
+    ground = _Ground.of(scores, verdicts)
+    simulated = any(verdict.simulated for verdict in verdicts)
+    parts, known = [], {}
+    for threshold in thresholds:
+        decisions = [decision_at(verdict, _at(rule, threshold)) for verdict in verdicts]
+        accepted = accepted_scopes(verdicts, decisions)
+        if accepted not in known:  # neighbouring thresholds mostly let in the same
+            known[accepted] = ground.totals(accepted)
+        part = known[accepted].assign(threshold=threshold, n_scopes=len(accepted), simulated=simulated)
+        parts.append(part.assign(accepted=", ".join(ground.counting(accepted))))
+    columns = ["threshold", "model", "original", *_NAMES, f"{TOTAL}_difference"]
+    table = pd.concat(parts, ignore_index=True)
+    return table[[*columns, "accepted", "n_scopes", "reason", "simulated"]]
+
+
+def acceptance_table(verdicts: Sequence[Verdict], accepted: pd.DataFrame) -> pd.DataFrame:
+    """How sure each verdict is: the share of resamples of the ratings in which its scope is accepted.
+
+    `accepted` are the columns of `evaluation.resampling.resampled_acceptance`. Columns: transformation, language,
+    task_type, decision, share, n_resamples, simulated.
+    """
+    rows = [
+        {**scope_of(verdict)._asdict(), "decision": verdict.decision}
+        | {"share": float(accepted[scope_of(verdict)].mean()), "n_resamples": len(accepted)}
+        | {"simulated": verdict.simulated}
+        for verdict in verdicts
+    ]
+    return pd.DataFrame(rows, columns=[*Scope._fields, "decision", "share", "n_resamples", "simulated"])
+
+
+def uncertainty_table(scores: pd.DataFrame, verdicts: Sequence[Verdict], accepted: pd.DataFrame) -> pd.DataFrame:
+    """Axes and totals with the uncertainty that verdicts bring: a row for each model x axis or total.
+
+    In each resample of the ratings (`accepted`, as in `acceptance_table`) what is accepted then makes the totals;
+    the scores themselves do not vary. Columns: model, name, value (by the verdicts as they are), low, high (95%
+    percentile interval), n_resamples, n_defined (those that give a value), reason, simulated. There is no interval
+    where more than 2.5% of the resamples, a whole tail, give no value.
+    """
+    ground = _Ground.of(scores, verdicts)
+    simulated = any(verdict.simulated for verdict in verdicts)
+    now = ground.totals(accepted_scopes(verdicts, [verdict.decision for verdict in verdicts])).set_index("model")
+    patterns, place, times = np.unique(accepted.to_numpy(bool), axis=0, return_inverse=True, return_counts=True)
+    found = [ground.totals(frozenset(accepted.columns[pattern])).set_index("model") for pattern in patterns]
+    rows = []
+    for model in now.index:
+        for name in _NAMES:
+            values = np.array([one.at[model, name] for one in found], dtype=np.float64)
+            why = [str(one.at[model, _why(name)]) for one in found]
+            row = {"model": model, "name": name, "value": now.at[model, name], "n_resamples": len(accepted)}
+            row |= _interval(values[place.ravel()], _undefined(why, times, len(accepted)))
+            rows.append({**row, "simulated": simulated})
+    columns = ["model", "name", "value", "low", "high", "n_resamples", "n_defined", "reason", "simulated"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+@dataclass(frozen=True)
+class _Ground:
+    """All scores that decisions can let in (rows of `paired_scores`, with the `unit` of each), and what units need."""
+
+    models: tuple[str, ...]
+    paired: pd.DataFrame
+    units: pd.DataFrame
+
+    @classmethod
+    def of(cls, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> _Ground:
+        units = needs(scores, {scope_of(verdict) for verdict in verdicts})
+        units = units.assign(unit=np.arange(len(units)))
+        paired = paired_scores(counting_scores(scores, include_rejected=True), scores)
+        paired = paired.merge(units[["dataset", "transformation", "unit"]], on=["dataset", "transformation"])
+        return cls(tuple(scores["model"].drop_duplicates()), paired, units)
+
+    def counting(self, accepted: Collection[Scope]) -> list[str]:
+        """The transformations that decisions let in, in the method's order."""
+        there = set(self._let_in(accepted)["transformation"])
+        return [name for name in TRANSFORMATIONS if name in there]
+
+    def totals(self, accepted: Collection[Scope]) -> pd.DataFrame:
+        """A row a model: original, axes, total, total_difference, a reason for each (`_why`) and one for all."""
+        units = self._let_in(accepted)
+        paired = self.paired[self.paired["unit"].isin(units["unit"])]
+        table = axis_means(paired, "score").reindex(self.models)
+        table[f"{TOTAL}_difference"] = axis_means(paired, "difference").reindex(self.models)[TOTAL]
+        first = paired.drop_duplicates(["model", "dataset"])
+        table["original"] = first.groupby("model")["original"].mean().reindex(self.models)
+        lacking = set(units.loc[~units["scored"].astype(bool), "transformation"])
+        whole = []
+        for axis in AXES:
+            names = [name for name in TRANSFORMATIONS if name in lacking and TRANSFORMATIONS[name].axis == axis]
+            reason = f"{', '.join(names)} would be accepted and {UNSCORED}" if names else ""
+            if names:
+                table[[axis, TOTAL, f"{TOTAL}_difference"]] = np.nan
+            empty = table[axis].isna() & (reason == "")
+            table[_why(axis)] = np.where(empty, _NOTHING, reason)
+            whole.append(np.where(empty, f"{axis}: {_NOTHING}", f"{axis}: {reason}" if reason else ""))
+        joined = ["; ".join(filter(None, parts)) for parts in zip(*whole, strict=True)]
+        table[_why(TOTAL)] = table["reason"] = joined
+        return table.rename_axis("model").reset_index()
+
+    def _let_in(self, accepted: Collection[Scope]) -> pd.DataFrame:
+        enough = frozenset(accepted)
+        return self.units[[needed <= enough for needed in self.units["scopes"]]]
+
+
+def _interval(values: np.ndarray, undefined: str) -> dict[str, object]:
+    """The percentile interval of resamples, if it is one."""
+    defined = values[np.isfinite(values)]
+    row: dict[str, object] = {"n_defined": len(defined), "reason": undefined}
+    if len(values) - len(defined) > _UNDEFINED * len(values):
+        return row | {"low": np.nan, "high": np.nan, "reason": f"no interval: {undefined}"}
+    low, high = np.percentile(defined, [2.5, 97.5])
+    return row | {"low": float(low), "high": float(high)}
+
+
+def _undefined(why: Sequence[str], times: np.ndarray, n_resamples: int) -> str:
+    """Why resamples give no value, each reason with its share of them."""
+    counts: dict[str, int] = {}
+    for reason, count in zip(why, times, strict=True):
+        if reason:
+            counts[reason] = counts.get(reason, 0) + int(count)
+    return "; ".join(f"in {count / n_resamples:.1%} of resamples {reason}" for reason, count in counts.items())
+
+
+def _at(rule: AcceptanceSpec, threshold: float) -> AcceptanceSpec:
+    return rule.model_copy(update={"threshold": threshold})
+
+
+def _why(name: str) -> str:
+    return f"{name}_reason"

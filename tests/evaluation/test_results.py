@@ -1,0 +1,205 @@
+"""What a score says of itself, mteb's files beside it, and records of earlier versions and other protocols."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+from pathlib import Path
+
+import mteb
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from mteb.results import TaskResult
+
+from evaluation.gate import verdict_hash
+from evaluation.results import read_drift, read_scores
+from evaluation.run import evaluate
+from generation.datasets.loading import load_datasets
+from generation.exceptions import DataError
+from generation.jobs import Plan
+from generation.records import Score, TransformedText
+from generation.store import read_frame, write_json, write_table
+from generation.study import Study
+
+from .conftest import Loader, json_of, verdict, write_study, write_verdicts
+from .scored import rows
+
+ADDED = ["model_revision", "dataset_revision", "protocol", "precision", "generator_hash", "prompt_hash"]
+ADDED += ["verdict_hash", "versions"]
+
+
+def result_file(study: Study, copy: str, dataset: str = "sts", model: str = "one") -> Path:
+    return study.folder / "mteb" / copy / "results" / model / "1" / f"{dataset}.json"
+
+
+def as_before(study: Study) -> None:
+    """The table of scores as it was before there were these columns, and no files of mteb's."""
+    path = study.folder / "scores.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(ADDED), path)
+    for file in (study.folder / "mteb").rglob("*.json"):
+        file.unlink()
+
+
+def test_a_score_says_what_it_rests_on(study: Study, loader: Loader) -> None:
+    evaluate(study, models=["one"], load=loader)
+    plan, found = Plan(study), rows(study, "sts")
+    for name in ("paraphrasing", "translation"):
+        row = found.loc[name]
+        assert (row["generator_hash"], row["prompt_hash"]) == (plan.generator_hash, plan.prompt_hashes[name])
+        assert row["verdict_hash"] == verdict_hash(verdict(study, name))
+    assert (found.loc["original", ["generator_hash", "prompt_hash", "verdict_hash"]] == "").all()
+    assert set(found["model_revision"]) == {"1"} and set(found["dataset_revision"]) == {
+        load_datasets(study)[0].revision
+    }
+    assert set(found["protocol"] + " " + found["precision"]) == {"paper float32"}
+    packages = ("plumbline", "mteb", "sentence-transformers", "torch")
+    assert set(found["versions"]) == {", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)}
+
+
+def test_a_verdict_that_is_reached_anew_is_noted_without_encoding(study: Study, loader: Loader) -> None:
+    evaluate(study, models=["one"], load=loader)
+    changed = verdict(study, "paraphrasing", n_ratings=150)
+    write_json(study.folder / "verdicts.json", [changed, verdict(study, "translation")])
+    again = Loader()
+    evaluate(study, models=["one"], load=again)
+    assert again.loaded == []
+    assert rows(study, "sts").loc["paraphrasing", "verdict_hash"] == verdict_hash(changed)
+    noted = json_of(result_file(study, "paraphrasing-1337"))["plumbline"]
+    assert noted["verdict_hash"] == verdict_hash(changed)
+
+
+def test_a_table_of_before_is_read_and_completed_without_encoding(study: Study, loader: Loader) -> None:
+    evaluate(study, models=["one"], load=loader)
+    full = read_scores(study)
+    as_before(study)
+    before = read_scores(study)
+    assert list(before.columns) == list(full.columns)
+    assert (before[ADDED] == "").all(axis=None)
+    pd.testing.assert_frame_equal(before.drop(columns=ADDED), full.drop(columns=ADDED))
+
+    again = Loader()
+    assert evaluate(study, models=["one"], load=again).kept == 6
+    assert again.loaded == []
+    # What made the scores is not known, and stays so; all else follows from what they are of.
+    pd.testing.assert_frame_equal(read_scores(study), full.assign(versions=""))
+
+
+def test_a_table_without_a_column_that_was_always_there_is_one_line(study: Study, loader: Loader) -> None:
+    evaluate(study, models=["one"], load=loader)
+    path = study.folder / "scores.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["metric"]), path)
+    with pytest.raises(DataError, match="scores.parquet lacks column 'metric'"):
+        read_scores(study)
+
+
+def test_scores_of_two_protocols_never_mix(study: Study, tmp_path: Path, loader: Loader) -> None:
+    evaluate(study, load=loader)
+    models = [{"name": "one", "revision": "1"}, {"name": "two", "revision": "1"}]
+    other = write_study(tmp_path, evaluation={"models": models, "protocol": "mteb"})
+    assert evaluate(other, models=["one"], load=loader).made == 6
+    found = read_scores(other)
+    assert set(found["protocol"]) == {"mteb"} and set(found["model"]) == {"one"}
+    noted = [json_of(path)["plumbline"] for path in (study.folder / "mteb").rglob("[rs]*s*.json")]
+    assert len(noted) == 6
+    assert {(row["protocol"], row["model"]) for row in noted} == {("mteb", "one")}
+    assert set(read_drift(other)["model"]) == {"one", "two"}  # which no protocol changes
+
+
+def test_mteb_reads_its_results_of_the_original_and_of_each_copy(study: Study, loader: Loader) -> None:
+    evaluate(study, load=loader)
+    scores = read_scores(study).set_index(["model", "dataset", "transformation"])
+    for copy, name in (
+        ("original", "original"),
+        ("paraphrasing-1337", "paraphrasing"),
+        ("translation-1337", "translation"),
+    ):
+        found = mteb.ResultCache(study.folder / "mteb" / copy).load_results()
+        assert {(one.model_name, one.model_revision) for one in found.model_results} == {("one", "1"), ("two", "1")}
+        for one in found.model_results:
+            for result in one.task_results:
+                row = scores.loc[(one.model_name, result.task_name, name)]
+                (values,) = result.scores.values()
+                assert values[0][row["metric"]] == pytest.approx(
+                    row["score"], abs=5e-7
+                )  # mteb's files have six decimals
+                assert result.dataset_revision == row["dataset_revision"]
+            assert len(one.task_results) == 2
+    data = json_of(result_file(study, "paraphrasing-1337"))
+    assert Score.model_validate(data["plumbline"]).transformation == "paraphrasing"
+    assert TaskResult.from_disk(result_file(study, "translation-1337")).task_name == "sts"
+
+
+def test_a_file_of_mtebs_goes_when_its_score_does(study: Study, loader: Loader) -> None:
+    evaluate(study, models=["one"], load=loader)
+    write_verdicts(study, translation="too low")
+    evaluate(study, models=["one"], load=loader)
+    assert not result_file(study, "translation-1337").exists()
+    assert result_file(study, "paraphrasing-1337").exists() and result_file(study, "original").exists()
+
+
+def test_an_undefined_score_is_in_mtebs_file_too(study: Study, tmp_path: Path, loader: Loader) -> None:
+    pd.read_csv(tmp_path / "sts.csv").assign(score=1.0).to_csv(tmp_path / "sts.csv", index=False)
+    evaluate(study, models=["one"], load=loader)
+    data = json_of(result_file(study, "original"))
+    assert data["plumbline"]["score"] is None and "undefined" in data["plumbline"]["reason"]
+    (values,) = TaskResult.from_disk(result_file(study, "original")).scores.values()
+    assert values[0]["cosine_spearman"] is None or math.isnan(values[0]["cosine_spearman"])
+
+
+def test_a_damaged_file_of_mtebs_is_one_line(study: Study, loader: Loader) -> None:
+    evaluate(study, models=["one"], load=loader)
+    result_file(study, "paraphrasing-1337").write_text("{")
+    changed = verdict(study, "paraphrasing", n_ratings=150)
+    write_json(study.folder / "verdicts.json", [changed, verdict(study, "translation")])
+    with pytest.raises(DataError, match=r"paraphrasing-1337.*sts.json is damaged .*delete it"):
+        evaluate(study, models=["one"], load=loader)
+
+
+def test_a_model_without_a_revision_is_told_apart_by_its_files(study: Study, tmp_path: Path, loader: Loader) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "weights").write_text("first")
+    local = write_study(tmp_path, evaluation={"models": [{"name": "a/b", "path": "model"}]})
+    evaluate(local, load=loader)
+    (revision,) = set(read_scores(local)["model_revision"])
+    found = mteb.ResultCache(study.folder / "mteb" / "original").load_results()
+    assert [(one.model_name, one.model_revision) for one in found.model_results] == [("a/b", revision)]
+    (tmp_path / "model" / "weights").write_text("other")
+    evaluate(local, load=loader)
+    assert set(read_scores(local)["model_revision"]) != {revision}
+    assert not list((study.folder / "mteb").rglob(f"{revision}/sts.json"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"generator_hash": "f" * 32, "model": "else"}, "the verdict is of another generator or sampling, 'else'"),
+        ({"prompt_hash": "f" * 32}, "the verdict is of other prompts (ffffffff"),
+    ],
+)
+def test_verdicts_of_something_else_leave_out_what_they_do_not_cover(
+    study: Study, loader: Loader, changes: dict[str, str], words: str
+) -> None:
+    verdicts = [verdict(study, "paraphrasing", **changes), verdict(study, "translation")]
+    write_json(study.folder / "verdicts.json", verdicts)
+    evaluate(study, models=["one"], load=loader)
+    row = rows(study, "sts").loc["paraphrasing"]
+    assert row["status"] == "left_out" and row["reason"].startswith(words) and "\n" not in row["reason"]
+    assert (row["verdict_hash"], row["versions"]) == ("", "")
+    assert rows(study, "sts").loc["translation", "status"] == "evaluated"
+
+
+def test_a_file_of_outputs_that_lacks_rows_leaves_its_units_out(study: Study, loader: Loader) -> None:
+    path = study.transformation_file("translation", 1337)
+    frame = read_frame(path, TransformedText, "")
+    write_table(path, frame.iloc[3:], TransformedText)  # three sentences; the requests have all theirs
+    evaluate(study, models=["one"], load=loader)
+    row = rows(study, "sts").loc["translation"]
+    lacking, _, of = row["reason"].split()[:3]
+    assert (row["status"], lacking, of) == (
+        "left_out",
+        "3",
+        str(len({t.text_id for t in load_datasets(study)[0].texts()})),
+    )
+    assert row["reason"].endswith("texts have no output: run generation again")
+    assert rows(study, "requests").loc["translation", "status"] == "evaluated"
