@@ -10,7 +10,9 @@ import json
 from pathlib import Path
 
 import benchmarks.campaign
+import benchmarks.dashboard
 import benchmarks.engine
+import benchmarks.evaluation
 import benchmarks.flags
 import benchmarks.generation
 import benchmarks.server

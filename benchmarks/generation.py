@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from benchmarks.memory import forget_peak, memory
 from benchmarks.registry import Measurement, benchmark
 from generation.run import generate
 from generation.study import ROOT, load_study
@@ -110,16 +111,10 @@ def _stats(url: str) -> dict[str, Any]:
 def _tell(path: Path) -> None:
     """Generate a study, and print how many texts succeeded and how much memory that took at most, in MB."""
     study = load_study(path, path.parent / "exports")
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts anew here
-    before = _memory("VmRSS")
+    forget_peak()
+    before = memory("VmRSS")
     counts = generate(study)
-    print(json.dumps({"ok": counts["ok"], "mb": _memory("VmHWM") - before}))
-
-
-def _memory(name: str) -> float:
-    """A figure of this process's memory, in MB, as Linux keeps it."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) / 1024
+    print(json.dumps({"ok": counts["ok"], "mb": memory("VmHWM") - before}))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,36 @@
-"""The charts of `evaluation.charts` as the page has them: a click on a point selects its pair."""
+"""Frame in, chart out: the charts that only the dashboard has, in the palette's colours.
+
+Texts go into tooltips and labels as data. Letters drawn by marks have the page's ink, all others are the theme's.
+Models are told apart by names and places, never by colours: these are the axes', or say up and down.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import pandas as pd
 
 from annotation.tables import display
 from evaluation.charts import LETTERS, DriftScales, caption, drift_panel, ranked
+from generation.errors import RATES
+from generation.flags import LABELS
+from generation.palette import COLOURS, NEUTRAL
+from generation.transformations import AXES, TRANSFORMATIONS
 
 INK = {False: LETTERS, True: "#FAFAFA"}  # letters on a light and on a dark page
 SELECTION = "pair"  # the name of a panel's selection; its points carry `pair_id`
+POINTS = 4000  # drawn at once, of all panels: more take a browser seconds
+#: Blue gains and red loses, as in Figure 6; each has a shape too.
+MOVES = {"up": ("#4393C3", "triangle-up"), "as before": (NEUTRAL, "circle"), "down": ("#D6604D", "triangle-down")}
+_SIDES: tuple[tuple[str, Literal["left", "right"], int], ...] = (
+    ("Original", "right", -10),
+    ("Transformed", "left", 10),
+)
+_TOOLTIP = 300  # letters of a text in a tooltip; the pair's own view has it whole
+_ROW = 26  # pixels
 
 
 @dataclass(frozen=True)
@@ -35,6 +52,7 @@ def drift_panels(
     `drift_correlations`; `scale` holds the ends of the rating scale. `dark` says what page they stand on.
     """
     scales = DriftScales(question, scale, float(frame["drift"].max()))
+    frame = frame.assign(original=_short(frame["original"]), transformed=_short(frame["transformed"]))
     return [
         Panel(
             axis=str(row["axis"]),
@@ -46,7 +64,109 @@ def drift_panels(
     ]
 
 
+def drawn_points(frame: pd.DataFrame) -> pd.DataFrame:
+    """The points that a page draws: all, or a random `POINTS` of them, always the same."""
+    return frame if len(frame) <= POINTS else frame.sample(POINTS, random_state=POINTS).sort_index()
+
+
+def rank_slopes(ranks: pd.DataFrame, *, dark: bool) -> alt.LayerChart:
+    """Original against transformed ranks: a line a model, from `ranking_table` of both kinds, merged by model."""
+    sides = {f"rank_{side.lower()}": side for side, *_ in _SIDES}
+    step = (ranks["rank_original"] - ranks["rank_transformed"]).clip(-1, 1)
+    long = ranks.assign(moved=step.map({1: "up", 0: "as before", -1: "down"})).melt(
+        id_vars=["model", "moved"], value_vars=list(sides), var_name="side", value_name="rank"
+    )
+    long = long.sort_values(["side", "rank"], kind="stable")
+    # Models that share a rank stand below one another.
+    long["place"] = long.groupby("side")["rank"].rank(method="first")
+    long["label"] = [f"{rank:g}. {model}" for rank, model in zip(long["rank"], long["model"], strict=True)]
+    long["side"] = long["side"].map(sides)
+    base = alt.Chart(long).encode(
+        x=alt.X("side:N", sort=list(sides.values()), title=None).scale(padding=0.9).axis(orient="top", labelAngle=0),
+        y=alt.Y("place:Q", title=None, axis=None).scale(reverse=True, nice=False, zero=False, padding=16),
+    )
+    names = list(MOVES)
+    colour = alt.Color("moved:N", title=None).scale(domain=names, range=[MOVES[name][0] for name in names])
+    shape = alt.Shape("moved:N", title=None).scale(domain=names, range=[MOVES[name][1] for name in names])
+    lines = base.mark_line(strokeWidth=2).encode(detail="model:N", color=colour.legend(orient="bottom"))
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(
+        color=colour, shape=shape.legend(orient="bottom"), tooltip=["model:N", "side:N", "rank:Q"]
+    )
+    words = [
+        base.transform_filter(alt.datum.side == side)
+        .mark_text(align=align, dx=dx, color=INK[dark], limit=220)
+        .encode(text="label:N")
+        for side, align, dx in _SIDES
+    ]
+    return alt.LayerChart(layer=[lines, points, *words]).properties(height=_ROW * len(ranks))
+
+
+def error_map(table: pd.DataFrame, by: str) -> alt.LayerChart:
+    """Error rates as a heat map: `by` (generator or another column of `error_rates`) by error type, in %."""
+    heads = {str(flag): label.removesuffix(" Rate") for flag, label in LABELS.items()} | {RATES[-1]: "Total"}
+    long = table.melt(id_vars=["generator", by] if by != "generator" else [by], value_vars=list(RATES), var_name="type")
+    several = by != "generator" and table["generator"].nunique() > 1
+    long["row"] = long["generator"] + ", " + long[by] if several else long[by]
+    if by == "transformation":
+        long["row"] = long["row"].map(lambda name: name if several else display(name, pooled=False))
+    long = long.assign(type=long["type"].map(heads))
+    long["words"] = [f"{value:.1f}" if value == value else "–" for value in long["value"]]  # noqa: PLR0124 (NaN)
+    reach = max(float(long["value"].max()), 1.0)
+    base = alt.Chart(long).encode(
+        x=alt.X("type:N", sort=list(heads.values()), title=None).axis(labelAngle=-40, labelLimit=160),
+        y=alt.Y("row:N", sort=list(long["row"].drop_duplicates()), title=None).axis(labelLimit=220),
+    )
+    colour = alt.Color("value:Q", title="%").scale(scheme="oranges", domain=[0, reach])
+    cells = base.mark_rect().encode(color=colour, tooltip=["row:N", "type:N", alt.Tooltip("value:Q", format=".2f")])
+    letters = base.mark_text(fontSize=11).encode(
+        text="words:N", color=alt.condition(f"datum.value > {0.6 * reach}", alt.value("#FFFFFF"), alt.value("#000000"))
+    )
+    return alt.LayerChart(layer=[cells, letters]).properties(height=_ROW * long["row"].nunique())
+
+
+def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
+    """Answers that count beside those wanted, a row a transformation and language, from `by_transformation`."""
+    order = {name: place for place, name in enumerate(TRANSFORMATIONS)}
+    shown = progress.sort_values("transformation", key=lambda names: names.map(order), kind="stable")
+    shown = shown.assign(
+        row=[
+            f"{display(name, pooled=False)}, {language}"
+            for name, language in zip(shown["transformation"], shown["language"], strict=True)
+        ],
+        axis=[display(TRANSFORMATIONS[name].axis) for name in shown["transformation"]],
+    )
+    row = alt.Y("row:N", sort=list(shown["row"]), title=None).axis(labelLimit=220)
+    tooltip = ["row:N", "counting:Q", "wanted:Q", "open:Q", "complete:Q", "pairs:Q"]
+    names = [display(axis) for axis in AXES]
+    colour = alt.Color("axis:N", title=None).scale(domain=names, range=list(COLOURS.values()))
+    base = alt.Chart(shown).encode(y=row, tooltip=tooltip)
+    wanted = base.mark_bar(color=NEUTRAL, opacity=0.3).encode(x=alt.X("wanted:Q", title="Answers (pale: wanted)"))
+    given = base.mark_bar(height={"band": 0.5}).encode(x="counting:Q", color=colour.legend(orient="top"))
+    return alt.LayerChart(layer=[wanted, given]).properties(height=_ROW * len(shown))
+
+
+def rater_bars(raters: pd.DataFrame, column: str, title: str) -> alt.Chart:
+    """One number of each rater, by pseudonym, from the frame of `raters_exhibit` or `by_rater`."""
+    shown = raters[raters[column].notna()].sort_values(column, ascending=False)
+    shown = shown.assign(who=shown["simulated"].astype(bool).map({True: "simulated", False: "person"}))
+    chart: alt.Chart = (
+        alt.Chart(shown)
+        .mark_bar(color=NEUTRAL)
+        .encode(
+            x=alt.X(f"{column}:Q", title=title),
+            y=alt.Y("rater_id:N", sort=list(shown["rater_id"]), title=None).axis(labelLimit=220),
+            tooltip=["rater_id:N", "who:N", f"{column}:Q"],
+        )
+        .properties(height=_ROW * len(shown))
+    )
+    return chart
+
+
 def _selectable(points: pd.DataFrame, correlation: Mapping[Any, Any], scales: DriftScales, dark: bool) -> alt.Chart:
     """One panel whose points can be selected by a click."""
     chosen = alt.selection_point(name=SELECTION, fields=["pair_id"], on="click", toggle=False)
     return drift_panel(points, correlation, scales, letters=INK[dark], chosen=chosen).add_params(chosen)
+
+
+def _short(texts: pd.Series[str]) -> pd.Series[str]:
+    return texts.where(texts.str.len() <= _TOOLTIP, texts.str.slice(0, _TOOLTIP) + " …")

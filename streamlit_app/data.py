@@ -1,42 +1,29 @@
 """What pages show of a study: the one reader of its records, cached, that notices changed files.
 
-Everything is computed by `annotation` and `evaluation`; this module only calls them and keeps what they said.
-A result is kept for as long as the files that it rests on keep their time and size.
+Everything is computed by `generation`, `annotation` and `evaluation`; this module only calls them (`streamlit_app.made`
+says how) and keeps what they said. A result is kept for as long as the files that it rests on keep their time and size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
-from annotation.ratings import read_ratings
-from annotation.records import Verdict
+from annotation.records import Look, RuleSet, Verdict
 from annotation.rubric import load_rubric
+from annotation.status.status import Status
 from annotation.tables import verdict_table
-from annotation.verdicts import read_verdicts
-from evaluation.run import read_drift, read_scores
-from evaluation.tables import axis_table, drift_by_quality, drift_correlations, left_out, transformation_table
 from generation.exceptions import DataError
-from generation.manifest import read_manifest
-from generation.records import Pair
-from generation.store import read_frame
+from generation.exhibits import Exhibit
+from generation.prompts import PROMPTS
 from generation.study import Study
-
-# The flow, in order: a stage's name in the manifest and the command that runs it.
-STAGES = {
-    "generation": "python -m generation.run",
-    "sample": "python -m annotation sample",
-    "publish": "python -m annotation publish",
-    "collect": "python -m annotation collect",
-    "accept": "python -m annotation accept",
-    "evaluation": "python -m evaluation.run",
-}
+from streamlit_app import made
+from streamlit_app.made import Choice, Reader
 
 Stamp = tuple[str, int, int]
 
@@ -46,18 +33,8 @@ class NotYetError(DataError):
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A stage of the flow and when it last ended; `finished_at` is empty where it never did."""
-
-    name: str
-    command: str
-    finished_at: str
-    seconds: float | None
-
-
-@dataclass(frozen=True)
 class Records:
-    """A study's records and the tables made of them. Frames are copies: a page may do with them what it likes.
+    """A study's records and what is made of them. Frames are copies: a page may do with them what it likes.
 
     Every method raises NotYetError for a record that is not there, DataError for a damaged one and StudyError
     where the study cannot say what is needed.
@@ -65,145 +42,193 @@ class Records:
 
     study: Study
 
-    def stages(self) -> list[Stage]:
-        """The flow's stages in order, then others that the manifest knows."""
-        found: list[Stage] = _kept(self.study, "stages")
+    def status(self) -> Status:
+        """Where the study stands, as `python -m annotation status` says it."""
+        found: Status = self._kept("status")
         return found
+
+    def looks(self) -> list[Look]:
+        """When verdicts were reached."""
+        found: list[Look] = self._kept("looks")
+        return found
+
+    def amendments(self) -> list[tuple[RuleSet, list[str]]]:
+        """The rules that replaced others after the first rating, each with what it changed."""
+        found: list[tuple[RuleSet, list[str]]] = self._kept("amendments")
+        return found
+
+    def coverage(self) -> pd.DataFrame:
+        """How many scores there are, by transformation and status."""
+        return self._frame("coverage")
 
     def verdicts(self) -> list[Verdict]:
         """The verdicts reached last."""
-        found: list[Verdict] = _kept(self.study, "verdicts")
+        found: list[Verdict] = self._kept("verdicts")
         return found
 
     def verdict_table(self) -> pd.DataFrame:
         """The verdicts as `annotation.tables.verdict_table` has them."""
         return verdict_table(self.verdicts())
 
+    def verdicts_hold(self) -> str:
+        """Empty where the verdicts follow from what is on disk, else why not."""
+        return str(self._kept("holds"))
+
     def simulated(self) -> bool:
         """Whether any rating, or any verdict, rests on simulated raters; records that cannot be read say nothing."""
-        return any(_says_simulated(read) for read in (self._simulated_ratings, self._simulated_verdicts))
+        return bool(self._kept("simulated"))
 
     def questions(self) -> list[str]:
         """What raters were asked, in the rubric's order."""
         return load_rubric(self.study).question_names()
 
-    def scale(self) -> tuple[int, int]:
-        """The ends of the rating scale."""
-        scale = load_rubric(self.study).scale
-        return scale[0], scale[-1]
+    def scale(self) -> tuple[int, ...]:
+        """The points of the rating scale."""
+        return tuple(load_rubric(self.study).scale)
+
+    def judged(self, name: str) -> Exhibit:
+        """A table of the campaign's report: table_2, agreement (both need verdicts that hold)."""
+        return self._exhibits("judged")[name]
+
+    def campaign(self) -> dict[str, Exhibit]:
+        """Tables on the campaign, which are there before verdicts are: raters, signs, decisions, exclusions.
+
+        Where there is a crowd also crowd_campaigns (cost against plan) and crowd_decisions.
+        """
+        return self._exhibits("campaign")
+
+    def shares(self) -> pd.DataFrame:
+        """How often each point was given (`annotation.report.exhibits.shares_frame`)."""
+        return self._frame("shares")
+
+    def means(self) -> pd.DataFrame:
+        """Means against the threshold, a row a verdict and question (`annotation.report.exhibits.means_frame`)."""
+        return self._frame("means")
+
+    def decisions_at(self, *thresholds: float) -> pd.DataFrame:
+        """What would be decided at thresholds (`evaluation.tables.sensitivity.threshold_decisions`)."""
+        return self._frame("decisions_at", *thresholds)
+
+    def scores_at(self, *thresholds: float) -> pd.DataFrame:
+        """Scores as they would be at thresholds (`threshold_table` there)."""
+        return self._frame("scores_at", *thresholds)
+
+    def drift_choices(self) -> Mapping[str, Sequence[str]]:
+        """The models, languages and tasks of rated pairs that have a drift."""
+        found: dict[str, list[str]] = self._kept("drift_choices")
+        return found
+
+    def drift(self, choice: Choice) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """`evaluation.tables.drift_by_quality` and `drift_correlations` of one model."""
+        found: tuple[pd.DataFrame, pd.DataFrame] = self._kept("drift", choice)
+        return found
 
     def ratings_of(self, pair_id: str) -> pd.DataFrame:
-        """Every answer to one pair, by raters' pseudonyms."""
-        ratings: pd.DataFrame = _kept(self.study, "ratings")
-        columns = ["rater_id", "question", "value", "status", "submitted_at", "simulated"]
+        """Every answer to one pair, by raters' pseudonyms, with what they wrote."""
+        ratings: pd.DataFrame = self._held("ratings")
+        columns = ["rater_id", "question", "value", "status", "comment", "excluded", "submitted_at", "simulated"]
         return ratings.loc[ratings["pair_id"] == pair_id, columns].reset_index(drop=True)
 
     def pair(self, pair_id: str) -> dict[str, Any] | None:
         """One pair's record, or None where the sample does not hold it (any more)."""
-        pairs: pd.DataFrame = _kept(self.study, "pairs")
+        pairs: pd.DataFrame = self._held("pairs")
         found = pairs[pairs["pair_id"] == pair_id].to_dict(orient="records")
         return {str(key): value for key, value in found[0].items()} if found else None
 
-    def drift(self, question: str) -> pd.DataFrame:
-        """`evaluation.tables.drift_by_quality`, all models."""
-        frame: pd.DataFrame = _kept(self.study, "drift_by_quality", question)
+    def score_choices(self) -> Mapping[str, Sequence[str]]:
+        """The `models` that have scores, the `groups` of languages of data sets, what is `refused` and included."""
+        found: dict[str, list[str]] = self._kept("score_choices")
+        return found
+
+    def scores_outrun(self) -> str:
+        """Empty where the scores are those that the verdicts let through, else why not."""
+        return str(self._kept("outrun"))
+
+    def notes(self) -> tuple[str, ...]:
+        """What the scores lack, and why (`evaluation.report.notes_of`)."""
+        found: tuple[str, ...] = self._kept("notes")
+        return found
+
+    def ranks(self, group: str = "") -> pd.DataFrame:
+        """Models' ranks by original and by transformed scores."""
+        return self._frame("ranks", group)
+
+    def tables(self, name: str, *, group: str = "", refused: bool = False, model: str = "") -> list[Exhibit]:
+        """A table of `evaluation.paper_tables` in its parts, or several that belong together."""
+        found: list[Exhibit] = self._kept(f"table {name}", group, refused, model)
+        return found
+
+    def errors(self, by: str, *, after_retries: bool) -> pd.DataFrame:
+        """`generation.errors.error_rates`."""
+        return self._frame("errors", by, after_retries)
+
+    def lengths(self) -> pd.DataFrame:
+        """`generation.compare.length_table`."""
+        return self._frame("lengths")
+
+    def units(self) -> list[tuple[str, int]]:
+        """The transformations and seeds that have outputs on disk."""
+        wanted = [(name, seed) for name in self.study.transformations for seed in self.study.seeds]
+        return [unit for unit in wanted if self.study.transformation_file(*unit).exists()]
+
+    def _frame(self, what: str, *options: Any) -> pd.DataFrame:
+        frame: pd.DataFrame = self._kept(what, *options)
         return frame
 
-    def correlations(self, question: str) -> pd.DataFrame:
-        """`evaluation.tables.drift_correlations`, all models; the bootstrap's seed is the sample's."""
-        frame: pd.DataFrame = _kept(self.study, "correlations", question)
-        return frame
+    def _exhibits(self, what: str, *options: Any) -> dict[str, Exhibit]:
+        found: dict[str, Exhibit] = self._kept(what, *options)
+        return found
 
-    def scores(self) -> pd.DataFrame:
-        """All scores."""
-        frame: pd.DataFrame = _kept(self.study, "scores")
-        return frame
+    def _kept(self, what: str, *options: Any) -> Any:
+        """A copy of what a reader of `made.READERS` says."""
+        reader = made.READERS[what]
+        return self._checked(reader, lambda stamps: _read(what, stamps, options, self))
 
-    def axes(self, *, include_rejected: bool) -> pd.DataFrame:
-        """`evaluation.tables.axis_table`."""
-        return axis_table(self.scores(), self.verdicts(), include_rejected=include_rejected)
+    def _held(self, what: str) -> Any:
+        """A record as it was read, shared by all: nobody may change it."""
+        reader = made.RECORDS[what]
+        return self._checked(reader, lambda stamps: _hold(what, stamps, self.study))
 
-    def transformations(self, *, include_rejected: bool) -> pd.DataFrame:
-        """`evaluation.tables.transformation_table`."""
-        return transformation_table(self.scores(), include_rejected=include_rejected)
-
-    def left_out(self) -> pd.DataFrame:
-        """`evaluation.tables.left_out`."""
-        return left_out(self.scores())
-
-    def _simulated_ratings(self) -> bool:
-        return bool(_kept(self.study, "ratings")["simulated"].any())
-
-    def _simulated_verdicts(self) -> bool:
-        return any(verdict.simulated for verdict in self.verdicts())
-
-
-def _says_simulated(read: Callable[[], bool]) -> bool:
-    try:
-        return read()
-    except (DataError, OSError):  # the section that shows the record says what is wrong with it
-        return False
-
-
-def _stages(study: Study) -> list[Stage]:
-    noted = read_manifest(study).get("stages", {})
-    try:
-        names = [*STAGES, *(name for name in noted if name not in STAGES)]
-        return [_stage(name, noted.get(name, {})) for name in names]
-    except (AttributeError, TypeError, ValueError):
-        path = study.folder / "manifest.json"
-        raise DataError(f"{path} is damaged: `stages` is not what a run writes; delete it and run again") from None
-
-
-def _stage(name: str, entry: dict[str, Any]) -> Stage:
-    finished, seconds = str(entry.get("finished_at", "")), entry.get("seconds")
-    return Stage(name, STAGES.get(name, ""), finished, None if seconds is None else float(seconds))
-
-
-def _pairs(study: Study) -> pd.DataFrame:
-    return read_frame(study.folder / "pairs.parquet", Pair, "python -m annotation sample --study ...")
-
-
-def _drift_by_quality(study: Study, question: str) -> pd.DataFrame:
-    pairs, ratings, drift = (_kept(study, what) for what in ("pairs", "ratings", "drift"))
-    return drift_by_quality(pairs, ratings, drift, per_pair=study.raters.per_pair, question=question)
-
-
-def _correlations(study: Study, question: str) -> pd.DataFrame:
-    return drift_correlations(_kept(study, "drift_by_quality", question), np.random.default_rng(study.sample.seed))
-
-
-_RATED = ("pairs.parquet", "ratings.parquet", "drift.parquet")
-# What can be read, how, and the files (of the study's folder) that it rests on.
-_READERS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
-    "stages": (_stages, ("manifest.json",)),
-    "verdicts": (read_verdicts, ("verdicts.json",)),
-    "pairs": (_pairs, ("pairs.parquet",)),
-    "ratings": (read_ratings, ("ratings.parquet",)),
-    "drift": (read_drift, ("drift.parquet",)),
-    "scores": (read_scores, ("scores.parquet",)),
-    "drift_by_quality": (_drift_by_quality, _RATED),
-    "correlations": (_correlations, _RATED),
-}
-
-
-def _kept(study: Study, what: str, *options: str) -> Any:
-    files = [study.folder / name for name in _READERS[what][1]]
-    stamps = tuple(_stamp(path) for path in (study.file, *files))
-    try:
-        return _read(what, stamps, options, study)
-    except NotYetError:
-        raise
-    except DataError as error:
-        if all(path.exists() for path in files):
+    def _checked(self, reader: Reader, read: Callable[[tuple[Stamp, ...]], Any]) -> Any:
+        try:
+            return read(_stamps(self.study, (*reader.needs, *reader.watches)))
+        except NotYetError:
             raise
-        raise NotYetError(str(error)) from None
+        except DataError as error:
+            if all((self.study.folder / name).exists() for name in reader.needs):
+                raise
+            raise NotYetError(str(error)) from None
 
 
-@st.cache_data(show_spinner=False, max_entries=32)
-def _read(what: str, stamps: tuple[Stamp, ...], options: tuple[str, ...], _study: Study) -> Any:
-    """Read anew; Streamlit keeps the result by the arguments (but the study, whose file is among the stamps)."""
-    return _READERS[what][0](_study, *options)
+@st.cache_data(show_spinner=False, max_entries=256)
+def _read(what: str, stamps: tuple[Stamp, ...], options: tuple[Any, ...], _records: Records) -> Any:
+    """Made anew; Streamlit keeps the result by the arguments (but the study, whose file is among the stamps)."""
+    return made.READERS[what].make(made.Source(_records.study, _records._held), *options)
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _hold(what: str, stamps: tuple[Stamp, ...], _study: Study) -> Any:
+    """Read anew, and shared by all sessions."""
+    return made.RECORDS[what].make(_study)
+
+
+def _stamps(study: Study, names: Sequence[str]) -> tuple[Stamp, ...]:
+    """The states of the study's file and of files of its folder, as `made.Reader` names them."""
+    found = [study.file]
+    for name in names:
+        if name == "*":
+            found += sorted(path for path in study.folder.glob("*") if path.is_file())
+            found += [*_below(study.outputs), *(path for data in study.data_files() for path in [data, *_below(data)])]
+            found += _below(PROMPTS)
+        elif name.endswith("/"):
+            found += _below(study.folder / name)
+        else:
+            found.append(study.folder / name)
+    return tuple(map(_stamp, found))
+
+
+def _below(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
 
 
 def _stamp(path: Path) -> Stamp:

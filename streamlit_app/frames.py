@@ -1,4 +1,4 @@
-"""Frames as people read them: words for names, two digits. No numbers made.
+"""Frames as people read them: words for names, two digits. No numbers made, but how far a mean is from its threshold.
 
 Streamlit puts this folder first on the import path, so no module here may have the name of a package that others
 import (PyTables is called `tables`).
@@ -7,56 +7,111 @@ import (PyTables is called `tables`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 from pandas.io.formats.style import Styler
 
-from annotation.tables import display, number
-from evaluation.tables import TOTAL
-from generation.transformations import AXES
-from streamlit_app.data import Stage
+from annotation.records import Look, Verdict
+from annotation.status.stages import Stage
+from annotation.tables import band, display, number
 
 # A mark, a word and a tint (light enough, or deep enough, to be read on a light and a dark page): never colour alone.
 DECISIONS = {"accepted": "✔ accepted", "rejected": "✘ rejected", "undecided": "? undecided"}
+STATES = {"done": "✔ done", "stale": "⚠ stale", "under way": "… running", "not yet": "– not yet"}
 _TINTS = {"accepted": "#0072B240", "rejected": "#D55E0059", "undecided": "#99999940"}
 
 
-def stage_frame(stages: Sequence[Stage]) -> pd.DataFrame:
+def stage_frame(stages: Mapping[str, Stage]) -> pd.DataFrame:
     """The flow: a row a stage."""
     rows = [
         {
             "Stage": stage.name,
-            "State": "✔ done" if stage.finished_at else "– not yet",
-            "Last ended": stage.finished_at.replace("T", " ").replace("+00:00", " UTC"),
-            "Took": "" if stage.seconds is None else f"{stage.seconds:.1f} s",
+            "State": STATES[stage.state],
+            "Last ended": f"{stage.at:%Y-%m-%d %H:%M} UTC" if stage.at else "",
+            "Note": stage.note,
         }
-        for stage in stages
+        for stage in stages.values()
     ]
     return pd.DataFrame(rows)
 
 
-def verdict_frame(table: pd.DataFrame, questions: Sequence[str]) -> Styler:
-    """`annotation.tables.verdict_table` for the page: decision first, means with their intervals."""
+def look_frame(looks: Sequence[Look]) -> pd.DataFrame:
+    """When verdicts were reached: a row a look at results."""
+    rows = [
+        {
+            "When": f"{look.at:%Y-%m-%d %H:%M} UTC",
+            "Ratings": look.n_ratings,
+            "Verdicts": ", ".join(f"{n} {name}" for name, n in look.decisions.items()),
+            "Rule": look.rule_id[:8],
+        }
+        for look in looks
+    ]
+    return pd.DataFrame(rows)
+
+
+def coverage_frame(table: pd.DataFrame) -> pd.DataFrame:
+    """Numbers of scores: a row a transformation, a column a status."""
+    words = {"evaluated": "Evaluated", "included_rejected": "Included though refused", "left_out": "Left out"}
+    there = [status for status in words if status in set(table["status"])]
+    wide = table.pivot(index="transformation", columns="status", values="n").fillna(0).astype(int)
+    wide = wide.loc[list(table["transformation"].drop_duplicates()), there].rename(columns=words)
+    wide.insert(0, "Transformation", [display(str(name), pooled=False) for name in wide.index])
+    return wide.reset_index(drop=True)
+
+
+def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Styler:
+    """`annotation.tables.verdict_table` for the page: decision first, means with intervals, AC2 with its band."""
     rows = []
-    for row in table.to_dict(orient="records"):
+    for row, verdict in zip(table.to_dict(orient="records"), verdicts, strict=True):
         shown = {
             "Transformation": display(row["transformation"], pooled=False),
+            "Language": f"{row['language']} {row['task_type']}".strip(),
             "Decision": DECISIONS[row["decision"]],
         }
-        for question in questions:
-            name = question.capitalize()
-            shown[f"{name} [95% interval]"] = with_interval(
-                row[f"{question}_mean"], row[f"{question}_low"], row[f"{question}_high"]
-            )
-            shown[f"AC2 ({question})"] = number(row[f"{question}_ac2"])
-        shown |= {"Pairs": row["n_pairs"], "Ratings": row["n_ratings"], "Language": row["language"]}
-        shown["Reasons"] = row["reasons"]
+        for summary in verdict.questions:
+            name, mean = summary.question, summary.mean
+            shown[f"{name.capitalize()} [95% interval]"] = with_interval(mean, summary.low, summary.high)
+            shown[f"{name.capitalize()} − {verdict.threshold:g}"] = signed(mean - verdict.threshold)
+            shown[f"AC2 ({name})"] = f"{number(summary.ac2.value)} {band(summary.ac2.value)}"
+        shown |= {"Pairs": row["n_pairs"], "Ratings": row["n_ratings"], "Reasons": row["reasons"]}
         shown["Raters"] = "simulated" if row["simulated"] else "people"
         rows.append(shown)
+    return tinted(pd.DataFrame(rows), "Decision")
+
+
+def turned_frame(now: pd.DataFrame, then: pd.DataFrame) -> Styler:
+    """What would be decided at another threshold, from two frames of `threshold_decisions`: what turns comes first."""
+    keys = ["transformation", "language", "task_type"]
+    both = now.merge(then, on=keys, suffixes=("_now", "_then"))
+    both = both.assign(turned=both["decision_now"] != both["decision_then"]).sort_values(
+        "turned", ascending=False, kind="stable"
+    )
+    rows = [
+        {
+            "Transformation": display(row["transformation"], pooled=False),
+            "Language": f"{row['language']} {row['task_type']}".strip(),
+            f"At {row['threshold_now']:g} (the study's)": DECISIONS[row["decision_now"]],
+            f"At {row['threshold_then']:g}": DECISIONS[row["decision_then"]],
+            "Turns": "turns" if row["turned"] else "",
+        }
+        for row in both.to_dict(orient="records")
+    ]
     frame = pd.DataFrame(rows)
-    tints = {DECISIONS[name]: f"background-color: {tint}" for name, tint in _TINTS.items()}
-    return frame.style.map(lambda value: tints[value], subset=["Decision"])
+    return tinted(frame, *frame.columns[2:4])
+
+
+def rescored_frame(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Scores times 100 at thresholds, from `threshold_table`: a row a model and threshold."""
+    from evaluation.charts import series_name  # noqa: PLC0415 (the first page goes without)
+
+    rows = [
+        {"Model": row["model"], "Threshold": f"{row['threshold']:g}", "Original": number(100 * row["original"])}
+        | {series_name(name): number(100 * row[name]) for name in names}
+        | {"Accepted": row["n_scopes"], "What is missing": row["reason"]}
+        for row in table.to_dict(orient="records")
+    ]
+    return pd.DataFrame(rows)
 
 
 def refusals(table: pd.DataFrame) -> list[str]:
@@ -67,28 +122,10 @@ def refusals(table: pd.DataFrame) -> list[str]:
     ]
 
 
-def axis_frame(table: pd.DataFrame) -> pd.DataFrame:
-    """`evaluation.tables.axis_table` for the page: scores times 100, with the difference from the original."""
-    rows = []
-    for row in table.to_dict(orient="records"):
-        shown = {"Model": row["model"], "Data sets": row["n_datasets"], "Original": _hundred(row["original"])}
-        for name in (*AXES, TOTAL):
-            shown[_axis(name)] = f"{_hundred(row[name])} ({_points(row[f'{name}_difference'])})"
-        notes = [f"{_axis(name)}: {row[f'{name}_reason']}" for name in (*AXES, TOTAL) if row[f"{name}_reason"]]
-        if row["included_rejected"]:
-            notes.insert(0, f"not accepted, but included: {row['included_rejected']}")
-        shown["Notes"] = "; ".join(notes)
-        rows.append(shown)
-    return pd.DataFrame(rows)
-
-
-def left_out_frame(table: pd.DataFrame) -> pd.DataFrame:
-    """`evaluation.tables.left_out` for the page."""
-    shown = table.assign(
-        transformation=table["transformation"].map(lambda name: display(name, pooled=False)),
-        status=table["status"].str.replace("_", " "),
-    )
-    return shown.rename(columns=lambda name: {"datasets": "Data sets"}.get(name, name.capitalize()))
+def tinted(frame: pd.DataFrame, *columns: str) -> Styler:
+    """A frame whose columns of decisions have their tints."""
+    tints = {DECISIONS[name]: f"background-color: {tint}" for name, tint in _TINTS.items()}
+    return frame.style.map(lambda value: tints.get(value, ""), subset=list(columns))
 
 
 def with_interval(value: float, low: float, high: float) -> str:
@@ -98,13 +135,6 @@ def with_interval(value: float, low: float, high: float) -> str:
     return f"{number(value)} [{number(low)}, {number(high)}]"
 
 
-def _axis(name: str) -> str:
-    return "HTEB total" if name == TOTAL else display(name)
-
-
-def _hundred(value: float) -> str:
-    return number(100 * value)
-
-
-def _points(value: float) -> str:
-    return number(value) if math.isnan(value) else f"{value:+.2f}"
+def signed(value: float) -> str:
+    """A difference with its sign; an undefined one is a dash."""
+    return number(value) if math.isnan(value) else f"{value:+.2f}".replace("-", "−")

@@ -27,6 +27,7 @@ DEMO = ROOT / "studies" / "demo.yaml"
 APP = ROOT / "streamlit_app" / "app.py"
 MODELS = ("tests/first", "tests/second")
 TIME = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+VIEWS = ("overview", "drift", "verdicts", "campaign", "robustness", "model", "rankings", "texts")
 Open = Callable[..., AppTest]
 
 
@@ -42,6 +43,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with stage(study, name):
             pass
     write_table(study.folder / "ratings.parquet", made_ratings(pairs), Rating)
+    write_table(study.folder / "control_ratings.parquet", list[Rating](), Rating)
     with stage(study, "accept"):
         _, verdicts = accept(study)
     write_table(study.folder / "drift.parquet", made_drift(pairs), Drift)
@@ -64,12 +66,19 @@ def study(exports: Path) -> Study:
 
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> Open:
-    """Run the page with these arguments, as `streamlit run` does, with nothing cached before."""
+    """Run a page with these arguments, as `streamlit run` does, with nothing cached before."""
     st.cache_data.clear()
+    st.cache_resource.clear()
 
-    def run(*arguments: object) -> AppTest:
+    def run(*arguments: object, view: str = "overview", **address: str) -> AppTest:
         monkeypatch.setattr("sys.argv", [str(APP), *map(str, arguments)])
-        return AppTest.from_file(str(APP), default_timeout=30).run()
+        shown = AppTest.from_file(str(APP), default_timeout=60).run()
+        if view != "overview":
+            shown.switch_page(f"views/{view}.py")
+        if view != "overview" or address:
+            shown.query_params.update(address)
+            shown.run()
+        return shown
 
     return run
 

@@ -1,9 +1,10 @@
-"""The page by Streamlit's own test runner: whole, empty, half-run, broken, hostile."""
+"""The pages by Streamlit's own test runner: whole, empty, half-run, broken, hostile."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,15 @@ import pytest
 import yaml
 from streamlit.testing.v1 import AppTest
 
-from annotation.records import Verdict
+from annotation.preregistration import rules_of
+from annotation.records import RuleSet, Verdict
 from annotation.sample import read_pairs
 from annotation.tables import SIMULATED
 from annotation.verdicts import read_verdicts
 from generation.records import Drift, Pair, Rating, Score
 from generation.store import read_frame, write_json, write_table
 from generation.study import Study
-from tests.streamlit_app.conftest import DEMO, MODELS, Open
+from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS, Open
 
 HOSTILE = (
     "<script>document.title='taken'</script><img src=x onerror=alert(1)>",
@@ -27,14 +29,42 @@ HOSTILE = (
     "$x^2$ $$\\frac{a}{b}$$ :smile: :red[alarm] :material/home:",
     '=HYPERLINK("http://192.0.2.1/","open")',
 )
-
-
-def headers(page: AppTest) -> list[str]:
-    return [header.value for header in page.header]
+HARM = ("<script", "<img", "[link]", "$x", ":smile:", "HYPERLINK")
+SECTIONS = {
+    "overview": ["How it stands", "Verdicts", "What was evaluated", "Rules and looks at results"],
+    "drift": ["Lexical/Stylistic", "Length", "Language"],
+    "verdicts": [
+        "Verdicts",
+        "Means against the threshold",
+        "Ratings given",
+        "Ratings and agreement (HTEB, Table 2)",
+        "Another threshold",
+    ],
+    "campaign": ["Progress", "Raters", "Time on task", "Signs and decisions", "Crowd work"],
+    "robustness": [
+        "By axis (Figure 4)",
+        "By transformation (Figure 6)",
+        "Shifts (Figure 7)",
+        "Data sets (Tables 17 to 21)",
+        "Left out, failed, or included against the verdict, and why",
+    ],
+    "model": ["Scores", "What each transformation does", "Data sets", "Ranks"],
+    "rankings": [
+        "Original against transformed ranks",
+        "Kendall's tau (Table 4)",
+        "Split-half reliability (Table 3)",
+        "Borda ranks",
+    ],
+    "texts": ["Search", "Error types by generator (HTEB, Table 5)", "Lengths and edits (HTEB, Table 23)"],
+}
 
 
 def texts(page: AppTest) -> str:
     return "\n".join(text.value for text in page.text)
+
+
+def captions(page: AppTest) -> str:
+    return "\n".join(caption.value for caption in page.caption)
 
 
 def commands(page: AppTest) -> list[str]:
@@ -43,6 +73,15 @@ def commands(page: AppTest) -> list[str]:
 
 def specs(page: AppTest) -> list[dict[str, Any]]:
     return [json.loads(chart.proto.spec) for chart in page.get("vega_lite_chart")]
+
+
+def boxes(page: AppTest, words: str) -> int:
+    return sum(words in item.value for item in page.markdown)
+
+
+def table_with(page: AppTest, *columns: str) -> pd.DataFrame:
+    found: pd.DataFrame = next(frame.value for frame in page.dataframe if {*columns} <= {*frame.value.columns})
+    return found
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -62,153 +101,82 @@ def assert_calm(page: AppTest) -> None:
     assert [item.value for item in page.error] == []
 
 
-def test_a_finished_study_shows_everything(page: Open, finished: Path) -> None:
-    shown = page("--study", DEMO, "--exports", finished)
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_finished_study_fills_each_page(page: Open, finished: Path, view: str) -> None:
+    shown = page("--study", DEMO, "--exports", finished, view=view)
     assert_calm(shown)
     assert shown.title[0].value == "Plumbline: demo"
     assert [warning.value for warning in shown.warning] == [SIMULATED]
-    assert headers(shown) == [
-        "How it stands",
-        "Verdicts",
-        "Drift against ratings",
-        "Scores, original against transformed",
-    ]
-    stages = shown.dataframe[0].value
-    assert list(stages["Stage"]) == ["generation", "sample", "publish", "collect", "accept", "evaluation"]
-    assert (stages["State"] == "✔ done").all()
-    verdicts = shown.dataframe[1].value
-    assert dict(zip(verdicts["Transformation"], verdicts["Decision"], strict=True))["Style change"] == "✘ rejected"
-    assert (verdicts["Decision"] == "✔ accepted").sum() == 7
-    assert (verdicts["Raters"] == "simulated").all()
-    assert "Style change (en), rejected: mean quality" in texts(shown)
+    assert [heading.value for heading in shown.subheader] == SECTIONS[view]
+    assert boxes(shown, "Not there yet") == boxes(shown, "cannot be shown") == 0
+    assert {button.label for button in shown.download_button} <= {"Download as CSV", "Download as SVG"}
+    # Each figure has its SVG (the panels of drift have one together), and says what it shows.
+    svgs = [button for button in shown.download_button if button.label == "Download as SVG"]
+    assert len(svgs) == (1 if view == "drift" else len(specs(shown)))
 
 
-def test_each_transformation_has_a_panel_by_axis(page: Open, finished: Path) -> None:
-    shown = page("--study", DEMO, "--exports", finished)
-    panels = [spec for spec in specs(shown) if "layer" not in spec]
-    assert [panel["title"]["text"] for panel in panels] == [
-        "Paraphrasing",
-        "Backtranslation",
-        "Style change",
-        "Expansion",
-        "Summarisation",
-        "Summarised expansion",
-        "Translation",
-        "Cross-Translation",
-    ]
-    for panel in panels:
-        first, *rest = panel["title"]["subtitle"]
-        assert first.startswith("ρ = ")
-        assert first.endswith("n = 24 pairs")
-        assert rest == ["simulated ratings"]
-    assert [heading.value for heading in shown.subheader][:3] == ["Lexical/Stylistic", "Length", "Language"]
-
-
-def test_model_and_question_are_chosen_at_the_side(page: Open, finished: Path) -> None:
-    shown = page("--study", DEMO, "--exports", finished)
-    assert shown.sidebar.selectbox(key="model").options == list(MODELS)
-    first = specs(shown)[0]["title"]["subtitle"]
-    shown.sidebar.selectbox(key="model").set_value(MODELS[1]).run()
-    second = specs(shown)[0]["title"]["subtitle"]
-    shown.sidebar.selectbox(key="question").set_value("fluency").run()
+@pytest.mark.parametrize("view", VIEWS)
+def test_an_empty_study_says_what_to_run(page: Open, tmp_path: Path, view: str) -> None:
+    shown = page("--study", DEMO, "--exports", tmp_path, view=view)
     assert_calm(shown)
-    assert specs(shown)[0]["encoding"]["x"]["title"] == "Mean fluency"
-    assert first != second != specs(shown)[0]["title"]["subtitle"]
-
-
-def test_a_chosen_pair_opens_with_its_ratings_by_pseudonym(page: Open, finished: Path, study: Study) -> None:
-    shown = page("--study", DEMO, "--exports", finished)
-    pair = read_pairs(study)[3]
-    shown.session_state["chosen_pair"] = (pair.pair_id, 0)
-    shown.run()
-    assert_calm(shown)
-    assert {pair.original, pair.transformed} <= set(commands(shown))
-    ratings = next(frame.value for frame in shown.dataframe if "rater_id" in frame.value.columns)
-    assert len(ratings) == 6
-    assert ratings["rater_id"].str.fullmatch("simulated-[0-9a-f]{8}").all()
-    shown.run()  # opened once, not at every run
-    assert not any("rater_id" in frame.value.columns for frame in shown.dataframe)
-
-
-def test_a_closed_pair_stays_closed_though_its_choice_is_reported_once_more(page: Open, finished: Path) -> None:
-    """Closing a pair while the page still draws makes Streamlit call the choice's callback again."""
-    shown = page("--study", DEMO, "--exports", finished)
-    pair_id = next(frame.value for frame in shown.dataframe if "pair_id" in frame.value.columns)["pair_id"].iloc[0]
-    shown.session_state["chosen_pair"], shown.session_state["closed_pairs"] = (pair_id, 0), 1
-    shown.run()
-    assert_calm(shown)
-    assert not any("rater_id" in frame.value.columns for frame in shown.dataframe)
-
-
-def test_people_are_not_called_simulated(page: Open, exports: Path, study: Study) -> None:
-    ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
-    write_table(study.folder / "ratings.parquet", ratings, Rating)
-    verdicts = [verdict.model_copy(update={"simulated": False}) for verdict in read_verdicts(study)]
-    write_json(study.folder / "verdicts.json", verdicts)
-    shown = page("--study", DEMO, "--exports", exports)
-    assert_calm(shown)
-    assert len(shown.warning) == 0
-    assert specs(shown)[0]["title"]["subtitle"][1:] == []
-    assert not any("simulated" in caption.value for caption in shown.caption)
-
-
-def test_one_simulated_rating_is_enough_for_the_banner(page: Open, exports: Path, study: Study) -> None:
-    ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
-    ratings.loc[0, "simulated"] = True
-    write_table(study.folder / "ratings.parquet", ratings, Rating)
-    (study.folder / "verdicts.json").unlink()
-    assert [item.value for item in page("--study", DEMO, "--exports", exports).warning] == [SIMULATED]
-
-
-def test_an_empty_study_says_what_to_run(page: Open, tmp_path: Path) -> None:
-    shown = page("--study", DEMO, "--exports", tmp_path)
-    assert_calm(shown)
-    assert (shown.dataframe[0].value["State"] == "– not yet").all()
     options = f"--study {DEMO} --exports {tmp_path}"
-    assert commands(shown)[0] == f"python -m generation.run {options}"
-    assert f"python -m annotation accept {options}" in commands(shown)
-    assert f"python -m evaluation.run {options}" in commands(shown)
-    assert "is not there yet" in texts(shown)
-    assert sum("Not there yet" in item.value for item in shown.markdown) == 3
+    assert boxes(shown, "cannot be shown") == 0
+    assert boxes(shown, "Not there yet") >= 1
+    assert commands(shown)
+    assert all(command.endswith(options) for command in commands(shown))
+    if view == "overview":
+        assert set(table_with(shown, "State")["State"]) == {"– not yet"}
+        assert commands(shown)[0] == f"python -m generation.run {options}"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_broken_study_is_no_traceback(page: Open, exports: Path, view: str) -> None:
+    for file in (exports / "demo").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"PAR1 not really")
+    shown = page("--study", DEMO, "--exports", exports, view=view)
+    assert_calm(shown)
+    assert "damaged" in texts(shown)
+    assert boxes(shown, "cannot be shown") >= 1
 
 
 @pytest.mark.parametrize(
-    ("gone", "command", "charts"),
+    ("gone", "view", "command"),
     [
-        ("ratings.parquet", "python -m annotation collect", 2),
-        ("scores.parquet", "python -m evaluation.run", 8),
-        ("verdicts.json", "python -m annotation accept", 8),
-        ("pairs.parquet", "python -m annotation sample", 2),
-        ("drift.parquet", "python -m evaluation.run", 2),
+        ("ratings.parquet", "drift", "python -m annotation collect"),
+        ("drift.parquet", "drift", "python -m evaluation.run"),
+        ("pairs.parquet", "drift", "python -m annotation sample"),
+        ("scores.parquet", "robustness", "python -m evaluation.run"),
+        ("verdicts.json", "robustness", "python -m annotation accept"),
+        ("verdicts.json", "overview", "python -m annotation accept"),
+        ("agreement.json", "verdicts", "python -m annotation accept"),
     ],
 )
-def test_a_half_run_study_shows_the_rest(page: Open, exports: Path, gone: str, command: str, charts: int) -> None:
+def test_a_half_run_study_says_what_is_missing(page: Open, exports: Path, gone: str, view: str, command: str) -> None:
     (exports / "demo" / gone).unlink()
-    shown = page("--study", DEMO, "--exports", exports)
+    shown = page("--study", DEMO, "--exports", exports, view=view)
     assert_calm(shown)
     assert f"{command} --study {DEMO} --exports {exports}" in commands(shown)
-    assert len(headers(shown)) == 4
-    assert len(specs(shown)) == charts
-    assert any("Not there yet" in item.value for item in shown.markdown)
+    assert boxes(shown, "Not there yet") >= 1
 
 
-@pytest.mark.parametrize("name", ["ratings.parquet", "pairs.parquet", "drift.parquet", "scores.parquet"])
-def test_a_corrupt_table_is_named_and_the_rest_goes_on(page: Open, exports: Path, name: str) -> None:
-    (exports / "demo" / name).write_bytes(b"PAR1 not really")
-    shown = page("--study", DEMO, "--exports", exports)
+def test_what_needs_no_verdict_is_there_without_one(page: Open, exports: Path) -> None:
+    for gone in ("verdicts.json", "agreement.json", "scores.parquet"):
+        (exports / "demo" / gone).unlink()
+    shown = page("--study", DEMO, "--exports", exports, view="campaign")
     assert_calm(shown)
-    assert f"{name} is damaged" in texts(shown)
-    assert any("This cannot be shown" in item.value for item in shown.markdown)
-    assert len(headers(shown)) == 4
+    assert boxes(shown, "Not there yet") == 0
+    assert len(table_with(shown, "Rater")) == 3
+    assert len(specs(page("--study", DEMO, "--exports", exports, view="drift"))) == 8
 
 
 @pytest.mark.parametrize("content", ["{", "[1]", '{"stages": 3}', '{"stages": {"accept": 3}}'])
-@pytest.mark.parametrize("name", ["manifest.json", "verdicts.json"])
+@pytest.mark.parametrize("name", ["manifest.json", "verdicts.json", "looks.json"])
 def test_corrupt_json_is_no_traceback(page: Open, exports: Path, name: str, content: str) -> None:
     (exports / "demo" / name).write_text(content, encoding="utf-8")
     shown = page("--study", DEMO, "--exports", exports)
     assert_calm(shown)
-    assert len(headers(shown)) == 4
+    assert [heading.value for heading in shown.subheader] == SECTIONS["overview"]
 
 
 @pytest.mark.parametrize(
@@ -238,21 +206,246 @@ def test_a_wrong_start_is_one_line(page: Open, arguments: tuple[str, ...]) -> No
         assert commands(shown) == ["streamlit run streamlit_app/app.py -- --study studies/demo.yaml"]
 
 
-def test_a_changed_file_is_noticed(page: Open, exports: Path, study: Study) -> None:
+def test_a_stage_whose_input_changed_is_stale_and_the_command_is_there(page: Open, exports: Path, study: Study) -> None:
+    ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
+    write_table(study.folder / "ratings.parquet", ratings.assign(value=1), Rating)
     shown = page("--study", DEMO, "--exports", exports)
-    before = shown.dataframe[1].value["Decision"]
+    states = table_with(shown, "State").set_index("Stage")["State"]
+    assert states["verdicts"] == "⚠ stale"
+    assert f"python -m annotation accept --study {DEMO} --exports {exports}" in commands(shown)
+    assert boxes(shown, "These verdicts no longer hold") == 1
+
+
+def test_amendments_and_looks_are_shown(page: Open, exports: Path, study: Study) -> None:
+    rules = rules_of(study)
+    other = rules | {"acceptance": rules["acceptance"] | {"threshold": 2.5}}
+    fixed = [
+        RuleSet(fixed_at=datetime(2026, 2, 1, tzinfo=UTC), rules=other),
+        RuleSet(fixed_at=datetime(2026, 4, 1, tzinfo=UTC), rules=rules, reason="<b>too low</b>"),
+    ]
+    write_json(study.folder / "rules.json", fixed)
+    shown = page("--study", DEMO, "--exports", exports)
+    assert_calm(shown)
+    assert shown.warning[1].value == "The rules were changed after the first rating, on 2026-04-01 at 00:00 UTC."
+    assert "<b>too low</b> (acceptance.threshold 2.5, now 3.0)" in texts(shown)
+    assert list(table_with(shown, "Rule")["Verdicts"]) == ["7 accepted, 1 rejected"]
+
+
+def test_each_transformation_has_a_panel_by_axis(page: Open, finished: Path) -> None:
+    shown = page("--study", DEMO, "--exports", finished, view="drift")
+    panels = specs(shown)
+    assert [panel["title"]["text"] for panel in panels] == [
+        "Paraphrasing",
+        "Backtranslation",
+        "Style change",
+        "Expansion",
+        "Summarisation",
+        "Summarised expansion",
+        "Translation",
+        "Cross-Translation",
+    ]
+    for panel in panels:
+        first, *rest = panel["title"]["subtitle"]
+        assert first.startswith("ρ = ")
+        assert first.endswith("n = 24 pairs")
+        assert rest == ["simulated ratings"]
+    assert "Few pairs in each panel: n = 24." in captions(shown)
+
+
+def test_choices_stand_in_the_address(page: Open, finished: Path) -> None:
+    shown = page("--study", DEMO, "--exports", finished, view="drift")
+    assert shown.sidebar.selectbox(key="model").options == list(MODELS)
+    first = specs(shown)[0]["title"]["subtitle"]
+    shown.sidebar.selectbox(key="model").set_value(MODELS[1]).run()
+    shown.sidebar.selectbox(key="question").set_value("fluency").run()
+    assert_calm(shown)
+    assert specs(shown)[0]["encoding"]["x"]["title"] == "Mean fluency"
+    assert first != specs(shown)[0]["title"]["subtitle"]
+    again = page("--study", DEMO, "--exports", finished, view="drift", model=MODELS[1], question="fluency")
+    assert specs(again)[0]["title"] == specs(shown)[0]["title"]
+    wrong = page("--study", DEMO, "--exports", finished, view="drift", model="no such model")
+    assert specs(wrong)[0]["title"]["subtitle"] == first
+
+
+def test_a_task_filters_the_pairs(page: Open, finished: Path, study: Study) -> None:
+    tasks = {pair.task_type for pair in read_pairs(study)}
+    shown = page("--study", DEMO, "--exports", finished, view="drift")
+    assert len(shown.sidebar.selectbox(key="task").options) == 1 + len(tasks)
+    shown.sidebar.selectbox(key="task").set_value("sts").run()
+    assert_calm(shown)
+    number = sum(pair.task_type == "sts" for pair in read_pairs(study))
+    assert len(table_with(shown, "mean_quality")) == number
+
+
+def test_a_chosen_pair_opens_with_its_ratings_by_pseudonym(page: Open, finished: Path, study: Study) -> None:
+    shown = page("--study", DEMO, "--exports", finished, view="drift")
+    pair = read_pairs(study)[3]
+    shown.session_state["chosen_pair"] = (pair.pair_id, 0)
+    shown.run()
+    assert_calm(shown)
+    ratings = table_with(shown, "rater_id")
+    assert len(ratings) == 6
+    assert ratings["rater_id"].str.fullmatch("simulated-[0-9a-f]{8}").all()
+    assert f"from {pair.dataset}" in texts(shown)
+    shown.run()  # opened once, not at every run
+    assert not any("rater_id" in frame.value.columns for frame in shown.dataframe)
+
+
+def test_a_closed_pair_stays_closed_though_its_choice_is_reported_once_more(page: Open, finished: Path) -> None:
+    """Closing a pair while the page still draws makes Streamlit call the choice's callback again."""
+    shown = page("--study", DEMO, "--exports", finished, view="drift")
+    pair_id = table_with(shown, "pair_id")["pair_id"].iloc[0]
+    shown.session_state["chosen_pair"], shown.session_state["closed_pairs"] = (pair_id, 0), 1
+    shown.run()
+    assert_calm(shown)
+    assert not any("rater_id" in frame.value.columns for frame in shown.dataframe)
+
+
+def test_comments_stand_with_a_pair(page: Open, exports: Path, study: Study) -> None:
+    ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(comment=HOSTILE[0])
+    write_table(study.folder / "ratings.parquet", ratings, Rating)
+    shown = page("--study", DEMO, "--exports", exports, view="drift")
+    shown.session_state["chosen_pair"] = (read_pairs(study)[0].pair_id, 0)
+    shown.run()
+    assert set(table_with(shown, "rater_id")["comment"]) == {HOSTILE[0]}
+
+
+def test_people_are_not_called_simulated(page: Open, exports: Path, study: Study) -> None:
+    ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
+    write_table(study.folder / "ratings.parquet", ratings, Rating)
+    verdicts = [verdict.model_copy(update={"simulated": False}) for verdict in read_verdicts(study)]
+    write_json(study.folder / "verdicts.json", verdicts)
+    shown = page("--study", DEMO, "--exports", exports)
+    for view in VIEWS:
+        shown.switch_page(f"views/{view}.py").run()
+        assert_calm(shown)
+        assert len(shown.warning) == 0
+        assert "simulated" not in captions(shown).lower().replace("simulated raters come", "")
+
+
+def test_one_simulated_rating_is_enough_for_the_banner(page: Open, exports: Path, study: Study) -> None:
+    ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
+    ratings.loc[0, "simulated"] = True
+    write_table(study.folder / "ratings.parquet", ratings, Rating)
+    (study.folder / "verdicts.json").unlink()
+    assert [item.value for item in page("--study", DEMO, "--exports", exports).warning] == [SIMULATED]
+
+
+def test_verdicts_have_intervals_bands_and_their_distance(page: Open, finished: Path, study: Study) -> None:
+    shown = page("--study", DEMO, "--exports", finished, view="verdicts")
+    table = table_with(shown, "Decision").set_index("Transformation")
+    style = next(verdict for verdict in read_verdicts(study) if verdict.transformation == "style_change")
+    mean = style.questions[0].mean
+    assert table.loc["Style change", "Decision"] == "✘ rejected"
+    assert table.loc["Style change", "Quality − 3"] == f"{mean - 3:+.2f}".replace("-", "−")
+    assert table["AC2 (quality)"].str.contains(r"^\d\.\d\d (?:excellent|substantial|moderate|fair|poor)$").all()
+    assert "Style change (en), rejected: mean quality" in texts(shown)
+
+
+def test_another_threshold_shows_which_verdicts_turn(page: Open, finished: Path, study: Study) -> None:
+    """At 5 no mean is reached; at 1 all are, so the one that was rejected turns."""
+    shown = page("--study", DEMO, "--exports", finished, view="verdicts")
+    assert "0 of 8 verdicts would turn" in captions(shown)
+    shown.slider(key="threshold").set_value(5.0).run()
+    assert_calm(shown)
+    assert "7 of 8 verdicts would turn" in captions(shown)
+    turned = table_with(shown, "Turns")
+    assert list(turned["Turns"]) == ["turns"] * 7 + [""]
+    assert set(turned["At 5"]) == {"✘ rejected"}
+    shown.slider(key="threshold").set_value(1.0).run()
+    assert "1 of 8 verdicts would turn" in captions(shown)
+    rescored = table_with(shown, "What is missing")
+    assert set(rescored["Threshold"]) == {"3", "1"}
+    assert rescored.loc[rescored["Threshold"] == "1", "What is missing"].str.contains("has no scores").all()
+    again = page("--study", DEMO, "--exports", finished, view="verdicts", threshold="5.0")
+    assert "7 of 8 verdicts would turn" in captions(again)
+
+
+def test_the_campaign_shows_progress_and_pseudonyms(page: Open, finished: Path, study: Study) -> None:
+    """24 pairs by 3 raters, where the study wants 4."""
+    shown = page("--study", DEMO, "--exports", finished, view="campaign")
+    progress = table_with(shown, "wanted")
+    assert list(progress["counting"]) == [72] * 8
+    assert list(progress["wanted"]) == [96] * 8
+    assert table_with(shown, "Rater")["Rater"].str.fullmatch("simulated-[0-9a-f]{8}").all()
+    assert "No crowd workers were asked." in captions(shown)
+
+
+def test_what_is_included_though_refused_is_marked(page: Open, exports: Path) -> None:
+    path = exports / "demo" / "scores.parquet"
+    scores = pd.read_parquet(path)
+    refused = scores["status"] == "left_out"
+    scores.loc[refused, ["status", "score"]] = ["included_rejected", 0.5]
+    scores.to_parquet(path)
+    shown = page("--study", DEMO, "--exports", exports, view="robustness")
+    assert_calm(shown)
+    without = table_with(shown, "Lexical/Stylistic")
+    assert not without["Model"].str.contains("not accepted").any()
+    shown.sidebar.toggle(key="refused").set_value(True).run()
+    assert_calm(shown)
+    assert table_with(shown, "Lexical/Stylistic")["Model"].str.contains("not accepted").sum() == len(MODELS)
+    assert "With what NO VERDICT ACCEPTS." in captions(shown)
+    assert not table_with(shown, "Lexical/Stylistic")["Lexical/Stylistic"].equals(without["Lexical/Stylistic"])
+
+
+def test_english_and_other_data_sets_stand_side_by_side(page: Open, exports: Path) -> None:
+    path = exports / "demo" / "scores.parquet"
+    scores = pd.read_parquet(path)
+    scores.loc[scores["dataset"].isin(["sample_sts", "sample_intents"]), "language"] = "de"
+    scores.to_parquet(path)
+    shown = page("--study", DEMO, "--exports", exports, view="robustness")
+    assert_calm(shown)
+    assert len(specs(shown)) == 2 * 3
+    assert {"English data sets", "Other languages data sets"} <= {text.value for text in shown.text}
+    assert "Few data sets: n = 4." in captions(shown) and "Few data sets: n = 2." in captions(shown)
+    shown.sidebar.selectbox(key="group").set_value("English").run()
+    assert len(specs(shown)) == 3
+
+
+def test_a_model_has_a_page_with_an_address(page: Open, finished: Path) -> None:
+    shown = page("--study", DEMO, "--exports", finished, view="model", model=MODELS[1])
+    assert_calm(shown)
+    assert MODELS[1] in texts(shown)
+    assert MODELS[0] not in texts(shown)
+    assert [metric.label for metric in shown.metric] == [
+        "Original",
+        "Lexical/Stylistic",
+        "Length",
+        "Language",
+        "HTEB total",
+    ]
+
+
+def test_a_changed_file_is_noticed(page: Open, exports: Path, study: Study) -> None:
+    shown = page("--study", DEMO, "--exports", exports, view="verdicts")
+    before = table_with(shown, "Decision")["Decision"]
     verdicts = [verdict.model_copy(update={"decision": "undecided"}) for verdict in read_verdicts(study)]
     write_json(study.folder / "verdicts.json", verdicts)
-    drift = read_frame(study.folder / "drift.parquet", Drift, "")
-    write_table(study.folder / "drift.parquet", drift[drift["model"] == MODELS[1]], Drift)
     shown.run()
     assert_calm(shown)
     assert not (before == "? undecided").any()
-    assert (shown.dataframe[1].value["Decision"] == "? undecided").all()
-    assert shown.sidebar.selectbox(key="model").options == [MODELS[1]]
+    assert (table_with(shown, "Decision")["Decision"] == "? undecided").all()
+    assert "8 verdicts are undecided." in captions(shown)
 
 
-def test_hostile_texts_are_shown_as_they_stand(page: Open, exports: Path, study: Study, tmp_path: Path) -> None:
+def test_search_finds_texts_and_marks_what_differs(page: Open, finished: Path) -> None:
+    shown = page("--study", DEMO, "--exports", finished, view="texts", q="TRAIN TICKET")
+    assert_calm(shown)
+    found = table_with(shown, "output")
+    assert found["text"].str.contains("train ticket").any()
+    assert (found["text"] + found["output"]).str.lower().str.contains("train ticket").all()
+    shown.text_input(key="q").set_value("no such words anywhere").run()
+    assert "Nothing is found." in texts(shown)
+    shown.selectbox(key="in").set_value("original").run()
+    shown.text_input(key="q").set_value("train").run()
+    assert_calm(shown)
+    assert set(table_with(shown, "split").columns) >= {"dataset", "item", "text"}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_hostile_texts_are_shown_as_they_stand(
+    page: Open, exports: Path, study: Study, tmp_path: Path, view: str
+) -> None:
     pairs = [
         pair.model_copy(update={"original": HOSTILE[number % 4], "transformed": HOSTILE[(number + 1) % 4]})
         for number, pair in enumerate(read_pairs(study))
@@ -264,56 +457,38 @@ def test_hostile_texts_are_shown_as_they_stand(page: Open, exports: Path, study:
         write_table(study.folder / f"{name}.parquet", frame, record)
     verdicts = [verdict.model_copy(update={"reasons": HOSTILE}) for verdict in read_verdicts(study)]
     write_json(study.folder / "verdicts.json", verdicts)
-    shown = page("--study", hostile_study(tmp_path), "--exports", exports)
+    shown = page("--study", hostile_study(tmp_path), "--exports", exports, view=view)
     shown.session_state["chosen_pair"] = (pairs[0].pair_id, 0)
     shown.run()
     assert_calm(shown)
     assert HOSTILE[0] in texts(shown)
-    assert {HOSTILE[0], HOSTILE[1]} <= set(commands(shown))
     read_as_markdown = [*shown.markdown, *shown.caption, *shown.header, *shown.subheader, *shown.title, *shown.warning]
     for element in read_as_markdown:
-        assert not any(part in element.value for part in ("<script", "[link]", "$x", ":smile:", "HYPERLINK"))
+        assert not any(part in element.value for part in HARM)
+    for html in shown.get("html"):
+        assert not any(part in html.proto.body for part in ("<script", "<img"))
     for spec in specs(shown):  # texts are data beside the specification, never part of it
-        assert not any(part in text for text in strings(spec) for part in ("<script", "[link]", "$x", "HYPERLINK"))
+        assert not any(part in text for text in strings({**spec, "datasets": {}}) for part in HARM if view == "drift")
 
 
 def hostile_study(folder: Path) -> Path:
     content = yaml.safe_load(DEMO.read_text(encoding="utf-8"))
     content["description"] = HOSTILE[0]
+    for part in (*content["datasets"], content["generator"]):
+        part["path"] = str(DEMO.parent / part["path"])
     file = folder / "hostile.yaml"
     file.write_text(yaml.safe_dump(content), encoding="utf-8")
     return file
-
-
-def test_what_is_included_though_refused_is_marked(page: Open, exports: Path) -> None:
-    path = exports / "demo" / "scores.parquet"
-    scores = pd.read_parquet(path)
-    refused = scores["status"] == "left_out"
-    scores.loc[refused, ["status", "score"]] = ["included_rejected", 0.5]
-    scores.to_parquet(path)
-    shown = page("--study", DEMO, "--exports", exports)
-    assert_calm(shown)
-    without = axis_table(shown)
-    assert not without["Notes"].str.contains("not accepted").any()
-    shown.toggle[0].set_value(True).run()
-    assert_calm(shown)
-    assert axis_table(shown)["Notes"].str.contains("not accepted, but included: style_change").all()
-    assert not axis_table(shown)["Lexical/Stylistic"].equals(without["Lexical/Stylistic"])
-
-
-def axis_table(page: AppTest) -> pd.DataFrame:
-    return next(frame.value for frame in page.dataframe if "HTEB total" in frame.value.columns)
 
 
 def test_too_few_ratings_say_why_there_is_no_rho(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
     keep = ratings[ratings["transformation"] == "expansion"]["pair_id"].drop_duplicates().head(2)
     write_table(study.folder / "ratings.parquet", ratings[ratings["pair_id"].isin(keep)], Rating)
-    shown = page("--study", DEMO, "--exports", exports)
+    shown = page("--study", DEMO, "--exports", exports, view="drift")
     assert_calm(shown)
-    panels = [spec for spec in specs(shown) if "layer" not in spec]
-    assert len(panels) == 1
-    said = " ".join(panels[0]["title"]["subtitle"])
+    assert len(specs(shown)) == 1
+    said = " ".join(specs(shown)[0]["title"]["subtitle"])
     assert said == "no ρ: rho needs at least 3 pairs, there are 2 n = 2 pairs simulated ratings"
 
 
@@ -321,8 +496,16 @@ def test_no_ratings_at_all_are_said(page: Open, exports: Path, study: Study) -> 
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
     write_table(study.folder / "ratings.parquet", ratings.head(0), Rating)
     write_json(study.folder / "verdicts.json", list[Verdict]())
-    shown = page("--study", DEMO, "--exports", exports)
+    for view, said in (("drift", "No pair has both a rating that counts and a drift."), ("verdicts", "no verdicts")):
+        shown = page("--study", DEMO, "--exports", exports, view=view)
+        assert_calm(shown)
+        assert said in captions(shown)
+
+
+def test_without_the_extra_figures_say_so(page: Open, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamlit_app.elements.importlib.util.find_spec", lambda name: None)
+    shown = page("--study", DEMO, "--exports", finished, view="robustness")
     assert_calm(shown)
-    captions = [caption.value for caption in shown.caption]
-    assert "No pair has both a rating that counts and a drift." in captions
-    assert "There are no verdicts: the sample holds no pairs." in captions
+    svgs = [button for button in shown.download_button if "SVG" in button.label]
+    assert svgs
+    assert all(button.disabled and "`report`" in button.label for button in svgs)

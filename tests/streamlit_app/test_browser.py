@@ -1,150 +1,154 @@
-"""One look at the page in a real browser, with texts that would do harm if they were more than text."""
+"""The pages in a real browser, with texts that would do harm if they were more than text."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect
 
 from annotation.sample import read_pairs
 from annotation.tables import SIMULATED
+from benchmarks import browser
 from generation.records import Pair
 from generation.store import write_table
-from generation.study import ROOT, Study
-from tests.streamlit_app.conftest import APP, DEMO
+from generation.study import ROOT, load_study
+from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS
+from tests.streamlit_app.test_app import SECTIONS
 
 ARTEFACTS = ROOT / "tests" / "artefacts"
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"> $x^2$ :smile: **bold** " + "word " * 60
+WIDTHS = (1280, 400)  # a laptop, a phone
+# Streamlit's page looks for its server below its own address first, and then finds it.
+ASKED = ("/_stcore/health", "/_stcore/host-config")
+
+pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
-def chromium() -> str:
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None and not os.environ.get("CI"):
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    if not (shutil.which("chromium") or shutil.which("chromium-browser")) and not os.environ.get("CI"):
         pytest.skip("no chromium on this machine")
-    assert found, "CI needs chromium"
-    return found
+    ARTEFACTS.mkdir(exist_ok=True)
+    with browser.browser() as started:
+        yield started
 
 
-@pytest.fixture
-def address(exports: Path, study: Study, tmp_path: Path) -> Iterator[str]:
-    """The running dashboard of a study whose transformed texts are hostile, started from another folder."""
+@pytest.fixture(scope="module")
+def address(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The running dashboard of a study whose transformed texts are hostile."""
+    folder = tmp_path_factory.mktemp("served")
+    shutil.copytree(finished, folder / "exports")
+    study = load_study(DEMO, folder / "exports")
     pairs = [pair.model_copy(update={"transformed": HOSTILE}) for pair in read_pairs(study)]
     write_table(study.folder / "pairs.parquet", pairs, Pair)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    command = [sys.executable, "-m", "streamlit", "run", str(APP), "--server.port", port]
-    log = tmp_path / "log"
-    with log.open("wb") as output:
-        server = subprocess.Popen(
-            [*command, "--", "--study", str(DEMO), "--exports", str(exports)],
-            cwd=tmp_path,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        wait_for(f"http://127.0.0.1:{port}/_stcore/health", server, log)
-        assert f"127.0.0.1:{port}" in log.read_text()  # by default to this machine alone
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(10)
+    log = folder / "log"
+    with browser.dashboard(study, log) as (url, _):
+        assert "http://127.0.0.1:" in log.read_text()  # by default to this machine alone
+        yield url
     assert "Traceback" not in log.read_text()
 
 
-def wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(300):
-        assert server.poll() is None, log.read_text()
-        try:
-            with urllib.request.urlopen(url):  # noqa: S310 (our own address)
-                return
-        except OSError:
-            time.sleep(0.1)
-    pytest.fail(f"the dashboard does not answer: {log.read_text()}")
-
-
-@pytest.mark.browser
-def test_the_page_in_a_browser(address: str, chromium: str) -> None:
-    ARTEFACTS.mkdir(exist_ok=True)
-    with sync_playwright() as playwright:
-        quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = playwright.chromium.launch(executable_path=chromium, args=quiet)
-        for width in (1280, 400):
-            page, complaints = watched(browser, width)
-            page.goto(address)
-            look(page)
-            page.screenshot(path=ARTEFACTS / f"dashboard-{width}.png")
-            if width == 1280:
-                use(page)
-            assert page.title() == "Plumbline"
-            assert complaints == []
-            page.close()
-        browser.close()
-
-
-def watched(browser: Any, width: int) -> tuple[Page, list[str]]:
+def watched(chromium: Browser, width: int, scheme: str = "light") -> tuple[Page, list[str]]:
     """A page, and what goes wrong on it: console errors, exceptions, calls to other hosts."""
-    page = browser.new_page(viewport={"width": width, "height": 5000})
+    page = chromium.new_page(viewport={"width": width, "height": 5000}, color_scheme=scheme)  # type: ignore[arg-type]
     complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
 
-    def only_ours(route: Any) -> None:
+    def said(message: ConsoleMessage) -> None:
+        if message.type == "error" and not message.location["url"].endswith(ASKED):
+            complaints.append(f"{message.text} {message.location['url']}")
+
+    def only_ours(route: Route) -> None:
         if route.request.url.startswith(("http://127.0.0.1:", "data:", "blob:")):
             route.continue_()
         else:
             complaints.append(f"asked for {route.request.url}")
             route.abort()
 
+    page.on("console", said)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
     page.route("**/*", only_ours)
     return page, complaints
 
 
-def look(page: Page) -> None:
-    """Everything is there, and nothing complains."""
-    expect(page.get_by_text("Left out, failed, or included against the verdict, and why")).to_be_visible(timeout=30_000)
-    expect(page.get_by_text(SIMULATED)).to_be_visible()
-    panel = page.get_by_test_id("stVegaLiteChart").first
-    expect(panel.get_by_text("n = 24 pairs")).to_be_visible()
-    expect(page.get_by_test_id("stException")).to_have_count(0)
-    expect(page.get_by_test_id("stAlertContentError")).to_have_count(0)
-    across = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert across == 0, "the page is wider than the window"
+@pytest.mark.parametrize("width", WIDTHS)
+def test_each_page_at_its_own_address(address: str, chromium: Browser, width: int) -> None:
+    page, complaints = watched(chromium, width, "light" if width == WIDTHS[0] else "dark")
+    for view in VIEWS:
+        page.goto(f"{address}/{'' if view == 'overview' else view}")
+        expect(page.get_by_role("heading", name=SECTIONS[view][-1])).to_be_visible(timeout=60_000)
+        browser.settle(page)
+        expect(page.get_by_text(SIMULATED).first).to_be_visible()
+        expect(page.get_by_test_id("stException")).to_have_count(0)
+        expect(page.get_by_test_id("stAlertContentError")).to_have_count(0)
+        if view in {"drift", "verdicts", "campaign", "robustness", "model"}:
+            expect(page.locator("[data-testid=stVegaLiteChart] svg").first).to_be_visible()
+        page.screenshot(path=ARTEFACTS / f"dashboard-{view}-{width}.png")
+        for part in ("document.documentElement", "document.querySelector('[data-testid=stMain]')"):
+            across = page.evaluate(f"{part}.scrollWidth - {part}.clientWidth")
+            assert across == 0, f"{view} is wider than the window"
+    assert complaints == []
+    page.close()
 
 
-def use(page: Page) -> None:
-    """At a laptop's height: download a table; hover over a point, open its pair, close it, open it again."""
-    page.set_viewport_size({"width": 1280, "height": 900})
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Download as CSV").first.click()
-    assert download.value.suggested_filename == "demo-verdicts.csv"
-    content = download.value.path().read_text(encoding="utf-8-sig")
-    assert content.startswith("transformation,language,task_type,decision")
+def test_from_an_outlying_point_to_its_pairs_ratings(address: str, chromium: Browser) -> None:
+    """Choose a model, hover over a point, open its pair, close it, open it again; take tables and figures along."""
+    page, complaints = watched(chromium, WIDTHS[0])
+    page.goto(address)
+    page.get_by_role("link", name="Drift and ratings").click()
+    expect(page.get_by_text("n = 24 pairs").first).to_be_visible(timeout=60_000)
+    page.get_by_role("combobox", name="Model").click()
+    page.get_by_role("option", name=MODELS[1]).click()
+    page.wait_for_url("**/drift?model=tests%2Fsecond")
+    browser.settle(page)
     points = page.locator("[data-testid=stVegaLiteChart] svg path[aria-roledescription=point]")
-    last = points.nth(23)  # of the first panel: nothing is drawn over it
-    last.hover()
+    outlying = points.nth(highest(page))
+    outlying.hover()
     tooltip = page.locator("#vg-tooltip-element")
     expect(tooltip).to_contain_text(HOSTILE[:60])
     assert tooltip.locator("img").count() == 0
     page.screenshot(path=ARTEFACTS / "dashboard-hover.png")
-    for _ in range(4):
-        last.click()
+    for _ in range(3):
+        outlying.click()
         dialog = page.get_by_role("dialog")
         expect(dialog).to_contain_text(HOSTILE[:60])
+        expect(dialog.get_by_test_id("stDataFrame")).to_be_visible()
         page.screenshot(path=ARTEFACTS / "dashboard-pair.png")
         assert dialog.locator("img").count() == 0
         dialog.get_by_role("button", name="Close").click()
         expect(dialog).to_have_count(0)
         # The selection is gone, so no point is faded any more.
         expect(points.first).to_have_attribute("opacity", "0.75")
+    assert page.title() == "Plumbline"
+    taken_along(page)
+    assert complaints == []
+    page.close()
+
+
+def highest(page: Page) -> int:
+    """Which of the first panel's 24 points has the most drift: nothing else is near it."""
+    tops = page.evaluate(
+        "[...document.querySelectorAll('[data-testid=stVegaLiteChart] svg path[aria-roledescription=point]')]"
+        ".slice(0, 24).map(point => point.getBoundingClientRect().top)"
+    )
+    return int(min(range(len(tops)), key=tops.__getitem__))
+
+
+def taken_along(page: Page) -> None:
+    """A figure as SVG and a table as CSV."""
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download as SVG").first.click()
+    drawn = download.value.path().read_text(encoding="utf-8")
+    assert download.value.suggested_filename == "demo-drift-quality.svg"
+    assert drawn.startswith("<svg")
+    assert "<img" not in drawn
+    page.get_by_role("link", name="Verdicts", exact=True).click()
+    expect(page.get_by_role("heading", name="Another threshold")).to_be_visible(timeout=60_000)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download as CSV").first.click()
+    assert download.value.suggested_filename == "demo-verdicts.csv"
+    content = download.value.path().read_text(encoding="utf-8-sig")
+    assert content.startswith("transformation,language,task_type,decision")

@@ -1,0 +1,65 @@
+"""The dashboard of a study in a browser, for what is measured, pictured and tested there."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from generation.study import ROOT, Study
+
+APP = ROOT / "streamlit_app" / "app.py"
+DONE = "[data-testid=stApp][data-test-script-state=notRunning]"
+# No calls to the outside; no sandbox because containers and root have none.
+_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+
+
+@contextlib.contextmanager
+def browser() -> Iterator[Browser]:
+    """Debian's chromium. Raises RuntimeError where there is none."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        raise RuntimeError("no chromium on this machine: see the Makefile's target `browser`")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
+        yield started
+        started.close()
+
+
+@contextlib.contextmanager
+def dashboard(study: Study, log: Path) -> Iterator[tuple[str, int]]:
+    """The address and the process of a study's dashboard, started from another folder; what it says goes to `log`."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    options = ["--server.port", str(port), "--", "--study", str(study.file), "--exports", str(study.folder.parent)]
+    command = [sys.executable, "-m", "streamlit", "run", str(APP), *options]
+    with log.open("wb") as output, subprocess.Popen(command, cwd=log.parent, stdout=output, stderr=output) as server:
+        try:
+            _wait(f"http://127.0.0.1:{port}/_stcore/health", server, log)
+            yield f"http://127.0.0.1:{port}", server.pid
+        finally:
+            server.terminate()
+
+
+def settle(page: Page) -> None:
+    """Wait until the page's run has ended."""
+    page.locator(DONE).wait_for(timeout=120_000)
+
+
+def _wait(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(1200):
+        if server.poll() is not None:
+            break
+        with contextlib.suppress(OSError), urllib.request.urlopen(url):  # noqa: S310 (our own address)
+            return
+        time.sleep(0.05)
+    raise RuntimeError(f"the dashboard does not answer: {log.read_text(encoding='utf-8')}")

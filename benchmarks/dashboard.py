@@ -1,0 +1,179 @@
+"""How long the dashboard's pages take in a browser, of the sample study and of a large one."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+from playwright.sync_api import Page
+
+from annotation.agreement import POOLS
+from annotation.sample import draw_sample
+from annotation.verdicts import accept, read_verdicts
+from benchmarks.browser import browser, dashboard, settle
+from benchmarks.registry import Measurement, benchmark
+from generation.identity import identity
+from generation.records import Drift, Pair, Rating, Score
+from generation.run import generate
+from generation.store import write_json, write_table
+from generation.study import ROOT, Study, load_study
+from generation.transformations import ORIGINAL, TRANSFORMATIONS
+
+DEMO = ROOT / "studies" / "demo.yaml"
+PAGES = ("drift", "verdicts", "campaign", "robustness", "model", "rankings", "texts")
+MODELS, DATASETS, SEEDS, PAIRS = 50, 32, (1337, 1338, 1339), 2000
+LANGUAGES = ("am", "ar", "de", "en", "es", "fr", "ha", "hi", "ja", "sw")
+_FIGURE = "[data-testid=stVegaLiteChart] svg"
+
+
+@benchmark
+def sample() -> Iterator[Measurement]:
+    """The sample study: seconds from the server's start to the first page; the slowest change to a page after that."""
+    with tempfile.TemporaryDirectory() as folder:
+        study = load_study(DEMO, folder)
+        generate(study)
+        _finish(study, draw_sample(study), [spec.name for spec in study.datasets], study.seeds)
+        with browser() as chromium:
+            page = chromium.new_page(viewport={"width": 1280, "height": 900})
+            start = time.perf_counter()
+            with dashboard(study, Path(folder) / "log") as (address, _):
+                _open(page, address)
+                yield Measurement("dashboard.page_seconds_sample", time.perf_counter() - start, "s", at_most=3)
+                for name in PAGES:  # what a page needs is read when it is opened for the first time
+                    _change(page, name)
+                slowest = max(_change(page, name) for name in PAGES)
+                yield Measurement("dashboard.page_change_seconds_sample", slowest, "s", at_most=1)
+
+
+@benchmark
+def large() -> Iterator[Measurement]:
+    """100,000 points of drift, 50 models x 32 data sets x 24 variants: the slowest page's first opening; memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        study = large_study(Path(folder))
+        with browser() as chromium, dashboard(study, Path(folder) / "log") as (address, server):
+            page = chromium.new_page(viewport={"width": 1280, "height": 900})
+            _open(page, address)
+            slowest = max(_change(page, name) for name in PAGES)
+            yield Measurement("dashboard.page_seconds_100k", slowest, "s", at_most=3)
+            yield Measurement("dashboard.memory_gigabytes_100k", _peak(server), "GB", at_most=1)
+
+
+def large_study(folder: Path) -> Study:
+    """A study of that size as a finished run leaves it, but for its texts; written to `folder`."""
+    content = yaml.safe_load(DEMO.read_text(encoding="utf-8"))
+    names = [f"set-{number:02}" for number in range(DATASETS)]
+    path = str(DEMO.parent / "demo" / "pairs.csv")
+    content["datasets"] = [
+        {"name": name, "task": "sts", "path": path, "language": LANGUAGES[place % 10]}
+        for place, name in enumerate(names)
+    ]
+    content["seeds"] = list(SEEDS)
+    content["sample"]["pairs"] = PAIRS // len(TRANSFORMATIONS) // len(LANGUAGES)
+    content["raters"] = {"per_pair": 3}
+    content["evaluation"]["models"] = [{"name": f"maker/model-{number:02}"} for number in range(MODELS)]
+    file = folder / "large.yaml"
+    file.write_text(yaml.safe_dump(content | {"name": "large"}), encoding="utf-8")
+    study = load_study(file, folder / "exports")
+    kinds = list(TRANSFORMATIONS)
+    pairs = [_pair(i, kinds[i % 8], LANGUAGES[i // 8 % 10], names[i % DATASETS]) for i in range(PAIRS)]
+    write_table(study.folder / "pairs.parquet", pairs, Pair)
+    write_table(study.folder / "controls.parquet", list[Pair](), Pair)
+    write_json(study.folder / "sample.json", [])
+    _finish(study, pairs, names, SEEDS)
+    return study
+
+
+def _finish(study: Study, pairs: list[Pair], datasets: list[str], seeds: tuple[int, ...]) -> None:
+    """Ratings, verdicts, drift and scores, made up."""
+    rng = np.random.default_rng(1337)
+    felt = np.repeat(rng.normal(3.9, 0.7, len(pairs)), 6) + rng.normal(0, 0.7, 6 * len(pairs))
+    three = [pair for pair in pairs for _ in range(6)]
+    ratings = pd.DataFrame(
+        {
+            "pair_id": [pair.pair_id for pair in three],
+            "transformation": [pair.transformation for pair in three],
+            "language": [pair.language for pair in three],
+            "rater_id": [f"simulated-{pair.language}-{place // 2 % 3}" for place, pair in enumerate(three)],
+            "question": ["quality", "fluency"] * (len(three) // 2),
+            "value": np.clip(np.round(felt), 1, 5).astype(int),
+            "status": "submitted",
+            "submitted_at": pd.Timestamp("2026-01-01", tz="UTC"),
+            "source": "argilla",
+            "batch": "",
+            "seconds": rng.uniform(5, 60, len(three)),
+            "comment": "",
+            "excluded": "",
+            "surplus": False,
+            "simulated": True,
+        }
+    )
+    write_table(study.folder / "ratings.parquet", ratings, Rating)
+    write_table(study.folder / "control_ratings.parquet", ratings.head(0), Rating)
+    accept(study)
+    models = [spec.name for spec in study.evaluation.models]
+    drift = pd.DataFrame(
+        {
+            "pair_id": [pair.pair_id for pair in pairs] * len(models),
+            "transformation": [pair.transformation for pair in pairs] * len(models),
+            "model": np.repeat(models, len(pairs)),
+            "drift": rng.beta(2, 9, len(models) * len(pairs)),
+            "unit_id": "",
+        }
+    )
+    write_table(study.folder / "drift.parquet", drift, Drift)
+    accepted = {verdict.transformation for verdict in read_verdicts(study) if verdict.decision == "accepted"}
+    variants = [
+        (ORIGINAL, ORIGINAL, 0),
+        *((name, kind.axis, s) for name, kind in TRANSFORMATIONS.items() for s in seeds),
+    ]
+    scores = [
+        Score(
+            model=model, dataset=dataset, task_type=spec.task, language=str(getattr(spec, "language", "en")),
+            transformation=name, axis=axis, seed=seed, metric="main", score=float(rng.uniform(0.5, 0.9)), n=100,
+            status="evaluated" if name == ORIGINAL or name in accepted else "included_rejected",
+            reason="" if name == ORIGINAL or name in accepted else "rejected: made up",
+        )
+        for model in models
+        for dataset, spec in zip(datasets, study.datasets, strict=True)
+        for name, axis, seed in variants
+    ]  # fmt: skip
+    write_table(study.folder / "scores.parquet", scores, Score)
+
+
+def _pair(number: int, transformation: str, language: str, dataset: str) -> Pair:
+    return Pair(
+        pair_id=identity("pair", number), key=str(number), transformation=transformation,
+        axis=TRANSFORMATIONS[transformation].axis, pool=POOLS[transformation], dataset=dataset, task_type="sts",
+        language=language, output_language=language, seed=SEEDS[0], original=f"An original text {number}. " * 8,
+        transformed=f"What became of text {number}. " * 8, model="made up", generator_hash="g", prompt_hash="p",
+    )  # fmt: skip
+
+
+def _open(page: Page, address: str) -> None:
+    """Open the first page, and wait until its last part is there."""
+    page.goto(address)
+    page.get_by_text("Rules and looks at results").wait_for(timeout=60_000)
+    settle(page)
+
+
+def _change(page: Page, name: str) -> float:
+    """Seconds from a click on a page's name until its run has ended, and its first figure is drawn if it has any."""
+    start = time.perf_counter()
+    page.locator(f"[data-testid=stSidebarNav] a[href$='/{name}']").click()
+    page.wait_for_url(f"**/{name}*")
+    settle(page)
+    if name not in ("texts", "rankings"):
+        page.locator(_FIGURE).first.wait_for(timeout=60_000)
+    return time.perf_counter() - start
+
+
+def _peak(process: int) -> float:
+    """The most memory that a process ever held, in GB."""
+    lines = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
+    kilobytes = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
+    return int(kilobytes) * 1024 / 1e9

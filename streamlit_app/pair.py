@@ -1,0 +1,90 @@
+"""One pair with every rating and comment, in a dialog that a click on a point or a tick in a table opens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from annotation.tables import display
+from generation.exceptions import PlumblineError
+from streamlit_app import charts
+from streamlit_app.data import Records
+from streamlit_app.differences import side_by_side
+from streamlit_app.elements import complain
+
+CHOSEN = "chosen_pair"  # of the session: the pair to open, and how many had been closed when it was chosen
+CLOSED = "closed_pairs"  # of the session: how many were closed
+
+
+def choose_point(key: str, closed: int) -> None:
+    """A point of the chart `key` was clicked."""
+    points = st.session_state[key].selection.get(charts.SELECTION, [])
+    st.session_state[CHOSEN] = (points[0]["pair_id"] if points else None, closed)
+
+
+def choose_row(key: str, ids: Sequence[str], closed: int) -> None:
+    """A row of the table `key` was ticked; `ids` are its rows' pairs."""
+    rows = st.session_state[key].selection.rows
+    st.session_state[CHOSEN] = (ids[rows[0]] if rows else None, closed)
+
+
+def fresh(key: str) -> str:
+    """A widget's key that changes when a pair is closed: its selection is gone, and the pair can be opened again."""
+    return f"{key}-{closed()}"
+
+
+def closed() -> int:
+    """How many pairs were closed in this session."""
+    return int(st.session_state.get(CLOSED, 0))
+
+
+def open_chosen(records: Records) -> None:
+    """Open the pair that was chosen, once."""
+    pair_id, before = st.session_state.pop(CHOSEN, (None, 0))
+    # A run that was cut short by closing the pair has its choice reported once more, which must not open it again.
+    if pair_id is not None and before == closed():
+        _show(records, pair_id)
+
+
+def _close() -> None:
+    st.session_state[CLOSED] = closed() + 1
+
+
+@st.dialog("One pair and its ratings", width="large", on_dismiss=_close)
+def _show(records: Records, pair_id: str) -> None:
+    try:
+        pair, ratings = records.pair(pair_id), records.ratings_of(pair_id)
+    except (PlumblineError, OSError) as error:
+        complain(str(error))
+        return
+    if pair is None:
+        st.text("The sample no longer holds this pair.")
+        return
+    _draw(pair, ratings)
+
+
+def _draw(pair: dict[str, Any], ratings: pd.DataFrame) -> None:
+    st.text(f"{display(pair['transformation'], pooled=False)}, from {pair['dataset']}")
+    names = f"Original ({pair['language']})", f"Transformed ({pair['output_language']})"
+    side_by_side(pair["original"], pair["transformed"], names)
+    config: dict[str, Any] = {
+        "rater_id": "Rater",
+        "question": "Question",
+        "value": "Rating",
+        "status": "Status",
+        "comment": "Comment",
+        "excluded": "Excluded",
+        "submitted_at": st.column_config.DatetimeColumn("Answered", format="YYYY-MM-DD HH:mm", timezone="UTC"),
+        "simulated": "Simulated",
+    }
+    empty = [name for name in ("comment", "excluded") if not ratings[name].str.strip().any()]
+    st.dataframe(
+        ratings.drop(columns=empty),
+        hide_index=True,
+        height="content",
+        column_config=config,
+        alt="Ratings of this pair, by pseudonym",
+    )

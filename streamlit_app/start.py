@@ -1,0 +1,33 @@
+"""What the dashboard was started with: `streamlit run streamlit_app/app.py -- --study studies/demo.yaml`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from typing import NoReturn
+
+from generation.command import add_study_options, study_of
+from generation.exceptions import StudyError
+from streamlit_app.data import Records
+
+START = "streamlit run streamlit_app/app.py -- --study studies/demo.yaml"
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that complains on the page instead of ending the server."""
+
+    def error(self, message: str) -> NoReturn:
+        raise StudyError(f"{message}; start the dashboard with `{START}`")
+
+
+def opened() -> Records:
+    """The records of the study that the dashboard was started for. Raises StudyError where it cannot be read."""
+    parser = _Parser(prog="app.py", add_help=False)
+    add_study_options(parser)
+    return Records(study_of(parser.parse_args(sys.argv[1:])))
+
+
+def study_arguments() -> str:
+    """The options that the dashboard was started with, for the commands that it names."""
+    return shlex.join(sys.argv[1:]) or "--study FILE"

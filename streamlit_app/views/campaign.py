@@ -1,0 +1,81 @@
+"""How the campaign goes: progress against plan, raters by pseudonym and their time, signs and decisions."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from streamlit_app import charts
+from streamlit_app.data import Records
+from streamlit_app.elements import exhibit, figure, filtered, lines, section, show, table
+
+
+def draw(records: Records) -> None:
+    """The page."""
+    section("Progress", partial(_progress, records))
+    section("Raters", partial(_raters, records))
+    section("Time on task", partial(_time, records))
+    section("Signs and decisions", partial(_quality, records))
+    section("Crowd work", partial(_crowd, records))
+
+
+def _progress(records: Records) -> None:
+    status = records.status()
+    progress = status.progress
+    if progress.empty:
+        st.caption("There is no sample yet.")
+        lines([f"{stage.name}: {stage.state}" for stage in status.stages.values()])
+        return
+    language = filtered("Language", list(progress["language"].drop_duplicates()), "language")
+    progress = progress[progress["language"] == language] if language else progress
+    simulated = " of SIMULATED raters" if status.simulated else ""
+    says = (
+        f"Answers{simulated} that count, against {status.study.raters.per_pair} for each pair; an answer is one rater's"
+        " to one pair. What was collected last is known, and nothing that came later."
+    )
+    figure(f"{records.study.name}-progress", charts.progress_bars(progress), says)
+    table(f"{records.study.name}-progress", progress, height="content")
+
+
+def _raters(records: Records) -> None:
+    status = records.status()
+    if status.raters.empty:
+        st.caption("No rater is known yet.")
+        return
+    says = "Answers of each rater, controls and repeats among them; raters have pseudonyms."
+    figure(f"{records.study.name}-answers", charts.rater_bars(status.raters, "answers", "Answers"), says)
+    table(f"{records.study.name}-rater-progress", status.raters, height="content")
+
+
+def _time(records: Records) -> None:
+    raters = records.campaign()["raters"]
+    if raters.frame["median_seconds"].isna().all():
+        st.caption("No rater's time is known: answers from files and of simulated raters come without one.")
+    else:
+        says = "Median seconds from a rater's answer before to this one; a pause counts, and unknown times do not."
+        chart = charts.rater_bars(raters.frame, "median_seconds", "Median seconds for a pair")
+        figure(f"{records.study.name}-seconds", chart, says)
+    exhibit(records, raters)
+
+
+def _quality(records: Records) -> None:
+    lines([f"To be decided: {name}" for name in records.status().unreviewed])
+    for name in ("signs", "decisions", "exclusions"):
+        exhibit(records, records.campaign()[name])
+
+
+def _crowd(records: Records) -> None:
+    """Cost against plan, and decisions about submissions; workers have pseudonyms here too."""
+    found = records.campaign()
+    if "crowd_campaigns" not in found:
+        st.caption("No crowd workers were asked.")
+        return
+    frame = found["crowd_campaigns"].frame
+    st.caption("Dollars, fees included; planned is all batches without bonuses. It is what the ledger knew last.")
+    table(f"{records.study.name}-crowd-campaigns", frame)
+    exhibit(records, found["crowd_decisions"])
+
+
+if __name__ == "__main__":
+    show("Campaign", draw)

@@ -1,0 +1,94 @@
+"""Drift against ratings (HTEB, Figure 3): do models see what people see? A click on a point opens its pair."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from annotation.tables import display
+from evaluation.charts import drift_figure
+from generation.languages import language_name
+from streamlit_app import charts, pair
+from streamlit_app.data import Records
+from streamlit_app.elements import choose, download_csv, download_svg, filtered, limits, show, table
+from streamlit_app.made import Choice
+
+PANELS = 3  # beside one another, as many as the longest axis has transformations
+
+
+def draw(records: Records) -> None:
+    """The page."""
+    options = records.drift_choices()
+    if not options["models"]:
+        st.caption("No pair has a drift.")
+        return
+    question = choose("Question", records.questions(), "question")
+    choice = Choice(
+        question=question,
+        model=choose("Model", options["models"], "model"),
+        language=filtered("Language", options["languages"], "language", shown=language_name),
+        task=filtered("Task", options["tasks"], "task", shown=lambda name: name.replace("_", " ")),
+    )
+    frame, correlations = records.drift(choice)
+    if frame.empty:
+        st.caption("No pair has both a rating that counts and a drift.")
+        return
+    simulated, most = bool(frame["simulated"].any()), int(correlations["n"].max())
+    st.caption(
+        "Each point is a rated pair: how far the transformation moved the text in the model's space, against what"
+        " raters made of it. ρ is Spearman's, with its 95% bootstrap interval over pairs. Hover over a point for its"
+        " texts, click it for its ratings." + limits(simulated=simulated, n=most, what="pairs in each panel")
+    )
+    drawn = charts.drawn_points(frame)
+    if len(drawn) < len(frame):
+        st.caption(f"{len(drawn):,} of {len(frame):,} points are drawn, chosen at random; ρ and the tables have all.")
+    _panels(records, drawn, correlations, question)
+    scale = records.scale()
+    name = f"{records.study.name}-drift-{question}"
+    download_svg(name, lambda: drift_figure(drawn, correlations, question=question, scale=(scale[0], scale[-1])))
+    pair.open_chosen(records)
+    with st.expander("The same as tables"):
+        _tables(records, frame, correlations)
+
+
+def _panels(records: Records, frame: pd.DataFrame, correlations: pd.DataFrame, question: str) -> None:
+    scale = records.scale()
+    panels = charts.drift_panels(
+        frame,
+        correlations,
+        question=question,
+        scale=(scale[0], scale[-1]),
+        dark=st.context.theme.type == "dark",
+    )
+    for axis in dict.fromkeys(panel.axis for panel in panels):
+        st.subheader(display(axis), anchor=False)
+        own = [panel for panel in panels if panel.axis == axis]
+        for panel, column in zip(own, st.columns(max(PANELS, len(own))), strict=False):
+            key = pair.fresh(f"panel-{panel.transformation}")
+            on_select = partial(pair.choose_point, key, pair.closed())
+            column.altair_chart(
+                panel.chart, key=key, on_select=on_select, selection_mode=charts.SELECTION, alt=panel.alt
+            )
+
+
+def _tables(records: Records, frame: pd.DataFrame, correlations: pd.DataFrame) -> None:
+    table(f"{records.study.name}-drift-correlations", correlations)
+    st.caption("Tick a row to see the pair's ratings.")
+    order = ["transformation", "language", "mean_quality", "drift", "n_ratings", "original", "transformed"]
+    ids, key = list(frame["pair_id"]), pair.fresh("pair-table")
+    st.dataframe(
+        frame,
+        hide_index=True,
+        column_order=order,
+        key=key,
+        on_select=partial(pair.choose_row, key, ids, pair.closed()),
+        selection_mode="single-row",
+        alt="Pairs with their drift and mean rating",
+    )
+    download_csv(f"{records.study.name}-drift", frame)
+
+
+if __name__ == "__main__":
+    show("Drift against ratings", draw)

@@ -1,0 +1,77 @@
+"""One model's profile: its scores, what each transformation does to them, its data sets and its ranks."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from annotation.tables import display
+from evaluation.charts import score_shifts
+from evaluation.display import hundred, points
+from evaluation.tables import TOTAL
+from generation.transformations import AXES
+from streamlit_app.data import Records
+from streamlit_app.elements import choose, complain, exhibit, figure, limits, lines, section, show, with_refused
+
+
+def draw(records: Records) -> None:
+    """The page."""
+    models = records.score_choices()["models"]
+    if not models:
+        st.caption("No model has a score.")
+        return
+    model = choose("Model", models, "model")
+    refused = with_refused(records)
+    st.text(model)
+    if why := records.scores_outrun():
+        complain(why, what="These scores no longer hold")
+    section("Scores", partial(_tiles, records, model, refused))
+    section("What each transformation does", partial(_shifts, records, model, refused))
+    section("Data sets", partial(_datasets, records, model))
+    section("Ranks", partial(_ranks, records, model))
+    st.page_link("views/drift.py", label="Its drift against ratings", query_params={"model": model})
+
+
+def _tiles(records: Records, model: str, refused: bool) -> None:
+    row = records.tables("axes", model=model, refused=refused)[0].frame.iloc[0]
+    columns = st.columns(2 + len(AXES))
+    columns[0].metric("Original", hundred(row["original"]), border=True)
+    for name, column in zip((*AXES, TOTAL), columns[1:], strict=True):
+        difference = row[f"{name}_difference"]
+        label = "HTEB total" if name == TOTAL else display(name)
+        delta = None if difference != difference else f"{points(difference)} points"  # noqa: PLR0124 (NaN)
+        column.metric(label, hundred(row[name]), delta, border=True)
+    says = "Scores times 100; below them the difference from the original over the same data sets."
+    st.caption(says + limits(simulated=bool(row["simulated"]), n=int(row["n_datasets"]), what="data sets"))
+    lines([f"{name}: {row[f'{name}_reason']}" for name in (*AXES, TOTAL) if row[f"{name}_reason"]])
+
+
+def _shifts(records: Records, model: str, refused: bool) -> None:
+    frame = records.tables("transformations", model=model, refused=refused)[0].frame
+    if frame.empty:
+        st.caption("No transformation was evaluated.")
+        return
+    simulated = any(verdict.simulated for verdict in records.verdicts())
+    says = "Original (grey bar) and transformed score, a row a transformation; hollow is what no verdict accepts."
+    said = says + limits(simulated=simulated, n=int(frame["n_datasets"].max()), what="data sets")
+    figure(f"{records.study.name}-profile", score_shifts(frame), said)
+
+
+def _datasets(records: Records, model: str) -> None:
+    for one in records.tables("datasets", model=model):
+        exhibit(records, one)
+
+
+def _ranks(records: Records, model: str) -> None:
+    frame = records.ranks()
+    row = frame[frame["model"] == model].iloc[0]
+    before, after = int(row["rank_original"]), int(row["rank_transformed"])
+    st.text(
+        f"Of {len(frame)} models: rank {before} on the original texts, rank {after} on the transformed ones (Borda)."
+    )
+    st.page_link("views/rankings.py", label="All ranks")
+
+
+if __name__ == "__main__":
+    show("One model", draw)

@@ -1,0 +1,98 @@
+"""Where the study stands, what people decided, what was evaluated, and what to do next."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import partial
+
+import streamlit as st
+
+from annotation.records import Verdict
+from annotation.status.text import next_step
+from annotation.tables import display, number
+from generation.transformations import TRANSFORMATIONS
+from streamlit_app import frames
+from streamlit_app.data import Records
+from streamlit_app.elements import complain, section, show, table
+from streamlit_app.start import study_arguments
+
+_COMMAND = re.compile(r"python -m [^,;(]+")
+_BESIDE = 4  # tiles
+
+
+def draw(records: Records) -> None:
+    """The page."""
+    section("How it stands", partial(_stages, records))
+    section("Verdicts", partial(_tiles, records))
+    section("What was evaluated", partial(_coverage, records))
+    section("Rules and looks at results", partial(_rules, records))
+
+
+def _stages(records: Records) -> None:
+    status = records.status()
+    table(f"{records.study.name}-stages", frames.stage_frame(status.stages), height="content")
+    for line in status.warnings:
+        complain(line, what="This needs care")
+    step = next_step(status, study_arguments())
+    st.text(f"Next: {step}")
+    for command in _COMMAND.findall(step):
+        st.code(command.strip(), language=None, wrap_lines=True)
+
+
+def _tiles(records: Records) -> None:
+    verdicts = records.verdicts()
+    if not verdicts:
+        st.caption("There are no verdicts: the sample holds no pairs.")
+        return
+    if stale := records.verdicts_hold():
+        complain(stale, what="These verdicts no longer hold")
+    by_name: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        by_name.setdefault(verdict.transformation, []).append(verdict)
+    names = [name for name in TRANSFORMATIONS if name in by_name]
+    columns: list[st.delta_generator.DeltaGenerator] = []
+    for place, name in enumerate(names):
+        if place % _BESIDE == 0:
+            columns = list(st.columns(_BESIDE))
+        with columns[place % _BESIDE].container(border=True):
+            _tile(name, by_name[name])
+    raters = " of SIMULATED ratings" if any(verdict.simulated for verdict in verdicts) else ""
+    st.caption(f"A transformation is used only where people accept it: the means{raters} must reach the threshold.")
+    st.page_link("views/verdicts.py", label="All verdicts, with their intervals")
+
+
+def _tile(name: str, verdicts: list[Verdict]) -> None:
+    """One transformation: its decision and means, or how many of its languages have which decision."""
+    st.text(display(name, pooled=False))
+    if len(verdicts) == 1:
+        st.text(frames.DECISIONS[verdicts[0].decision])
+        st.text(", ".join(f"{one.question} {number(one.mean)}" for one in verdicts[0].questions))
+        return
+    counts = Counter[str](verdict.decision for verdict in verdicts)
+    st.text("\n".join(f"{word}: {counts[decision]}" for decision, word in frames.DECISIONS.items() if counts[decision]))
+
+
+def _coverage(records: Records) -> None:
+    counts = records.coverage()
+    st.caption("Scores there are, by transformation: models × data sets × seeds. Left out is what no verdict accepts.")
+    table(f"{records.study.name}-coverage", counts, frames.coverage_frame(counts), height="content")
+    st.page_link("views/robustness.py", label="What was left out, and why")
+
+
+def _rules(records: Records) -> None:
+    for line in records.status().rules:  # when they were fixed, and each amendment
+        st.text(line)
+    for rules, what in records.amendments():
+        st.warning(f"The rules were changed after the first rating, on {rules.fixed_at:%Y-%m-%d at %H:%M} UTC.")
+        st.text(f"{rules.reason} ({'; '.join(what)})")
+    looks = frames.look_frame(records.looks())
+    if looks.empty:
+        st.caption("Nobody has looked at results yet.")
+        return
+    st.caption("Each time that verdicts were reached on other ratings or by other rules is a look at results.")
+    table(f"{records.study.name}-looks", looks, height="content")
+
+
+if __name__ == "__main__":
+    show("Overview", draw)

@@ -1,0 +1,140 @@
+"""What transformations do to scores (HTEB, Figures 4, 6 and 7), English and multilingual data sets side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import altair as alt
+import streamlit as st
+
+from evaluation import charts
+from generation.exhibits import Exhibit
+from streamlit_app.data import Records
+from streamlit_app.elements import (
+    complain,
+    exhibit,
+    figure,
+    filtered,
+    limits,
+    lines,
+    section,
+    show,
+    with_refused,
+)
+
+FEW = 8  # models, whose data sets are shown without being asked for
+
+
+def draw(records: Records) -> None:
+    """The page."""
+    choices = records.score_choices()
+    if not choices["models"]:
+        st.caption("No model has a score.")
+        return
+    if why := records.scores_outrun():
+        complain(why, what="These scores no longer hold")
+    refused = with_refused(records)
+    chosen = filtered("Data sets", choices["groups"], "group")
+    groups = [chosen] if chosen or len(choices["groups"]) < 2 else list(choices["groups"])
+    if len(choices["groups"]) == 1:
+        st.caption(f"All data sets are {choices['groups'][0]}: there is nothing to show beside them.")
+    st.page_link("views/model.py", label="One model's profile")
+    section("By axis (Figure 4)", partial(_beside, groups, partial(_axes, records, refused)))
+    section("By transformation (Figure 6)", partial(_beside, groups, partial(_transformations, records, refused)))
+    section("Shifts (Figure 7)", partial(_beside, groups, partial(_shifts, records)))
+    section("Data sets (Tables 17 to 21)", partial(_datasets, records, groups))
+    section("Left out, failed, or included against the verdict, and why", partial(_left_out, records))
+
+
+def _beside(groups: list[str], draw_group: Callable[[str], None]) -> None:
+    """The same for each group of data sets, in columns."""
+    for group, column in zip(groups, st.columns(len(groups)), strict=True):
+        with column:
+            if len(groups) > 1:
+                st.text(f"{group} data sets".capitalize())
+            draw_group(group)
+
+
+def _limits(records: Records, n: int, what: str, *, refused: bool) -> str:
+    verdicts = records.verdicts()
+    said = limits(
+        simulated=any(verdict.simulated for verdict in verdicts),
+        n=n,
+        what=what,
+        undecided=sum(verdict.decision == "undecided" for verdict in verdicts),
+    )
+    return f"{said} With what NO VERDICT ACCEPTS." if refused else said
+
+
+def _drawn(records: Records, group: str, name: str, chart: alt.TopLevelMixin, says: str) -> None:
+    figure("-".join(filter(None, (records.study.name, name, group.lower()))), chart, says)
+
+
+def _axes(records: Records, refused: bool, group: str) -> None:
+    one = records.tables("axes", group=group, refused=refused)[0]
+    frame = one.frame
+    says = (
+        "Each model's scores on the original texts and, by axis, on the transformed ones; the total is the mean of the"
+        " axes." + _limits(records, int(frame["n_datasets"].max()), "data sets", refused=refused)
+    )
+    _drawn(records, group, "axes", charts.axis_shifts(frame), says)
+    exhibit(records, one, group)
+
+
+def _transformations(records: Records, refused: bool, group: str) -> None:
+    one = records.tables("transformations", group=group, refused=refused)[0]
+    frame = one.frame
+    if frame.empty:
+        st.caption("No transformation was evaluated.")
+        return
+    says = "Mean difference from the original in points; a star marks what no verdict accepts." + _limits(
+        records, int(frame["n_datasets"].max()), "data sets", refused=refused
+    )
+    _drawn(records, group, "transformations", charts.delta_map(frame), says)
+    exhibit(records, one, group)
+
+
+def _shifts(records: Records, group: str) -> None:
+    one = records.tables("shifts", group=group)[0]  # of what counts alone, as the papers have it
+    frame = one.frame
+    if frame["shift"].notna().any():
+        says = (
+            "How far each transformation moves scores over data sets (means over models): Hodges-Lehmann shifts with"
+            " 95% intervals; grey where Holm's p is at least .05."
+            + _limits(records, int(frame.loc[frame["shift"].notna(), "n"].max()), "data sets", refused=False)
+        )
+        _drawn(records, group, "shifts", charts.shift_intervals(frame), says)
+    else:
+        st.caption("There is no shift to draw; the table says why.")
+    exhibit(records, one, group)
+
+
+def _datasets(records: Records, groups: list[str]) -> None:
+    # Many models' tables are long and take a while: they are made when they are asked for.
+    few = len(records.score_choices()["models"]) <= FEW
+    if not few and not st.toggle("Show them", key="sets", bind="query-params"):
+        return
+    for group in groups:
+        parts = records.tables("datasets", group=group)
+        if not parts:
+            st.caption("No data set has a score on a transformed text.")
+            continue
+        number = 0
+        if len(parts) > 1:
+            number = st.selectbox("Part", range(len(parts)), key=f"part{group}", format_func=partial(_part, parts))
+        exhibit(records, parts[number], group)
+
+
+def _part(parts: Sequence[Exhibit], number: int) -> str:
+    return ", ".join(parts[number].frame["model"].drop_duplicates())
+
+
+def _left_out(records: Records) -> None:
+    for one in records.tables("left_out"):
+        exhibit(records, one)
+    lines(records.notes())
+
+
+if __name__ == "__main__":
+    show("Robustness", draw)

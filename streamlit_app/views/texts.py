@@ -1,0 +1,125 @@
+"""What generators get wrong, and the texts themselves: search, and both sides with the words that differ marked."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from annotation.tables import display
+from generation.transformations import ORIGINAL
+from streamlit_app import charts, search
+from streamlit_app.data import Records
+from streamlit_app.differences import side_by_side
+from streamlit_app.elements import download_csv, figure, section, show, table
+
+BY = {"generator": "", "transformation": "transformation", "data set": "dataset", "language": "language"}
+LARGE = 64 * 2**20  # bytes of outputs, from which their errors are counted only when asked for
+
+
+def draw(records: Records) -> None:
+    """The page."""
+    section("Search", partial(_search, records))
+    section("Error types by generator (HTEB, Table 5)", partial(_errors, records))
+    section("Lengths and edits (HTEB, Table 23)", partial(_lengths, records))
+
+
+def _search(records: Records) -> None:
+    units = records.units()
+    names = [ORIGINAL, *dict.fromkeys(name for name, _ in units)]
+    left, right = st.columns([2, 1])
+    query = left.text_input("Words in a text or an output", key="q", bind="query-params").strip()
+    where = right.selectbox("In", ["all outputs", *names], key="in", format_func=_place, bind="query-params")
+    if not query:
+        st.caption("Letter case does not matter; what is searched for is a piece of text.")
+        return
+    frame, more = search.find(records.study, query, "" if where == "all outputs" else str(where), units)
+    if frame.empty:
+        st.text("Nothing is found.")
+        return
+    st.caption(f"{'The first ' if more else ''}{len(frame)} found. Tick a row to see it whole.")
+    # A new search has a table of its own, so that no row of the last one stays ticked.
+    chosen: Any = st.dataframe(
+        frame,
+        hide_index=True,
+        column_order=["transformation", "seed", "dataset", "text", "output", "status", "flags", "model"],
+        key=f"found {where} {query}",
+        on_select="rerun",
+        selection_mode="single-row",
+        alt="What was found",
+    )
+    download_csv(f"{records.study.name}-found", frame)
+    if chosen.selection.rows:
+        _whole(frame.iloc[chosen.selection.rows[0]])
+
+
+def _whole(row: pd.Series[Any]) -> None:
+    """One text, or one output beside its original."""
+    if "output" not in row.index:
+        st.text(f"{row['dataset']}, {row['split']}, {row['item']}, {row['field']} ({row['language']})")
+        st.code(row["text"], language=None, wrap_lines=True)
+        return
+    flags = ", ".join(row["flags"]) or "none"
+    st.text(
+        f"{_place(row['transformation'])}, seed {row['seed']}, {row['model']}; {row['status']}; error types: {flags}"
+    )
+    if row["reason"]:
+        st.text(row["reason"])
+    language = row["language"] or row["source_language"]
+    side_by_side(row["text"], row["output"], (f"Original ({row['source_language']})", f"Output ({language})"))
+
+
+def _errors(records: Records) -> None:
+    if not _wanted(records):
+        return
+    left, right = st.columns([2, 1])
+    by = BY[str(left.selectbox("A row for each", list(BY), key="by", bind="query-params"))]
+    after = right.toggle("After retries", key="after", bind="query-params")
+    with st.spinner("counting errors"):
+        frame = records.errors(by, after_retries=after)
+    attempts = "last" if after else "first"
+    says = (
+        f"Share of outputs, in %, of the {attempts} attempts that have each error type; a text counts once for each of"
+        f" its places. n = {int(frame['n'].sum()):,} outputs."
+    )
+    unanswered = int(frame["unanswered"].sum())
+    says += f" {unanswered:,} are unanswered and in no rate." if unanswered else ""
+    name = f"{records.study.name}-errors"
+    figure(name, charts.error_map(frame, by or "generator"), says)
+    table(name, frame)
+
+
+def _lengths(records: Records) -> None:
+    if not _wanted(records):
+        return
+    with st.spinner("counting words"):
+        frame = records.lengths()
+    st.caption(
+        "Mean words over texts, seeds and data sets; distance: edits on words, from 0 (equal) to 1. It says how much"
+        " was changed and not whether the meaning was."
+    )
+    table(f"{records.study.name}-lengths", frame)
+
+
+def _wanted(records: Records) -> bool:
+    """Whether all outputs are to be read: many only when asked for."""
+    size = sum(records.study.transformation_file(*unit).stat().st_size for unit in records.units())
+    if size < LARGE or st.session_state.get("count"):
+        return True
+    st.caption(f"{size / 1e6:,.0f} MB of outputs are read for this, which takes minutes.")
+    st.button("Count", key=f"count {st.session_state.get('count')}", on_click=_count)
+    return False
+
+
+def _count() -> None:
+    st.session_state["count"] = True
+
+
+def _place(name: str) -> str:
+    return name if name == "all outputs" else ("original texts" if name == ORIGINAL else display(name, pooled=False))
+
+
+if __name__ == "__main__":
+    show("Errors and texts", draw)

@@ -1,0 +1,124 @@
+"""Verdicts and what they rest on (HTEB, Table 2), and what another threshold would make of them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
+from evaluation.sensitivity_charts import threshold_decisions, threshold_scores
+from evaluation.tables import TOTAL
+from evaluation.tables.sensitivity import THRESHOLDS
+from generation.transformations import AXES
+from streamlit_app import frames
+from streamlit_app.data import Records
+from streamlit_app.elements import choose, complain, exhibit, figure, filtered, limits, section, show, table
+
+STEP = THRESHOLDS[1] - THRESHOLDS[0]  # of the slider
+
+
+def draw(records: Records) -> None:
+    """The page."""
+    if not records.verdicts():
+        st.caption("There are no verdicts: the sample holds no pairs.")
+        return
+    if stale := records.verdicts_hold():
+        complain(stale, what="These verdicts no longer hold")
+    question = choose("Question", records.questions(), "question")
+    languages = sorted({verdict.language for verdict in records.verdicts()})
+    language = filtered("Language", languages, "language")
+    section("Verdicts", partial(_verdicts, records, language))
+    section("Means against the threshold", partial(_means, records, question, language))
+    section("Ratings given", partial(_shares, records, question))
+    section("Ratings and agreement (HTEB, Table 2)", partial(_agreement, records))
+    section("Another threshold", partial(_another, records))
+
+
+def _limits(records: Records) -> str:
+    verdicts = records.verdicts()
+    least = min(verdict.n_pairs for verdict in verdicts)
+    undecided = sum(verdict.decision == "undecided" for verdict in verdicts)
+    simulated = any(verdict.simulated for verdict in verdicts)
+    return limits(simulated=simulated, n=least, what="pairs for a verdict", undecided=undecided)
+
+
+def _verdicts(records: Records, language: str) -> None:
+    verdicts = [verdict for verdict in records.verdicts() if language in ("", verdict.language)]
+    whole = records.verdict_table()
+    whole = whole[whole["language"] == language] if language else whole
+    st.caption(
+        f"A transformation is used only where people accept it: a mean of at least {verdicts[0].threshold:g} on each"
+        " question. Means are over single ratings, their 95% intervals over pairs; AC2 is Gwet's, with ordinal weights,"
+        " in words as kappas are." + _limits(records)
+    )
+    config = {"Reasons": st.column_config.TextColumn(width="large")}
+    shown = frames.verdict_frame(whole, verdicts)
+    table(f"{records.study.name}-verdicts", whole, shown, column_config=config, height="content")
+    for line in frames.refusals(whole):
+        st.text(line)
+
+
+def _means(records: Records, question: str, language: str) -> None:
+    means = records.means()
+    means = means[means["question"] == question]
+    means = means[means["language"] == language] if language else means
+    says = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
+    chart = mean_intervals(means, records.scale())
+    figure(f"{records.study.name}-means-{question}", chart, says + _limits(records), alt_text=means_in_words(means))
+
+
+def _shares(records: Records, question: str) -> None:
+    shares = records.shares()
+    shares = shares[shares["question"] == question]
+    says = f"{question.capitalize()}: how often each point was given; n counts single ratings that count."
+    chart = rating_shares(shares, records.scale())
+    figure(f"{records.study.name}-shares-{question}", chart, says + _limits(records), alt_text=shares_in_words(shares))
+
+
+def _agreement(records: Records) -> None:
+    exhibit(records, records.judged("table_2"))
+    with st.expander("Every coefficient of agreement, with its interval"):
+        exhibit(records, records.judged("agreement"))
+
+
+def _another(records: Records) -> None:
+    scale, own = records.scale(), records.study.acceptance.threshold
+    threshold = st.slider(
+        "Threshold", float(scale[0]), float(scale[-1]), float(own), STEP, key="threshold", bind="query-params"
+    )
+    now, then = records.decisions_at(own), records.decisions_at(threshold)
+    turned = int((now["decision"] != then["decision"]).sum())
+    st.caption(
+        f"By the study's rule, at a threshold of {threshold:g} in place of {own:g}, {turned} of {len(now)} verdicts"
+        " would turn. This is to see how much hangs on the threshold: the rule was fixed before the first rating, and"
+        " choosing one by its results would make it worthless." + _limits(records)
+    )
+    table(f"{records.study.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then), height="content")
+    says = f"What would be decided at each threshold; the broken line is the study's own, {own:g}."
+    chart = threshold_decisions(records.decisions_at(*THRESHOLDS), own)
+    figure(f"{records.study.name}-decisions-by-threshold", chart, says + _limits(records))
+    scores = records.scores_at(*dict.fromkeys((own, threshold)))
+    st.caption("Scores times 100 as they would be: the same scores, other verdicts. What was not scored is not known.")
+    shown = frames.rescored_frame(scores, (*AXES, TOTAL))
+    table(f"{records.study.name}-scores-at-{threshold:g}", scores, shown)
+    _scores(records, own)
+
+
+def _scores(records: Records, own: float) -> None:
+    """One model's scores at each threshold."""
+    grid = records.scores_at(*THRESHOLDS)
+    model = choose("Model of the figure", list(grid["model"].drop_duplicates()), "model")
+    mine = grid[grid["model"] == model]
+    if mine[[*AXES, TOTAL]].isna().all(axis=None):
+        st.caption("At no threshold all scores are known that it would let in.")
+        return
+    says = (
+        "The chosen model's scores at each threshold; the broken line is the study's own. Lines end where scores are"
+        " missing that a threshold would let in, or where it lets nothing in."
+    )
+    figure(f"{records.study.name}-scores-by-threshold", threshold_scores(mine, own).concat[0], says + _limits(records))
+
+
+if __name__ == "__main__":
+    show("Verdicts", draw)

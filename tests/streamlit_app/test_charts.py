@@ -1,0 +1,73 @@
+"""Charts from frames, and the colours that they have."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from generation.errors import RATES
+from generation.palette import COLOURS, SHAPES
+from generation.transformations import AXES
+from streamlit_app import charts
+
+
+def test_colours_and_shapes_are_one_to_an_axis() -> None:
+    assert list(COLOURS) == list(SHAPES) == list(AXES)
+    assert len({*COLOURS.values()}) == len({*SHAPES.values()}) == len(AXES)
+    assert len({shape for _, shape in charts.MOVES.values()}) == len(charts.MOVES)
+
+
+@pytest.mark.parametrize("colour", [*COLOURS.values(), *(colour for colour, _ in charts.MOVES.values())])
+@pytest.mark.parametrize("page", ["#FFFFFF", "#0E1117"])
+def test_colours_stand_out_on_light_and_dark_pages(colour: str, page: str) -> None:
+    """WCAG 2.1: graphics need a contrast of 3 to 1."""
+    light, dark = sorted((luminance(colour), luminance(page)), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 3
+
+
+def luminance(colour: str) -> float:
+    """WCAG 2.1's relative luminance."""
+    parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_caption_says_why_there_is_no_interval() -> None:
+    nan = float("nan")
+    row = {"rho": -0.5, "low": nan, "high": nan, "n": 4, "reason": "no interval: why", "simulated": False}
+    assert charts.caption(row) == ["ρ = −0.50, n = 4 pairs", "no interval: why"]
+
+
+def test_many_points_are_sampled_always_the_same() -> None:
+    few, many = (pd.DataFrame({"x": range(n)}) for n in (charts.POINTS, charts.POINTS + 1))
+    assert charts.drawn_points(few) is few
+    assert len(charts.drawn_points(many)) == charts.POINTS
+    pd.testing.assert_frame_equal(charts.drawn_points(many), charts.drawn_points(many))
+    assert charts.drawn_points(many)["x"].is_monotonic_increasing
+
+
+def test_slopes_tell_up_from_down_and_equal_ranks_apart() -> None:
+    """a falls from 1 to 2, b rises from 2 to 1, c and d share rank 3 and stay."""
+    ranks = pd.DataFrame(
+        {"model": ["a", "b", "c", "d"], "rank_original": [1, 2, 3, 3], "rank_transformed": [2, 1, 3, 3]}
+    )
+    spec = charts.rank_slopes(ranks, dark=False).to_dict()
+    rows = pd.DataFrame(next(iter(spec["datasets"].values())))
+    assert dict(zip(rows["model"], rows["moved"], strict=True)) == {
+        "a": "down",
+        "b": "up",
+        "c": "as before",
+        "d": "as before",
+    }
+    assert sorted(rows.loc[rows["side"] == "Original", "place"]) == [1, 2, 3, 4]
+    assert "3. d" in set(rows["label"])
+
+
+def test_errors_have_a_cell_for_each_type_and_a_dash_for_none() -> None:
+    rates = {rate: [1.0, float("nan")] for rate in RATES}
+    table = pd.DataFrame({"generator": ["g", "g"], "transformation": ["expansion", "style_change"], **rates})
+    spec = charts.error_map(table, "transformation").to_dict()
+    rows = pd.DataFrame(next(iter(spec["datasets"].values())))
+    assert set(rows["row"]) == {"Expansion", "Style change"}
+    assert set(rows.loc[rows["row"] == "Style change", "words"]) == {"–"}
+    assert len(rows) == 2 * len(RATES)
