@@ -16,7 +16,8 @@ from annotation.coefficients import Answers, gwet_ac2, krippendorff_alpha, mean_
 from annotation.intervals import Floats, confidence_sequence, over_pairs, over_pairs_and_raters
 from annotation.records import Group, Summary
 from annotation.rubric import Rubric
-from generation.study import AcceptanceSpec, Study
+from generation.campaign_specs import AcceptanceSpec
+from generation.study import Study
 from generation.transformations import AXES, TRANSFORMATIONS
 
 # HTEB, section 2.4: translation and cross-translation are rated as one pool, since a rater sees one sentence.

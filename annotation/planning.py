@@ -28,8 +28,9 @@ from annotation.intervals import (
 from annotation.rubric import load_rubric
 from annotation.rules import outcomes
 from generation import command
+from generation.campaign_specs import AcceptanceSpec
 from generation.exceptions import StudyError
-from generation.study import AcceptanceSpec, Study
+from generation.study import Study
 
 PAIRS, RATERS = (30, 50, 100, 200), (2, 3, 5)
 AWAY = (-0.5, -0.25, 0.0, 0.25, 0.5)  # true means to try, from the threshold

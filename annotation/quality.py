@@ -14,8 +14,8 @@ import pandas as pd
 from scipy import stats
 
 from annotation.records import Sign
+from generation.campaign_specs import QualitySpec
 from generation.records import Pair
-from generation.study import QualitySpec
 from generation.words import count_words
 
 # (pool, kind of control) -> question: the answer that an attentive rater gives; `Rubric.expected` is one.

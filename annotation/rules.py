@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from annotation.intervals import Floats
 from annotation.records import Summary
-from generation.study import AcceptanceSpec
+from generation.campaign_specs import AcceptanceSpec
 
 
 def outcomes(mean: Floats, low: Floats, high: Floats, rule: AcceptanceSpec) -> NDArray[np.str_]:

@@ -16,12 +16,13 @@ from annotation import server
 from annotation.campaign import admit, alone, published, shown, workspaces_of
 from annotation.client import SIMULATED, Argilla, User
 from annotation.rubric import Rubric, load_rubric
+from generation.campaign_specs import SimulatedRater
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.generators.recorded import Recorded
 from generation.identity import identity
 from generation.records import Pair
 from generation.run import read_transformed
-from generation.study import SimulatedRater, Study
+from generation.study import Study
 
 BULK = 100  # the most answers that Argilla takes at once
 Answer = dict[str, object]

@@ -15,9 +15,9 @@ import pandas as pd
 from annotation.agreement import POOLS, Design
 from annotation.verdicts import judge
 from benchmarks.registry import Measurement, benchmark
+from generation.campaign_specs import AcceptanceSpec
 from generation.identity import identity
 from generation.records import Pair
-from generation.study import AcceptanceSpec
 from generation.transformations import TRANSFORMATIONS
 
 RATINGS = 1_000_000

@@ -20,10 +20,11 @@ from evaluation.local_models import SentenceTransformerModel, fingerprint
 from evaluation.mteb_models import MtebModel
 from evaluation.server_models import ServerModel
 from generation.datasets.specs import MtebDataset
+from generation.evaluation_specs import ModelSpec
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.identity import identity
 from generation.parts import nearest
-from generation.study import ModelSpec, Study
+from generation.study import Study
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta

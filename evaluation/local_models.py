@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from evaluation.embeddings import Embeddings
+from generation.evaluation_specs import ModelSpec
 from generation.exceptions import ServiceError, StudyError
-from generation.study import ModelSpec
 
 _WHOLE = 1_000_000  # bytes; of larger files the two ends are read
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from evaluation.embeddings import Embeddings
 from evaluation.local_models import code_not_allowed, first_line, routed
+from generation.evaluation_specs import ModelSpec
 from generation.exceptions import ServiceError, StudyError
 from generation.parts import nearest
-from generation.study import ModelSpec
 
 
 class MtebModel:

@@ -18,12 +18,13 @@ from evaluation import beside, mteb_results
 from evaluation.measures import Measured
 from evaluation.units import Model, Place, Unit
 from evaluation.work import Moved, Scored, Todo
+from generation.evaluation_specs import ModelSpec
 from generation.exceptions import DataError
 from generation.identity import identity
 from generation.journal import Journal
 from generation.records import Drift, Pair, Record, Score
 from generation.store import read_frame, read_records, write_table
-from generation.study import ModelSpec, Study
+from generation.study import Study
 
 COMMAND = "python -m evaluation.run --study ..."
 WRITE_SECONDS = 10.0

@@ -13,7 +13,7 @@ import pandas as pd
 
 from annotation.records import Verdict
 from annotation.rules import decide
-from generation.study import AcceptanceSpec
+from generation.campaign_specs import AcceptanceSpec
 from generation.transformations import ORIGINAL
 
 REFUSALS = ("rejected", "undecided")  # with which the gate's reasons begin where a verdict refuses

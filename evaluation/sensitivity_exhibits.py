@@ -13,10 +13,10 @@ from evaluation.charts import p_value
 from evaluation.display import hundred, points
 from evaluation.paper_tables import REFUSED, Results, exhibit, interval, moved, named
 from evaluation.tables import TOTAL
+from generation.campaign_specs import AcceptanceSpec
 from generation.exhibits import Exhibit, reasons
 from generation.languages import language_name
 from generation.report import shown
-from generation.study import AcceptanceSpec
 from generation.transformations import AXES
 
 _HEADS: dict[str, str] = {axis: display(axis) for axis in AXES} | {TOTAL: "Total"}

@@ -19,8 +19,8 @@ import numpy as np
 
 from evaluation.embeddings import Embeddings
 from evaluation.local_models import first_line
+from generation.evaluation_specs import ModelSpec
 from generation.exceptions import ServiceError, StudyError
-from generation.study import ModelSpec
 
 PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 FIRST_DELAY, LAST_DELAY = 0.5, 30.0  # seconds before another try; the delay doubles from try to try

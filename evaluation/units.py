@@ -20,13 +20,14 @@ from evaluation.protocols import METRICS
 from generation.datasets.loading import iter_datasets
 from generation.datasets.places import Dataset
 from generation.datasets.specs import DatasetSpec, LocalDataset
+from generation.evaluation_specs import ModelSpec
 from generation.exceptions import StudyError
 from generation.identity import identity
 from generation.jobs import Job, Plan
 from generation.parts import nearest
 from generation.records import Score, Text
 from generation.run import read_transformed
-from generation.study import ModelSpec, Study
+from generation.study import Study
 from generation.transformations import ORIGINAL, TRANSFORMATIONS
 
 UNDEFINED = "the metric is undefined: all similarities, or all gold values, are equal"

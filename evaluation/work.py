@@ -15,9 +15,10 @@ from evaluation.encoder import Encoder
 from evaluation.measures import Measured
 from evaluation.units import Model, Place, Unit
 from generation.datasets.specs import LocalDataset
+from generation.evaluation_specs import ModelSpec
 from generation.exceptions import PlumblineError
 from generation.records import Pair
-from generation.study import ModelSpec, Study
+from generation.study import Study
 
 Loader = Callable[[Study, ModelSpec], Encoder]
 

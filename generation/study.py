@@ -7,18 +7,18 @@ stand in it (a study names the environment variable that holds them).
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any, Literal, cast
-from urllib.parse import urlsplit
+from typing import Any, cast
 
 import yaml
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
+from generation.campaign_specs import AcceptanceSpec, QualitySpec, RatersSpec, SampleSpec
 from generation.crowd_spec import CrowdSpec
 from generation.datasets.specs import DatasetSpec, LocalDataset
+from generation.evaluation_specs import EvaluationSpec
 from generation.exceptions import StudyError
 from generation.generator_specs import GeneratorSpec, RetrySpec
 from generation.identity import identity
@@ -27,179 +27,7 @@ from generation.transformations import TRANSFORMATIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPORTS = ROOT / "exports"
-_FIELDS = {
-    "sentence_transformers": ("path", "package", "remote_code", "prompts"),
-    "mteb": ("remote_code",),
-    "openai": ("base_url", "api_key_env", "concurrency", "timeout_seconds", "retries", "prompts"),
-}
 _ADDRESS = re.compile(r"[a-z0-9][a-z0-9+.-]*://([^:@/?]+@)?[^:@/?]*(:\d+)?(/[^@?]*)?")
-
-
-class ControlsSpec(Part):
-    """Pairs whose answers are known beforehand, so many in each batch of each queue (PTEB, appendix B: one of each)."""
-
-    positive: int = Field(default=1, ge=0, description="almost identical texts")
-    negative: int = Field(default=1, ge=0, description="unrelated texts")
-
-
-class SampleSpec(Part):
-    """Which pairs people rate (HTEB, section 2.4: 100 a transformation), and what tells about the raters."""
-
-    pairs: int = Field(default=100, ge=1, description="pairs for each transformation")
-    seed: int = Field(default=1337, description="decides which")
-    controls: ControlsSpec = ControlsSpec()
-    repeats: int = Field(default=1, ge=0, description="pairs of each batch that are shown a second time")
-    batch: int = Field(default=50, ge=1, description="pairs of a queue that so many controls and repeats go with")
-
-
-class SimulatedRater(Part):
-    """A made-up rater: the author's own rating, plus this bias, plus normal noise, rounded to the scale."""
-
-    name: Name
-    bias: float = 0.0
-    noise: float = Field(default=0.5, ge=0)
-
-
-class RatersSpec(Part):
-    """Who rates, and how many for each pair (HTEB, section 2.4: three)."""
-
-    per_pair: int = Field(default=3, ge=1, description="ratings a pair gets; the first ones by time count")
-    simulated: tuple[SimulatedRater, ...] = Field(default=(), description="raters for rehearsals; empty in real life")
-    simulation_seed: int = 1337
-
-    @field_validator("simulated")
-    @classmethod
-    def _distinct(cls, value: tuple[SimulatedRater, ...]) -> tuple[SimulatedRater, ...]:
-        refuse_duplicates([rater.name for rater in value], "simulated rater")
-        return value
-
-
-class AcceptanceSpec(Part):
-    """When a transformation is accepted (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5)."""
-
-    threshold: float = Field(default=3.0, description="what the mean must reach, on each question")
-    rule: Literal["mean", "lower_bound"] = Field(
-        default="mean", description="the mean itself must reach it, or the lower end of its 95% interval"
-    )
-    interval: Literal["pairs", "pairs_and_raters"] = Field(
-        default="pairs", description="of what the ratings are a sample: of pairs alone, or of raters too"
-    )
-    stop: Literal["fixed", "anytime"] = Field(
-        default="fixed", description="judged once, at the end; or by an interval that allows to look after every rating"
-    )
-    scope: Literal["transformation", "language", "task"] = Field(
-        default="language", description="judged on the ratings of all languages, of each, or of each and each task"
-    )
-    min_pairs: int = Field(default=20, ge=1, description="fewer rated pairs leave the verdict undecided")
-    min_raters: int = Field(default=2, ge=1, description="a pair counts as rated from so many ratings on")
-    min_ratings: int = Field(default=1, ge=1, description="fewer ratings on any question leave it undecided")
-    min_ac2: float | None = Field(
-        default=None, ge=-1, le=1, description="less agreement (Gwet's AC2) on any question leaves it undecided"
-    )
-
-    @model_validator(mode="after")
-    def _has_an_interval(self) -> AcceptanceSpec:
-        if self.stop == "anytime" and (self.rule, self.interval) != ("lower_bound", "pairs"):
-            raise ValueError("stop 'anytime' goes by an interval over pairs: it needs rule lower_bound, interval pairs")
-        return self
-
-
-class QualitySpec(Part):
-    """When a rater's answers are put before a person (PTEB, appendix B), fixed before the first rating."""
-
-    within: int = Field(default=1, ge=0, description="how far answers to controls and repeats may be off")
-    least_answers: int = Field(default=20, ge=2, description="pairs that a rater needs before habits are looked at")
-    same_answer: float = Field(default=0.95, gt=0, le=1, description="share of pairs with one and the same answer")
-    words_a_second: float = Field(default=10.0, gt=0, description="nobody reads faster: 600 words a minute")
-    too_fast: float = Field(default=0.25, ge=0, lt=1, description="share of pairs that may be answered faster")
-    apart: float = Field(default=1.0, gt=0, description="mean distance from the other raters' mean")
-    least_rho: float = Field(default=0.1, ge=-1, le=1, description="least rank correlation with the others' mean")
-    low: float = Field(default=2.0, description="pairs with a mean up to this are listed for review")
-
-
-class ModelSpec(Part):
-    """One embedding model. `kind` says what runs it, and which of the fields below it may have (`_FIELDS`)."""
-
-    name: str = Field(description="as the hub, mteb or the server calls it; also the name in tables")
-    kind: Literal["sentence_transformers", "mteb", "openai"] = Field(
-        default="sentence_transformers",
-        description="the library; mteb's model of that name with its own prompts; or any OpenAI-compatible server",
-    )
-    revision: str = Field(default="", description="hub revision, or the version of local files")
-    path: str = Field(default="", description="local folder; empty loads from the hub by name and revision")
-    package: str = Field(default="", description="installed Python package that `path` is relative to")
-    remote_code: bool = Field(default=False, description="the model may run the Python code that it brings along")
-    prompts: dict[str, str] = Field(
-        default={}, description="text put before others, by mteb's names: a task, a type of tasks, query or document"
-    )
-    base_url: str = Field(default="", description="the server's address, ending in /v1")
-    api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable with the key, if it needs one")
-    concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at once")
-    timeout_seconds: float = Field(default=300.0, gt=0, description="for one request")
-    retries: int = Field(default=6, ge=0, description="on 429, 5xx and broken connections, with backoff")
-
-    @field_validator("base_url")
-    @classmethod
-    def _an_address(cls, value: str) -> str:
-        place = urlsplit(value)
-        if place.username or place.password or place.query:  # not quoted: it may hold a key
-            raise ValueError("an address with a key in it; the key goes into the variable that api_key_env names")
-        if value and (place.scheme not in ("http", "https") or not place.hostname):
-            raise ValueError(f"{value!r} is no address; write it like http://127.0.0.1:8000/v1")
-        return value
-
-    @model_validator(mode="after")
-    def _has_what_its_kind_has(self) -> ModelSpec:
-        foreign = sorted(self.model_fields_set - {"name", "kind", "revision", *_FIELDS[self.kind]})
-        if foreign:
-            raise ValueError(
-                f"a model of kind {self.kind} has no {foreign[0]!r}; it has: {', '.join(_FIELDS[self.kind])}"
-            )
-        if self.kind == "openai" and not self.base_url:
-            raise ValueError("a model of kind openai needs `base_url`, such as http://127.0.0.1:8000/v1")
-        return self
-
-    def __hash__(self) -> int:
-        """Of name and revision, which differ between a study's models."""
-        return hash((self.name, self.revision))
-
-    def location(self, base: Path) -> str:
-        """Where to load from: a local folder, or the hub's name. Raises StudyError if a local one is missing."""
-        if not self.path and not self.package:
-            return self.name
-        if self.package:
-            found = importlib.util.find_spec(self.package)
-            if found is None or found.origin is None:
-                raise StudyError(f"model {self.name!r}: package {self.package!r} is not installed; pip install it")
-            base = Path(found.origin).parent
-        folder = base / self.path
-        if not folder.is_dir():
-            raise StudyError(f"model {self.name!r}: no folder {folder}; correct its `path` in the study")
-        return str(folder)
-
-
-class EvaluationSpec(Part):
-    """What the accepted transformations are used for."""
-
-    models: tuple[ModelSpec, ...] = Field(min_length=1)
-    protocol: Literal["paper", "mteb"] = Field(
-        default="paper", description="classification on the full train split (HTEB), or mteb's own default"
-    )
-    batch_size: int = Field(default=32, ge=1, description="texts at once; halved where memory does not suffice")
-    device: str = Field(default="", description="of torch, such as cuda:1 or cpu; empty: the best there is")
-    precision: Literal["float32", "float16", "bfloat16"] = Field(
-        default="float32", description="of the models' numbers; embeddings are kept as float32"
-    )
-    embeddings_gb: float = Field(default=20.0, gt=0, description="disk that the embeddings of all models may take")
-    failed: Literal["drop", "original"] = Field(
-        default="drop", description="an item whose output failed is dropped, or scored with its original text"
-    )
-
-    @field_validator("models")
-    @classmethod
-    def _distinct(cls, value: tuple[ModelSpec, ...]) -> tuple[ModelSpec, ...]:
-        refuse_duplicates([f"{model.name}@{model.revision}" for model in value], "model")
-        return value
 
 
 class Study(Part):

@@ -9,9 +9,10 @@ import pandas as pd
 from annotation.preregistration import amendments
 from annotation.report.exhibits import stamp
 from annotation.report.material import Material
+from generation.campaign_specs import AcceptanceSpec, QualitySpec, RatersSpec
 from generation.exhibits import Exhibit
 from generation.parts import Part
-from generation.study import AcceptanceSpec, QualitySpec, RatersSpec, file_hash
+from generation.study import file_hash
 
 _RULES: dict[str, type[Part]] = {"acceptance": AcceptanceSpec, "quality": QualitySpec, "raters": RatersSpec}
 _DIGITS = 16  # of a hash, as printed

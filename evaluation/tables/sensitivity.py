@@ -15,7 +15,7 @@ import pandas as pd
 from annotation.records import Verdict
 from evaluation.scopes import Scope, accepted_scopes, decision_at, needs, scope_of
 from evaluation.tables.scores import TOTAL, axis_means, counting_scores, paired_scores
-from generation.study import AcceptanceSpec
+from generation.campaign_specs import AcceptanceSpec
 from generation.transformations import AXES, TRANSFORMATIONS
 
 THRESHOLDS = tuple(np.arange(1, 5.01, 0.25).tolist())

@@ -9,8 +9,8 @@ import pandas as pd
 from annotation.agreement import Design
 from annotation.records import Verdict
 from annotation.verdicts import verdicts
+from generation.campaign_specs import AcceptanceSpec
 from generation.records import Pair, Rating
-from generation.study import AcceptanceSpec
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 QUESTIONS, SCALE = ("quality", "fluency"), (1, 2, 3, 4, 5)

@@ -13,7 +13,7 @@ from annotation.agreement import Design, completed_means, summarise, table_two
 from annotation.ratings import counting_ratings
 from annotation.records import Group, Summary
 from annotation.tables import agreement_table, agreement_text, band
-from generation.study import AcceptanceSpec
+from generation.campaign_specs import AcceptanceSpec
 
 from .table_two import HTEB, hteb_ratings
 

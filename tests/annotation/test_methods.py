@@ -16,10 +16,11 @@ from annotation.records import Decision, Look, RuleSet, Verdict
 from annotation.report.material import Material
 from annotation.report.methods import listed, many, methods
 from annotation.rubric import load_rubric
+from generation.campaign_specs import AcceptanceSpec
 from generation.generator_specs import OpenAIGenerator
 from generation.jobs import generator_hash
 from generation.records import Pair
-from generation.study import AcceptanceSpec, Study
+from generation.study import Study
 from tests.annotation.test_verdicts import START, pair, ratings
 
 MEAN = "accepted where its mean rating reaches 3 on every question, and rejected where it does not"

@@ -16,8 +16,9 @@ from annotation.agreement import Design
 from annotation.coefficients import Answers, gwet_ac2
 from annotation.planning import Assumed, Outlook, outlook, price, simulated
 from annotation.verdicts import verdicts
+from generation.campaign_specs import AcceptanceSpec
 from generation.exceptions import StudyError
-from generation.study import ROOT, AcceptanceSpec, Study
+from generation.study import ROOT, Study
 
 from .test_verdicts import HASHES, START, pair
 

@@ -20,9 +20,10 @@ from annotation.preregistration import (
 )
 from annotation.ratings import read_ratings
 from annotation.verdicts import accept, read_looks, read_verdicts
+from generation.campaign_specs import AcceptanceSpec
 from generation.exceptions import DataError, StudyError
 from generation.store import write_json
-from generation.study import AcceptanceSpec, Study
+from generation.study import Study
 from tests.annotation.test_review import rate
 
 

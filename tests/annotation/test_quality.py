@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from annotation.quality import find_signs, low_pairs
+from generation.campaign_specs import QualitySpec
 from generation.records import Pair, Rating
-from generation.study import QualitySpec
 
 
 def expected(pool: str, control: str) -> dict[str, int]:

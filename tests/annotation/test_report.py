@@ -22,11 +22,12 @@ from annotation.report.page import write_report
 from annotation.review import signs_of
 from annotation.tables import SIMULATED
 from annotation.verdicts import accept
+from generation.campaign_specs import AcceptanceSpec, QualitySpec
 from generation.exceptions import DataError, StudyError
 from generation.records import Rating
 from generation.run import generate
 from generation.store import write_json, write_table
-from generation.study import AcceptanceSpec, QualitySpec, Study, load_study
+from generation.study import Study, load_study
 from tests.annotation.test_review import rate
 from tests.conftest import DEMO
 

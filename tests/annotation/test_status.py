@@ -22,11 +22,12 @@ from annotation.status.text import ago, next_step, status_text
 from annotation.tables import SIMULATED
 from annotation.verdicts import accept, read_verdicts
 from generation import command
+from generation.campaign_specs import AcceptanceSpec
 from generation.manifest import stage
 from generation.records import Rating
 from generation.run import generate
 from generation.store import write_json, write_table
-from generation.study import AcceptanceSpec, Study
+from generation.study import Study
 from tests.annotation.test_quality import pair
 from tests.annotation.test_review import rate
 from tests.conftest import DEMO

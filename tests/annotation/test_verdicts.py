@@ -15,8 +15,8 @@ from annotation.planning import rated_mean
 from annotation.rules import outcomes
 from annotation.tables import verdict_table, verdict_text
 from annotation.verdicts import accepted_pairs, judge
+from generation.campaign_specs import AcceptanceSpec
 from generation.records import Pair
-from generation.study import AcceptanceSpec
 from generation.transformations import TRANSFORMATIONS
 
 from .judgements import HASHES, QUESTIONS, SCALE, START, decided, judged, pair, ratings

@@ -19,11 +19,12 @@ from annotation.records import Verdict
 from annotation.verdicts import rule_id
 from evaluation.encoder import Embeddings, Encoder
 from generation.datasets.loading import load_datasets
+from generation.evaluation_specs import ModelSpec
 from generation.identity import identity
 from generation.jobs import Plan
 from generation.records import Pair, TransformedText
 from generation.store import write_json, write_table
-from generation.study import ModelSpec, Study, file_hash, load_study
+from generation.study import Study, file_hash, load_study
 from generation.transformations import TRANSFORMATIONS
 
 # mteb makes its cache folder when it is imported, which test modules do: not in the home of whoever runs the tests.

@@ -12,8 +12,8 @@ import pytest
 from mteb.types import PromptType
 
 from evaluation.encoder import Embeddings, Encoder, SentenceTransformerModel, drift, fingerprint, load, model_id
+from generation.evaluation_specs import ModelSpec
 from generation.exceptions import DataError, ServiceError, StudyError
-from generation.study import ModelSpec
 
 from .conftest import FakeModel, vectors, write_study
 

@@ -20,8 +20,8 @@ from evaluation.encoder import Encoder, drift, load, model_id
 from evaluation.mteb_models import MtebModel
 from evaluation.protocols import METRICS
 from generation.datasets.local import TableDataset
+from generation.evaluation_specs import ModelSpec
 from generation.exceptions import PlumblineError, ServiceError, StudyError
-from generation.study import ModelSpec
 
 from .conftest import sentence, write_study
 

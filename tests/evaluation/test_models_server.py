@@ -16,8 +16,9 @@ import yaml
 
 from evaluation.encoder import Encoder, drift, load, model_id
 from evaluation.server_models import ServerModel
+from generation.evaluation_specs import ModelSpec
 from generation.exceptions import DataError, ServiceError, StudyError
-from generation.study import ModelSpec, Study, load_study
+from generation.study import Study, load_study
 
 from .conftest import vectors, write_study
 

@@ -13,7 +13,8 @@ from evaluation.encoder import Encoder, SentenceTransformerModel
 from generation.datasets.loading import load_dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.specs import LocalDataset
-from generation.study import ROOT, ModelSpec
+from generation.evaluation_specs import ModelSpec
+from generation.study import ROOT
 
 DATA = ROOT.parent / "shared" / "data"
 

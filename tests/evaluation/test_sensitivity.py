@@ -19,8 +19,8 @@ from evaluation.tables.sensitivity import (
     threshold_table,
     uncertainty_table,
 )
+from generation.campaign_specs import AcceptanceSpec
 from generation.records import Pair
-from generation.study import AcceptanceSpec
 from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, pair, ratings
 
 from .made_scores import score_row
