@@ -12,13 +12,14 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import httpx
-
-from annotation import server
 from generation.exceptions import PlumblineError, ServiceError
+
+if TYPE_CHECKING:
+    from annotation import server
 
 SIMULATED = "simulated-"  # prefix of simulated raters' user names; people's names never have it
 #: Keys of Argilla's own images and guides.
@@ -132,6 +133,8 @@ def connect(home: server.Home) -> Iterator[Argilla]:
 @contextlib.contextmanager
 def reach(home: server.Home) -> Iterator[server.Connection]:
     """The same without the SDK, which takes a second to import."""
+    from annotation.server import Connection, running  # noqa: PLC0415 (brings its HTTP client along)
+
     url, key = os.environ.get("ARGILLA_API_URL"), os.environ.get("ARGILLA_API_KEY")
     if url and not key:
         raise ServiceError("ARGILLA_API_URL is set but ARGILLA_API_KEY is not; set both, or none for the local server")
@@ -139,9 +142,9 @@ def reach(home: server.Home) -> Iterator[server.Connection]:
         raise ServiceError("ARGILLA_API_KEY is set but ARGILLA_API_URL is not; set both, or none for the local server")
     if url and key:
         guard(url, key)
-        yield server.Connection(url.rstrip("/"), key)
+        yield Connection(url.rstrip("/"), key)
         return
-    with server.running(home) as connection:
+    with running(home) as connection:
         yield connection
 
 
@@ -151,12 +154,16 @@ def guard(url: str, key: str) -> None:
     Raises ServiceError when it does not answer or refuses the key, or when the key itself is a well-known one and the
     server is not on this machine; warns on stderr when such a server lets strangers in.
     """
+    import httpx  # noqa: PLC0415 (many commands import this module and ask no server)
+
+    from annotation.server import is_loopback  # noqa: PLC0415
+
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ServiceError(
             f"ARGILLA_API_URL is {url!r}, which is no address; it looks like https://argilla.example.org"
         )
-    private = server.is_loopback(parts.hostname)
+    private = is_loopback(parts.hostname)
     if key in WELL_KNOWN_KEYS and not private:
         raise ServiceError(f"ARGILLA_API_KEY is the key that Argilla's guides print, and {url} is open to the network: "
                            "give its owner another password and key first")  # fmt: skip
@@ -189,6 +196,7 @@ def _sdk(url: str, key: str) -> Any:
 @contextlib.contextmanager
 def translated(url: str) -> Iterator[None]:
     """Turn the SDK's and the HTTP client's errors into one line that says what to do."""
+    import httpx  # noqa: PLC0415
     from argilla._exceptions import ArgillaError  # noqa: PLC0415 (takes a second)
 
     try:
@@ -210,9 +218,9 @@ def translated(url: str) -> Iterator[None]:
 
 
 def _refused(url: str, status: int, words: str) -> ServiceError:
-    if status == httpx.codes.UNAUTHORIZED or "credential" in words.lower():
+    if status == HTTPStatus.UNAUTHORIZED or "credential" in words.lower():
         return ServiceError(f"Argilla at {url} does not accept the key; set ARGILLA_API_KEY to the owner's key")
-    if status == httpx.codes.FORBIDDEN:
+    if status == HTTPStatus.FORBIDDEN:
         return ServiceError(f"Argilla at {url}: this user may not do that; use the owner's key")
     said = words[:300] or "no reason given"
     return ServiceError(f"Argilla at {url} refused with status {status}: {said}")

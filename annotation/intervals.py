@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 CONFIDENCE = 0.95
 RESAMPLES = 1000
@@ -48,6 +47,8 @@ class Mean:
         This is the posterior of the normal model with flat priors on the mean and the logarithm of the error
         (Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.2), and one minus the one-sided p-value.
         """
+        from scipy import stats  # noqa: PLC0415 (half a second: who only reads verdicts goes without)
+
         return np.asarray(stats.t.cdf((self.value - threshold) / self.error, self.freedom))
 
     def _reach(self) -> Floats:
@@ -107,6 +108,8 @@ def _known(mean: Floats, variance: Floats, freedom: Floats) -> Mean:
 
 
 def _quantile(freedom: Floats) -> Floats:
+    from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
+
     return np.asarray(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
 
 
@@ -188,6 +191,8 @@ def bca(
     defined = found[~np.isnan(found)]
     if len(defined) < (1 - _UNDEFINED) * RESAMPLES or np.ptp(defined) < 1e-12 or np.isnan(left_out).any():
         return math.nan, math.nan
+    from scipy import stats  # noqa: PLC0415
+
     below = (np.mean(defined < estimate - 1e-12) + np.mean(defined <= estimate + 1e-12)) / 2
     bias = stats.norm.ppf(np.clip(below, 1 / RESAMPLES, 1 - 1 / RESAMPLES))
     pulls = counts @ left_out / n - left_out
@@ -200,6 +205,8 @@ def bca(
 
 def jackknife(estimate: float, left_out: Floats) -> tuple[float, float]:
     """95% t interval of a statistic from its values with each pair left out (Tukey); NaN where they are all equal."""
+    from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
+
     n = len(left_out)
     error = math.sqrt((n - 1) / n * float(((left_out - left_out.mean()) ** 2).sum()))
     if error < 1e-12:

@@ -19,8 +19,11 @@ from generation.study import ROOT, Study, load_study
 DEMO = ROOT / "studies" / "demo.yaml"
 #: The files that take longest, in seconds of one core from most to least; each is one worker's.
 LONGEST = (
+    "annotation/crowd/test_crashes_mturk.py",
     "generation/test_vllm.py",
+    "annotation/crowd/test_crashes_prolific.py",
     "evaluation/test_published.py",
+    "streamlit_app/test_browser.py",
     "annotation/test_concurrency.py",
     "annotation/test_search_server.py",
     "annotation/test_server.py",

@@ -1,7 +1,7 @@
 """A crowd campaign: what is offered, to how many, and what it may cost; every step done once, whatever crashes.
 
-All that changes something on the platform goes through `Campaign.do`, which keeps the ledger. Commands begin with
-`settle`, which finishes what an earlier one left open. Nothing here knows MTurk from Prolific.
+All that changes something on the platform is a step (`steps`). Commands begin with `settle`, which finishes what an
+earlier one left open. Nothing here knows MTurk from Prolific.
 
 A worker may do a stated share of the study's batches. A platform keeps a worker out of what is not offered yet, not out
 of what is: so no more batches stand open at a time than one worker may do, and who has done too many for the next ones
@@ -11,33 +11,22 @@ is kept out before these open. Work in progress counts as open, so nobody can do
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
-from tqdm import tqdm
-
-from annotation.campaign import shown
 from annotation.controls import read_controls
 from annotation.crowd import pay
 from annotation.crowd.batches import make_batches
-from annotation.crowd.ledger import Kind, Ledger, Offered, Operation, Work
-from annotation.crowd.platform import Mode, Offer, Platform, Posted, RefusedError, Submission
+from annotation.crowd.ledger import Offered
+from annotation.crowd.ledger_work import Work
+from annotation.crowd.platform import Mode, Posted, RefusedError, Submission
+from annotation.crowd.steps import EXTENDED, LimitError, Steps, crowd_of, other_sample
 from annotation.crowd.workers import worker_pseudonym
 from annotation.sample import read_pairs
-from generation.crowd_spec import CrowdSpec
-from generation.exceptions import DataError, StudyError
-from generation.records import Pair
 from generation.study import Study
 
 BONUS_REASON = "Your batch took longer than we had assumed. This bonus makes up the difference. Thank you."
-
-
-class LimitError(StudyError):
-    """The next step would cost more than may be spent."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +41,6 @@ class Launch:
     troubles: tuple[str, ...] = ()  #: why offers could not be opened again
 
 
-def crowd_of(study: Study) -> CrowdSpec:
-    """The study's crowd settings. Raises StudyError where it has none."""
-    if study.crowd is None:
-        raise StudyError(f"{study.file}: asks no crowd; add `crowd: {{}}`, which pays $24 an hour (docs/crowd.md)")
-    return study.crowd
-
-
 def next_batches(study: Study, mode: Mode, offered: Sequence[Offered], pilot: int = 0) -> list[Offered]:
     """The batches that would be offered next, with what each worker gets. Raises as `make_batches`."""
     pairs, controls = read_pairs(study), read_controls(study)
@@ -66,10 +48,7 @@ def next_batches(study: Study, mode: Mode, offered: Sequence[Offered], pilot: in
     known = [one.batch for one in offered]
     for batch in known:
         if not names.keys() >= set(batch.pair_ids):
-            raise DataError(
-                f"{study.folder / 'pairs.parquet'}: the {mode} campaign has pairs that this sample does not have;"
-                " bring the sample back that was offered"
-            )
+            raise other_sample(study, mode)
     spec = crowd_of(study)
     return [
         Offered(batch, study.raters.per_pair, pay.reward([names[pair_id] for pair_id in batch.pair_ids], spec.pay))
@@ -77,105 +56,10 @@ def next_batches(study: Study, mode: Mode, offered: Sequence[Offered], pilot: in
     ]
 
 
-class Campaign:
+class Campaign(Steps):
     """One study's campaign on one platform in one mode."""
 
-    def __init__(self, study: Study, platform: Platform, ledger: Ledger, key: bytes, limit: int | None = None) -> None:
-        """`key` makes workers' pseudonyms; `limit` is what may be spent in all, in cents (None: nothing more)."""
-        self.study, self.platform, self.ledger = study, platform, ledger
-        self.spec = crowd_of(study)
-        self._key, self._limit = key, limit
-
-    @cached_property
-    def pairs(self) -> Mapping[str, Pair]:
-        """All that workers see, by id."""
-        return {pair.pair_id: pair for pair in shown(self.study)}
-
-    # What is done once
-
-    def do(self, kind: Kind, subject: str, cents: int = 0, details: Mapping[str, Any] | None = None) -> str:
-        """Do something on the platform once; its outcome. LimitError where it would cost too much."""
-        operation = self.ledger.operation(kind, subject)
-        if cents > 0 and (operation is None or operation.state == "refused"):
-            self._refuse_beyond_limit(cents)
-        return self.ledger.once((kind, subject, cents), details or {}, self._find, self._carry_out)
-
-    def settle(self) -> int:
-        """Finish what earlier commands left open; how many operations that were."""
-        left = [operation for operation in self.ledger.operations() if operation.state == "intended"]
-        if left:
-            tqdm.write(
-                f"[{self.platform.mode} {self.platform.name}] finishing {len(left)} calls that an earlier command left"
-                " open: first it is asked whether they took effect, for a bonus up to a quarter of an hour",
-                file=sys.stderr,
-            )
-        for one in left:
-            try:
-                self.ledger.once((one.kind, one.subject, one.cents), one.details, self._find, self._carry_out)
-            except RefusedError as error:  # it is settled so, and the others go on
-                tqdm.write(f"[{self.platform.mode} {self.platform.name}] refused: {error}", file=sys.stderr)
-        return len(left)
-
-    def _refuse_beyond_limit(self, cents: int) -> None:
-        if self.platform.mode == "sandbox":
-            return  # there it costs nothing
-        spent = self.ledger.spent()
-        if self._limit is None or spent + cents > self._limit:
-            limit = "no --max-cost was given" if self._limit is None else f"the limit is {pay.dollars(self._limit)}"
-            raise LimitError(
-                f"the next step costs {pay.dollars(cents)}, {pay.dollars(spent)} are spent or reserved, and {limit};"
-                " nothing was spent on it"
-            )
-
-    def _find(self, one: Operation) -> str | None:
-        """The outcome of an operation that took effect, as the platform shows it; None if it did not."""
-        if one.kind == "post":
-            return self.platform.found_posted(one.token)
-        if one.kind == "bonus":
-            paid = self.platform.found_bonus(
-                self.platform.submission(one.details["submission"]),
-                one.details["cents"],
-                one.details["reason"],
-                one.token,
-            )
-            return "paid" if paid else None
-        return None  # all others change nothing at a second call
-
-    def _carry_out(self, one: Operation) -> str:
-        platform = self.platform
-        match one.kind:
-            case "post":
-                return platform.post(self.offer(one.subject), one.token)
-            case "extend":
-                platform.extend(one.details["posted"], places=one.details["places"], token=one.token)
-            case "approve":
-                platform.approve(platform.submission(one.subject))
-            case "reject":
-                platform.reject(platform.submission(one.subject), one.details["reason"])
-            case "bonus":
-                submission = platform.submission(one.details["submission"])
-                platform.bonus(submission, one.details["cents"], one.details["reason"], one.token)
-            case "keep_out":
-                platform.keep_out(one.subject)
-            case "close":
-                platform.close(one.details["posted"])
-            case "release":
-                pass  # of the ledger alone: money that nobody can earn any more
-        return one.kind
-
     # What there is
-
-    def offer(self, batch_id: str) -> Offer:
-        """A batch of the ledger as it is put before workers. DataError for a batch of another campaign."""
-        for one in self.ledger.offered():
-            if one.batch.batch_id == batch_id:
-                pairs = tuple(self.pairs[pair_id] for pair_id in one.batch.pair_ids)
-                return Offer(one.batch, pairs, one.places, one.reward)
-        raise DataError(f"{self.ledger.path}: no batch {batch_id!r} in the {self._name} campaign")
-
-    @property
-    def _name(self) -> str:
-        return f"{self.platform.mode} {self.platform.name}"
 
     def posted_ids(self) -> dict[str, str]:
         """The platform's ids of what was offered, by batch."""
@@ -197,9 +81,13 @@ class Campaign:
 
     def refresh(self) -> None:
         """Note in the ledger how all submissions are now."""
+        rejected = {one.subject: one.cents for one in self.ledger.operations("reject") if one.state == "done"}
         for batch_id, posted_id in self.posted_ids().items():
             for submission in self.platform.submissions(posted_id):
                 self.ledger.note(submission, batch_id, self.pseudonym(submission.worker))
+                cents = -rejected.get(submission.submission_id, 0)
+                if submission.state == "approved" and cents:
+                    self.happened("approve", submission.submission_id, cents)
 
     # Launching and closing
 
@@ -252,8 +140,8 @@ class Campaign:
         for batch_id in short:
             if states[batch_id].open or batch_id in opening:
                 try:
-                    self._extend(states[batch_id], batch_id, short[batch_id])
-                    extended.append(batch_id)
+                    if self._extend(states[batch_id], batch_id, short[batch_id]):
+                        extended.append(batch_id)
                 except RefusedError as error:  # the other batches go on
                     troubles.append(str(error))
         for batch_id in opening:
@@ -293,11 +181,15 @@ class Campaign:
         more = [one.details["places"] for one in extended if one.details["batch"] == batch_id]
         return int(max([self.offer(batch_id).places, *more]))
 
-    def _extend(self, posted: Posted, batch_id: str, places: int) -> None:
+    def _extend(self, posted: Posted, batch_id: str, places: int) -> bool:
+        """Open an offer again, to so many workers; whether that changed anything."""
         more = 0 if self.platform.refills else max(0, places - self._reserved(batch_id))
         cents = self.unit_cost(batch_id) * more
-        subject = f"{batch_id}:{places}:{posted.ends.isoformat() if posted.ends else ''}"
-        self.do("extend", subject, cents, {"batch": batch_id, "posted": posted.posted_id, "places": places})
+        # One that was done is done; an offer that is short of workers once more is opened once more.
+        done = [one for one in self.ledger.operations("extend") if one.state == "done"]
+        subject = f"{batch_id}:{places}:{sum(one.details['batch'] == batch_id for one in done)}"
+        details = {"batch": batch_id, "posted": posted.posted_id, "places": places}
+        return self.do("extend", subject, cents, details) == EXTENDED
 
     def _of(self, batch_id: str) -> list[Work]:
         return [one for one in self.ledger.work() if one.batch_id == batch_id]
@@ -334,9 +226,10 @@ class Campaign:
     def reject(self, work: Work, reason: str) -> None:
         """Reject a submission: its reward is not paid, and one more worker may do the batch.
 
-        Where the place is open again by itself, its money stays reserved for whoever comes next.
+        Where the place is open again by itself, its money stays reserved for whoever comes next, if anybody can.
         """
-        cents = 0 if self.platform.refills else -self.unit_cost(work.batch_id)
+        kept = self.platform.refills and self.ledger.operation("release", work.batch_id) is None
+        cents = 0 if kept else -self.unit_cost(work.batch_id)
         self.do("reject", work.submission.submission_id, cents, {"reason": reason})
 
     def bonus(self, work: Work, cents: int) -> None:

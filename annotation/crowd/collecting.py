@@ -21,8 +21,8 @@ from annotation.campaign import refuse_other_prompts, shown
 from annotation.crowd.archive import read_archive
 from annotation.crowd.campaign import Campaign
 from annotation.crowd.judging import finish
-from annotation.crowd.ledger import Work
-from annotation.crowd.pay import PlatformName
+from annotation.crowd.ledger_work import Work
+from annotation.crowd.pay import PLATFORMS, PlatformName
 from annotation.crowd.platform import Mode, PairAnswer
 from annotation.crowd.workers import worker_pseudonym
 from annotation.ratings import read_all_ratings, read_ratings
@@ -50,8 +50,9 @@ def source_of(platform: PlatformName, mode: Mode) -> str:
 def collect(campaign: Campaign, *, replace: bool = False) -> Collection:
     """Fetch the answers of all submissions into `ratings.parquet` (controls' into `control_ratings.parquet`).
 
-    Answers that cannot be read (malformed, of another study) are left out and named; the work on them is still to be
-    judged by a person. Raises StudyError for a rehearsal in a study that has ratings by people.
+    Answers that cannot be read (malformed, of another study, not all there) are left out and named, and read again at
+    the next collection; the work on them is still to be judged by a person. Raises StudyError for a rehearsal in a
+    study that has ratings by people.
     """
     study, mode = campaign.study, campaign.platform.mode
     refuse_other_prompts(study, list(campaign.pairs.values()))
@@ -68,9 +69,9 @@ def collect(campaign: Campaign, *, replace: bool = False) -> Collection:
             before = parts.get(work.batch_id, Part("", ()))
             answers = _answers(campaign, work, rubric)
             parts[work.batch_id] = Part("", (*before.answers, *answers))
-    platform = campaign.platform.name
-    instead_of = source_of(platform, "sandbox") if mode == "live" else None
-    keep(study, source_of(platform, mode), parts, replace=replace, instead_of=instead_of)
+    source = source_of(campaign.platform.name, mode)
+    replace = replace or _only_returned(campaign, source, parts)
+    _keep(study, source, parts, replace=replace, live=mode == "live")
     finish(campaign)  # a rejected worker's ratings do not count, also where they were read only now
     troubles = {one.submission.submission_id: one.trouble for one in campaign.ledger.work() if one.trouble}
     return Collection(read_ratings(study), new, troubles)
@@ -95,8 +96,27 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
             check(answer, f"{path}, assignment {submission.submission_id}", rubric, pairs)
         answers += own
     part = Part(sha256(path.read_bytes()).hexdigest(), tuple(answers))
-    ratings = keep(study, path.name, {path.name: part}, replace=replace)
+    ratings = _keep(study, path.name, {path.name: part} if answers else {}, replace=replace, live=True)
     return Collection(ratings, len({(one.rater_id, one.batch) for one in answers}), left_out)
+
+
+def _keep(study: Study, source: str, parts: Mapping[str, Part], *, replace: bool, live: bool) -> pd.DataFrame:
+    """Write ratings down; live ones end the rehearsals, on whatever platform these were."""
+    kept = keep(study, source, parts, replace=replace)
+    if parts and live:
+        for platform in PLATFORMS:
+            kept = keep(study, source, parts, replace=replace, instead_of=source_of(platform, "sandbox"))
+    return kept
+
+
+def _only_returned(campaign: Campaign, source: str, parts: Mapping[str, Part]) -> bool:
+    """Whether ratings are missing and all of them are of work that was returned: nobody may use these any more."""
+    ratings = read_all_ratings(campaign.study)
+    own = ratings[ratings["source"] == source]
+    now = {(answer.rater_id, answer.batch) for part in parts.values() for answer in part.answers}
+    missing = set(zip(own["rater_id"], own["batch"], strict=True)) - now
+    returned = {(one.pseudonym, one.batch_id) for one in campaign.ledger.work() if one.submission.state == "returned"}
+    return bool(missing) and missing <= returned
 
 
 def _refuse_real_ratings(campaign: Campaign) -> None:
@@ -109,10 +129,18 @@ def _refuse_real_ratings(campaign: Campaign) -> None:
 
 
 def _read(campaign: Campaign) -> int:
-    """Read the answers of submissions that are done and have not been read; how many."""
+    """Read the answers of submissions that are done and have not been read; how many are new.
+
+    What could not be read is read again: a participant of Prolific may have gone on after submitting.
+    """
     ledger, rubric = campaign.ledger, load_rubric(campaign.study)
-    todo = [one for one in ledger.work() if one.submission.state in COUNTED and not one.answered]
-    for work in tqdm(todo, unit="submission", desc="reading answers", disable=not todo):
+    todo = [one for one in ledger.work() if one.submission.state in COUNTED and (not one.answered or one.trouble)]
+    for work in tqdm(
+        todo,
+        unit="submission",
+        desc=f"[{campaign.platform.mode} {campaign.platform.name}] reading answers",
+        disable=not todo,
+    ):
         offer = campaign.offer(work.batch_id)
         try:
             given = campaign.platform.answers(work.submission, offer)
@@ -124,7 +152,18 @@ def _read(campaign: Campaign) -> int:
         else:
             text = json.dumps([asdict(answer) for answer in given], ensure_ascii=False)
             ledger.keep_answers(work.submission.submission_id, text)
-    return len(todo)
+    return sum(not one.answered for one in todo)
+
+
+def refuse_lost_ledger(campaign: Campaign) -> None:
+    """Raise DataError for a live campaign that has ratings and no batches: its ledger was lost."""
+    if campaign.platform.mode == "sandbox" or campaign.ledger.offered():
+        return
+    if source_of(campaign.platform.name, "live") in set(read_all_ratings(campaign.study)["source"]):
+        raise DataError(
+            f"{campaign.ledger.path}: has no live {campaign.platform.name} campaign, but there are ratings of one;"
+            " bring the ledger back from a backup: without it the same work would be paid again"
+        )
 
 
 def _check(work: Work, given: Sequence[PairAnswer], pair_ids: Sequence[str]) -> None:

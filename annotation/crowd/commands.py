@@ -16,15 +16,16 @@ from pathlib import Path
 from annotation.accounts import pseudonym_key
 from annotation.campaign import alone, refuse_other_prompts
 from annotation.client import connect
-from annotation.crowd import collecting, judging, pay, summary
-from annotation.crowd.campaign import Campaign, crowd_of
+from annotation.crowd import collecting, judging, pay, sheet, summary
+from annotation.crowd.campaign import Campaign
 from annotation.crowd.ledger import FILE, Ledger, ledgers
 from annotation.crowd.pay import PLATFORMS, PlatformName
 from annotation.crowd.platform import Mode, Platform
+from annotation.crowd.steps import crowd_of
 from annotation.maintenance import add_data_option, home_of
 from annotation.preregistration import fix_rules
 from generation import command
-from generation.exceptions import StudyError
+from generation.exceptions import PlumblineError, StudyError
 from generation.manifest import stage
 from generation.study import Study
 
@@ -67,6 +68,7 @@ def add_crowd_commands(commands: argparse._SubParsersAction[argparse.ArgumentPar
     collect.add_argument("--replace", action="store_true", help="also drop ratings that the campaign no longer has")
     collect.add_argument("--archive", metavar="CSV", help="read a result file of the MTurk site; no platform is asked")
     review = add("review", _review, "submissions that wait for a decision, with signs, times and pay")
+    review.add_argument("--answers", metavar="SUBMISSION", help="show what was answered in a submission, pair by pair")
     review.add_argument("--ask", metavar="SUBMISSION", help="note that its worker was asked (write on the platform)")
     review.add_argument("--reason", default="", metavar="TEXT", help="what the worker was asked")
     approve = add("approve", _approve, "approve submissions, which pays them")
@@ -82,7 +84,13 @@ def add_crowd_commands(commands: argparse._SubParsersAction[argparse.ArgumentPar
 
 
 def _example(name: str) -> str:
-    more = {"plan": " --platform prolific", "launch": " --platform prolific --pilot 20", "approve": " --all"}
+    more = {
+        "plan": " --platform prolific",
+        "launch": " --platform prolific --pilot 20",
+        "approve": " --all",
+        "reject": ' SUBMISSION --reason "both controls the wrong way round"',
+        "bonus": " --live --max-cost 500",
+    }
     return f"example: python -m annotation crowd {name} --study studies/mine.yaml{more.get(name, '')}"
 
 
@@ -94,17 +102,21 @@ def _plan(options: argparse.Namespace) -> int:
 
 def _launch(options: argparse.Namespace) -> int:
     study = command.study_of(options)
-    with _campaign(study, options, spends=True) as campaign:
+    with _campaign(study, options, spends=True, begins=True) as campaign:
+        collecting.refuse_lost_ledger(campaign)
         refuse_other_prompts(study, list(campaign.pairs.values()))
         fix_rules(study)
         done = campaign.launch(options.pilot)
         where = _where(campaign)
         print(f"{where} {done.posted} batches offered now, {done.extended} opened again; {done.open} are open,"
               f" {done.waiting} wait until others are done")  # fmt: skip
+        if campaign.platform.mode == "sandbox":
+            for batch_id, posted_id in campaign.posted_ids().items():
+                print(f"{where} try batch {batch_id}: {campaign.platform.preview(posted_id)}")
         for line in done.troubles:
             print(f"{where} not opened again: {line}")
         if done.stopped:
-            raise StudyError(f"{where} {done.stopped}")
+            raise StudyError(done.stopped)
     return 0
 
 
@@ -146,9 +158,13 @@ def _review(options: argparse.Namespace) -> int:
             judging.ask(campaign, options.ask, options.reason)
             print(f"{where} noted; write to the worker on the platform's own page")
             return 0
+        if options.answers:
+            print(summary.marked(where, sheet.sheet_text(campaign, options.answers)))
+            return 0
         judging.finish(campaign)
         campaign.refresh()
-        print(f"{where} Submissions that wait for a decision; signs decide nothing\n{summary.cases_text(campaign)}")
+        title = "Submissions that wait for a decision; signs decide nothing"
+        print(summary.marked(where, f"{title}\n{summary.cases_text(campaign)}"))
     return 0
 
 
@@ -186,25 +202,38 @@ def _close(options: argparse.Namespace) -> int:
     study = command.study_of(options)
     with _campaign(study, options) as campaign:
         closed, released = campaign.close()
-        print(f"{_where(campaign)} {closed} batches closed, {pay.dollars(released)} released")
+        left = len(campaign.ledger.offered()) - closed
+        more = f"; {left} were never offered, and `crowd launch` would still offer them" if left else ""
+        print(f"{_where(campaign)} {closed} batches closed, {pay.dollars(released)} released{more}")
     return 0
 
 
 @contextlib.contextmanager
-def _campaign(study: Study, options: argparse.Namespace, *, spends: bool = False) -> Iterator[Campaign]:
-    """The study's campaign as the options name it, nobody else working on it."""
+def _campaign(
+    study: Study, options: argparse.Namespace, *, spends: bool = False, begins: bool = False
+) -> Iterator[Campaign]:
+    """The study's campaign as the options name it, nobody else working on it; errors say which it was.
+
+    Raises StudyError where it has no batches yet, unless this command `begins` it.
+    """
     name, mode = _platform_name(study, options), _mode(options)
     crowd_of(study)
-    limit = _limit(options, mode) if spends else None
-    with (
-        alone(study),
-        Ledger(study.scratch / FILE, study.name, name, mode) as ledger,
-        _platform(study, name, options) as platform,
-    ):
-        yield Campaign(study, platform, ledger, pseudonym_key(home_of(options)), limit)
+    where = f"[{mode} {name}]"
+    try:
+        limit = _limit(options, mode, where) if spends else None
+        with (
+            alone(study),
+            Ledger(study.scratch / FILE, study.name, name, mode) as ledger,
+            _platform(study, name, options) as platform,
+        ):
+            if not (begins or ledger.offered()):
+                raise StudyError(f"{study.name} has offered nothing here yet; begin with `crowd launch`")
+            yield Campaign(study, platform, ledger, pseudonym_key(home_of(options)), limit)
+    except PlumblineError as error:
+        raise type(error)(f"{where} {error}") from None
 
 
-def _limit(options: argparse.Namespace, mode: Mode) -> int | None:
+def _limit(options: argparse.Namespace, mode: Mode, where: str) -> int | None:
     """What may be spent, in cents, after a person said yes to it."""
     if mode == "sandbox":
         return None
@@ -215,7 +244,7 @@ def _limit(options: argparse.Namespace, mode: Mode) -> int | None:
         return limit
     if not sys.stdin.isatty():
         raise StudyError("--live asks before it spends, and nobody is there to answer; add --yes")
-    print(f"[live] This may spend up to {pay.dollars(limit)} in all. Type `{CONFIRM}` to go on: ", end="", flush=True)
+    print(f"{where} This may spend up to {pay.dollars(limit)} in all. Type `{CONFIRM}` to go on: ", end="", flush=True)
     if sys.stdin.readline().strip() != CONFIRM:
         raise StudyError("not confirmed; nothing was spent")
     return limit
@@ -229,6 +258,8 @@ def _platform_name(study: Study, options: argparse.Namespace) -> PlatformName:
     there = [name for name, mode in ledgers(study.scratch / FILE) if mode == _mode(options)]
     if len(there) != 1:
         has = f"has campaigns on {' and '.join(there)}" if there else f"has no {_mode(options)} campaign yet"
+        if not there and not options.live and ledgers(study.scratch / FILE):
+            raise StudyError(f"{study.name} {has}, but a live one; add --live for that, or --platform to rehearse")
         raise StudyError(f"{study.name} {has}; say which platform: --platform mturk or --platform prolific")
     return there[0]
 

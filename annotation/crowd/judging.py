@@ -14,16 +14,18 @@ from typing import Literal
 
 from annotation.crowd import pay
 from annotation.crowd.campaign import Campaign
-from annotation.crowd.ledger import Judgement, Work
+from annotation.crowd.ledger_work import Judgement, Work
+from annotation.crowd.platform import RefusedError
+from annotation.crowd.steps import LimitError
 from annotation.decisions import decide, read_decisions
 from annotation.ratings import read_all_ratings
 from annotation.records import Sign
 from annotation.review import signs_of
 from generation.exceptions import StudyError
-from generation.parts import nearest
 
 A_PRIORI = ("controls",)  # the rule by which a worker may be rejected was fixed before the first rating (METHOD)
 FINAL = ("approved", "rejected")
+ON_PLATFORM = "rejected on the platform's own page"  # the reason of a decision that was made there
 
 
 @dataclass(frozen=True)
@@ -40,14 +42,15 @@ class Case:
 
 def cases(campaign: Campaign) -> list[Case]:
     """All submissions that are waiting for a decision, in the order of their batches."""
+    waiting = [work for work in campaign.ledger.work() if work.submission.state == "submitted"]
+    if not waiting:
+        return []
     signs, ratings = signs_of(campaign.study), read_all_ratings(campaign.study)
     rated = set(zip(ratings["rater_id"], ratings["batch"], strict=True))
     rewards = {one.batch.batch_id: one.reward for one in campaign.ledger.offered()}
     asked = {one.submission_id: one.reason for one in campaign.ledger.judgements() if one.decision == "ask"}
     found = []
-    for work in campaign.ledger.work():
-        if work.submission.state != "submitted":
-            continue
+    for work in waiting:
         own = tuple(sign for sign in signs if sign.rater_id == work.pseudonym)
         collected = (work.pseudonym, work.batch_id) in rated
         advice: Literal["approve", "ask"] = "approve" if collected and not own else "ask"
@@ -58,8 +61,8 @@ def cases(campaign: Campaign) -> list[Case]:
 
 def approve(campaign: Campaign, submission_ids: Sequence[str], reason: str = "") -> int:
     """Approve submissions; how many are approved now that were not. StudyError for one of another campaign."""
-    named, signs = _named(campaign, submission_ids), signs_of(campaign.study)
-    number = sum(_approve(campaign, one, reason, signs) for one in named)
+    works, signs = named(campaign, submission_ids), signs_of(campaign.study)
+    number = sum(_approve(campaign, one, reason, signs) for one in works)
     finish(campaign, submission_ids)
     return number
 
@@ -81,38 +84,58 @@ def reject(campaign: Campaign, submission_ids: Sequence[str], reason: str) -> in
     """
     if not reason.strip():
         raise StudyError("a rejection needs a reason, which the worker reads; add --reason 'why'")
-    named = [one for one in _named(campaign, submission_ids) if one.submission.state != "rejected"]
-    if paid := [one for one in named if one.submission.state == "approved"]:
+    works = [one for one in named(campaign, submission_ids) if one.submission.state != "rejected"]
+    if paid := [one for one in works if one.submission.state == "approved"]:
         raise StudyError(f"submission {paid[0].submission.submission_id} was approved and paid; nothing was rejected")
-    signs = signs_of(campaign.study) if named else []
-    for work in named:
+    if early := [one for one in works if one.submission.state != "submitted"]:
+        raise StudyError(f"submission {early[0].submission.submission_id} is {early[0].submission.state}; only work"
+                         " that was submitted can be rejected")  # fmt: skip
+    signs = signs_of(campaign.study) if works else []
+    for work in works:
         _judge(campaign, work, "reject", reason, signs)
     finish(campaign, submission_ids)
-    return len(named)
+    return len(works)
 
 
 def finish(campaign: Campaign, again: Collection[str] = ()) -> None:
     """Carry out what was decided and left undone by an earlier command: calls, payments, exclusions.
 
-    What the platform refused is not tried again, but for the submissions `again`.
+    A rejection on the platform's own page is a decision, too. What the platform refused is not tried again, but for the
+    submissions `again`. Raises RefusedError when all has been tried, where something was refused.
     """
     campaign.settle()
-    works = {one.submission.submission_id: one for one in campaign.ledger.work()}
+    _note_rejections(campaign)
+    works, refused = {one.submission.submission_id: one for one in campaign.ledger.work()}, list[str]()
     last = {one.submission_id: one for one in campaign.ledger.judgements()}
     for judgement in last.values():
         work = works[judgement.submission_id]
         if judgement.submission_id not in again and _was_refused(campaign, judgement):
             continue
-        if judgement.decision == "approve":
-            campaign.approve(work.submission)
-        elif judgement.decision == "reject":
-            campaign.reject(work, judgement.reason)
-            _exclude(campaign, work, judgement)
-        else:
-            continue
+        try:
+            if judgement.decision == "approve":
+                campaign.approve(work.submission)
+            elif judgement.decision == "reject":
+                campaign.reject(work, judgement.reason)
+                _exclude(campaign, work, judgement)
+            else:
+                continue
+        except RefusedError as error:  # the others are carried out all the same
+            refused.append(str(error))
         if work.submission.state == "submitted":
             now = campaign.platform.submission(work.submission.submission_id)
             campaign.ledger.note(now, work.batch_id, work.pseudonym)
+    if refused:
+        raise RefusedError("; ".join(refused))
+
+
+def _note_rejections(campaign: Campaign) -> None:
+    """Note as decisions what a person rejected on the platform's own page: ratings and money follow them, too."""
+    last = {one.submission_id: one.decision for one in campaign.ledger.judgements()}
+    own = [one for one in campaign.ledger.work() if one.submission.state == "rejected"]
+    new = [one for one in own if last.get(one.submission.submission_id) != "reject"]
+    signs = signs_of(campaign.study) if new else []
+    for work in new:
+        _judge(campaign, work, "reject", ON_PLATFORM, signs)
 
 
 def _was_refused(campaign: Campaign, judgement: Judgement) -> bool:
@@ -136,7 +159,7 @@ def ask(campaign: Campaign, submission_id: str, reason: str) -> Work:
     """Note that the worker was asked about a submission, and what; it stays open. StudyError without a reason."""
     if not reason.strip():
         raise StudyError("what the worker is asked is not said; add --reason 'what'")
-    (work,) = _named(campaign, [submission_id])
+    (work,) = named(campaign, [submission_id])
     _judge(campaign, work, "ask", reason, signs_of(campaign.study))
     return work
 
@@ -144,30 +167,40 @@ def ask(campaign: Campaign, submission_id: str, reason: str) -> Work:
 def owed(campaign: Campaign) -> list[tuple[Work, int]]:
     """Approved work whose reward is below the hourly wage by the batch's observed time, and the cents that are missing.
 
-    Of batches alone that are done: nobody is at work on them, and all work is decided.
+    Of batches alone that are done: all work is decided, and as much of it approved as is wanted, or the batch closed.
+    The times of rejected work count for nobody's pay.
     """
-    works = campaign.ledger.work()
+    works, closed = campaign.ledger.work(), campaign.closed()
     found = []
     for one in campaign.ledger.offered():
         own = [work for work in works if work.batch_id == one.batch.batch_id and work.submission.state != "returned"]
-        if not own or any(work.submission.state not in FINAL for work in own) or len(own) < one.places:
+        good = [work for work in own if work.submission.state == "approved"]
+        if any(work.submission.state not in FINAL for work in own):
             continue
-        times = [work.submission.seconds for work in own if not math.isnan(work.submission.seconds)]
+        if len(good) < one.places and one.batch.batch_id not in closed:
+            continue
+        times = [work.submission.seconds for work in good if not math.isnan(work.submission.seconds)]
         cents = pay.owed_bonus(one.reward, times, campaign.spec.pay)
-        for work in own:
+        for work in good:
             paid = campaign.ledger.operation("bonus", work.submission.submission_id)
-            if cents and work.submission.state == "approved" and (paid is None or paid.state == "refused"):
+            if cents and (paid is None or paid.state == "refused"):
                 found.append((work, cents))
     return found
 
 
 def pay_bonuses(campaign: Campaign) -> int:
-    """Pay what is owed for observed times, once to each submission; how many bonuses."""
+    """Pay what is owed for observed times, once to each submission; how many bonuses.
+
+    Raises LimitError where not all can be paid within the limit; it says how many were.
+    """
     finish(campaign)
     campaign.refresh()
     due = owed(campaign)
-    for work, cents in due:
-        campaign.bonus(work, cents)
+    for number, (work, cents) in enumerate(due):
+        try:
+            campaign.bonus(work, cents)
+        except LimitError as error:
+            raise LimitError(f"{number} of {len(due)} bonuses paid now; {error}") from None
     return len(due)
 
 
@@ -202,13 +235,13 @@ def _judge(
     campaign.ledger.judge(judgement)
 
 
-def _named(campaign: Campaign, submission_ids: Sequence[str]) -> list[Work]:
+def named(campaign: Campaign, submission_ids: Sequence[str]) -> list[Work]:
     """The submissions of these ids. Raises StudyError for one that this campaign does not have."""
     known: Mapping[str, Work] = {one.submission.submission_id: one for one in campaign.ledger.work()}
     for name in submission_ids:
         if name not in known:
             raise StudyError(
                 f"submission {name!r} is not of the {campaign.platform.mode} {campaign.platform.name} campaign of"
-                f" {campaign.study.name}; {nearest(name, list(known)) if known else 'none was collected yet'}"
+                f" {campaign.study.name}, or was not collected yet; `crowd review` lists those that wait"
             )
     return [known[name] for name in dict.fromkeys(submission_ids)]

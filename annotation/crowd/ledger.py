@@ -4,14 +4,13 @@ Each intention is on disk before its call and its outcome after it. What is left
 of which nobody knows whether it took effect, is settled by asking the platform. The mode is part of every key, so a
 rehearsal in a sandbox and what is live share nothing.
 
-Only here stand workers' ids as the platforms know them; all other records have pseudonyms.
+It is the only file where workers' ids stand as the platforms know them (`ledger_work`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
@@ -22,8 +21,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from annotation.crowd.batches import Batch
+from annotation.crowd.ledger_work import WorkTables
 from annotation.crowd.pay import PlatformName
-from annotation.crowd.platform import Mode, RefusedError, Submission
+from annotation.crowd.platform import Mode, NoMoneyError, RefusedError
 from generation.exceptions import DataError
 
 VERSION = 1
@@ -73,29 +73,7 @@ class Offered:
     reward: int  #: cents
 
 
-@dataclass(frozen=True)
-class Work:
-    """A submission in the ledger."""
-
-    submission: Submission
-    batch_id: str
-    pseudonym: str
-    answered: bool  #: whether its answers have been read
-    trouble: str  #: why they cannot be; empty where they can
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What a person decided about a submission, and which signs there were."""
-
-    submission_id: str
-    decision: Literal["approve", "reject", "ask"]
-    reason: str
-    signs: tuple[str, ...]
-    decided_at: datetime
-
-
-class Ledger:
+class Ledger(WorkTables):
     """One study's ledger for one platform and mode; use it as a context."""
 
     def __init__(self, path: Path, study: str, platform: PlatformName, mode: Mode) -> None:
@@ -104,7 +82,7 @@ class Ledger:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # it holds workers' ids
-        self._key = (platform, mode)
+        self._key: tuple[PlatformName, Mode] = (platform, mode)
         try:
             self._database = sqlite3.connect(path, isolation_level=None)
             self._database.execute("PRAGMA journal_mode = WAL")
@@ -179,13 +157,14 @@ class Ledger:
 
         `intention` is its kind, subject and cost in cents. What was left intended is first looked for with `find`
         (None: it did not take effect). Raises what `do` raises: after RefusedError the intention is settled as refused
-        and costs nothing, after anything else it stays, to be looked for at the next call.
+        and costs nothing (but want of money at a second try), after anything else it stays, to be looked for at the
+        next call.
         """
         kind, subject, cents = intention
         operation = self.operation(kind, subject)
         if operation is not None and operation.state == "done":
             return operation.outcome
-        outcome = None
+        outcome, first = None, operation is None or operation.state == "refused"
         if operation is None or operation.state == "refused":
             operation = self._intend(kind, subject, cents, details)
         else:
@@ -194,7 +173,8 @@ class Ledger:
             try:
                 outcome = do(operation)
             except RefusedError as error:
-                self._settle(operation, "refused", str(error))
+                if first or not isinstance(error, NoMoneyError):
+                    self._settle(operation, "refused", str(error))
                 raise
         self._settle(operation, "done", outcome)
         return outcome
@@ -261,78 +241,6 @@ class Ledger:
             (state, outcome, datetime.now(UTC).isoformat(), *self._key, operation.kind, operation.subject),
         )
 
-    # Submissions and decisions about them
-
-    def note(self, submission: Submission, batch_id: str, pseudonym: str) -> None:
-        """Note a submission as it is now; answers that were read stay."""
-        at = submission.submitted_at.isoformat() if submission.submitted_at else None
-        seconds = None if math.isnan(submission.seconds) else submission.seconds
-        self._database.execute(
-            "INSERT INTO submissions (platform, mode, submission_id, batch_id, worker, pseudonym, state, seconds,"
-            " submitted_at, bonuses) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-            " state = excluded.state, seconds = excluded.seconds, submitted_at = excluded.submitted_at,"
-            " bonuses = excluded.bonuses",
-            (*self._key, submission.submission_id, batch_id, submission.worker, pseudonym, submission.state,
-             seconds, at, json.dumps(submission.bonuses)),
-        )  # fmt: skip
-
-    def keep_answers(self, submission_id: str, answers: str, trouble: str = "") -> None:
-        """Keep a submission's answers (JSON), or say why they cannot be read."""
-        self._database.execute(
-            "UPDATE submissions SET answers = ?, trouble = ? WHERE platform = ? AND mode = ? AND submission_id = ?",
-            (answers, trouble, *self._key, submission_id),
-        )
-
-    def answers(self, submission_id: str) -> str:
-        """A submission's answers as they were kept; empty if they were not."""
-        row = self._database.execute(
-            "SELECT answers FROM submissions WHERE platform = ? AND mode = ? AND submission_id = ?",
-            (*self._key, submission_id),
-        ).fetchone()
-        return (row[0] or "") if row else ""
-
-    def work(self) -> list[Work]:
-        """All submissions, in the order of their batches."""
-        posts = {one.outcome: one.subject for one in self.operations("post")}
-        posted = {batch_id: posted_id for posted_id, batch_id in posts.items()}
-        rows = self._database.execute(
-            "SELECT s.submission_id, s.batch_id, worker, pseudonym, state, seconds, submitted_at, bonuses,"
-            " answers IS NOT NULL, trouble FROM submissions s JOIN batches b USING (platform, mode, batch_id)"
-            " WHERE platform = ? AND mode = ? ORDER BY b.number, submitted_at, submission_id",
-            self._key,
-        )
-        found = []
-        for key, batch_id, worker, pseudonym, state, seconds, at, bonuses, answered, trouble in rows:
-            when = datetime.fromisoformat(at) if at else None
-            time = float("nan") if seconds is None else seconds
-            paid = tuple(json.loads(bonuses))
-            submission = Submission(key, posted.get(batch_id, ""), worker, state, time, when, paid)
-            found.append(Work(submission, batch_id, pseudonym, bool(answered), trouble))
-        return found
-
-    def judge(self, judgement: Judgement) -> None:
-        """Note what a person decided; later decisions go before earlier ones, which stay."""
-        row = (
-            judgement.submission_id,
-            judgement.decision,
-            judgement.reason,
-            json.dumps(judgement.signs, ensure_ascii=False),
-            judgement.decided_at.isoformat(),
-        )
-        self._database.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", (*self._key, *row))
-
-    def judgements(self) -> list[Judgement]:
-        """All decisions, the oldest first."""
-        rows = self._database.execute(
-            "SELECT submission_id, decision, reason, signs, decided_at FROM decisions WHERE platform = ? AND mode = ?"
-            " ORDER BY rowid",
-            self._key,
-        )
-        return [
-            Judgement(key, decision, reason, tuple(json.loads(signs)), datetime.fromisoformat(at))
-            for key, decision, reason, signs, at in rows
-        ]
-
 
 def ledgers(path: Path) -> list[tuple[PlatformName, Mode]]:
     """Which platforms and modes a ledger holds campaigns of; none where there is no ledger."""
@@ -340,6 +248,8 @@ def ledgers(path: Path) -> list[tuple[PlatformName, Mode]]:
         return []
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
         try:
+            if database.execute("PRAGMA user_version").fetchone() == (0,):
+                return []  # a crash came between making the file and filling it
             return list(database.execute("SELECT DISTINCT platform, mode FROM batches ORDER BY mode, platform"))
         except sqlite3.DatabaseError as error:
             raise DataError(f"{path}: cannot be read as a ledger ({error}); bring it back from a backup") from None

@@ -117,7 +117,7 @@ class MTurk:
         is_open = hit["HITStatus"] == "Assignable" and hit["Expiration"] > datetime.now(UTC)
         return Posted(posted_id, hit["MaxAssignments"], hit["Expiration"].astimezone(UTC), is_open or at_work)
 
-    def extend(self, posted_id: str, *, places: int, token: str) -> None:
+    def extend(self, posted_id: str, *, places: int, token: str) -> bool:
         """Open a HIT for its usual time from now, to so many places in all.
 
         RefusedError for ten places and more where the HIT has fewer: MTurk's fee is another then, and it allows none.
@@ -125,7 +125,7 @@ class MTurk:
         there = self._hit(posted_id)["MaxAssignments"]
         if there < 10 <= places:
             raise RefusedError(f"HIT {posted_id} has {there} places, and MTurk lets none below 10 grow to {places};"
-                               " close it and offer its pairs in other batches")  # fmt: skip
+                               " its batch stays short of workers; `crowd close` ends it")  # fmt: skip
         if there < places:
             self._requester.once(
                 "create_additional_assignments_for_hit",
@@ -134,6 +134,7 @@ class MTurk:
                 UniqueRequestToken=token,
             )
         self._expire(posted_id, datetime.now(UTC) + timedelta(days=self._crowd.days))
+        return True
 
     def close(self, posted_id: str) -> None:
         """Let nobody begin any more; who is at work may finish."""
@@ -143,6 +144,10 @@ class MTurk:
     def _expire(self, posted_id: str, at: datetime) -> None:
         # MTurk takes the HIT and the second for a token of its own, and refuses an equal call.
         self._requester.once("update_expiration_for_hit", HITId=posted_id, ExpireAt=at)
+
+    def preview(self, posted_id: str) -> str:
+        """The workers' page of a HIT's group."""
+        return f"{SITES[self.mode]}/mturk/preview?groupId={self._hit(posted_id).get('HITGroupId', '')}"
 
     def _hit(self, posted_id: str) -> dict[str, Any]:
         hit: dict[str, Any] = self._requester.call("get_hit", HITId=posted_id)["HIT"]

@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
-from annotation.crowd.mturk_errors import DoneBeforeError, NoMoneyError, translated
+from annotation.crowd.mturk_errors import DoneBeforeError, translated
 from annotation.crowd.pay import dollars
-from annotation.crowd.platform import Mode
+from annotation.crowd.platform import Mode, NoMoneyError
 from generation.exceptions import ServiceError, StudyError
 
 REGION = "us-east-1"  # MTurk has one
@@ -66,7 +66,7 @@ class Requester:
             there = f"the account has {dollars(self.balance())}"
         except ServiceError:
             there = "what the account has cannot be asked now"
-        return ServiceError(f"{error} ({there}); add money on the requester's site, then run the command again")
+        return NoMoneyError(f"{error} ({there}); add money on the requester's site, then run the command again")
 
 
 def connected(endpoint: str, retries: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from annotation.crowd.platform import RefusedError, UncertainError
+from annotation.crowd.platform import NoMoneyError, RefusedError, UncertainError
 from generation.exceptions import ServiceError
 
 CLOSED = (
@@ -36,10 +36,6 @@ class DoneBeforeError(ServiceError):
 
 class WrongStateError(RefusedError):
     """The assignment was decided before, perhaps by a first try of this call."""
-
-
-class NoMoneyError(ServiceError):
-    """The account cannot pay this."""
 
 
 def translated(error: Exception, operation: str) -> ServiceError | None:
@@ -91,9 +87,12 @@ def _refused(answer: dict[str, Any], operation: str, said: str) -> ServiceError:
         return DoneBeforeError(f"MTurk, {operation}: {said}")
     if turk == "InvalidAssignmentState":
         return WrongStateError(f"MTurk, {operation}: {said}")
-    if turk == "InsufficientFunds" or "insufficient funds" in said.lower():
-        return NoMoneyError(f"MTurk, {operation}: {said}")
     if answer.get("ResponseMetadata", {}).get("RetryAttempts", 0):
         # boto3 tried more than once: the refusal is of the last try, and an earlier one may have taken effect.
         return UncertainError(f"MTurk, {operation}: {said}, at the second try; run the command again")
+    if turk == "InsufficientFunds" or "insufficient funds" in said.lower():
+        return NoMoneyError(f"MTurk, {operation}: {said}")
+    if turk.endswith("DoesNotExist"):
+        return RefusedError(f"MTurk refuses {operation}: {said}; are keys and MTURK_ENDPOINT those of the account that"
+                            " made it?")  # fmt: skip
     return RefusedError(f"MTurk refuses {operation}: {said}")

@@ -29,6 +29,10 @@ class RefusedError(ServiceError):
     """A call that the platform refused: it had no effect, and the same call would be refused again."""
 
 
+class NoMoneyError(RefusedError):
+    """The account cannot pay this. At a second try that says nothing of the first, which may have taken the money."""
+
+
 @dataclass(frozen=True)
 class Offer:
     """A batch as it is put before workers."""
@@ -101,8 +105,12 @@ class Platform(Protocol):
         """An offer as it is now."""
         ...
 
-    def extend(self, posted_id: str, *, places: int, token: str) -> None:
-        """Open an offer for its usual time from now, to so many places in all; nothing where it is so already."""
+    def preview(self, posted_id: str) -> str:
+        """The address where a coordinator sees an offer as workers do."""
+        ...
+
+    def extend(self, posted_id: str, *, places: int, token: str) -> bool:
+        """Open an offer for its usual time from now, to so many places in all; whether it was not so already."""
         ...
 
     def close(self, posted_id: str) -> None:

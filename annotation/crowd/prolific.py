@@ -185,14 +185,14 @@ class Prolific:
         )
         return Posted(posted_id, int(study["total_available_places"]), None, is_open)
 
-    def extend(self, posted_id: str, *, places: int, token: str) -> None:
+    def extend(self, posted_id: str, *, places: int, token: str) -> bool:
         """Open a study to so many participants in all, and start it again if it was paused.
 
         A rejected participant's place is free again by itself, and where all others were taken Prolific pauses the
         study then (its help, "Pausing & stopping a study"): so rejected ones are not counted among the places that
         Prolific is told. RefusedError for a study that was stopped, which is final there.
         """
-        study = self._study_at(posted_id)
+        study = before = self._study_at(posted_id)
         states = [one.state for one in self.submissions(posted_id)]
         rejected, valid = states.count("rejected"), sum(state not in ("rejected", "returned") for state in states)
         if int(study["total_available_places"]) < places - rejected:
@@ -206,6 +206,7 @@ class Prolific:
             raise RefusedError(
                 f"study {posted_id} was stopped on Prolific, which is final there; close the campaign, or leave it so"
             )
+        return self._study_at(posted_id) != before
 
     def close(self, posted_id: str) -> None:
         """Let nobody begin any more; those at work may finish."""

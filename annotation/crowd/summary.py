@@ -13,13 +13,15 @@ from dataclasses import dataclass
 
 from annotation.campaign import shown
 from annotation.crowd import pay
-from annotation.crowd.campaign import Campaign, crowd_of, next_batches
+from annotation.crowd.campaign import Campaign, next_batches
 from annotation.crowd.judging import cases, on_rules
-from annotation.crowd.ledger import FILE, Judgement, Ledger, Offered, ledgers
+from annotation.crowd.ledger import FILE, Ledger, Offered, ledgers
+from annotation.crowd.ledger_work import Judgement
 from annotation.crowd.mturk import SITES
 from annotation.crowd.pay import PlatformName
 from annotation.crowd.platform import Mode, Offer
 from annotation.crowd.question import question_xml
+from annotation.crowd.steps import crowd_of
 from annotation.rubric import load_rubric
 from generation.command import columns
 from generation.crowd_spec import FAIR_WAGE
@@ -72,7 +74,13 @@ def _summary(study: Study, platform: PlatformName, mode: Mode) -> Summary:
         offered, works, operations = ledger.offered(), ledger.work(), ledger.operations()
         rewards = {one.batch.batch_id: one.reward for one in offered}
         approved = [work for work in works if work.submission.state == "approved"]
-        paid = [rewards[work.batch_id] + sum(work.submission.bonuses) for work in approved]
+        # A platform shows a bonus some time after it was paid.
+        bonuses = {
+            one.subject: one.details["cents"] for one in operations if one.kind == "bonus" and one.state == "done"
+        }
+        paid = [rewards[work.batch_id]
+                + max(sum(work.submission.bonuses), bonuses.get(work.submission.submission_id, 0))
+                for work in approved]  # fmt: skip
         timed = [(cents, w.submission.seconds) for cents, w in zip(paid, approved, strict=True)
                  if w.submission.seconds > 0]  # fmt: skip
         people = {work.submission.submission_id: (work.pseudonym, work.batch_id) for work in works}
@@ -90,7 +98,7 @@ def _summary(study: Study, platform: PlatformName, mode: Mode) -> Summary:
             planned=sum(costs),
             spent=ledger.spent_here(),
             rewards=sum(rewards[work.batch_id] for work in approved),
-            bonuses=sum(one.details["cents"] for one in operations if one.kind == "bonus" and one.state == "done"),
+            bonuses=sum(bonuses.values()),
             unsettled=sum(one.state == "intended" for one in operations),
             hourly=statistics.median(pay.hourly(*one) for one in timed) if timed else math.nan,
             minutes=statistics.median(seconds for _, seconds in timed) / 60 if timed else math.nan,
@@ -128,7 +136,12 @@ def summary_text(summary: Summary) -> str:
         )
     if summary.unsettled:
         lines.append(f"unsettled calls: {summary.unsettled}; the next command asks the platform and finishes them")
-    return "\n".join(f"{where} {line}" for line in lines)
+    return marked(where, "\n".join(lines))
+
+
+def marked(where: str, text: str) -> str:
+    """A text with platform and mode before each line: what is copied out of it still says where it happened."""
+    return "\n".join(f"{where} {line}".rstrip() for line in text.split("\n"))
 
 
 def cases_text(campaign: Campaign) -> str:
@@ -182,17 +195,16 @@ def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) 
             str(one.places), f"{minutes:.0f}", pay.dollars(one.reward), pay.dollars(fees), pay.dollars(cost),
         ])  # fmt: skip
     header = ["batch", "pool", "languages", "pairs", "workers", "minutes", "reward", "fees", "cost"]
-    where = f"[{mode} {platform}]"
-    return "\n".join(
-        [
-            f"{where} Plan of study {study.name}: nothing is created by this",
+    return marked(
+        f"[{mode} {platform}]",
+        "\n".join([
+            f"Plan of study {study.name}: nothing is created by this",
             columns(header, rows, "no pairs are left to be offered"),
-            "",
-            f"{where} {len(new)} batches, {sum(len(one.batch.pair_ids) * one.places for one in new)} pairs to rate,"
+            f"{len(new)} batches, {sum(len(one.batch.pair_ids) * one.places for one in new)} pairs to rate,"
             f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
             *_notes(study, platform, new),
-        ]
-    )
+        ]),
+    )  # fmt: skip
 
 
 def _refuse_long_pages(study: Study, new: Sequence[Offered]) -> None:

@@ -83,8 +83,11 @@ class Material:
         return binding(self.rules, self.first)
 
 
-def read_material(study: Study, read_at: datetime | None = None) -> Material:
-    """Read it. Raises DataError before there are verdicts, and where they no longer follow from what is on disk."""
+def read_material(study: Study, read_at: datetime | None = None, signs: Sequence[Sign] | None = None) -> Material:
+    """Read it. Raises DataError before there are verdicts, and where they no longer follow from what is on disk.
+
+    `signs` are those of `annotation.review.signs_of`, for who has them at hand: they take most of the time.
+    """
     verdicts = read_verdicts(study)
     refuse_stale(study, verdicts)
     refuse_other_rules(study, read_all_ratings(study))
@@ -100,7 +103,7 @@ def read_material(study: Study, read_at: datetime | None = None) -> Material:
         control_ratings=read_control_ratings(study),
         verdicts=verdicts,
         groups=read_agreement(study),
-        signs=signs_of(study),
+        signs=signs_of(study) if signs is None else signs,
         decisions=read_decisions(study),
         rules=read_rules(study),
         looks=read_looks(study),

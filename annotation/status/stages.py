@@ -16,6 +16,7 @@ import pandas as pd
 
 from annotation.campaign import refuse_other_prompts, shown
 from annotation.collecting import SOURCE
+from annotation.crowd.ledger import FILE, ledgers
 from annotation.verdicts import read_verdicts, refuse_stale
 from generation.exceptions import DataError, PlumblineError
 from generation.manifest import read_manifest
@@ -99,11 +100,18 @@ def _sampled(study: Study, entries: Mapping[str, dict[str, Any]], mismatched: st
 
 
 def _published(study: Study, entries: Mapping[str, dict[str, Any]], ratings: pd.DataFrame) -> Stage:
-    """Argilla is not asked: the manifest knows that pairs were published, and so do ratings that came from there."""
+    """Argilla is not asked: the manifest knows that pairs were published, and so do ratings that came from there.
+
+    What was offered to crowd workers stands in the ledger.
+    """
     if "publish" in entries:
         return _stage("published", study.folder / "pairs.parquet", "publish", study, entries)
     if (ratings["source"] == SOURCE).any():
         return Stage("published", "done")
+    if offered := ledgers(study.scratch / FILE):
+        return Stage(
+            "published", "done", None, "to crowd workers: " + ", ".join(f"{mode} {name}" for name, mode in offered)
+        )
     return Stage("published", "not yet", None, "ratings came from files" if len(ratings) else "")
 
 

@@ -7,7 +7,7 @@ breaks the rule. With `stop: anytime` looking is allowed, so what is decided alr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -52,8 +52,11 @@ class Status:
     simulated: bool
 
 
-def read_status(study: Study, now: datetime) -> Status:
-    """The status of a study at a time, from its records. Raises DataError for damaged ones."""
+def read_status(study: Study, now: datetime, signs: Callable[[Study], Sequence[Sign]] = signs_of) -> Status:
+    """The status of a study at a time, from its records. Raises DataError for damaged ones.
+
+    `signs` gives the signs in raters' answers, for who has them at hand: they take most of the time.
+    """
     ratings = read_all_ratings(study)
     mismatched = mismatch(study)
     stages = stages_of(study, ratings, mismatched)
@@ -62,7 +65,7 @@ def read_status(study: Study, now: datetime) -> Status:
     known = {pair.pair_id for pair in everything}
     strange = ratings.loc[~ratings["pair_id"].isin(known), "pair_id"].nunique() if sample else 0
     ratings = ratings[ratings["pair_id"].isin(known)]
-    signs = signs_of(study) if len(ratings) else []
+    found_signs = signs(study) if len(ratings) else []
     rules, broken = _rules(study, ratings)
     warnings = [mismatched, broken]
     if strange:
@@ -76,8 +79,8 @@ def read_status(study: Study, now: datetime) -> Status:
         rules=rules,
         warnings=tuple(filter(None, warnings)),
         progress=progress,
-        raters=by_rater(ratings, _asked(study, stages, everything, now), signs),
-        unreviewed=unreviewed(signs, read_decisions(study)),
+        raters=by_rater(ratings, _asked(study, stages, everything, now), found_signs),
+        unreviewed=unreviewed(found_signs, read_decisions(study)),
         mismatch=mismatched,
         rules_changed=bool(broken),
         decided=bool(found) and all(verdict.decision != "undecided" for verdict in found),

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pandas as pd
 
 from annotation.collecting import SOURCE
+from annotation.crowd.ledger import FILE, ledgers
 from annotation.status.progress import FEW, IDLE
 from annotation.status.status import Status, count
 from annotation.tables import SIMULATED, display
@@ -50,8 +51,18 @@ def _make(status: Status, arguments: str) -> str:
         return sample
     refix = status.rules_changed and not status.sources  # they may change before the first rating
     if not begun or refix or state["published"] == "stale":
-        return f"python -m annotation publish {arguments}"
+        crowd = (
+            f", or python -m annotation crowd plan {arguments} --platform mturk or prolific"
+            if _may_crowd(status)
+            else ""
+        )
+        return f"python -m annotation publish {arguments}{crowd}"
     return ""
+
+
+def _may_crowd(status: Status) -> bool:
+    """Whether crowd workers may still be asked instead of annotators."""
+    return status.study.crowd is not None and not status.sources
 
 
 def _rate(status: Status, arguments: str) -> str:
@@ -85,6 +96,10 @@ def _wait(status: Status, arguments: str) -> str:
 
 
 def _collect(status: Status, arguments: str) -> str:
+    offered = ledgers(status.study.scratch / FILE)
+    if offered and SOURCE not in status.sources:
+        live = " --live" if any(mode == "live" for _, mode in offered) else ""
+        return f"python -m annotation crowd collect {arguments}{live}"
     more = " --csv FILE --columns MAPPING" if status.sources and SOURCE not in status.sources else ""
     return f"python -m annotation collect {arguments}{more}"
 

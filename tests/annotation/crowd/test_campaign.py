@@ -65,6 +65,8 @@ def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: M
     # The median of 180 and 600 s is 390 s, at $24 an hour $2.60: $1.40 more than the reward of $1.20
     step(study, site, judging.pay_bonuses)
     assert set(map(tuple, site.paid.values())) == {(REWARD, 140)}
+    (told,) = read_summaries(study)  # bonuses count before the platform is asked again
+    assert told.hourly == pytest.approx(pay.hourly(260, 180) / 2 + pay.hourly(260, 600) / 2)
     step(study, site, judging.pay_bonuses)
     assert set(map(tuple, site.paid.values())) == {(REWARD, 140)}
     ratings = read_ratings(study)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from annotation.__main__ import main
 from annotation.ratings import read_ratings
+from annotation.status.status import read_status
+from annotation.status.text import status_text
 from generation import command
 from generation.study import Study
 from tests.annotation.campaigns import Make
@@ -56,6 +59,8 @@ LIVE = ("--platform", "mturk", "--live", "--max-cost", "50", "--yes")
 
 def test_a_campaign_by_commands_alone(variant: Make, crowd: Crowd, site: MTurkSite) -> None:
     study = drawn(variant, crowd=CROWD | {"share": 1.0})
+    before = status_text(read_status(study, datetime.now(UTC)), "--study x.yaml")
+    assert "or python -m annotation crowd plan --study x.yaml --platform mturk or prolific" in before
     code, plan, _ = crowd(study, "plan", "--platform", "mturk", "--live")
     # 4 paraphrases and 2 controls at $0.20; 20% of $1.20 for each of two workers are $0.48
     assert code == 0
@@ -72,12 +77,17 @@ def test_a_campaign_by_commands_alone(variant: Make, crowd: Crowd, site: MTurkSi
     assert "[live mturk] 6 submissions read, 48 ratings in all" in crowd(study, "collect", "--live")[1]
     review = crowd(study, "review", "--live")[1]
     assert review.count("approve\n") == 6 and "AWORKER" not in review
+    sheet = crowd(study, "review", "--live", "--answers", next(iter(site.assignments)))[1]
+    assert "AWORKER" not in sheet and sheet.count("]    -> ") == 7  # five of the pilot, two controls
+    assert "positive" in sheet and "(expected" in sheet
     assert "6 submissions approved" in crowd(study, "approve", "--live", "--all")[1]
     assert "6 bonuses paid" in crowd(study, "bonus", *LIVE)[1]
     assert "3 batches closed, $0.00 released" in crowd(study, "close", "--live")[1]
     status = crowd(study, "status")[1]
     assert "6 approved" in status and "unsettled" not in status
     assert read_ratings(study)["rater_id"].nunique() == 2
+    told = status_text(read_status(study, datetime.now(UTC)), "--study x.yaml")
+    assert "to crowd workers: live mturk" in told and "ratings came from files" not in told
     _refuse_ids_outside_the_ledger(study)
 
 
@@ -114,6 +124,24 @@ def test_no_keys_is_one_line_that_says_what_to_set(variant: Make, crowd: Crowd) 
     )
     (line,) = complaint.strip().splitlines()[-1:]
     assert code == 2 and "AWS_ACCESS_KEY_ID" in line
+
+
+def test_every_line_and_every_error_says_platform_and_mode(variant: Make, crowd: Crowd, site: MTurkSite) -> None:
+    study = drawn(variant)
+    code, _, complaint = crowd(study, "collect", "--live", "--platform", "mturk")
+    assert (
+        code == 2 and "error: [live mturk] crowd has offered nothing here yet; begin with `crowd launch`" in complaint
+    )
+    told = [crowd(study, "plan", "--platform", "mturk", "--live")[1], crowd(study, "launch", *LIVE)[1]]
+    work = site.work(next(iter(site.hits)), "AWORKER1")
+    told += [crowd(study, name, *words, "--live")[1] for name, *words in (
+        ["collect"], ["review"], ["review", "--answers", work], ["review", "--ask", work, "--reason", "why?"],
+        ["reject", work, "--reason", "no answer"], ["bonus", *LIVE[3:]], ["close"], ["status"],
+    )]  # fmt: skip
+    for text in told:
+        assert text and all(line.startswith("[live mturk]") for line in text.splitlines()), text
+    code, _, complaint = crowd(study, "collect")
+    assert code == 2 and "crowd has no sandbox campaign yet, but a live one; add --live for that" in complaint
 
 
 def test_a_submission_of_another_study_and_a_ledger_of_another_version(variant: Make, crowd: Crowd) -> None:

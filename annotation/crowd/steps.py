@@ -1,0 +1,145 @@
+"""The steps of a crowd campaign: each carried out once, whatever crashes, and none beyond the limit.
+
+All that changes something on a platform goes through `Steps.do`, which keeps the ledger. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from tqdm import tqdm
+
+from annotation.campaign import shown
+from annotation.crowd import pay
+from annotation.crowd.ledger import Kind, Ledger, Operation
+from annotation.crowd.platform import Mode, Offer, Platform, RefusedError
+from generation.crowd_spec import CrowdSpec
+from generation.exceptions import DataError, StudyError
+from generation.records import Pair
+from generation.study import Study
+
+EXTENDED = "extend"  # the outcome where an offer was opened again; another one where it was open already
+
+
+class LimitError(StudyError):
+    """The next step would cost more than may be spent."""
+
+
+def crowd_of(study: Study) -> CrowdSpec:
+    """The study's crowd settings. Raises StudyError where it has none."""
+    if study.crowd is None:
+        raise StudyError(f"{study.file}: asks no crowd; add `crowd: {{}}`, which pays $24 an hour (docs/crowd.md)")
+    return study.crowd
+
+
+def other_sample(study: Study, mode: Mode) -> DataError:
+    """The error where pairs that were offered are not in the sample any more."""
+    return DataError(
+        f"{study.folder / 'pairs.parquet'}: the {mode} campaign has pairs that this sample does not have;"
+        " bring the sample back that was offered"
+    )
+
+
+class Steps:
+    """What one study's campaign does on one platform in one mode, each step once."""
+
+    def __init__(self, study: Study, platform: Platform, ledger: Ledger, key: bytes, limit: int | None = None) -> None:
+        """`key` makes workers' pseudonyms; `limit` is what may be spent in all, in cents (None: nothing more)."""
+        self.study, self.platform, self.ledger = study, platform, ledger
+        self.spec = crowd_of(study)
+        self._key, self._limit = key, limit
+
+    @cached_property
+    def pairs(self) -> Mapping[str, Pair]:
+        """All that workers see, by id."""
+        return {pair.pair_id: pair for pair in shown(self.study)}
+
+    def do(self, kind: Kind, subject: str, cents: int = 0, details: Mapping[str, Any] | None = None) -> str:
+        """Do something on the platform once; its outcome. LimitError where it would cost too much."""
+        operation = self.ledger.operation(kind, subject)
+        if cents > 0 and (operation is None or operation.state == "refused"):
+            self._refuse_beyond_limit(cents)
+        return self.ledger.once((kind, subject, cents), details or {}, self._find, self._carry_out)
+
+    def happened(self, kind: Kind, subject: str, cents: int) -> None:
+        """Note what a person did on the platform's own page and costs money, whatever the limit."""
+        self.ledger.once((kind, subject, cents), {}, self._find, lambda one: one.kind)
+
+    def settle(self) -> int:
+        """Finish what earlier commands left open; how many operations that were."""
+        left = [operation for operation in self.ledger.operations() if operation.state == "intended"]
+        if left:
+            tqdm.write(
+                f"[{self.platform.mode} {self.platform.name}] finishing {len(left)} calls that an earlier command left"
+                " open: first it is asked whether they took effect, for a bonus up to a quarter of an hour",
+                file=sys.stderr,
+            )
+        for one in left:
+            try:
+                self.ledger.once((one.kind, one.subject, one.cents), one.details, self._find, self._carry_out)
+            except RefusedError as error:  # the others go on
+                tqdm.write(f"[{self.platform.mode} {self.platform.name}] refused: {error}", file=sys.stderr)
+        return len(left)
+
+    def _refuse_beyond_limit(self, cents: int) -> None:
+        if self.platform.mode == "sandbox":
+            return  # there it costs nothing
+        spent = self.ledger.spent()
+        if self._limit is None or spent + cents > self._limit:
+            limit = "no --max-cost was given" if self._limit is None else f"the limit is {pay.dollars(self._limit)}"
+            raise LimitError(
+                f"the next step costs {pay.dollars(cents)}, {pay.dollars(spent)} are spent or reserved, and {limit};"
+                " nothing was spent on it"
+            )
+
+    def _find(self, one: Operation) -> str | None:
+        """The outcome of an operation that took effect, as the platform shows it; None if it did not."""
+        if one.kind == "post":
+            return self.platform.found_posted(one.token)
+        if one.kind == "bonus":
+            paid = self.platform.found_bonus(
+                self.platform.submission(one.details["submission"]),
+                one.details["cents"],
+                one.details["reason"],
+                one.token,
+            )
+            return "paid" if paid else None
+        return None  # all others change nothing at a second call
+
+    def _carry_out(self, one: Operation) -> str:
+        platform = self.platform
+        match one.kind:
+            case "post":
+                return platform.post(self.offer(one.subject), one.token)
+            case "extend":
+                changed = platform.extend(one.details["posted"], places=one.details["places"], token=one.token)
+                return EXTENDED if changed else "nothing to do"
+            case "approve":
+                platform.approve(platform.submission(one.subject))
+            case "reject":
+                platform.reject(platform.submission(one.subject), one.details["reason"])
+            case "bonus":
+                submission = platform.submission(one.details["submission"])
+                platform.bonus(submission, one.details["cents"], one.details["reason"], one.token)
+            case "keep_out":
+                platform.keep_out(one.subject)
+            case "close":
+                platform.close(one.details["posted"])
+            case "release":
+                pass  # of the ledger alone: money that nobody can earn any more
+        return one.kind
+
+    def offer(self, batch_id: str) -> Offer:
+        """A batch of the ledger as it is put before workers. DataError for a batch of another campaign."""
+        for one in self.ledger.offered():
+            if one.batch.batch_id == batch_id:
+                if not self.pairs.keys() >= set(one.batch.pair_ids):
+                    raise other_sample(self.study, self.platform.mode)
+                pairs = tuple(self.pairs[pair_id] for pair_id in one.batch.pair_ids)
+                return Offer(one.batch, pairs, one.places, one.reward)
+        raise DataError(
+            f"{self.ledger.path}: no batch {batch_id!r} in the {self.platform.mode} {self.platform.name} campaign"
+        )

@@ -1,0 +1,351 @@
+"""What goes wrong in a campaign beside crashes: want of money, work decided elsewhere, late answers, lost files."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from annotation.crowd import judging
+from annotation.crowd.campaign import Campaign, Launch
+from annotation.crowd.collecting import collect, collect_archive, refuse_lost_ledger
+from annotation.crowd.ledger import FILE, Ledger, ledgers
+from annotation.crowd.mturk import MTurk
+from annotation.crowd.platform import Mode, NoMoneyError, PairAnswer, RefusedError, UncertainError
+from annotation.crowd.prolific import Prolific
+from annotation.crowd.steps import LimitError
+from annotation.crowd.summary import read_summaries
+from annotation.crowd.workers import worker_pseudonym
+from annotation.ratings import read_all_ratings, read_ratings
+from generation.exceptions import DataError
+from generation.study import Study
+from tests.annotation.campaigns import Make
+from tests.annotation.crowd import campaigns
+from tests.annotation.crowd.campaigns import drawn, honest, run
+from tests.annotation.crowd.mturk_site import Fault, Moment, MTurkSite
+from tests.annotation.crowd.prolific_site import Site, prolific_site
+
+# Four paraphrases, two controls: $1.20, and MTurk's 20%: $1.44. Prolific's 25%: $1.50, for 750 s that are worth $5.00.
+REWARD, UNIT = 120, 144
+PROLIFIC = {**campaigns.CROWD, "address": "https://argilla.example.org"}
+
+
+@pytest.fixture
+def site() -> Iterator[MTurkSite]:
+    with MTurkSite() as made:
+        yield made
+
+
+@pytest.fixture
+def prolific() -> Iterator[Site]:
+    with prolific_site() as made:
+        yield made
+
+
+def step(
+    study: Study, site: MTurkSite | Site, what: Callable[[Campaign], object], mode: Mode = "live", limit: int = 10**6
+) -> None:
+    if isinstance(site, MTurkSite):
+        assert run(study, lambda: MTurk(study, mode, client=site.client()), what, limit)
+        return
+    assert run(
+        study,
+        lambda: Prolific(study, mode, campaigns.KEY, site.rooms, address=site.url, token=site.token, pause=site.pause),
+        what,
+        limit,
+    )
+
+
+def launch(study: Study, site: MTurkSite | Site, mode: Mode = "live") -> Launch:
+    done: list[Launch] = []
+    step(study, site, lambda campaign: done.append(campaign.launch()), mode)
+    return done[0]
+
+
+def work(study: Study, site: MTurkSite, hit: str, worker: str, seconds: float = 600) -> str:
+    return site.work(hit, worker, site.fields(hit, honest(study)), seconds)
+
+
+def spent(study: Study) -> int:
+    return next(told.spent for told in read_summaries(study) if told.mode == "live")
+
+
+def test_want_of_money_for_one_batch_does_not_keep_done_work_unpaid(variant: Make) -> None:
+    study = drawn(variant, crowd={**campaigns.CROWD, "share": 1.0})
+    with MTurkSite(balance=3 * UNIT) as site:  # for one batch of two workers, and half of another
+        with pytest.raises(NoMoneyError, match=r"the account has \$1.44.*add money"):
+            launch(study, site)
+        (hit,) = site.hits
+        work(study, site, hit, "one")
+        step(study, site, collect)
+        step(study, site, judging.approve_all)
+        assert [own for own in site.paid.values() if own] == [[REWARD]]
+        assert spent(study) == 2 * UNIT
+        site.balance = 100_000
+        assert launch(study, site).posted == 2
+        assert len(site.hits) == 3
+
+
+def test_want_of_money_at_the_second_try_says_nothing_of_the_first(variant: Make, site: MTurkSite) -> None:
+    """The first call took effect, its answer was lost, and lists are late: the batch must not be offered twice."""
+    study = drawn(variant)
+
+    def lost(operation: str, moment: Moment) -> Fault:
+        if operation != "CreateHITWithHITType":
+            return None
+        site.lag = 100
+        return "drop" if moment == "after" else None
+
+    site.fault = lost
+    with pytest.raises(UncertainError, match="no answer came"):
+        launch(study, site)
+    site.fault = lambda operation, moment: None
+    site.forget_tokens()
+    site.balance = 0
+    with pytest.raises(NoMoneyError):
+        launch(study, site)
+    site.balance = 100_000
+    for hit in site.hits.values():
+        hit.unseen = 0
+    assert launch(study, site).open == 1
+    assert len(site.hits) == 1 and spent(study) == 2 * UNIT
+
+
+def test_a_closed_batch_short_of_workers_still_gets_its_bonuses(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    work(study, site, hit, "only")
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+    step(study, site, judging.pay_bonuses)
+    assert list(site.paid.values()) == [[REWARD]]  # another worker may come: the batch is not done
+    step(study, site, lambda campaign: campaign.close())
+    step(study, site, judging.pay_bonuses)
+    assert list(site.paid.values()) == [[REWARD, 280]]  # 600 s at $24 an hour are $4.00
+
+
+def test_a_rejected_workers_time_lowers_nobodys_bonus(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    hasty = work(study, site, hit, "hasty", 20)
+    work(study, site, hit, "slow", 600)
+    step(study, site, collect)
+    step(study, site, lambda campaign: judging.reject(campaign, [hasty], "no answer took a second"))
+    step(study, site, judging.approve_all)
+    step(study, site, judging.pay_bonuses)
+    assert sorted(site.paid.values()) == [[], [REWARD]]  # a third worker is to come
+    launch(study, site)
+    work(study, site, hit, "third", 300)
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+    step(study, site, judging.pay_bonuses)
+    # The median of 600 and 300 s is 450 s, $3.00: $1.80 more than the reward
+    assert sorted(site.paid.values()) == [[], [REWARD, 180], [REWARD, 180]]
+
+
+def test_a_limit_that_stops_bonuses_says_how_many_were_paid(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    for worker in ("one", "two"):
+        work(study, site, hit, worker)
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+    # $2.80 and 20% are $3.36 for each of two
+    with pytest.raises(LimitError, match=r"1 of 2 bonuses paid now; the next step costs \$3.36, \$6.24 are spent"):
+        step(study, site, judging.pay_bonuses, limit=2 * UNIT + 336)
+    step(study, site, judging.pay_bonuses, limit=2 * UNIT + 2 * 336)
+    assert list(site.paid.values()) == [[REWARD, 280]] * 2
+
+
+def test_what_was_rejected_on_the_platforms_page_is_excluded_and_released(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    bad = work(study, site, hit, "bad")
+    work(study, site, hit, "good")
+    step(study, site, collect)
+    site.client().reject_assignment(AssignmentId=bad, RequesterFeedback="by hand")
+    step(study, site, collect)
+    step(study, site, collect)
+    excluded = read_ratings(study).groupby("rater_id")["excluded"].first().tolist()
+    assert sorted(excluded) == ["", judging.ON_PLATFORM]
+    assert spent(study) == UNIT == site.balance - site.available
+    (told,) = read_summaries(study)
+    assert [one.decision for one in told.decisions] == ["reject"]
+
+
+def test_a_rejection_that_is_taken_back_on_the_platforms_page_is_spent_again(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    one = work(study, site, hit, "one")
+    step(study, site, collect)
+    step(study, site, lambda campaign: judging.reject(campaign, [one], "both controls are wrong"))
+    assert spent(study) == UNIT == site.balance - site.available
+    site.client().approve_assignment(AssignmentId=one, OverrideRejection=True)
+    for _ in range(2):
+        step(study, site, collect, limit=0)
+        assert spent(study) == 2 * UNIT == site.balance - site.available
+
+
+def test_one_refused_decision_does_not_stop_the_others(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    first, second = work(study, site, hit, "one"), work(study, site, hit, "two")
+    step(study, site, collect)
+
+    def meanwhile(campaign: Campaign) -> None:
+        site.client().reject_assignment(AssignmentId=first, RequesterFeedback="by hand")
+        judging.approve(campaign, [first, second])
+
+    with pytest.raises(RefusedError, match=f"{first} is rejected on MTurk"):
+        step(study, site, meanwhile)
+    assert site.assignments[second].status == "Approved"
+
+
+def test_live_ratings_end_a_rehearsal_on_any_platform_and_nothing_else_does(
+    variant: Make, site: MTurkSite, prolific: Site
+) -> None:
+    study = drawn(variant, crowd=PROLIFIC)
+    launch(study, site, "sandbox")
+    (hit,) = site.hits
+    work(study, site, hit, "me")
+    step(study, site, collect, "sandbox")
+    launch(study, prolific)
+    step(study, prolific, collect)
+    assert set(read_all_ratings(study)["source"]) == {"mturk sandbox"}  # nobody has answered there yet
+    _participate(study, prolific, "a" * 24)
+    step(study, prolific, collect)
+    assert set(read_all_ratings(study)["source"]) == {"prolific"}
+
+
+def test_a_result_file_of_real_workers_ends_a_rehearsal(variant: Make, site: MTurkSite, tmp_path: Path) -> None:
+    study = drawn(variant)
+    launch(study, site, "sandbox")
+    (hit,) = site.hits
+    work(study, site, hit, "me")
+    step(study, site, collect, "sandbox")
+    answers = {f"Answer.{key}": value for key, value in site.fields(hit).items()}
+    row = {"HITId": hit, "AssignmentId": "3A1", "WorkerId": "AW1", "AssignmentStatus": "Approved"}
+    row |= {"HITTypeId": "3T", "SubmitTime": "Mon Jan 12 14:21:29 PST 2015", "WorkTimeInSeconds": "412"} | answers
+    path = tmp_path / "results.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([list(row), list(row.values())])
+    collect_archive(study, campaigns.KEY, path)
+    assert set(read_all_ratings(study)["source"]) == {"results.csv"}
+
+
+def test_answers_that_come_after_the_submission_are_collected(variant: Make, prolific: Site) -> None:
+    study = drawn(variant, crowd=PROLIFIC)
+    launch(study, prolific)
+    pid = "b" * 24
+    submission, key = _participate(study, prolific, pid)
+    whole = prolific.rooms.given[key]
+    prolific.rooms.given[key] = whole[:2]
+    found: list[object] = []
+    step(study, prolific, lambda campaign: found.append(collect(campaign).troubles))
+    assert found == [{submission: f"submission {submission}: no answers to 4 of its pairs"}]
+    prolific.rooms.given[key] = whole
+    step(study, prolific, lambda campaign: found.append(collect(campaign).troubles))
+    assert found[1] == {} and read_ratings(study)["pair_id"].nunique() == 4
+
+
+def test_returned_work_is_used_no_more_and_stops_nothing(variant: Make, prolific: Site) -> None:
+    study = drawn(variant, crowd=PROLIFIC)
+    launch(study, prolific)
+    submission, _ = _participate(study, prolific, "d" * 24)
+    _participate(study, prolific, "e" * 24)
+    step(study, prolific, collect)
+    assert read_ratings(study)["rater_id"].nunique() == 2
+    prolific.leave(submission, "RETURNED")
+    step(study, prolific, collect)
+    assert read_ratings(study)["rater_id"].nunique() == 1
+
+
+def test_a_study_that_pauses_twice_is_started_twice(variant: Make, prolific: Site) -> None:
+    """Two places; one who had submitted asks to be let go, which frees a place and pauses the study; then another."""
+    study = drawn(variant, crowd=PROLIFIC)
+    launch(study, prolific)
+    (posted,) = prolific.studies
+    works = [_participate(study, prolific, f"{number:024x}")[0] for number in (1, 2)]
+    for number in (3, 4):
+        prolific.leave(works[-1], "RETURNED")
+        assert prolific.studies[posted]["status"] == "PAUSED"
+        assert launch(study, prolific).extended == 1
+        assert prolific.studies[posted]["status"] == "ACTIVE"
+        works.append(_participate(study, prolific, f"{number:024x}")[0])
+    assert spent(study) == 2 * 150
+
+
+def test_drafts_are_not_said_to_be_opened_again(variant: Make, prolific: Site) -> None:
+    study = drawn(variant, crowd=PROLIFIC)
+    assert launch(study, prolific, "sandbox").posted == 1
+    assert launch(study, prolific, "sandbox").extended == 0
+
+
+def test_a_rejection_after_closing_gives_its_money_back(variant: Make, prolific: Site) -> None:
+    study = drawn(variant, crowd=PROLIFIC)
+    launch(study, prolific)
+    submission, _ = _participate(study, prolific, "c" * 24)
+    step(study, prolific, collect)
+    step(study, prolific, lambda campaign: campaign.close())
+    assert spent(study) == 150
+    step(study, prolific, lambda campaign: judging.reject(campaign, [submission], "both controls are wrong"))
+    assert spent(study) == 0
+
+
+def test_a_lost_ledger_is_not_begun_anew(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    work(study, site, hit, "one")
+    step(study, site, collect)
+    (study.scratch / FILE).unlink()
+    with pytest.raises(DataError, match=r"has no live mturk campaign, but there are ratings of one; bring the ledger"):
+        step(study, site, refuse_lost_ledger)
+
+
+def test_another_sample_is_one_line_for_every_command(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    work(study, site, hit, "one")
+    other = drawn(variant, name="other", sample={"pairs": 12, "batch": 4, "repeats": 0, "seed": 7})
+    for name in ("pairs.parquet", "controls.parquet"):
+        shutil.copy(other.folder / name, study.folder / name)
+    with pytest.raises(DataError, match="bring the sample back that was offered"):
+        step(study, site, collect)
+
+
+def test_a_crash_while_the_ledger_is_made_leaves_no_campaign(variant: Make) -> None:
+    study = drawn(variant)
+    path = study.scratch / FILE
+    path.touch()
+    assert ledgers(path) == []
+    with Ledger(path, study.name, "mturk", "sandbox"):
+        assert ledgers(path) == []
+
+
+def _participate(study: Study, site: Site, pid: str) -> tuple[str, tuple[str, str]]:
+    """A participant does the open batch well; the submission, and where its answers are kept."""
+    (posted,) = [key for key, one in site.studies.items() if one["status"] == "ACTIVE"]
+    submission = site.join(posted, pid)
+    batch_id = site.studies[posted]["external_study_url"].rsplit("/", 1)[1].split("?")[0]
+    with Ledger(study.scratch / FILE, study.name, "prolific", "live") as ledger:
+        (batch,) = [one.batch for one in ledger.offered() if one.batch.batch_id == batch_id]
+    rating, now = honest(study), datetime.now(UTC).isoformat()
+    key = batch_id, worker_pseudonym(campaigns.KEY, study.name, "prolific", pid)
+    site.rooms.given[key] = [
+        PairAnswer(pair_id, {name: rating(pair_id, name) for name in ("quality", "fluency")}, "", 9.0, now)
+        for pair_id in batch.pair_ids
+    ]
+    site.submit(submission)
+    return submission, key
