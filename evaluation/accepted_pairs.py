@@ -20,8 +20,8 @@ from annotation.sample import read_pairs
 from annotation.verdicts import COMMAND as ACCEPT
 from annotation.verdicts import accepted_pairs, read_pair_means
 from evaluation import tasks
-from evaluation.encoder import Encoder
 from evaluation.measures import Fields, MeasureRow, read_rows
+from evaluation.models.encoder import Encoder
 from evaluation.outputs import Outputs
 from evaluation.protocols import METRICS
 from evaluation.units import UNDEFINED, Model, Place, Unit
@@ -59,7 +59,7 @@ class AcceptedPairs:
         means = read_pair_means(study) if self._rated else None
         asked = load_rubric(study).question_names()
         good = frozenset() if means is None else accepted_pairs(means, asked)
-        pairs = read_pairs(study)
+        pairs = read_pairs(study) if self._rated else []
         self._keys = frozenset(pair.key for pair in pairs if pair.pair_id in good)
         self._seeds = {(pair.transformation, pair.seed) for pair in pairs if pair.pair_id in good}
         self._known: dict[Place, _Selection] = {}

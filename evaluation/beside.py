@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluation.accepted_pairs import AcceptedPairs
-from evaluation.encoder import Encoder
 from evaluation.measures import Measure, Measured, MeasureTable
+from evaluation.models.encoder import Encoder
 from evaluation.text_drift import AllTexts
 from evaluation.units import Model, Unit
 from generation.study import Study

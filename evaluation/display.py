@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.records import Verdict
+from annotation.rubric import load_rubric
 from evaluation.tables import (
     TOTAL,
     axis_table,
@@ -47,8 +48,9 @@ def report(
         parts.append(_transformations(scores, include_rejected=True))
     parts += [_datasets(scores), _left_out(scores)]
     if ratings is not None:
-        frame = drift_by_quality(pairs, ratings, drift, per_pair=study.raters.per_pair)
-        parts.append(_drift(drift_correlations(frame, np.random.default_rng(study.sample.seed))))
+        question = load_rubric(study).question_names()[0]
+        frame = drift_by_quality(pairs, ratings, drift, per_pair=study.raters.per_pair, question=question)
+        parts.append(_drift(drift_correlations(frame, np.random.default_rng(study.sample.seed)), question))
     return "\n\n".join(parts)
 
 
@@ -132,7 +134,7 @@ def _left_out(scores: pd.DataFrame) -> str:
     return "\n".join(["Left out, failed, or included against the verdict, and why:", *(lines or ["  nothing"])])
 
 
-def _drift(table: pd.DataFrame) -> str:
+def _drift(table: pd.DataFrame, question: str) -> str:
     rows = [
         [
             row["transformation"],
@@ -144,7 +146,7 @@ def _drift(table: pd.DataFrame) -> str:
         ]
         for row in table.to_dict(orient="records")
     ]
-    caption = "Drift (1 - cos) against mean quality: Spearman's rho, 95% bootstrap interval over pairs"
+    caption = f"Drift (1 - cos) against mean {question}: Spearman's rho, 95% bootstrap interval over pairs"
     if bool(table["simulated"].any()):
         caption += "; SIMULATED ratings"
     header = ["transformation", "model", "rho", "95% interval", "pairs", ""]

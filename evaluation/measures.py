@@ -9,8 +9,8 @@ from typing import Generic, Protocol, TypeVar
 import pandas as pd
 from pydantic import Field
 
-from evaluation.encoder import Encoder
 from evaluation.gate import Status
+from evaluation.models.encoder import Encoder
 from evaluation.units import Model, Place, Unit
 from generation.exceptions import DataError
 from generation.records import Record
@@ -94,13 +94,16 @@ class MeasureTable(Generic[R]):
         wanted = [u for u in units if u.transformation != ORIGINAL and u.decision.status != "left_out"]
         self._units = {unit.place: unit for unit in wanted}
         self._rows: dict[tuple[str, Place], R] = {}
-        stored = {row.unit_id: row for row in self._stored()}
+        stored = {(row.unit_id, row.transformation, row.seed): row for row in self._stored()}
         for model, unit in self._wanted():
-            old, known = stored.get(measure.identity(unit, model)), measure.blank(unit)
+            old = stored.get((measure.identity(unit, model), unit.transformation, unit.seed))
+            known = measure.blank(unit)
             if known is not None and (old or model in chosen):
                 self.save(model, unit.place, known)
             elif old:
-                self._rows[model.name, unit.place] = old.model_copy(update={"status": unit.decision.status})
+                self._rows[model.name, unit.place] = old.model_copy(
+                    update={"model": model.name, "status": unit.decision.status}
+                )
 
     def todo(self, model: Model) -> list[Unit]:
         """The units that a model is needed for."""

@@ -21,6 +21,7 @@ from generation.study import Study
 from generation.transformations import ORIGINAL
 
 _OURS = "plumbline"
+_META = "model_meta.json"  # mteb's file about a model
 
 
 def path_of(study: Study, row: Score) -> Path:
@@ -34,23 +35,26 @@ def path_of(study: Study, row: Score) -> Path:
 
 def write(study: Study, row: Score, result: Any) -> None:
     """Write mteb's result of a score (`mteb.results.TaskResult`), and mteb's file about the model beside it."""
-    path = path_of(study, row)
     with tempfile.TemporaryDirectory(prefix="plumbline-") as folder:
         made = Path(folder) / "result.json"
         result.to_disk(made)
-        data = json.loads(made.read_text(encoding="utf-8"))
-    meta = path.with_name("model_meta.json")
+        _write(study, row, json.loads(made.read_text(encoding="utf-8")))
+
+
+def _write(study: Study, row: Score, data: dict[str, Any]) -> None:
+    path = path_of(study, row)
+    meta = path.with_name(_META)
     if not meta.exists():
         _put(meta, _model_meta(row))
     _put(path, {**data, _OURS: _plain(row)})
 
 
-def note(study: Study, row: Score) -> None:
-    """Bring the file of a score up to what its row says now; scores of earlier versions have none, and get none.
+def note(study: Study, old: Score, row: Score) -> None:
+    """Bring the file of a score up to what its row says now, and to where it then stands: a model's name may change.
 
-    Raises DataError for a file that is damaged.
+    Scores of earlier versions have none, and get none. Raises DataError for a file that is damaged.
     """
-    path = path_of(study, row)
+    path = path_of(study, old)
     if not path.exists():
         return
     try:
@@ -58,13 +62,19 @@ def note(study: Study, row: Score) -> None:
         known = data.get(_OURS)
     except (ValueError, AttributeError) as error:
         raise DataError(f"{path} is damaged ({error}); delete it (its score stays in scores.parquet)") from None
-    if known != _plain(row):
+    if path != path_of(study, row):
+        remove(study, old)
+        _write(study, row, data)
+    elif known != _plain(row):
         _put(path, {**data, _OURS: _plain(row)})
 
 
 def remove(study: Study, row: Score) -> None:
-    """Remove the file of a score that holds no more."""
-    path_of(study, row).unlink(missing_ok=True)
+    """Remove the file of a score that holds no more, and the model's file with the last one of its folder."""
+    path = path_of(study, row)
+    path.unlink(missing_ok=True)
+    if [other.name for other in path.parent.glob("*.json")] == [_META]:
+        (path.parent / _META).unlink()
 
 
 def _model_meta(row: Score) -> dict[str, Any]:

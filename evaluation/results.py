@@ -29,6 +29,7 @@ from generation.study import Study
 COMMAND = "python -m evaluation.run --study ..."
 WRITE_SECONDS = 10.0
 
+_Known = tuple[str, str, int]  # a score's identity, transformation and seed
 R = TypeVar("R", bound=Record)
 
 
@@ -80,7 +81,7 @@ class Results:
         if isinstance(made, Measured):
             self._beside.save(todo.model, made)
             return
-        row = self._add(todo.model, self._units[made.place], made.score, made.versions)
+        row = self._add(todo.model, self._units[made.place], made.score, made.versions, made.revision)
         mteb_results.write(self.study, row, made.result)
         self._journal.append(row)
         self._journal.sync()
@@ -103,25 +104,25 @@ class Results:
     def _keep_scores(self) -> int:
         """Take over the scores that still hold; how many they are."""
         noted = [Score.model_validate(row) for _, row in self._journal.lines()]
-        before = {
-            row.unit_id: row for row in [*_stored(self.study.folder / "scores.parquet", Score), *noted] if row.unit_id
-        }
-        kept = set()
+        stored = [*_stored(self.study.folder / "scores.parquet", Score), *noted]
+        # Seeds whose outputs are equal have one identity, and a file of mteb's each.
+        before = {(row.unit_id, row.transformation, row.seed): row for row in stored if row.unit_id}
+        kept: dict[_Known, Score] = {}
         for model in self.models:
-            ids = {unit.place: unit.unit_id(self.study, model) for unit in self.units}
-            if model not in self._chosen and not before.keys() & set(ids.values()):
+            known = {unit.place: _known(unit, unit.unit_id(self.study, model)) for unit in self.units}
+            if model not in self._chosen and not before.keys() & set(known.values()):
                 continue  # a model that never ran has no rows, not even of what would be left out
             for unit in self.units:
-                old = before.get(ids[unit.place])
+                old = before.get(known[unit.place])
                 if unit.decision.status == "left_out":
                     self._add(model, unit, math.nan, "")
                 elif old is not None:
-                    row = self._add(model, unit, old.score, old.versions)
-                    kept.add(row.unit_id)
-                    if row != old:
-                        mteb_results.note(self.study, row)
-        for unit_id in before.keys() - kept:
-            mteb_results.remove(self.study, before[unit_id])
+                    kept[known[unit.place]] = self._add(model, unit, old.score, old.versions, old.model_revision)
+        for key in before.keys() - kept.keys():
+            mteb_results.remove(self.study, before[key])
+        for key, row in kept.items():
+            if row != before[key]:
+                mteb_results.note(self.study, before[key], row)
         return len(kept)
 
     def _keep_drift(self) -> None:
@@ -130,9 +131,9 @@ class Results:
             there = [(pair, before[key]) for pair in self.pairs if (key := _drift_id(model, pair)) in before]
             self._add_drift(model, [pair for pair, _ in there], [value for _, value in there])
 
-    def _add(self, model: Model, unit: Unit, score: float, versions: str) -> Score:
+    def _add(self, model: Model, unit: Unit, score: float, versions: str, revision: str = "") -> Score:
         """Note a score; its row."""
-        row = unit.row(self.study, model, score, versions)
+        row = unit.row(self.study, model, score, versions, revision)
         self._scores[model.name, unit.place] = row
         return row
 
@@ -145,6 +146,10 @@ class Results:
                 drift=value,
                 unit_id=_drift_id(model, pair),
             )
+
+
+def _known(unit: Unit, unit_id: str) -> _Known:
+    return unit_id, unit.transformation, unit.seed
 
 
 def _drift_id(model: Model, pair: Pair) -> str:

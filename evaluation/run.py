@@ -19,7 +19,8 @@ from tqdm import tqdm
 from annotation.records import Verdict
 from annotation.sample import read_pairs
 from annotation.verdicts import read_verdicts, refuse_stale
-from evaluation import display, encoder
+from evaluation import display
+from evaluation.models import encoder
 from evaluation.results import Results, read_drift, read_scores
 from evaluation.units import chosen_models, plan_units
 from evaluation.work import Ended, Loader, Made, Scored, Todo, quiet, work

@@ -27,7 +27,7 @@ from generation.datasets.places import Dataset
 from generation.exceptions import DataError
 
 if TYPE_CHECKING:
-    from evaluation.encoder import Encoder
+    from evaluation.models.encoder import Encoder
 
 # The part of the rows that mteb's default clusters.
 _MTEB_CLUSTERED = 0.04

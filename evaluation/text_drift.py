@@ -7,8 +7,8 @@ import pandas as pd
 from pydantic import Field
 
 from evaluation.accepted_pairs import outputs_of
-from evaluation.encoder import Encoder, drift
 from evaluation.measures import Fields, MeasureRow, read_rows
+from evaluation.models.encoder import Encoder, drift
 from evaluation.tables.drift import QUANTILES
 from evaluation.units import Model, Unit
 from generation.identity import identity

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from annotation.records import Verdict
 from evaluation import gate, tasks
-from evaluation.encoder import model_id
-from evaluation.local_models import fingerprint
+from evaluation.models.encoder import model_id
+from evaluation.models.local import fingerprint
 from evaluation.outputs import Outputs, transformed
 from evaluation.protocols import METRICS
 from generation.datasets.loading import iter_datasets
@@ -30,6 +30,7 @@ from generation.run import read_transformed
 from generation.study import Study
 from generation.transformations import ORIGINAL, TRANSFORMATIONS
 
+UNKNOWN = "unknown"  # a revision that neither the study nor the model names
 UNDEFINED = "the metric is undefined: all similarities, or all gold values, are equal"
 
 
@@ -38,7 +39,10 @@ Place = tuple[str, str, int]  # data set, transformation, seed
 
 @dataclass(frozen=True)
 class Model:
-    """A model of a study. `name` is its label in records, `revision` what tells it from others of that name."""
+    """A model of a study. `name` is its label in records, `revision` what tells it from others of that name.
+
+    `revision` is empty where only the loaded model knows it (mteb's registered ones), or nobody (a server's).
+    """
 
     spec: ModelSpec
     name: str
@@ -48,7 +52,7 @@ class Model:
     @classmethod
     def of(cls, study: Study, spec: ModelSpec) -> Model:
         """The model of a spec; a local one's files are read for it."""
-        revision = spec.revision or fingerprint(spec, study.file.parent)[:32] or "unknown"
+        revision = spec.revision or fingerprint(spec, study.file.parent)[:32]
         return cls(spec, label(study, spec), revision, model_id(study, spec))
 
 
@@ -92,8 +96,11 @@ class Unit:
             importlib.metadata.version("mteb"),
         )
 
-    def row(self, study: Study, model: Model, score: float, versions: str) -> Score:
-        """The record of this unit's score by a model; NaN if left out or undefined. `versions` made it."""
+    def row(self, study: Study, model: Model, score: float, versions: str, revision: str = "") -> Score:
+        """The record of this unit's score by a model; NaN if left out or undefined.
+
+        `versions` made it; `revision` is what the loaded model called its own.
+        """
         kind = TRANSFORMATIONS.get(self.transformation)
         left_out = self.decision.status == "left_out"
         reason = self.decision.reason
@@ -115,7 +122,7 @@ class Unit:
             status=self.decision.status,
             reason=reason,
             unit_id="" if left_out else self.unit_id(study, model),
-            model_revision=model.revision,
+            model_revision=model.revision or revision or UNKNOWN,
             dataset_revision=self.dataset.revision,
             protocol=study.evaluation.protocol,
             precision=study.evaluation.precision,

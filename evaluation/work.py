@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evaluation import beside, encoder, tasks
-from evaluation.encoder import Encoder
+from evaluation import beside, tasks
 from evaluation.measures import Measured
+from evaluation.models import encoder
+from evaluation.models.encoder import Encoder
 from evaluation.units import Model, Place, Unit
 from generation.datasets.specs import LocalDataset
 from generation.evaluation_specs import ModelSpec
@@ -45,12 +46,16 @@ class Moved:
 
 @dataclass(frozen=True)
 class Scored:
-    """A unit's score, with all that mteb measured (`mteb.results.TaskResult`), and the packages that made it."""
+    """A unit's score, with all that mteb measured (`mteb.results.TaskResult`), and the packages that made it.
+
+    `revision` is the loaded model's own, if it has one.
+    """
 
     place: Place
     score: float
     result: Any
     versions: str
+    revision: str
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ def work(study: Study, todo: Todo, load: Loader) -> Iterator[Made]:
         made_by = versions()
         for unit in todo.units:
             result = tasks.evaluate_task(unit.data(), model, study.evaluation.protocol, study.evaluation.batch_size)
-            yield Scored(unit.place, tasks.main_score(unit.dataset, result), result, made_by)
+            yield Scored(unit.place, tasks.main_score(unit.dataset, result), result, made_by, model.revision)
         yield from beside.measure(study, todo.beside, model)
     except PlumblineError as error:
         failure = str(error)

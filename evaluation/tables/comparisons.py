@@ -38,7 +38,9 @@ def shift_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.D
     rows: list[dict[str, object]] = []
     for axis in AXES:
         mine = means[means["axis"] == axis]
-        rows.append({"name": axis, "axis": axis, "method": "", **_spread(mine)})
+        spread = _spread(mine)
+        spread["reason"] = "; ".join(filter(None, [str(spread["reason"] or "tested by transformation"), note]))
+        rows.append({"name": axis, "axis": axis, "method": "", **spread})
         for name in transformations_of(scores, axis):
             part = mine[mine["transformation"] == name]
             before, after = (100 * part[column].to_numpy(float) for column in ("original", "score"))

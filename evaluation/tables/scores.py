@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
 from annotation.records import Verdict
 from evaluation.statistics import sample_sd
-from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS, Axis
 
 TOTAL = "hteb_total"
 NOTHING = "nothing of it was evaluated"
@@ -23,20 +23,7 @@ def transformation_table(scores: pd.DataFrame, *, include_rejected: bool = False
     Seeds are averaged first, then data sets (METHOD: HTEB, 2.3); `original` is the mean over the same data sets. With
     `include_rejected` the rows that the gate refused but the user included count too.
     """
-    paired = paired_scores(counting_scores(scores, include_rejected), scores)
-    columns = ["model", "axis", "transformation", "n_datasets", "n_failed"]
-    columns += ["original", "score", "difference", "included_rejected"]
-    if paired.empty:
-        return pd.DataFrame(columns=columns)
-    table = paired.groupby(["model", "axis", "transformation"], sort=False, as_index=False).agg(
-        n_datasets=("dataset", "nunique"),
-        n_failed=("n_failed", "sum"),
-        original=("original", "mean"),
-        score=("score", "mean"),
-        included_rejected=("included_rejected", "max"),
-    )
-    table["difference"] = 100 * (table["score"] - table["original"])
-    return in_order(table)[columns].reset_index(drop=True)
+    return _by_transformation(paired_scores(counting_scores(scores, include_rejected), scores))
 
 
 def axis_table(
@@ -51,26 +38,29 @@ def axis_table(
     simulated (whether any verdict rests on simulated ratings). `original` is the mean over all data sets of
     which at least one transformation counts.
     """
-    by_transformation = transformation_table(scores, include_rejected=include_rejected)
     paired = paired_scores(counting_scores(scores, include_rejected), scores)
+    by_transformation = _by_transformation(paired)
+    parts = dict(iter(by_transformation.groupby("model", sort=False)))
+    first = paired.drop_duplicates(["model", "dataset"])  # each model and data set with the original's score
+    own = dict(iter(first.groupby("model", sort=False)["original"]))
     models = scores["model"].drop_duplicates()
     values = axis_means(paired, "score").reindex(models)
     differences = axis_means(paired, "difference").reindex(models)
     simulated = any(verdict.simulated for verdict in verdicts)
+    wanted = {axis: transformations_of(scores, axis) for axis in AXES}
     rows = []
     for model in models:
-        mine = by_transformation[by_transformation["model"] == model]
-        originals = paired[paired["model"] == model].drop_duplicates("dataset")["original"]
+        mine = parts.get(model, by_transformation.head(0))
+        originals = own.get(model, first["original"].head(0))
         row: dict[str, object] = {"model": model, "n_datasets": len(originals), "n_failed": int(mine["n_failed"].sum())}
         row["original"] = mean(originals)
         for name in (*AXES, TOTAL):
             row |= {name: values.at[model, name], f"{name}_difference": differences.at[model, name]}
         for axis in AXES:
-            wanted = transformations_of(scores, axis)
-            row[f"{axis}_reason"] = _coverage(mine[mine["axis"] == axis], len(originals), wanted)
+            row[f"{axis}_reason"] = _coverage(mine[mine["axis"] == axis], len(originals), wanted[axis])
         undefined = list(values.columns[values.loc[model].isna()].drop(TOTAL, errors="ignore"))
         row |= {
-            f"{TOTAL}_reason": f"no score for: {', '.join(undefined)}" if undefined else _incomplete(mine, scores),
+            f"{TOTAL}_reason": f"no score for: {', '.join(undefined)}" if undefined else _incomplete(mine, wanted),
             "included_rejected": ", ".join(mine.loc[mine["included_rejected"].astype(bool), "transformation"]),
             "simulated": simulated,
         }
@@ -166,6 +156,23 @@ def shared_scores(scores: pd.DataFrame, include_rejected: bool) -> tuple[pd.Data
     return shared, lost if left < total else ""
 
 
+def _by_transformation(paired: pd.DataFrame) -> pd.DataFrame:
+    """`transformation_table` of rows of `paired_scores`."""
+    columns = ["model", "axis", "transformation", "n_datasets", "n_failed"]
+    columns += ["original", "score", "difference", "included_rejected"]
+    if paired.empty:
+        return pd.DataFrame(columns=columns)
+    table = paired.groupby(["model", "axis", "transformation"], sort=False, as_index=False).agg(
+        n_datasets=("dataset", "nunique"),
+        n_failed=("n_failed", "sum"),
+        original=("original", "mean"),
+        score=("score", "mean"),
+        included_rejected=("included_rejected", "max"),
+    )
+    table["difference"] = 100 * (table["score"] - table["original"])
+    return in_order(table)[columns].reset_index(drop=True)
+
+
 def _failed(scores: pd.DataFrame) -> pd.DataFrame:
     """Scored rows that lack items, or hold originals of items, whose outputs failed; the reason counts them all."""
     words = {"drop": "were dropped", "original": "are scored with their originals"}
@@ -196,11 +203,10 @@ def _coverage(part: pd.DataFrame, n_datasets: int, wanted: Sequence[str]) -> str
     return "; ".join([*notes, *(f"{name}: {count} of {n_datasets} data sets" for name, count in names)])
 
 
-def _incomplete(mine: pd.DataFrame, scores: pd.DataFrame) -> str:
-    """How many of the study's transformations a total rests on; empty if on all."""
-    wanted = sum(len(transformations_of(scores, axis)) for axis in AXES)
-    there = mine["transformation"].nunique()
-    return f"rests on {there} of {wanted} transformations" if there < wanted else ""
+def _incomplete(mine: pd.DataFrame, wanted: Mapping[Axis, Sequence[str]]) -> str:
+    """How many of the study's transformations (`wanted`, by axis) a total rests on; empty if on all."""
+    there, number = mine["transformation"].nunique(), sum(map(len, wanted.values()))
+    return f"rests on {there} of {number} transformations" if there < number else ""
 
 
 def in_order(table: pd.DataFrame) -> pd.DataFrame:

@@ -103,6 +103,8 @@ def uncertainty_table(scores: pd.DataFrame, verdicts: Sequence[Verdict], accepte
             why = [str(one.at[model, _why(name)]) for one in found]
             row = {"model": model, "name": name, "value": now.at[model, name], "n_resamples": len(accepted)}
             row |= _interval(values[place.ravel()], _undefined(why, times, len(accepted)))
+            if bool(now[name].isna().loc[model]) and not row["reason"]:
+                row["reason"] = now.at[model, _why(name)]
             rows.append({**row, "simulated": simulated})
     columns = ["model", "name", "value", "low", "high", "n_resamples", "n_defined", "reason", "simulated"]
     return pd.DataFrame(rows, columns=columns)

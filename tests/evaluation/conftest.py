@@ -17,7 +17,7 @@ import yaml
 
 from annotation.records import Verdict
 from annotation.verdicts import rule_id
-from evaluation.encoder import Embeddings, Encoder
+from evaluation.models.encoder import Embeddings, Encoder
 from generation.datasets.loading import load_datasets
 from generation.evaluation_specs import ModelSpec
 from generation.identity import identity
@@ -98,7 +98,7 @@ class FakeModel:
 
 @dataclass
 class Loader:
-    """Stands in for `evaluation.encoder.load` and counts."""
+    """Stands in for `evaluation.models.encoder.load` and counts."""
 
     model: FakeModel = field(default_factory=FakeModel)
     loaded: list[str] = field(default_factory=list)

@@ -16,7 +16,7 @@ from annotation.records import PairMean
 from annotation.verdicts import read_verdicts
 from evaluation import beside
 from evaluation.accepted_pairs import AcceptedPairs, accepted_alone, outputs_of, read_accepted_scores
-from evaluation.encoder import Encoder
+from evaluation.models.encoder import Encoder
 from evaluation.text_drift import read_text_drift
 from evaluation.units import Model, Unit, plan_units
 from generation.datasets.loading import load_datasets

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.embeddings import EmbeddingStore
-from evaluation.encoder import Encoder
+from evaluation.models.embeddings import EmbeddingStore
+from evaluation.models.encoder import Encoder
 from generation.exceptions import DataError, StudyError
 
 from .conftest import FakeModel, vectors
@@ -63,7 +63,7 @@ def test_what_a_killed_process_wrote_without_its_keys_is_written_over(tmp_path: 
 def test_killed_at_any_moment_it_holds_whole_rows_alone(tmp_path: Path) -> None:
     """A process adds row after row and is killed; what has a key has its row."""
     program = (
-        "import sys, numpy as np\nfrom pathlib import Path\nfrom evaluation.embeddings import EmbeddingStore\n"
+        "import sys, numpy as np\nfrom pathlib import Path\nfrom evaluation.models.embeddings import EmbeddingStore\n"
         "store = EmbeddingStore(Path(sys.argv[1]))\nn = store._count\n"
         "while True:\n"
         "    store.add([n.to_bytes(16, 'big')], np.full((1, 300), n, np.float32)); n += 1; print(n, flush=True)\n"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from mteb.types import PromptType
 
-from evaluation.encoder import Embeddings, Encoder, SentenceTransformerModel, drift, fingerprint, load, model_id
+from evaluation.models.encoder import Embeddings, Encoder, SentenceTransformerModel, drift, fingerprint, load, model_id
 from generation.evaluation_specs import ModelSpec
 from generation.exceptions import DataError, ServiceError, StudyError
 

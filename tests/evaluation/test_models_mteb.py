@@ -16,8 +16,8 @@ from mteb.models.model_meta import ModelMeta
 from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper
 
 from evaluation import tasks
-from evaluation.encoder import Encoder, drift, load, model_id
-from evaluation.mteb_models import MtebModel
+from evaluation.models.encoder import Encoder, drift, load, model_id
+from evaluation.models.registered import MtebModel
 from evaluation.protocols import METRICS
 from generation.datasets.local import TableDataset
 from generation.evaluation_specs import ModelSpec

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import yaml
 
-from evaluation.encoder import Encoder, drift, load, model_id
-from evaluation.server_models import ServerModel
+from evaluation.models.encoder import Encoder, drift, load, model_id
+from evaluation.models.server import ServerModel
 from generation.evaluation_specs import ModelSpec
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.study import Study, load_study

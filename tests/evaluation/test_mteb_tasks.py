@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from evaluation import tasks
-from evaluation.encoder import Encoder
+from evaluation.models.encoder import Encoder
 from evaluation.outputs import Outputs, transformed
 from evaluation.protocols import Protocol
 from generation.datasets.mteb_tasks import MtebTask

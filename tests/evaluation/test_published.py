@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from evaluation import tasks
-from evaluation.encoder import Encoder, SentenceTransformerModel
+from evaluation.models.encoder import Encoder, SentenceTransformerModel
 from generation.datasets.loading import load_dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.specs import LocalDataset

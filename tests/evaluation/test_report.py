@@ -19,10 +19,10 @@ from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.sample import read_pairs
 from annotation.verdicts import verdicts as annotation_verdicts
-from evaluation import report
 from evaluation.accepted_pairs import AcceptedScore
-from evaluation.report import FOLDER, write_report
-from evaluation.report_contents import Choices
+from evaluation.report import __main__, page
+from evaluation.report.contents import Choices
+from evaluation.report.page import FOLDER, write_report
 from evaluation.tables import axis_table
 from evaluation.tables.drift import QUANTILES
 from evaluation.text_drift import TextDrift
@@ -159,7 +159,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Study:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes most of a report's time; `reported` has all figures."""
-    monkeypatch.setattr(report, "all_figures", lambda *_: {})
+    monkeypatch.setattr(page, "all_figures", lambda *_: {})
 
 
 TABLES = {
@@ -243,7 +243,7 @@ def test_what_was_refused_but_included_has_tables_of_its_own(tmp_path: Path, mon
     assert "not accepted" not in (tables / "axes.md").read_text(encoding="utf-8")
     assert "Summarisation, included rejected" in (tables / "axes.md").read_text(encoding="utf-8").replace("\\", "")
     # The next report no longer has them.
-    monkeypatch.setattr(report, "all_figures", lambda *_: {})
+    monkeypatch.setattr(page, "all_figures", lambda *_: {})
     write_scores(study)
     write_report(study)
     assert not (tables / "axes_with_refused.md").exists() and not list((tables.parent / "figures").iterdir())
@@ -282,6 +282,33 @@ def test_scores_whose_verdict_is_gone_are_refused(tmp_path: Path) -> None:
     write_json(study.folder / "verdicts.json", verdicts(study, True)[1:])
     with pytest.raises(DataError, match=r"paraphrasing \(en\) was accepted .* is without a verdict now"):
         write_report(study)
+
+
+@pytest.mark.parametrize(
+    ("noted", "says"),
+    [
+        ({"protocol": "mteb"}, "made with protocol 'mteb', and the study now has 'paper'; run"),
+        ({"precision": "float16"}, "made with precision 'float16', and the study now has 'float32'; run"),
+        ({"generator_hash": "0123456789"}, "made with generator '01234567', and the study now has"),
+    ],
+)
+def test_scores_that_the_study_has_outrun_are_refused(tmp_path: Path, noted: dict[str, str], says: str) -> None:
+    study = write_records(tmp_path)
+    write_table(study.folder / "scores.parquet", write_scores(study).assign(**noted), Score)
+    with pytest.raises(DataError) as caught:
+        write_report(study)
+    assert says in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_scores_of_two_protocols_are_not_compared(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    one = write_records(first)
+    models = [{"name": "one", "revision": "1"}]
+    other = write_records(second, name="other", evaluation={"models": models, "protocol": "mteb"})
+    with pytest.raises(StudyError, match="scores of two protocols cannot be compared"):
+        write_report(one, compared=other)
 
 
 def test_without_scores_it_says_what_to_run(tmp_path: Path) -> None:
@@ -382,7 +409,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     study = write_records(tmp_path)
     arguments = ["report", "--study", str(study.file), "--exports", str(study.folder.parent)]
     monkeypatch.setattr(sys, "argv", arguments)
-    assert report.main() == 0
+    assert __main__.main() == 0
     assert f"-> {study.folder / FOLDER / 'index.html'}" in capsys.readouterr().out
     assert "evaluation report" in json_of(study.folder / "manifest.json")["stages"]
 

@@ -13,6 +13,7 @@ import pytest
 from mteb.results import TaskResult
 
 from evaluation.gate import verdict_hash
+from evaluation.models.encoder import Encoder
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
 from generation.datasets.loading import load_datasets
@@ -22,7 +23,7 @@ from generation.records import Score, TransformedText
 from generation.store import read_frame, write_json, write_table
 from generation.study import Study
 
-from .conftest import Loader, json_of, verdict, write_study, write_verdicts
+from .conftest import FakeModel, Loader, json_of, verdict, write_outputs, write_pairs, write_study, write_verdicts
 from .scored import rows
 
 ADDED = ["model_revision", "dataset_revision", "protocol", "precision", "generator_hash", "prompt_hash"]
@@ -203,3 +204,44 @@ def test_a_file_of_outputs_that_lacks_rows_leaves_its_units_out(study: Study, lo
     )
     assert row["reason"].endswith("texts have no output: run generation again")
     assert rows(study, "requests").loc["translation", "status"] == "evaluated"
+
+
+def test_seeds_with_equal_outputs_have_a_file_of_mtebs_each(tmp_path: Path, loader: Loader) -> None:
+    study = write_study(tmp_path)
+    write_outputs(study)
+    write_pairs(study)
+    write_verdicts(study)
+    evaluate(study, models=["one"], load=loader)
+    more = write_study(tmp_path, seeds=[1337, 1338])
+    write_outputs(more)  # the same for both seeds
+    assert evaluate(more, models=["one"], load=loader).made == 4  # two data sets x two transformations
+    assert evaluate(more, models=["one"], load=loader).kept == 2 * (1 + 2 * 2)
+    files = [result_file(more, f"paraphrasing-{seed}") for seed in more.seeds]
+    assert [json_of(file)["plumbline"]["seed"] for file in files] == [1337, 1338]
+    write_verdicts(more, paraphrasing="too low")
+    evaluate(more, models=["one"], load=loader)
+    assert not any(list(file.parent.iterdir()) for file in files)
+
+
+def test_a_file_of_mtebs_follows_the_models_name(tmp_path: Path, loader: Loader) -> None:
+    study = write_study(tmp_path)
+    write_outputs(study)
+    write_pairs(study)
+    write_verdicts(study)
+    evaluate(study, models=["one"], load=loader)
+    models = [{"name": "one", "revision": "1"}, {"name": "one", "revision": "2"}]
+    second = write_study(tmp_path, evaluation={"models": models})
+    assert evaluate(second, models=["one@1"], load=loader).made == 0
+    assert not result_file(second, "original").exists()
+    assert json_of(result_file(second, "original", model="one@1"))["plumbline"]["model"] == "one@1"
+
+
+def test_a_revision_that_only_the_loaded_model_knows_is_noted(tmp_path: Path) -> None:
+    study = write_study(tmp_path, evaluation={"models": [{"name": "one", "kind": "mteb"}]})
+    write_outputs(study)
+    write_pairs(study)
+    write_verdicts(study)
+    evaluate(study, load=lambda _, spec: Encoder(FakeModel(), spec.name, "7"))
+    evaluate(study, load=Loader())  # nothing is left to load
+    assert set(read_scores(study)["model_revision"]) == {"7"}
+    assert {file.parent.name for file in (study.folder / "mteb").rglob("sts.json")} == {"7"}

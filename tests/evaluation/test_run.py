@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from evaluation import tasks
-from evaluation.encoder import Encoder
+from evaluation.models.encoder import Encoder
 from evaluation.outputs import Outputs, transformed
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
@@ -144,6 +144,13 @@ def test_include_rejected_marks_them_and_a_new_verdict_takes_their_scores_over(s
     after = read_scores(study).set_index(["dataset", "transformation"]).loc[("sts", "paraphrasing")]
     assert (after["status"], after["reason"], after["score"]) == ("evaluated", "", row["score"])
     assert again.loaded == []
+
+
+def test_what_nobody_was_asked_about_can_be_included(study: Study, loader: Loader) -> None:
+    for name in ("verdicts.json", "pairs.parquet"):
+        (study.folder / name).unlink()
+    evaluate(study, models=["one"], include_rejected=True, load=loader)
+    assert set(status(study).values()) == {"evaluated", "included_rejected"}
 
 
 def test_included_ones_go_again_without_the_flag(study: Study, loader: Loader) -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from evaluation import tasks
-from evaluation.encoder import Encoder
+from evaluation.models.encoder import Encoder
 from evaluation.results import read_scores
 from evaluation.run import evaluate
 from generation.datasets.loading import load_datasets

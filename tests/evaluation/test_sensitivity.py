@@ -195,6 +195,16 @@ def test_resamples_that_accept_what_has_no_scores_leave_no_interval() -> None:
     assert table.loc["length", "reason"] == "" and table.loc["length", "low"] == 0.5
 
 
+def test_a_value_that_no_resample_lacks_says_itself_why_it_is_undefined() -> None:
+    campaign = Campaign({**STEADY, "expansion": [1, 1, 2, 2]})  # rejected, and in these resamples accepted
+    accepted = campaign.accepted()
+    accepted[SCOPES["expansion"]] = True
+    scores = scores_of(("expansion",), "included_rejected")
+    total = uncertainty_table(scores, campaign.verdicts, accepted).set_index("name").loc["hteb_total"]
+    assert np.isnan(total["value"]) and total["n_defined"] == 1000
+    assert total["reason"] == "length: nothing of it is accepted"
+
+
 def one_severe_rater(interval: str) -> Campaign:
     """Three raters over the same pairs; one gives 1, the others 4 and 5: mean 3.33 whatever pairs are drawn."""
     campaign = Campaign({"paraphrasing": [4, 4, 4, 4]}, raters=3, interval=interval)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from evaluation import profile_charts, sensitivity_charts
+from evaluation.report import profile_charts, sensitivity_charts
 from evaluation.tables import drop_table, profile_table
 
 from .made_scores import made_scores

@@ -20,7 +20,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from evaluation import tasks
-from evaluation.encoder import Encoder
+from evaluation.models.encoder import Encoder
 from evaluation.outputs import Outputs, transformed
 from generation.datasets.local import TableDataset
 from generation.datasets.places import Dataset

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from evaluation.embeddings import Embeddings
-from evaluation.local_models import first_line
+from evaluation.models.embeddings import Embeddings
+from evaluation.models.local import first_line
 from generation.evaluation_specs import ModelSpec
 from generation.exceptions import ServiceError, StudyError
 

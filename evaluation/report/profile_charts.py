@@ -6,7 +6,8 @@ import altair as alt
 import pandas as pd
 
 from annotation.tables import display
-from evaluation.charts import PANEL_WIDTH, ROW, WIDTH
+from evaluation.report.charts import ROW, WIDTH
+from evaluation.report.drift_charts import PANEL_WIDTH
 from evaluation.tables.profiles import ENGLISH, OTHERS
 from generation.palette import COLOURS, SHAPES
 from generation.transformations import AXES, TRANSFORMATIONS

@@ -9,9 +9,9 @@ import pandas as pd
 
 from annotation.tables import display
 from evaluation import tables
-from evaluation.charts import p_value
 from evaluation.display import hundred, points
-from evaluation.paper_tables import REFUSED, Results, exhibit, interval, moved, named
+from evaluation.report.charts import p_value
+from evaluation.report.paper_tables import REFUSED, Results, exhibit, interval, moved, named
 from evaluation.tables import TOTAL
 from generation.campaign_specs import AcceptanceSpec
 from generation.exhibits import Exhibit, reasons

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.embeddings import Embeddings
-from evaluation.local_models import code_not_allowed, first_line, routed
+from evaluation.models.embeddings import Embeddings
+from evaluation.models.local import code_not_allowed, first_line, routed
 from generation.evaluation_specs import ModelSpec
 from generation.exceptions import ServiceError, StudyError
 from generation.parts import nearest

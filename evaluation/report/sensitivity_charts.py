@@ -9,7 +9,8 @@ import altair as alt
 import pandas as pd
 
 from annotation.tables import display
-from evaluation.charts import PANEL_WIDTH, ROW, WIDTH, series_colour, series_name, series_shape
+from evaluation.report.charts import ROW, WIDTH, series_colour, series_name, series_shape
+from evaluation.report.drift_charts import PANEL_WIDTH
 from evaluation.tables import TOTAL
 from generation.languages import language_name
 from generation.palette import COLOURS, NEUTRAL

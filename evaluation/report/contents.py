@@ -8,8 +8,17 @@ from dataclasses import dataclass
 import altair as alt
 import pandas as pd
 
-from evaluation import charts, paper_tables, profile_charts, sensitivity_charts, sensitivity_exhibits, tables
-from evaluation.paper_tables import Results
+from evaluation import tables
+from evaluation.report import (
+    charts,
+    dataset_tables,
+    drift_charts,
+    paper_tables,
+    profile_charts,
+    sensitivity_charts,
+    sensitivity_tables,
+)
+from evaluation.report.paper_tables import Results
 from generation.exhibits import Exhibit
 from generation.page import Figure, Section
 from generation.study import Study
@@ -73,7 +82,7 @@ def all_exhibits(study: Study, material: Material, choices: Choices) -> dict[str
         paper_tables.against_baseline(results, choices.baseline, pooled=True),
         paper_tables.against_baseline(results, choices.baseline, pooled=False),
         paper_tables.sizes(results),
-        *paper_tables.datasets(results),
+        *dataset_tables.datasets(results),
     ]
     if (results.scores["status"] == "included_rejected").any():
         made.append(paper_tables.axes(results, include_rejected=True))
@@ -83,7 +92,7 @@ def all_exhibits(study: Study, material: Material, choices: Choices) -> dict[str
         groups = (
             {"English-only": others, "Multilingual": choices.multilingual} if choices.multilingual else {"": others}
         )
-        made.append(paper_tables.translated(results, *choices.translation, groups))
+        made.append(dataset_tables.translated(results, *choices.translation, groups))
     made += _sensitivity(study, material)
     return {one.name: one for one in made if len(one.frame)}
 
@@ -92,22 +101,22 @@ def _sensitivity(study: Study, material: Material) -> list[Exhibit]:
     """The tables that ask how far the others hang on thresholds, ratings, pairs, models and generators."""
     results, rule = material.results, study.acceptance
     made = [
-        sensitivity_exhibits.decisions(results, rule),
-        sensitivity_exhibits.thresholds(results, rule),
-        sensitivity_exhibits.accepted_alone(results, material.accepted),
-        sensitivity_exhibits.text_drift(results, material.moved),
-        sensitivity_exhibits.differences(results),
-        sensitivity_exhibits.drops(results),
-        sensitivity_exhibits.profiles(results),
+        sensitivity_tables.decisions(results, rule),
+        sensitivity_tables.thresholds(results, rule),
+        sensitivity_tables.accepted_alone(results, material.accepted),
+        sensitivity_tables.text_drift(results, material.moved),
+        sensitivity_tables.differences(results),
+        sensitivity_tables.drops(results),
+        sensitivity_tables.profiles(results),
     ]
     if len(material.resampled):
-        made.append(sensitivity_exhibits.acceptance(results, material.resampled))
-        made.append(sensitivity_exhibits.uncertainty(results, material.resampled))
+        made.append(sensitivity_tables.acceptance(results, material.resampled))
+        made.append(sensitivity_tables.uncertainty(results, material.resampled))
     if material.other:
         made.append(
-            sensitivity_exhibits.generators(results, material.other.scores, material.other.labels, material.other.notes)
+            sensitivity_tables.generators(results, material.other.scores, material.other.labels, material.other.notes)
         )
-        made.append(sensitivity_exhibits.lengths(results, material.other.lengths))
+        made.append(sensitivity_tables.lengths(results, material.other.lengths))
     return made
 
 
@@ -159,7 +168,7 @@ def _drifts(material: Material) -> dict[str, Figure]:
     found: dict[str, Figure] = {}
     for number, (model, part) in enumerate(material.rated.groupby("model", sort=False), 1):
         own = material.correlations[material.correlations["model"] == model]
-        panels = charts.drift_figure(part, own, question=material.question, scale=material.scale)
+        panels = drift_charts.drift_figure(part, own, question=material.question, scale=material.scale)
         says = "; SIMULATED ratings" if bool(part["simulated"].any()) else ""
         found[f"drift_{number}"] = figure(
             panels, f"{model}: drift against mean {material.question} (HTEB, Figure 3){says}"

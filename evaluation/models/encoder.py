@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.embeddings import Embeddings, EmbeddingStore
-from evaluation.local_models import SentenceTransformerModel, fingerprint
-from evaluation.mteb_models import MtebModel
-from evaluation.server_models import ServerModel
+from evaluation.models.embeddings import Embeddings, EmbeddingStore
+from evaluation.models.local import SentenceTransformerModel, fingerprint
+from evaluation.models.registered import MtebModel
+from evaluation.models.server import ServerModel
 from generation.datasets.specs import MtebDataset
 from generation.evaluation_specs import ModelSpec
 from generation.exceptions import DataError, ServiceError, StudyError
@@ -89,7 +89,7 @@ class Encoder:
         self, model: TextModel, name: str, revision: str, batch_size: int = 32, store: EmbeddingStore | None = None
     ) -> None:
         self._model = model
-        self._name, self._revision = name, revision
+        self._name, self.revision = name, revision
         self._batch_size = batch_size
         self._store = store or EmbeddingStore()
         self.asked = 0
@@ -102,7 +102,7 @@ class Encoder:
         """Name and revision for mteb, which calls every model without them the same."""
         from mteb.models.model_meta import ModelMeta  # noqa: PLC0415
 
-        return ModelMeta.create_empty({"name": self._name, "revision": self._revision or "unknown"})
+        return ModelMeta.create_empty({"name": self._name, "revision": self.revision or "unknown"})
 
     def encode(
         self,

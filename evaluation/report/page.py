@@ -1,4 +1,4 @@
-"""`python -m evaluation.report`: the papers' tables and figures of an evaluated study.
+"""The papers' tables and figures of an evaluated study, as files and as one page.
 
 Into `<study.folder>/report_evaluation/`: `index.html`, each table as CSV (all digits), Markdown and LaTeX in `tables/`,
 each figure as SVG and PNG in `figures/`. Nothing is computed here; what the records cannot carry is refused or said.
@@ -6,7 +6,6 @@ each figure as SVG and PNG in `figures/`. Nothing is computed here; what the rec
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,38 +23,26 @@ from annotation.verdicts import read_verdicts, refuse_stale
 from evaluation import tables
 from evaluation.accepted_pairs import read_accepted_scores
 from evaluation.display import short_names
-from evaluation.paper_tables import Results
-from evaluation.report_contents import Choices, Material, Other, all_exhibits, all_figures, sections
+from evaluation.report.contents import Choices, Material, Other, all_exhibits, all_figures, sections
+from evaluation.report.outrun import refuse_outrun
+from evaluation.report.paper_tables import Results
 from evaluation.resampling import resampled_acceptance
 from evaluation.results import COMMAND, read_drift, read_scores
 from evaluation.text_drift import read_text_drift
 from evaluation.units import label
-from generation import command
 from generation.compare import length_table, lengths_measure
 from generation.exceptions import DataError, StudyError
 from generation.exhibits import Exhibit
-from generation.manifest import stage
 from generation.page import Figure, png, svg, write_page
 from generation.parts import nearest
 from generation.records import Pair
 from generation.report import incomparable, labels, tally
 from generation.spreadsheet import csv_bytes
 from generation.store import atomic, read_frame
-from generation.study import Study, load_study
-from generation.transformations import ORIGINAL
+from generation.study import Study
 
 FOLDER = "report_evaluation"
 _DEFAULT = Choices()
-_INPUTS = (
-    "scores.parquet",
-    "drift.parquet",
-    "accepted_scores.parquet",
-    "text_drift.parquet",
-    "verdicts.json",
-    "pairs.parquet",
-    "ratings.parquet",
-)
-_DECISIONS = ("rejected", "undecided", "accepted")  # the strictest first, as the gate takes it
 
 
 def write_report(study: Study, choices: Choices = _DEFAULT, compared: Study | None = None) -> Path:
@@ -82,26 +69,6 @@ def write_report(study: Study, choices: Choices = _DEFAULT, compared: Study | No
     title = f"Robustness of embedding models: study {study.name}"
     write_page(folder / "index.html", title, SIMULATED if simulated else "", sections(study, exhibits, figures))
     return folder / "index.html"
-
-
-def refuse_outrun(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> None:
-    """Raise DataError where scores were let through, or left out, by verdicts that are others now."""
-    keys = ["transformation", "language", "task_type", "status", "reason"]
-    for row in scores[keys].drop_duplicates().to_dict(orient="records"):
-        found = [
-            verdict.decision
-            for verdict in verdicts
-            if verdict.transformation == row["transformation"]
-            and verdict.language in row["language"].split(", ")
-            and verdict.task_type in ("", row["task_type"])
-        ]
-        now = min(found, key=_DECISIONS.index, default="without a verdict")
-        was = "accepted" if row["status"] == "evaluated" else row["reason"].split(":")[0]
-        if row["transformation"] == ORIGINAL or was not in _DECISIONS or (was == "accepted") == (now == "accepted"):
-            continue
-        file = study.folder / "scores.parquet"
-        line = f"{file}: {row['transformation']} ({row['language']}) was {was} when it was written and is {now} now"
-        raise DataError(f"{line}; run `{COMMAND}` again")
 
 
 def notes_of(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
@@ -166,11 +133,18 @@ def _other(study: Study, compared: Study, found: tuple[list[Verdict], pd.DataFra
     """The study to compare with, in the form of the report."""
     first, second = labels([study, compared])
     notes = tuple(f"{second}: {note}" for note in notes_of(compared, found[1], found[0]))
+    settings = [
+        f"{second}: evaluated with `{name}: {there}`, {first} with `{name}: {here}`"
+        for name in ("protocol", "precision", "failed")
+        if (here := getattr(study.evaluation, name)) != (there := getattr(compared.evaluation, name))
+    ]
+    if study.evaluation.protocol != compared.evaluation.protocol:
+        raise StudyError(f"--compare: {settings[0]}; scores of two protocols cannot be compared")
     generated = all((one.folder / "texts.parquet").exists() for one in (study, compared))
     lengths = length_table(tally([study, compared], lengths_measure())) if generated else pd.DataFrame()
     different = incomparable([study, compared]) if generated else ""
     scores = found[1].assign(model=found[1]["model"].map(short))
-    return Other(scores, (first, second), (*notes, *filter(None, [different])), lengths)
+    return Other(scores, (first, second), (*notes, *settings, *filter(None, [different])), lengths)
 
 
 def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> Choices:
@@ -208,38 +182,3 @@ def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     for path in folder.iterdir() if folder.exists() else ():
         if path.name not in files:
             path.unlink()
-
-
-def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m evaluation.report",
-        description="Write an evaluated study's tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page.",
-        epilog="example: python -m evaluation.report --study studies/demo.yaml",
-    )
-    command.add_study_options(parser)
-    parser.add_argument("--baseline", metavar="MODEL", default="", help="compare with it (default: the first model)")
-    parser.add_argument(
-        "--compare", metavar="FILE", help="a study with another generator, evaluated too (HTEB, Tables 22 and 23)"
-    )
-    parser.add_argument(
-        "--translation", nargs=2, metavar="NAME", help="a data set and its translation (HTEB, Table 16)"
-    )
-    parser.add_argument(
-        "--multilingual", nargs="+", metavar="MODEL", default=[], help="models of the second group of that table"
-    )
-    options = parser.parse_args()
-    study = command.study_of(options)
-    compared = load_study(options.compare, options.exports) if options.compare else None
-    if compared and compared.folder == study.folder:
-        raise StudyError(f"--compare: {options.compare} is the study itself; name one with another generator")
-    pair = tuple(options.translation) if options.translation else None
-    inputs = [one.folder / name for one in (study, compared) if one for name in _INPUTS]
-    with stage(study, "evaluation report", inputs, [study.folder / FOLDER]):
-        page = write_report(study, Choices(options.baseline, pair, tuple(options.multilingual)), compared)
-    print(f"{study.name}: tables and figures -> {page}")
-    return 0
-
-
-if __name__ == "__main__":
-    command.run(main)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.embeddings import Embeddings
+from evaluation.models.embeddings import Embeddings
 from generation.evaluation_specs import ModelSpec
 from generation.exceptions import ServiceError, StudyError
 

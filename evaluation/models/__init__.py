@@ -1,0 +1,1 @@
+"""What runs an embedding model, wherever it comes from, and keeps what it made of each text."""

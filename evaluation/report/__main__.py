@@ -1,0 +1,57 @@
+"""`python -m evaluation.report`: the papers' tables and figures of an evaluated study."""
+
+from __future__ import annotations
+
+import argparse
+
+from evaluation.report.contents import Choices
+from evaluation.report.page import FOLDER, write_report
+from generation import command
+from generation.exceptions import StudyError
+from generation.manifest import stage
+from generation.study import load_study
+
+_INPUTS = (
+    "scores.parquet",
+    "drift.parquet",
+    "accepted_scores.parquet",
+    "text_drift.parquet",
+    "verdicts.json",
+    "pairs.parquet",
+    "ratings.parquet",
+)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation.report",
+        description="Write an evaluated study's tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page.",
+        epilog="example: python -m evaluation.report --study studies/demo.yaml",
+    )
+    command.add_study_options(parser)
+    parser.add_argument("--baseline", metavar="MODEL", default="", help="compare with it (default: the first model)")
+    parser.add_argument(
+        "--compare", metavar="FILE", help="a study with another generator, evaluated too (HTEB, Tables 22 and 23)"
+    )
+    parser.add_argument(
+        "--translation", nargs=2, metavar="NAME", help="a data set and its translation (HTEB, Table 16)"
+    )
+    parser.add_argument(
+        "--multilingual", nargs="+", metavar="MODEL", default=[], help="models of the second group of that table"
+    )
+    options = parser.parse_args()
+    study = command.study_of(options)
+    compared = load_study(options.compare, options.exports) if options.compare else None
+    if compared and compared.folder == study.folder:
+        raise StudyError(f"--compare: {options.compare} is the study itself; name one with another generator")
+    pair = tuple(options.translation) if options.translation else None
+    inputs = [one.folder / name for one in (study, compared) if one for name in _INPUTS]
+    with stage(study, "evaluation report", inputs, [study.folder / FOLDER]):
+        page = write_report(study, Choices(options.baseline, pair, tuple(options.multilingual)), compared)
+    print(f"{study.name}: tables and figures -> {page}")
+    return 0
+
+
+if __name__ == "__main__":
+    command.run(main)

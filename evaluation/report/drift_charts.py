@@ -1,0 +1,115 @@
+"""Drift against ratings, drawn: HTEB, Figure 3."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from annotation.tables import display, number
+from generation.palette import COLOURS, SHAPES
+from generation.transformations import TRANSFORMATIONS
+
+PANEL_HEIGHT = 340  # with title and axes
+LETTERS = "#31333F"  # on a light page
+_SUBTITLE = 44  # letters that fit under the title of a third of a laptop's page
+PANEL_WIDTH = 280
+
+
+@dataclass(frozen=True)
+class DriftScales:
+    """What panels of drift share: the question, the ends of its rating scale, the end of the axis of drift."""
+
+    question: str
+    ratings: tuple[int, int]
+    drift: float
+
+
+def drift_panel(
+    points: pd.DataFrame,
+    correlation: Mapping[Any, Any],
+    scales: DriftScales,
+    *,
+    letters: str = LETTERS,
+    chosen: alt.Parameter | None = None,
+) -> alt.Chart:
+    """One panel of Figure 3: a point a pair, mean rating against drift. Hovering shows both texts.
+
+    `points` and `correlation` are a transformation's rows of `evaluation.tables.drift_by_quality` and
+    `drift_correlations` for one model. `letters` colours the subtitle, the one thing that a page's theme does not. With
+    a selection (`chosen`) of points the others fade, and the caller adds it to the chart.
+    """
+    axis = str(correlation["axis"])
+    title = alt.TitleParams(
+        display(str(correlation["transformation"]), pooled=False),
+        subtitle=caption(correlation),
+        subtitleColor=letters,
+        subtitlePadding=4,
+        subtitleFontSize=12,
+        anchor="start",
+    )
+    question, (worst, best) = scales.question, scales.ratings
+    points = points.assign(raters=points["simulated"].map({True: "simulated", False: "people"}))
+    tooltip = [
+        alt.Tooltip("original:N", title="Original"),
+        alt.Tooltip("transformed:N", title="Transformed"),
+        alt.Tooltip("mean_quality:Q", title=f"Mean {question}", format=".2f"),
+        alt.Tooltip("drift:Q", title="Drift", format=".3f"),
+        alt.Tooltip("n_ratings:Q", title="Ratings"),
+        alt.Tooltip("raters:N", title="Raters"),
+    ]
+    marks = alt.Chart(points).mark_point(
+        filled=True, color=COLOURS[axis], shape=SHAPES[axis], strokeWidth=1.5, cursor="pointer" if chosen else "default"
+    )
+    panel: alt.Chart = marks.encode(
+        x=alt.X("mean_quality:Q")
+        .title(f"Mean {question}")
+        .scale(domain=[worst - 0.2, best + 0.2], nice=False)  # room for points at the ends
+        .axis(values=list(range(worst, best + 1)), format="d"),
+        y=alt.Y("drift:Q").title("Drift (1 − cos)").scale(domain=[0.0, scales.drift or 1.0]),
+        opacity=alt.condition(chosen, alt.value(0.75), alt.value(0.2)) if chosen else alt.value(0.75),
+        size=alt.value(60),
+        tooltip=tooltip,
+    )
+    return panel.properties(title=title, height=PANEL_HEIGHT)
+
+
+def ranked(table: pd.DataFrame) -> list[dict[Any, Any]]:
+    """The rows of a table in the method's order of transformations."""
+    order = {name: place for place, name in enumerate(TRANSFORMATIONS)}
+    return sorted(table.to_dict(orient="records"), key=lambda row: order[row["transformation"]])
+
+
+def drift_figure(
+    frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[int, int]
+) -> alt.ConcatChart:
+    """HTEB's Figure 3 for one model: small multiples, a panel a transformation, all with the same scales."""
+    scales = DriftScales(question, scale, float(frame["drift"].max()))
+    panels = [
+        drift_panel(frame[frame["transformation"] == row["transformation"]], row, scales).properties(
+            width=PANEL_WIDTH, height=PANEL_WIDTH * 3 // 4
+        )
+        for row in ranked(correlations)
+    ]
+    figure: alt.ConcatChart = alt.concat(*panels, columns=3)
+    return figure
+
+
+def caption(correlation: Mapping[Any, Any]) -> list[str]:
+    """What a panel says under its title: rho with its interval and n, or why there is none."""
+    n, reason = f"n = {correlation['n']} pairs", str(correlation["reason"])
+    if pd.isna(correlation["rho"]):
+        lines = [f"no ρ: {reason}", n]
+    else:
+        rho = number(correlation["rho"])
+        if not math.isnan(correlation["low"]):
+            rho = f"{rho} [{number(correlation['low'])}, {number(correlation['high'])}]"
+        lines = [f"ρ = {rho}, {n}".replace("-", "−"), *([reason] if reason else [])]
+    if correlation["simulated"]:
+        lines.append("simulated ratings")
+    return [short for line in lines for short in textwrap.wrap(line, _SUBTITLE)]

@@ -1,0 +1,54 @@
+"""What other verdicts or settings have outrun: scores that a report must not show as the study's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from annotation.records import Verdict
+from evaluation.results import COMMAND
+from generation.exceptions import DataError
+from generation.jobs import generator_hash
+from generation.study import Study
+from generation.transformations import ORIGINAL
+
+_DECISIONS = ("rejected", "undecided", "accepted")  # the strictest first, as the gate takes it
+
+
+def refuse_outrun(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> None:
+    """Raise DataError where scores were let through, or left out, by verdicts or settings that are others now."""
+    _refuse_other_settings(study, scores)
+    keys = ["transformation", "language", "task_type", "status", "reason"]
+    for row in scores[keys].drop_duplicates().to_dict(orient="records"):
+        found = [
+            verdict.decision
+            for verdict in verdicts
+            if verdict.transformation == row["transformation"]
+            and verdict.language in row["language"].split(", ")
+            and verdict.task_type in ("", row["task_type"])
+        ]
+        now = min(found, key=_DECISIONS.index, default="without a verdict")
+        was = "accepted" if row["status"] == "evaluated" else row["reason"].split(":")[0]
+        if row["transformation"] == ORIGINAL or was not in _DECISIONS or (was == "accepted") == (now == "accepted"):
+            continue
+        file = study.folder / "scores.parquet"
+        line = f"{file}: {row['transformation']} ({row['language']}) was {was} when it was written and is {now} now"
+        raise DataError(f"{line}; run `{COMMAND}` again")
+
+
+def _refuse_other_settings(study: Study, scores: pd.DataFrame) -> None:
+    """Raise DataError for scores by another protocol, precision or generator than the study names now.
+
+    Scores of versions that did not note these pass.
+    """
+    now = {
+        "protocol": study.evaluation.protocol,
+        "precision": study.evaluation.precision,
+        "generator_hash": generator_hash(study.generator),
+    }
+    for name, value in now.items():
+        others = sorted(set(scores[name]) - {"", value})
+        if others:
+            what = f"{name.removesuffix('_hash')} {others[0][:8]!r}, and the study now has {value[:8]!r}"
+            raise DataError(f"{study.folder / 'scores.parquet'}: made with {what}; run `{COMMAND}` again")
