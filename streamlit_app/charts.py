@@ -6,15 +6,17 @@ Models are told apart by names and places, never by colours: these are the axes'
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import altair as alt
 import pandas as pd
 
+from annotation.report.charts import mean_intervals
 from annotation.tables import display
-from evaluation.charts import LETTERS, DriftScales, caption, drift_panel, ranked
+from evaluation.report.drift_charts import LETTERS, DriftScales, caption, drift_panel, ranked
+from evaluation.report.profile_charts import text_drifts
 from generation.errors import RATES
 from generation.flags import LABELS
 from generation.palette import COLOURS, NEUTRAL
@@ -67,6 +69,22 @@ def drift_panels(
 def drawn_points(frame: pd.DataFrame) -> pd.DataFrame:
     """The points that a page draws: all, or a random `POINTS` of them, always the same."""
     return frame if len(frame) <= POINTS else frame.sample(POINTS, random_state=POINTS).sort_index()
+
+
+def text_drift_panel(table: pd.DataFrame) -> alt.LayerChart:
+    """The one panel of `evaluation.report.profile_charts.text_drifts` for one model's rows, which carries its data."""
+    whole = text_drifts(table)
+    panel: Any = whole.concat[0]
+    panel.data, panel.title = whole.data, alt.Undefined  # the model is chosen at the side
+    drawn: alt.LayerChart = panel
+    return drawn
+
+
+def means_panel(means: pd.DataFrame, scale: Sequence[int], *, dark: bool) -> alt.LayerChart:
+    """`annotation.report.charts.mean_intervals` with a threshold that can be seen on a dark page too."""
+    panel = mean_intervals(means, scale)
+    panel.layer[0].mark.color = INK[dark]
+    return panel
 
 
 def rank_slopes(ranks: pd.DataFrame, *, dark: bool) -> alt.LayerChart:

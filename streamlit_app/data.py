@@ -123,6 +123,11 @@ class Records:
         found: tuple[pd.DataFrame, pd.DataFrame] = self._kept("drift", choice)
         return found
 
+    def text_drift(self, model: str) -> Exhibit:
+        """The drift of all texts, rated or not, in one model's space; empty where it was not measured."""
+        found: Exhibit = self._kept("text_drift", model)
+        return found
+
     def ratings_of(self, pair_id: str) -> pd.DataFrame:
         """Every answer to one pair, by raters' pseudonyms, with what they wrote."""
         ratings: pd.DataFrame = self._held("ratings")
@@ -145,7 +150,7 @@ class Records:
         return str(self._kept("outrun"))
 
     def notes(self) -> tuple[str, ...]:
-        """What the scores lack, and why (`evaluation.report.notes_of`)."""
+        """What the scores lack, and why (`evaluation.report.page.notes_of`)."""
         found: tuple[str, ...] = self._kept("notes")
         return found
 
@@ -154,7 +159,7 @@ class Records:
         return self._frame("ranks", group)
 
     def tables(self, name: str, *, group: str = "", refused: bool = False, model: str = "") -> list[Exhibit]:
-        """A table of `evaluation.paper_tables` in its parts, or several that belong together."""
+        """A table of `evaluation.report.paper_tables` in its parts, or several that belong together."""
         found: list[Exhibit] = self._kept(f"table {name}", group, refused, model)
         return found
 
@@ -184,10 +189,10 @@ class Records:
         reader = made.READERS[what]
         return self._checked(reader, lambda stamps: _read(what, stamps, options, self))
 
-    def _held(self, what: str) -> Any:
+    def _held(self, what: str, *options: Any) -> Any:
         """A record as it was read, shared by all: nobody may change it."""
         reader = made.RECORDS[what]
-        return self._checked(reader, lambda stamps: _hold(what, stamps, self.study))
+        return self._checked(reader, lambda stamps: _hold(what, stamps, options, self))
 
     def _checked(self, reader: Reader, read: Callable[[tuple[Stamp, ...]], Any]) -> Any:
         try:
@@ -207,9 +212,9 @@ def _read(what: str, stamps: tuple[Stamp, ...], options: tuple[Any, ...], _recor
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)
-def _hold(what: str, stamps: tuple[Stamp, ...], _study: Study) -> Any:
+def _hold(what: str, stamps: tuple[Stamp, ...], options: tuple[Any, ...], _records: Records) -> Any:
     """Read anew, and shared by all sessions."""
-    return made.RECORDS[what].make(_study)
+    return made.RECORDS[what].make(made.Source(_records.study, _records._held), *options)
 
 
 def _stamps(study: Study, names: Sequence[str]) -> tuple[Stamp, ...]:

@@ -14,23 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import streamlit as st
-from pandas.io.formats.style import Styler
 
 from generation.exceptions import PlumblineError
 from generation.exhibits import Exhibit
 from generation.page import svg
 from generation.spreadsheet import csv_bytes
+from streamlit_app import frames
 from streamlit_app.data import NotYetError, Records
 from streamlit_app.start import opened, study_arguments
 
 if TYPE_CHECKING:
     import altair as alt
+    from pandas.io.formats.style import Styler
 
 FEW = 30  # observations, below which a figure says that they are few
 _COMMAND = re.compile(r"`((?:python|streamlit) [^`]+)`")
 _ICON = ":material/download:"
 _FIT = {"type": "fit-x", "contains": "padding"}
-_LEGEND: dict[str, Any] = {"orient": "top", "columns": 2}  # beside a chart it would take half of a phone
+_NAMES = 240  # pixels for the names of a chart's rows
+_LONG = 40  # rows, above which a table scrolls
 
 
 def show(title: str, draw: Callable[[Records], None]) -> None:
@@ -69,15 +71,19 @@ def complain(line: str, *, not_yet: bool = False, what: str = "This cannot be sh
             st.code(command, language=None, wrap_lines=True)
 
 
-def figure(name: str, chart: alt.TopLevelMixin, says: str, *, alt_text: str = "") -> None:
-    """A chart with what it shows and its limits in a line below, and its SVG; `name` is the file's."""
+def figure(name: str, chart: alt.TopLevelMixin, says: str, *, alt_text: str = "", columns: int = 2) -> None:
+    """A chart with what it shows and its limits in a line below, and its SVG; `name` is the file's.
+
+    `columns` are those of its legend: one where the rows' names are long, or a phone has no room for anything else.
+    """
     from altair import Undefined  # noqa: PLC0415 (the first page goes without)
 
     # As wide as the page, and as high as it was made: Streamlit would squeeze axes and legends into the rows' height.
     one: Any = chart
     drawn = one.properties(autosize=_FIT)
-    if one.config is Undefined:  # those of the campaign's report have their own
-        drawn = drawn.configure_axisBand(labelOverlap=False).configure_legend(**_LEGEND)
+    drawn.config = drawn.padding = Undefined  # the page has its own letters and edges
+    drawn = drawn.configure_axisBand(labelOverlap=False, labelLimit=_NAMES)
+    drawn = drawn.configure_legend(orient="top", columns=columns)  # beside a chart it would take half of a phone
     st.altair_chart(drawn, width="stretch", alt=alt_text or says)
     st.caption(says)
     download_svg(name, lambda: chart)
@@ -85,6 +91,7 @@ def figure(name: str, chart: alt.TopLevelMixin, says: str, *, alt_text: str = ""
 
 def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame | Styler | None = None, **options: Any) -> None:
     """A table as it is read (`shown`; default: as it is) and as CSV with all its digits; `name` is the file's."""
+    options.setdefault("height", "content" if len(frame) <= _LONG else "auto")
     st.dataframe(frame if shown is None else shown, hide_index=True, alt=name.replace("-", " "), **options)
     download_csv(name, frame)
 
@@ -100,7 +107,7 @@ def exhibit(records: Records, one: Exhibit, group: str = "") -> None:
         return
     parts = (records.study.name, one.name.replace("_", "-"), group.lower())
     table("-".join(filter(None, parts)), one.frame, one.printed)
-    lines(one.notes)
+    lines([frames.in_words(note) for note in one.notes])
 
 
 def lines(notes: Sequence[str]) -> None:

@@ -8,18 +8,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pandas as pd
-from pandas.io.formats.style import Styler
 
 from annotation.records import Look, Verdict
 from annotation.status.stages import Stage
 from annotation.tables import band, display, number
+from generation.transformations import TRANSFORMATIONS
+
+if TYPE_CHECKING:
+    from pandas.io.formats.style import Styler
 
 # A mark, a word and a tint (light enough, or deep enough, to be read on a light and a dark page): never colour alone.
 DECISIONS = {"accepted": "✔ accepted", "rejected": "✘ rejected", "undecided": "? undecided"}
 STATES = {"done": "✔ done", "stale": "⚠ stale", "under way": "… running", "not yet": "– not yet"}
 _TINTS = {"accepted": "#0072B240", "rejected": "#D55E0059", "undecided": "#99999940"}
+
+
+_STAGES = {
+    "texts": "the data sets' distinct texts",
+    "transformations": "what the generator made of them",
+    "sample": "pairs of original and transformed text, drawn for raters",
+    "published": "the pairs are in Argilla, where raters see them",
+    "collected": "their answers are here",
+    "verdicts": "which transformations people accept",
+    "report": "the campaign as a page to read",
+    "scores": "models on original and on accepted transformed texts",
+}
 
 
 def stage_frame(stages: Mapping[str, Stage]) -> pd.DataFrame:
@@ -28,6 +44,7 @@ def stage_frame(stages: Mapping[str, Stage]) -> pd.DataFrame:
         {
             "Stage": stage.name,
             "State": STATES[stage.state],
+            "What it is": _STAGES[stage.name],
             "Last ended": f"{stage.at:%Y-%m-%d %H:%M} UTC" if stage.at else "",
             "Note": stage.note,
         }
@@ -58,6 +75,78 @@ def coverage_frame(table: pd.DataFrame) -> pd.DataFrame:
     wide = wide.loc[list(table["transformation"].drop_duplicates()), there].rename(columns=words)
     wide.insert(0, "Transformation", [display(str(name), pooled=False) for name in wide.index])
     return wide.reset_index(drop=True)
+
+
+def progress_frame(table: pd.DataFrame) -> pd.DataFrame:
+    """`annotation.status.progress.by_transformation` in words."""
+    heads = {
+        "verdict": "Verdict",
+        "language": "Language",
+        "pairs": "Pairs",
+        "enough": "Pairs with enough raters",
+        "complete": "Pairs with all raters",
+        "counting": "Answers that count",
+        "wanted": "Wanted",
+        "open": "Still asked for",
+        "drafts": "Drafts",
+        "discarded": "Discarded",
+        "surplus": "Surplus",
+        "excluded": "Excluded",
+    }
+    shown = table.rename(columns=heads)[list(heads.values())]
+    shown.insert(0, "Transformation", [display(name, pooled=False) for name in table["transformation"]])
+    return shown
+
+
+def rater_frame(table: pd.DataFrame) -> pd.DataFrame:
+    """`annotation.status.progress.by_rater` in words."""
+    heads = {
+        "rater_id": "Pseudonym",
+        "who": "Who",
+        "answers": "Answers",
+        "open": "Can still answer",
+        "drafts": "Drafts",
+        "discarded": "Discarded",
+        "last": "Last answer (UTC)",
+        "behind": "Behind, because of",
+        "signs": "Signs",
+        "excluded": "Excluded",
+    }
+    shown = table.assign(
+        who=table["simulated"].map({True: "simulated", False: "person"}),
+        last=[f"{at:%Y-%m-%d %H:%M}" if pd.notna(at) else "" for at in table["last"]],
+        excluded=table["excluded"].map({True: "excluded", False: ""}),
+    )
+    return shown.rename(columns=heads)[list(heads.values())]
+
+
+def crowd_frame(table: pd.DataFrame) -> pd.DataFrame:
+    """`annotation.report.crowd.campaigns_exhibit` with cost against plan, in dollars."""
+    rows = [
+        {
+            "Platform": row["platform"],
+            "Mode": row["mode"],
+            "Batches offered": f"{row['batches_posted']} of {row['batches']}",
+            "Planned": f"${row['planned']:,.2f}",
+            "Spent or reserved": f"${row['spent_or_reserved']:,.2f}",
+            "Rewards": f"${row['rewards']:,.2f}",
+            "Bonuses": f"${row['bonuses']:,.2f}",
+            "Approved": row["approved"],
+            "Rejected": row["rejected"],
+            "Waiting": row["waiting"],
+            "Median minutes": number(row["median_minutes"]),
+            "Dollars an hour": number(row["median_hourly"]),
+        }
+        for row in table.to_dict(orient="records")
+    ]
+    return pd.DataFrame(rows)
+
+
+def in_words(note: str) -> str:
+    """A note with the names of transformations as people read them."""
+    for name in TRANSFORMATIONS:
+        note = note.replace(name, name.replace("_", " "))
+    return note
 
 
 def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Styler:
@@ -103,7 +192,7 @@ def turned_frame(now: pd.DataFrame, then: pd.DataFrame) -> Styler:
 
 def rescored_frame(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Scores times 100 at thresholds, from `threshold_table`: a row a model and threshold."""
-    from evaluation.charts import series_name  # noqa: PLC0415 (the first page goes without)
+    from evaluation.report.charts import series_name  # noqa: PLC0415 (the first page goes without)
 
     rows = [
         {"Model": row["model"], "Threshold": f"{row['threshold']:g}", "Original": number(100 * row["original"])}

@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from streamlit_app import charts
+from streamlit_app import charts, frames
 from streamlit_app.data import Records
 from streamlit_app.elements import exhibit, figure, filtered, lines, section, show, table
 
@@ -35,7 +35,7 @@ def _progress(records: Records) -> None:
         " to one pair. What was collected last is known, and nothing that came later."
     )
     figure(f"{records.study.name}-progress", charts.progress_bars(progress), says)
-    table(f"{records.study.name}-progress", progress, height="content")
+    table(f"{records.study.name}-progress", progress, frames.progress_frame(progress))
 
 
 def _raters(records: Records) -> None:
@@ -43,9 +43,12 @@ def _raters(records: Records) -> None:
     if status.raters.empty:
         st.caption("No rater is known yet.")
         return
-    says = "Answers of each rater, controls and repeats among them; raters have pseudonyms."
+    says = (
+        "Answers of each rater, by pseudonym. Among them are controls (pairs whose right answer is known) and repeats"
+        " (pairs that a rater sees twice), which tell how carefully a rater answers."
+    )
     figure(f"{records.study.name}-answers", charts.rater_bars(status.raters, "answers", "Answers"), says)
-    table(f"{records.study.name}-rater-progress", status.raters, height="content")
+    table(f"{records.study.name}-rater-progress", status.raters, frames.rater_frame(status.raters))
 
 
 def _time(records: Records) -> None:
@@ -60,6 +63,10 @@ def _time(records: Records) -> None:
 
 
 def _quality(records: Records) -> None:
+    st.caption(
+        "A sign is something odd in a rater's answers (missed controls, haste, one answer for all). It decides nothing:"
+        " people decide whose ratings count, and why is kept."
+    )
     lines([f"To be decided: {name}" for name in records.status().unreviewed])
     for name in ("signs", "decisions", "exclusions"):
         exhibit(records, records.campaign()[name])
@@ -72,8 +79,11 @@ def _crowd(records: Records) -> None:
         st.caption("No crowd workers were asked.")
         return
     frame = found["crowd_campaigns"].frame
-    st.caption("Dollars, fees included; planned is all batches without bonuses. It is what the ledger knew last.")
-    table(f"{records.study.name}-crowd-campaigns", frame)
+    st.caption(
+        "Cost against plan in dollars, fees included; planned is all batches without bonuses. Rehearsals (not live)"
+        " cost nothing. It is what the ledger knew last, and no worker's id is in it."
+    )
+    table(f"{records.study.name}-crowd-campaigns", frame, frames.crowd_frame(frame))
     exhibit(records, found["crowd_decisions"])
 
 

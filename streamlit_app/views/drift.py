@@ -8,11 +8,22 @@ import pandas as pd
 import streamlit as st
 
 from annotation.tables import display
-from evaluation.charts import drift_figure
+from evaluation.report.drift_charts import drift_figure
 from generation.languages import language_name
 from streamlit_app import charts, pair
 from streamlit_app.data import Records
-from streamlit_app.elements import choose, download_csv, download_svg, filtered, limits, show, table
+from streamlit_app.elements import (
+    choose,
+    download_csv,
+    download_svg,
+    exhibit,
+    figure,
+    filtered,
+    limits,
+    section,
+    show,
+    table,
+)
 from streamlit_app.made import Choice
 
 PANELS = 3  # beside one another, as many as the longest axis has transformations
@@ -37,9 +48,11 @@ def draw(records: Records) -> None:
         return
     simulated, most = bool(frame["simulated"].any()), int(correlations["n"].max())
     st.caption(
-        "Each point is a rated pair: how far the transformation moved the text in the model's space, against what"
-        " raters made of it. ρ is Spearman's, with its 95% bootstrap interval over pairs. Hover over a point for its"
-        " texts, click it for its ratings." + limits(simulated=simulated, n=most, what="pairs in each panel")
+        "Each point is a rated pair: how far the transformation moved the text in the model's space (drift: one minus"
+        " the cosine), against what raters made of it. A model that sees meaning as people do moves badly rated pairs"
+        " most: ρ, Spearman's rank correlation, is then below 0; its 95% bootstrap interval is over pairs. Hover over a"
+        " point for its texts, click it for its ratings."
+        + limits(simulated=simulated, n=most, what="pairs in each panel")
     )
     drawn = charts.drawn_points(frame)
     if len(drawn) < len(frame):
@@ -51,6 +64,24 @@ def draw(records: Records) -> None:
     pair.open_chosen(records)
     with st.expander("The same as tables"):
         _tables(records, frame, correlations)
+    section("All texts, rated or not", partial(_all_texts, records, choice.model))
+
+
+def _all_texts(records: Records, model: str) -> None:
+    """The drift of all texts of the data sets, which no filter of pairs touches."""
+    one = records.text_drift(model)
+    if one.frame.empty:
+        st.caption("It was not measured yet: the next run of the evaluation does.")
+        return
+    says = (
+        "How far each transformation moves all texts of the data sets in the model's space, of accepted transformations"
+        " alone: the point is the median, the thick line the middle half of the texts, the thin one 5% to 95%;"
+        " averaged over data sets. It says nothing about meaning: a small drift may hide a change, and a translation"
+        " moves far in a model that knows one language."
+        + limits(simulated=False, n=int(one.frame["n"].min()), what="texts")
+    )
+    figure(f"{records.study.name}-text-drift", charts.text_drift_panel(one.frame), says)
+    exhibit(records, one)
 
 
 def _panels(records: Records, frame: pd.DataFrame, correlations: pd.DataFrame, question: str) -> None:

@@ -7,10 +7,11 @@ from functools import partial
 import streamlit as st
 
 from annotation.tables import display
-from evaluation.charts import score_shifts
 from evaluation.display import hundred, points
+from evaluation.report.charts import score_shifts
 from evaluation.tables import TOTAL
 from generation.transformations import AXES
+from streamlit_app import frames
 from streamlit_app.data import Records
 from streamlit_app.elements import choose, complain, exhibit, figure, limits, lines, section, show, with_refused
 
@@ -39,12 +40,19 @@ def _tiles(records: Records, model: str, refused: bool) -> None:
     columns[0].metric("Original", hundred(row["original"]), border=True)
     for name, column in zip((*AXES, TOTAL), columns[1:], strict=True):
         difference = row[f"{name}_difference"]
-        label = "HTEB total" if name == TOTAL else display(name)
         delta = None if difference != difference else f"{points(difference)} points"  # noqa: PLR0124 (NaN)
-        column.metric(label, hundred(row[name]), delta, border=True)
-    says = "Scores times 100; below them the difference from the original over the same data sets."
+        column.metric(_head(name), hundred(row[name]), delta, border=True)
+    says = (
+        "Scores times 100; below them the difference from the original over the same data sets. An axis is the mean of"
+        " its transformations, the HTEB total the mean of the three axes."
+    )
     st.caption(says + limits(simulated=bool(row["simulated"]), n=int(row["n_datasets"]), what="data sets"))
-    lines([f"{name}: {row[f'{name}_reason']}" for name in (*AXES, TOTAL) if row[f"{name}_reason"]])
+    reasons = {_head(name): frames.in_words(row[f"{name}_reason"]) for name in (*AXES, TOTAL)}
+    lines([f"{head}: {reason}" for head, reason in reasons.items() if reason])
+
+
+def _head(name: str) -> str:
+    return "HTEB total" if name == TOTAL else display(name)
 
 
 def _shifts(records: Records, model: str, refused: bool) -> None:
@@ -67,6 +75,9 @@ def _ranks(records: Records, model: str) -> None:
     frame = records.ranks()
     row = frame[frame["model"] == model].iloc[0]
     before, after = int(row["rank_original"]), int(row["rank_transformed"])
+    if len(frame) < 2:
+        st.caption("Ranks need two models; there is one.")
+        return
     st.text(
         f"Of {len(frame)} models: rank {before} on the original texts, rank {after} on the transformed ones (Borda)."
     )

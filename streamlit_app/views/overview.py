@@ -19,10 +19,27 @@ from streamlit_app.start import study_arguments
 
 _COMMAND = re.compile(r"python -m [^,;(]+")
 _BESIDE = 4  # tiles
+WORDS = {
+    "Transformation": "a way to rewrite a text so that its meaning stays; eight of them, in three groups (axes).",
+    "Axis": "lexical and stylistic changes, changes of length, changes of language.",
+    "Pair": "a text and what became of it; people rate pairs.",
+    "Rating": "one person's answer to one question (quality, fluency) on one pair.",
+    "Verdict": "whether a transformation's mean ratings reach the threshold: accepted, rejected or undecided.",
+    "Drift": "how far a text moves in a model's space when it is transformed: one minus the cosine, 0 for not at all.",
+    "Score": "a model's result on a data set, times 100 on these pages; differences are in points.",
+    "HTEB total": "the mean of the three axes' scores.",
+    "Seed": "one run of the random choices; scores are averaged over seeds.",
+}
 
 
 def draw(records: Records) -> None:
     """The page."""
+    st.caption(
+        "Do embedding models hold when a text changes and its meaning does not? A generator transforms texts, people"
+        " say whether each transformation keeps the meaning, and only what they accept is evaluated."
+    )
+    with st.expander("Words used here"):
+        st.text("\n".join(f"{word}: {meaning}" for word, meaning in WORDS.items()))
     section("How it stands", partial(_stages, records))
     section("Verdicts", partial(_tiles, records))
     section("What was evaluated", partial(_coverage, records))
@@ -31,7 +48,7 @@ def draw(records: Records) -> None:
 
 def _stages(records: Records) -> None:
     status = records.status()
-    table(f"{records.study.name}-stages", frames.stage_frame(status.stages), height="content")
+    table(f"{records.study.name}-stages", frames.stage_frame(status.stages))
     for line in status.warnings:
         complain(line, what="This needs care")
     step = next_step(status, study_arguments())
@@ -67,7 +84,7 @@ def _tile(name: str, verdicts: list[Verdict]) -> None:
     st.text(display(name, pooled=False))
     if len(verdicts) == 1:
         st.text(frames.DECISIONS[verdicts[0].decision])
-        st.text(", ".join(f"{one.question} {number(one.mean)}" for one in verdicts[0].questions))
+        st.text("\n".join(f"{one.question.capitalize()} {number(one.mean)}" for one in verdicts[0].questions))
         return
     counts = Counter[str](verdict.decision for verdict in verdicts)
     st.text("\n".join(f"{word}: {counts[decision]}" for decision, word in frames.DECISIONS.items() if counts[decision]))
@@ -76,7 +93,7 @@ def _tile(name: str, verdicts: list[Verdict]) -> None:
 def _coverage(records: Records) -> None:
     counts = records.coverage()
     st.caption("Scores there are, by transformation: models × data sets × seeds. Left out is what no verdict accepts.")
-    table(f"{records.study.name}-coverage", counts, frames.coverage_frame(counts), height="content")
+    table(f"{records.study.name}-coverage", counts, frames.coverage_frame(counts))
     st.page_link("views/robustness.py", label="What was left out, and why")
 
 
@@ -91,7 +108,7 @@ def _rules(records: Records) -> None:
         st.caption("Nobody has looked at results yet.")
         return
     st.caption("Each time that verdicts were reached on other ratings or by other rules is a look at results.")
-    table(f"{records.study.name}-looks", looks, height="content")
+    table(f"{records.study.name}-looks", looks)
 
 
 if __name__ == "__main__":

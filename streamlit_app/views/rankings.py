@@ -10,6 +10,17 @@ from streamlit_app import charts
 from streamlit_app.data import Records
 from streamlit_app.elements import complain, exhibit, figure, filtered, limits, section, show
 
+_TITLES = {
+    "kendall": "Kendall's tau (Table 4)",
+    "split_half": "Split-half reliability (Table 3)",
+    "ranking": "Borda ranks",
+}
+_SAYS = {
+    "kendall": "Whether models keep their order when texts change: 1 is the same order, 0 no relation, −1 the reverse.",
+    "split_half": "Whether one half of the data sets ranks models as the other half does, from 0 (not at all) to 1.",
+    "ranking": "Each data set gives a model a point for each model that it beats, half for a tie; ranks are by points.",
+}
+
 
 def draw(records: Records) -> None:
     """The page."""
@@ -21,9 +32,8 @@ def draw(records: Records) -> None:
         complain(why, what="These scores no longer hold")
     group = filtered("Data sets", choices["groups"], "group")
     section("Original against transformed ranks", partial(_slopes, records, group))
-    section("Kendall's tau (Table 4)", partial(_tables, records, "kendall", group))
-    section("Split-half reliability (Table 3)", partial(_tables, records, "split_half", group))
-    section("Borda ranks", partial(_tables, records, "ranking", group))
+    for name, title in _TITLES.items():
+        section(title, partial(_tables, records, name, group))
 
 
 def _slopes(records: Records, group: str) -> None:
@@ -43,6 +53,7 @@ def _slopes(records: Records, group: str) -> None:
 
 
 def _tables(records: Records, name: str, group: str) -> None:
+    st.caption(_SAYS[name])
     for one in records.tables(name, group=group):
         exhibit(records, one, group)
 

@@ -8,7 +8,7 @@ from functools import partial
 import altair as alt
 import streamlit as st
 
-from evaluation import charts
+from evaluation.report import charts
 from generation.exhibits import Exhibit
 from streamlit_app.data import Records
 from streamlit_app.elements import (
@@ -67,8 +67,8 @@ def _limits(records: Records, n: int, what: str, *, refused: bool) -> str:
     return f"{said} With what NO VERDICT ACCEPTS." if refused else said
 
 
-def _drawn(records: Records, group: str, name: str, chart: alt.TopLevelMixin, says: str) -> None:
-    figure("-".join(filter(None, (records.study.name, name, group.lower()))), chart, says)
+def _drawn(records: Records, group: str, name: str, chart: alt.TopLevelMixin, says: str, *, columns: int = 2) -> None:
+    figure("-".join(filter(None, (records.study.name, name, group.lower()))), chart, says, columns=columns)
 
 
 def _axes(records: Records, refused: bool, group: str) -> None:
@@ -101,10 +101,11 @@ def _shifts(records: Records, group: str) -> None:
     if frame["shift"].notna().any():
         says = (
             "How far each transformation moves scores over data sets (means over models): Hodges-Lehmann shifts with"
-            " 95% intervals; grey where Holm's p is at least .05."
+            " 95% intervals (the typical change of a data set's score); grey where the change may be chance (Wilcoxon's"
+            " p, corrected by Holm for many tests, is at least .05)."
             + _limits(records, int(frame.loc[frame["shift"].notna(), "n"].max()), "data sets", refused=False)
         )
-        _drawn(records, group, "shifts", charts.shift_intervals(frame), says)
+        _drawn(records, group, "shifts", charts.shift_intervals(frame), says, columns=1)
     else:
         st.caption("There is no shift to draw; the table says why.")
     exhibit(records, one, group)

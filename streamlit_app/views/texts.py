@@ -14,8 +14,19 @@ from streamlit_app import charts, search
 from streamlit_app.data import Records
 from streamlit_app.differences import side_by_side
 from streamlit_app.elements import download_csv, figure, section, show, table
+from streamlit_app.output_frames import error_frame, length_frame
 
 BY = {"generator": "", "transformation": "transformation", "data set": "dataset", "language": "language"}
+_FOUND = {
+    "transformation": "Transformation",
+    "seed": "Seed",
+    "dataset": "Data set",
+    "text": "Original",
+    "output": "Output",
+    "status": "Status",
+    "flags": "Error types",
+    "model": "Generator",
+}
 LARGE = 64 * 2**20  # bytes of outputs, from which their errors are counted only when asked for
 
 
@@ -33,7 +44,10 @@ def _search(records: Records) -> None:
     query = left.text_input("Words in a text or an output", key="q", bind="query-params").strip()
     where = right.selectbox("In", ["all outputs", *names], key="in", format_func=_place, bind="query-params")
     if not query:
-        st.caption("Letter case does not matter; what is searched for is a piece of text.")
+        st.caption(
+            "Finds data sets' texts and what the generator made of them, with the words that differ marked. Letter case"
+            " does not matter; what is searched for is a piece of text."
+        )
         return
     frame, more = search.find(records.study, query, "" if where == "all outputs" else str(where), units)
     if frame.empty:
@@ -44,7 +58,8 @@ def _search(records: Records) -> None:
     chosen: Any = st.dataframe(
         frame,
         hide_index=True,
-        column_order=["transformation", "seed", "dataset", "text", "output", "status", "flags", "model"],
+        column_order=list(_FOUND),
+        column_config=_FOUND,
         key=f"found {where} {query}",
         on_select="rerun",
         selection_mode="single-row",
@@ -88,7 +103,7 @@ def _errors(records: Records) -> None:
     says += f" {unanswered:,} are unanswered and in no rate." if unanswered else ""
     name = f"{records.study.name}-errors"
     figure(name, charts.error_map(frame, by or "generator"), says)
-    table(name, frame)
+    table(name, frame, error_frame(frame, by))
 
 
 def _lengths(records: Records) -> None:
@@ -97,10 +112,11 @@ def _lengths(records: Records) -> None:
     with st.spinner("counting words"):
         frame = records.lengths()
     st.caption(
-        "Mean words over texts, seeds and data sets; distance: edits on words, from 0 (equal) to 1. It says how much"
-        " was changed and not whether the meaning was."
+        "Mean numbers of words over texts, seeds and data sets; ratio: words after to words before; edit distance:"
+        " words that were put in, taken out or changed, from 0 (equal) to 1. It says how much was changed, and not"
+        " whether the meaning was."
     )
-    table(f"{records.study.name}-lengths", frame)
+    table(f"{records.study.name}-lengths", frame, length_frame(frame))
 
 
 def _wanted(records: Records) -> bool:

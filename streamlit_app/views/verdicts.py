@@ -6,12 +6,12 @@ from functools import partial
 
 import streamlit as st
 
-from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
-from evaluation.sensitivity_charts import threshold_decisions, threshold_scores
+from annotation.report.charts import means_in_words, rating_shares, shares_in_words
+from evaluation.report.sensitivity_charts import threshold_decisions, threshold_scores
 from evaluation.tables import TOTAL
 from evaluation.tables.sensitivity import THRESHOLDS
 from generation.transformations import AXES
-from streamlit_app import frames
+from streamlit_app import charts, frames
 from streamlit_app.data import Records
 from streamlit_app.elements import choose, complain, exhibit, figure, filtered, limits, section, show, table
 
@@ -49,12 +49,12 @@ def _verdicts(records: Records, language: str) -> None:
     whole = whole[whole["language"] == language] if language else whole
     st.caption(
         f"A transformation is used only where people accept it: a mean of at least {verdicts[0].threshold:g} on each"
-        " question. Means are over single ratings, their 95% intervals over pairs; AC2 is Gwet's, with ordinal weights,"
-        " in words as kappas are." + _limits(records)
+        " question. Means are over single ratings, their 95% intervals over pairs. AC2 (Gwet's, with ordinal weights)"
+        " says how far raters agree beyond chance: 1 is always, 0 no more than chance." + _limits(records)
     )
     config = {"Reasons": st.column_config.TextColumn(width="large")}
     shown = frames.verdict_frame(whole, verdicts)
-    table(f"{records.study.name}-verdicts", whole, shown, column_config=config, height="content")
+    table(f"{records.study.name}-verdicts", whole, shown, column_config=config)
     for line in frames.refusals(whole):
         st.text(line)
 
@@ -64,8 +64,9 @@ def _means(records: Records, question: str, language: str) -> None:
     means = means[means["question"] == question]
     means = means[means["language"] == language] if language else means
     says = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
-    chart = mean_intervals(means, records.scale())
-    figure(f"{records.study.name}-means-{question}", chart, says + _limits(records), alt_text=means_in_words(means))
+    chart = charts.means_panel(means, records.scale(), dark=st.context.theme.type == "dark")
+    told = means_in_words(means)
+    figure(f"{records.study.name}-means-{question}", chart, says + _limits(records), alt_text=told, columns=1)
 
 
 def _shares(records: Records, question: str) -> None:
@@ -73,7 +74,8 @@ def _shares(records: Records, question: str) -> None:
     shares = shares[shares["question"] == question]
     says = f"{question.capitalize()}: how often each point was given; n counts single ratings that count."
     chart = rating_shares(shares, records.scale())
-    figure(f"{records.study.name}-shares-{question}", chart, says + _limits(records), alt_text=shares_in_words(shares))
+    told = shares_in_words(shares)
+    figure(f"{records.study.name}-shares-{question}", chart, says + _limits(records), alt_text=told, columns=5)
 
 
 def _agreement(records: Records) -> None:
@@ -94,7 +96,7 @@ def _another(records: Records) -> None:
         " would turn. This is to see how much hangs on the threshold: the rule was fixed before the first rating, and"
         " choosing one by its results would make it worthless." + _limits(records)
     )
-    table(f"{records.study.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then), height="content")
+    table(f"{records.study.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then))
     says = f"What would be decided at each threshold; the broken line is the study's own, {own:g}."
     chart = threshold_decisions(records.decisions_at(*THRESHOLDS), own)
     figure(f"{records.study.name}-decisions-by-threshold", chart, says + _limits(records))

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from annotation.records import Verdict
 from annotation.sample import draw_sample
 from annotation.verdicts import accept
+from evaluation.text_drift import FILE as TEXT_DRIFT
+from evaluation.text_drift import TextDrift
 from generation.manifest import stage
 from generation.records import Drift, Pair, Rating, Score
 from generation.run import generate
@@ -47,6 +48,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with stage(study, "accept"):
         _, verdicts = accept(study)
     write_table(study.folder / "drift.parquet", made_drift(pairs), Drift)
+    write_table(study.folder / TEXT_DRIFT, made_text_drift(), TextDrift)
     write_table(study.folder / "scores.parquet", made_scores(study, verdicts), Score)
     return study.folder.parent
 
@@ -66,19 +68,15 @@ def study(exports: Path) -> Study:
 
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> Open:
-    """Run a page with these arguments, as `streamlit run` does, with nothing cached before."""
-    st.cache_data.clear()
-    st.cache_resource.clear()
+    """Run a page with these arguments, as `streamlit run` does; what was kept of equal files is not made again."""
 
     def run(*arguments: object, view: str = "overview", **address: str) -> AppTest:
         monkeypatch.setattr("sys.argv", [str(APP), *map(str, arguments)])
-        shown = AppTest.from_file(str(APP), default_timeout=60).run()
+        shown = AppTest.from_file(str(APP), default_timeout=60)
         if view != "overview":
             shown.switch_page(f"views/{view}.py")
-        if view != "overview" or address:
-            shown.query_params.update(address)
-            shown.run()
-        return shown
+        shown.query_params.update(address)
+        return shown.run()
 
     return run
 
@@ -117,6 +115,20 @@ def made_drift(pairs: list[Pair]) -> list[Drift]:
         for model in MODELS
         for pair in pairs
     ]
+
+
+def made_text_drift() -> list[TextDrift]:
+    """The drift of all texts of one data set for two models: 0.1 and 0.2 in the middle, style changes left out."""
+    rows = []
+    for number, model in enumerate(MODELS, start=1):
+        middle = {"mean": 0.1 * number, "median": 0.1 * number, "n": 40}
+        spread = {"low": 0.01, "lower_quartile": 0.05, "upper_quartile": 0.3, "high": 0.5}
+        common = {"model": model, "dataset": "sample_sts", "task_type": "sts", "seed": 1337, "unit_id": ""}
+        for name, kind in TRANSFORMATIONS.items():
+            if name != "style_change":
+                place = {"transformation": name, "axis": kind.axis, "status": "evaluated"}
+                rows.append(TextDrift.model_validate({**common, **place, **middle, **spread}))
+    return rows
 
 
 def made_scores(study: Study, verdicts: list[Verdict]) -> list[Score]:

@@ -13,6 +13,8 @@ import pytest
 import yaml
 from streamlit.testing.v1 import AppTest
 
+from annotation.crowd.batches import Batch
+from annotation.crowd.ledger import FILE, Ledger, Offered
 from annotation.preregistration import rules_of
 from annotation.records import RuleSet, Verdict
 from annotation.sample import read_pairs
@@ -20,7 +22,7 @@ from annotation.tables import SIMULATED
 from annotation.verdicts import read_verdicts
 from generation.records import Drift, Pair, Rating, Score
 from generation.store import read_frame, write_json, write_table
-from generation.study import Study
+from generation.study import Study, load_study
 from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS, Open
 
 HOSTILE = (
@@ -32,7 +34,7 @@ HOSTILE = (
 HARM = ("<script", "<img", "[link]", "$x", ":smile:", "HYPERLINK")
 SECTIONS = {
     "overview": ["How it stands", "Verdicts", "What was evaluated", "Rules and looks at results"],
-    "drift": ["Lexical/Stylistic", "Length", "Language"],
+    "drift": ["Lexical/Stylistic", "Length", "Language", "All texts, rated or not"],
     "verdicts": [
         "Verdicts",
         "Means against the threshold",
@@ -75,6 +77,11 @@ def specs(page: AppTest) -> list[dict[str, Any]]:
     return [json.loads(chart.proto.spec) for chart in page.get("vega_lite_chart")]
 
 
+def panels(page: AppTest) -> list[dict[str, Any]]:
+    """Those of drift against ratings."""
+    return [spec for spec in specs(page) if "title" in spec]
+
+
 def boxes(page: AppTest, words: str) -> int:
     return sum(words in item.value for item in page.markdown)
 
@@ -112,7 +119,7 @@ def test_a_finished_study_fills_each_page(page: Open, finished: Path, view: str)
     assert {button.label for button in shown.download_button} <= {"Download as CSV", "Download as SVG"}
     # Each figure has its SVG (the panels of drift have one together), and says what it shows.
     svgs = [button for button in shown.download_button if button.label == "Download as SVG"]
-    assert len(svgs) == (1 if view == "drift" else len(specs(shown)))
+    assert len(svgs) == (2 if view == "drift" else len(specs(shown)))
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -167,7 +174,7 @@ def test_what_needs_no_verdict_is_there_without_one(page: Open, exports: Path) -
     assert_calm(shown)
     assert boxes(shown, "Not there yet") == 0
     assert len(table_with(shown, "Rater")) == 3
-    assert len(specs(page("--study", DEMO, "--exports", exports, view="drift"))) == 8
+    assert len(panels(page("--study", DEMO, "--exports", exports, view="drift"))) == 8
 
 
 @pytest.mark.parametrize("content", ["{", "[1]", '{"stages": 3}', '{"stages": {"accept": 3}}'])
@@ -233,8 +240,8 @@ def test_amendments_and_looks_are_shown(page: Open, exports: Path, study: Study)
 
 def test_each_transformation_has_a_panel_by_axis(page: Open, finished: Path) -> None:
     shown = page("--study", DEMO, "--exports", finished, view="drift")
-    panels = specs(shown)
-    assert [panel["title"]["text"] for panel in panels] == [
+    drawn = panels(shown)
+    assert [panel["title"]["text"] for panel in drawn] == [
         "Paraphrasing",
         "Backtranslation",
         "Style change",
@@ -244,7 +251,7 @@ def test_each_transformation_has_a_panel_by_axis(page: Open, finished: Path) -> 
         "Translation",
         "Cross-Translation",
     ]
-    for panel in panels:
+    for panel in drawn:
         first, *rest = panel["title"]["subtitle"]
         assert first.startswith("ρ = ")
         assert first.endswith("n = 24 pairs")
@@ -265,6 +272,22 @@ def test_choices_stand_in_the_address(page: Open, finished: Path) -> None:
     assert specs(again)[0]["title"] == specs(shown)[0]["title"]
     wrong = page("--study", DEMO, "--exports", finished, view="drift", model="no such model")
     assert specs(wrong)[0]["title"]["subtitle"] == first
+
+
+def test_the_drift_of_all_texts_is_the_chosen_models(page: Open, finished: Path, exports: Path) -> None:
+    shown = page("--study", DEMO, "--exports", finished, view="drift", model=MODELS[1])
+    table = table_with(shown, "5% to 95%")
+    assert len(table) == 7  # style changes were left out
+    assert set(table["Median"]) == {"0.200"}
+    assert len(specs(shown)) == 8 + 1
+    drawn = shown.get("vega_lite_chart")[-1].proto
+    data = [drawn.data.data, *(named.data.data for named in drawn.datasets)]
+    assert any(b"Cross-Translation" in part for part in data)
+    (exports / "demo" / "text_drift.parquet").unlink()
+    without = page("--study", DEMO, "--exports", exports, view="drift")
+    assert_calm(without)
+    assert "It was not measured yet" in captions(without)
+    assert len(specs(without)) == 8
 
 
 def test_a_task_filters_the_pairs(page: Open, finished: Path, study: Study) -> None:
@@ -364,11 +387,39 @@ def test_another_threshold_shows_which_verdicts_turn(page: Open, finished: Path,
 def test_the_campaign_shows_progress_and_pseudonyms(page: Open, finished: Path, study: Study) -> None:
     """24 pairs by 3 raters, where the study wants 4."""
     shown = page("--study", DEMO, "--exports", finished, view="campaign")
-    progress = table_with(shown, "wanted")
-    assert list(progress["counting"]) == [72] * 8
-    assert list(progress["wanted"]) == [96] * 8
+    progress = table_with(shown, "Wanted")
+    assert list(progress["Answers that count"]) == [72] * 8
+    assert list(progress["Wanted"]) == [96] * 8
     assert table_with(shown, "Rater")["Rater"].str.fullmatch("simulated-[0-9a-f]{8}").all()
     assert "No crowd workers were asked." in captions(shown)
+
+
+def test_a_crowd_campaigns_cost_stands_against_its_plan(page: Open, exports: Path, tmp_path: Path) -> None:
+    """Two batches for 3 workers at $2.40 and a third of it in fees: 2 x 3 x $3.20 planned, one batch of it posted."""
+    content = yaml.safe_load(hostile_study(tmp_path).read_text(encoding="utf-8"))
+    content["crowd"] = {"countries": {"en": ["US"]}, "prolific_fee": 1 / 3}
+    file = tmp_path / "crowd.yaml"
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    study = load_study(file, exports)
+    batches = [
+        Batch(
+            batch_id=f"batch-{number}", pool="expansion", language="en", output_language="en", pilot=False, pair_ids=()
+        )
+        for number in range(2)
+    ]
+    with Ledger(study.scratch / FILE, study.name, "prolific", "live") as ledger:
+        ledger.add_batches([Offered(batch, places=3, reward=240) for batch in batches])
+        ledger.once(("post", "batch-0", 960), {}, lambda _: None, lambda _: "a-worker-s-id")
+        shown = page("--study", file, "--exports", exports, view="campaign")
+        assert_calm(shown)
+        row = table_with(shown, "Planned").iloc[0]
+        assert list(row[["Batches offered", "Planned", "Spent or reserved"]]) == ["1 of 2", "$19.20", "$9.60"]
+        # A ledger that is being written is seen too.
+        ledger.once(("post", "batch-1", 960), {}, lambda _: None, lambda _: "another-worker-s-id")
+        shown.run()
+        assert table_with(shown, "Planned").iloc[0]["Spent or reserved"] == "$19.20"
+    whole = [texts(shown), captions(shown), *(frame.value.to_csv() for frame in shown.dataframe)]
+    assert not any("worker-s-id" in text for text in whole)
 
 
 def test_what_is_included_though_refused_is_marked(page: Open, exports: Path) -> None:
@@ -487,8 +538,8 @@ def test_too_few_ratings_say_why_there_is_no_rho(page: Open, exports: Path, stud
     write_table(study.folder / "ratings.parquet", ratings[ratings["pair_id"].isin(keep)], Rating)
     shown = page("--study", DEMO, "--exports", exports, view="drift")
     assert_calm(shown)
-    assert len(specs(shown)) == 1
-    said = " ".join(specs(shown)[0]["title"]["subtitle"])
+    assert len(panels(shown)) == 1
+    said = " ".join(panels(shown)[0]["title"]["subtitle"])
     assert said == "no ρ: rho needs at least 3 pairs, there are 2 n = 2 pairs simulated ratings"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -84,6 +86,14 @@ def test_search_takes_a_piece_of_text_and_no_pattern(study: Study) -> None:
     assert search.find(study, "t.*n", "", units)[0].empty
     everything, more = search.find(study, "e", "", units)
     assert len(everything) == search.SHOWN and more
+
+
+def test_the_first_page_waits_for_no_others_modules() -> None:
+    """What only other pages need, and clients of servers, would double the time until the first page is there."""
+    program = "import sys, streamlit_app.app, streamlit_app.views.overview; print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
+    assert not {"argilla", "httpx", "altair", "jinja2", "evaluation.results", "streamlit_app.later"} & set(loaded)
 
 
 def test_it_binds_to_this_machine_and_tells_nobody() -> None:
