@@ -16,7 +16,7 @@ import yaml
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from generation.campaign_specs import AcceptanceSpec, QualitySpec, RatersSpec, SampleSpec
-from generation.crowd_spec import CrowdSpec
+from generation.crowd_specs import CrowdSpec
 from generation.datasets.specs import DatasetSpec, LocalDataset
 from generation.evaluation_specs import EvaluationSpec
 from generation.exceptions import StudyError

@@ -20,7 +20,7 @@ from annotation.crowd import pay
 from annotation.crowd.batches import make_batches
 from annotation.crowd.ledger import Offered
 from annotation.crowd.ledger_work import Work
-from annotation.crowd.platform import Mode, Posted, RefusedError, Submission
+from annotation.crowd.platform import Mode, NoMoneyError, Posted, RefusedError, Submission
 from annotation.crowd.steps import EXTENDED, LimitError, Steps, crowd_of, other_sample
 from annotation.crowd.workers import worker_pseudonym
 from annotation.sample import read_pairs
@@ -38,7 +38,7 @@ class Launch:
     open: int = 0  #: offers that workers can take, or are at work on
     waiting: int = 0  #: batches that come later, when earlier ones are done
     stopped: str = ""  #: why not all that could be offered was; empty if it was
-    troubles: tuple[str, ...] = ()  #: why offers could not be opened again
+    troubles: tuple[str, ...] = ()  #: why batches could not be offered, or opened again
 
 
 def next_batches(study: Study, mode: Mode, offered: Sequence[Offered], pilot: int = 0) -> list[Offered]:
@@ -128,7 +128,7 @@ class Campaign(Steps):
     ) -> None:
         """Open offers again and post the next batches, so many that nobody can exceed the share.
 
-        Adds to `extended` the batches that were opened again, to `troubles` why others could not be.
+        Adds to `extended` the batches that were opened again, to `troubles` what the platform refused; others go on.
         """
         most, open_now = self._most(), sum(state.open for state in states.values())
         short = self._short(states)
@@ -142,12 +142,17 @@ class Campaign(Steps):
                 try:
                     if self._extend(states[batch_id], batch_id, short[batch_id]):
                         extended.append(batch_id)
-                except RefusedError as error:  # the other batches go on
+                except RefusedError as error:
                     troubles.append(str(error))
         for batch_id in opening:
             if batch_id in waiting:
                 offer = self.offer(batch_id)
-                self.do("post", batch_id, pay.cost(self.platform.name, offer.reward, offer.places, self.spec))
+                try:
+                    self.do("post", batch_id, pay.cost(self.platform.name, offer.reward, offer.places, self.spec))
+                except NoMoneyError:  # it would be so for each of them
+                    raise
+                except RefusedError as error:
+                    troubles.append(str(error))
 
     def _keep_out(self, most_done: int) -> None:
         """Keep out whoever has done more batches than this."""

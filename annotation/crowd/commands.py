@@ -114,7 +114,7 @@ def _launch(options: argparse.Namespace) -> int:
             for batch_id, posted_id in campaign.posted_ids().items():
                 print(f"{where} try batch {batch_id}: {campaign.platform.preview(posted_id)}")
         for line in done.troubles:
-            print(f"{where} not opened again: {line}")
+            print(f"{where} refused: {line}")
         if done.stopped:
             raise StudyError(done.stopped)
     return 0

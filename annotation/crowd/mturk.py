@@ -30,7 +30,7 @@ from annotation.crowd.platform import (
 from annotation.crowd.question import question_xml
 from annotation.queues import Queue
 from annotation.rubric import ENGLISH, load_rubric, said
-from generation.crowd_spec import CrowdSpec
+from generation.crowd_specs import CrowdSpec
 from generation.exceptions import DataError, StudyError
 from generation.languages import language_name
 from generation.study import Study

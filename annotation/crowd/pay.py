@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
-from generation.crowd_spec import CrowdSpec, PaySpec
+from generation.crowd_specs import CrowdSpec, PaySpec
 from generation.exceptions import StudyError
 
 PlatformName = Literal["mturk", "prolific"]

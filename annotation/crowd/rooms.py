@@ -25,7 +25,7 @@ from annotation.crowd.platform import Mode, Offer, PairAnswer
 from annotation.publishing import COMMENT, create_dataset, send_pairs
 from annotation.rubric import load_rubric
 from annotation.server.home import PRIVATE_FOLDER, changing, write_private
-from generation.crowd_spec import CrowdSpec
+from generation.crowd_specs import CrowdSpec
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.study import Study
 

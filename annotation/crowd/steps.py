@@ -16,7 +16,7 @@ from annotation.campaign import shown
 from annotation.crowd import pay
 from annotation.crowd.ledger import Kind, Ledger, Operation
 from annotation.crowd.platform import Mode, Offer, Platform, RefusedError
-from generation.crowd_spec import CrowdSpec
+from generation.crowd_specs import CrowdSpec
 from generation.exceptions import DataError, StudyError
 from generation.records import Pair
 from generation.study import Study

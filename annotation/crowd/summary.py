@@ -24,7 +24,7 @@ from annotation.crowd.question import question_xml
 from annotation.crowd.steps import crowd_of
 from annotation.rubric import load_rubric
 from generation.command import columns
-from generation.crowd_spec import FAIR_WAGE
+from generation.crowd_specs import FAIR_WAGE
 from generation.study import Study
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from annotation.crowd import pay
 from annotation.crowd.summary import Summary
 from annotation.report.material import Material
-from generation.crowd_spec import FAIR_WAGE
+from generation.crowd_specs import FAIR_WAGE
 from generation.exhibits import Exhibit
 
 _NAMES = {"mturk": "Amazon Mechanical Turk", "prolific": "Prolific"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from annotation.crowd import pay
-from generation.crowd_spec import CrowdSpec, PaySpec
+from generation.crowd_specs import CrowdSpec, PaySpec
 from generation.exceptions import StudyError
 
 PAY = PaySpec()
