@@ -175,12 +175,15 @@ def _by_transformation(paired: pd.DataFrame) -> pd.DataFrame:
 
 def _failed(scores: pd.DataFrame) -> pd.DataFrame:
     """Scored rows that lack items, or hold originals of items, whose outputs failed; the reason counts them all."""
-    words = {"drop": "were dropped", "original": "are scored with their originals"}
+    words = {
+        "drop": ("were dropped", "was dropped"),
+        "original": ("are scored with their originals", "is scored with its original"),
+    }
     failed = scores[(scores["n_failed"] > 0) & (scores["status"] != "left_out")]
     failed = failed.drop_duplicates(["dataset", "transformation", "seed"])  # the same for every model
     counts = failed.groupby(["transformation", "failed_policy"])["n_failed"].transform("sum")
     reasons = [
-        f"{count} items whose outputs failed {words[how]}"
+        f"{count} {'item' if count == 1 else 'items'} whose outputs failed {words[how][count == 1]}"
         for count, how in zip(counts, failed["failed_policy"], strict=True)
     ]
     return failed.assign(reason=reasons)

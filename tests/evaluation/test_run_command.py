@@ -25,7 +25,7 @@ def test_the_command_says_what_failed(study: Study, loader: Loader) -> None:
     failing(study, next(load_datasets(study)[0].texts()).text)
     evaluate(study, load=loader)
     done = _command(study)
-    assert "translation: 1 items whose outputs failed were dropped [sts]" in done.stdout
+    assert "translation: 1 item whose outputs failed was dropped [sts]" in done.stdout
     assert "Scores by transformation (failed: items whose outputs failed)" in done.stdout
 
 
