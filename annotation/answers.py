@@ -10,7 +10,7 @@ import gzip
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -77,17 +77,17 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair])
 
 
 def keep(
-    study: Study, source: str, parts: Mapping[str, Part], *, replace: bool, instead_of: str | None = None
+    study: Study, source: str, parts: Mapping[str, Part], *, replace: bool, instead_of: Collection[str] = ()
 ) -> pd.DataFrame:
     """Make checked answers the ratings of their source; returns the sample's ratings, of all sources.
 
     Raters whom people excluded stay so, with their new answers. Refuses to drop ratings that the source gave before,
-    unless `replace` says so, and two answers of a rater to a pair. The ratings of another source, `instead_of`, go.
+    unless `replace` says so, and two answers of a rater to a pair. The ratings of the sources `instead_of` go.
     Raises DataError.
     """
     pairs = {pair.pair_id: pair for pair in shown(study)}
     before = read_all_ratings(study)
-    before = before[before["source"] != instead_of]
+    before = before[~before["source"].isin(list(instead_of))]
     now = _frame(source, [answer for part in parts.values() for answer in part.answers], pairs)
     _refuse_twice(now, source)
     of_source = before["source"] == source

@@ -102,11 +102,8 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
 
 def _keep(study: Study, source: str, parts: Mapping[str, Part], *, replace: bool, live: bool) -> pd.DataFrame:
     """Write ratings down; live ones end the rehearsals, on whatever platform these were."""
-    kept = keep(study, source, parts, replace=replace)
-    if parts and live:
-        for platform in PLATFORMS:
-            kept = keep(study, source, parts, replace=replace, instead_of=source_of(platform, "sandbox"))
-    return kept
+    rehearsals = [source_of(platform, "sandbox") for platform in PLATFORMS] if parts and live else []
+    return keep(study, source, parts, replace=replace, instead_of=rehearsals)
 
 
 def _only_returned(campaign: Campaign, source: str, parts: Mapping[str, Part]) -> bool:

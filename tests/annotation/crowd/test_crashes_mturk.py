@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -50,6 +51,12 @@ class BrokenMTurk(Broken):
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return prepared(tmp_path_factory.mktemp("crowd"))
+
+
+@pytest.fixture(autouse=True)
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits for the disk: processes end here, not the machine."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @runs(200, 10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,6 +75,12 @@ class BrokenProlific(Broken):
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return prepared(tmp_path_factory.mktemp("crowd"), address="https://argilla.example.org")
+
+
+@pytest.fixture(autouse=True)
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits for the disk: processes end here, not the machine."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @runs(100, 5)
