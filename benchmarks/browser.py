@@ -18,6 +18,8 @@ from generation.study import ROOT, Study
 
 APP = ROOT / "streamlit_app" / "app.py"
 DONE = "[data-testid=stApp][data-test-script-state=notRunning]"
+_SAYS = "text => document.body.innerText.includes(text)"
+_SHOWN = "selector => (document.querySelector(selector)?.getBoundingClientRect().width ?? 0) > 0"
 # No calls to the outside; no sandbox because containers and root have none.
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
@@ -52,7 +54,17 @@ def dashboard(study: Study, log: Path) -> Iterator[tuple[str, int]]:
 
 def settle(page: Page) -> None:
     """Wait until the page's run has ended."""
-    page.locator(DONE).wait_for(timeout=120_000)
+    appear(page, DONE)
+
+
+def appear(page: Page, selector: str) -> None:
+    """Wait until something is on the page, and tell at its next frame: a locator looks only twice a second."""
+    page.wait_for_function(_SHOWN, arg=selector, timeout=120_000)
+
+
+def read(page: Page, text: str) -> None:
+    """Wait until the page says something, as `appear` does."""
+    page.wait_for_function(_SAYS, arg=text, timeout=120_000)
 
 
 def _wait(url: str, server: subprocess.Popen[bytes], log: Path) -> None:

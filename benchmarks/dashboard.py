@@ -15,7 +15,7 @@ from playwright.sync_api import Page
 from annotation.agreement import POOLS
 from annotation.sample import draw_sample
 from annotation.verdicts import accept, read_verdicts
-from benchmarks.browser import browser, dashboard, settle
+from benchmarks.browser import appear, browser, dashboard, read, settle
 from benchmarks.registry import Measurement, benchmark
 from generation.identity import identity
 from generation.records import Drift, Pair, Rating, Score
@@ -157,7 +157,7 @@ def _pair(number: int, transformation: str, language: str, dataset: str) -> Pair
 def _open(page: Page, address: str) -> None:
     """Open the first page, and wait until its last part is there."""
     page.goto(address)
-    page.get_by_text("Rules and looks at results").wait_for(timeout=60_000)
+    read(page, "Rules and looks at results")
     settle(page)
 
 
@@ -168,7 +168,7 @@ def _change(page: Page, name: str) -> float:
     page.wait_for_url(f"**/{name}*")
     settle(page)
     if name not in ("texts", "rankings"):
-        page.locator(_FIGURE).first.wait_for(timeout=60_000)
+        appear(page, _FIGURE)
     return time.perf_counter() - start
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 import pandas as pd
@@ -39,6 +40,7 @@ class MeasureRow(Record):
 
 R = TypeVar("R", bound=MeasureRow)
 R_co = TypeVar("R_co", bound=MeasureRow, covariant=True)
+R_any = TypeVar("R_any", bound=Record)
 
 
 class Measure(Protocol[R_co]):
@@ -94,9 +96,9 @@ class MeasureTable(Generic[R]):
         wanted = [u for u in units if u.transformation != ORIGINAL and u.decision.status != "left_out"]
         self._units = {unit.place: unit for unit in wanted}
         self._rows: dict[tuple[str, Place], R] = {}
-        stored = {(row.unit_id, row.transformation, row.seed): row for row in self._stored()}
+        kept = {(row.unit_id, row.transformation, row.seed): row for row in stored(self._path, measure.record)}
         for model, unit in self._wanted():
-            old = stored.get((measure.identity(unit, model), unit.transformation, unit.seed))
+            old = kept.get((measure.identity(unit, model), unit.transformation, unit.seed))
             known = measure.blank(unit)
             if known is not None and (old or model in chosen):
                 self.save(model, unit.place, known)
@@ -136,15 +138,15 @@ class MeasureTable(Generic[R]):
         """Each row that the table is to have."""
         return ((model, unit) for model in self._models for unit in self._units.values())
 
-    def _stored(self) -> list[R]:
-        """The rows of earlier runs; none before the first. They can be made again, so a damaged file may go."""
-        if not self._path.exists():
-            return []
-        try:
-            return read_records(self._path, self._measure.record, COMMAND)
-        except DataError as error:
-            lost = f"nothing else is lost when {self._path.name} is deleted: it is made again"
-            raise DataError(f"{error} ({lost})") from None
+
+def stored(path: Path, record: type[R_any]) -> list[R_any]:
+    """Records of earlier runs; none before the first. They can be made again, so a damaged file may go."""
+    if not path.exists():
+        return []
+    try:
+        return read_records(path, record, COMMAND)
+    except DataError as error:
+        raise DataError(f"{error} (nothing else is lost when {path.name} is deleted: it is made again)") from None
 
 
 def read_rows(study: Study, file: str, record: type[MeasureRow]) -> pd.DataFrame:

@@ -9,24 +9,21 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import pandas as pd
 
 from evaluation import beside, mteb_results
-from evaluation.measures import Measured
+from evaluation.measures import COMMAND, Measured, stored
 from evaluation.units import Model, Place, Unit
 from evaluation.work import Moved, Scored, Todo
 from generation.evaluation_specs import ModelSpec
-from generation.exceptions import DataError
 from generation.identity import identity
 from generation.journal import Journal
 from generation.records import Drift, Pair, Record, Score
-from generation.store import read_frame, read_records, write_table
+from generation.store import read_frame, write_table
 from generation.study import Study
 
-COMMAND = "python -m evaluation.run --study ..."
 WRITE_SECONDS = 10.0
 
 _Known = tuple[str, str, int]  # a score's identity, transformation and seed
@@ -104,9 +101,9 @@ class Results:
     def _keep_scores(self) -> int:
         """Take over the scores that still hold; how many they are."""
         noted = [Score.model_validate(row) for _, row in self._journal.lines()]
-        stored = [*_stored(self.study.folder / "scores.parquet", Score), *noted]
+        rows = [*stored(self.study.folder / "scores.parquet", Score), *noted]
         # Seeds whose outputs are equal have one identity, and a file of mteb's each.
-        before = {(row.unit_id, row.transformation, row.seed): row for row in stored if row.unit_id}
+        before = {(row.unit_id, row.transformation, row.seed): row for row in rows if row.unit_id}
         kept: dict[_Known, Score] = {}
         for model in self.models:
             known = {unit.place: _known(unit, unit.unit_id(self.study, model)) for unit in self.units}
@@ -126,7 +123,7 @@ class Results:
         return len(kept)
 
     def _keep_drift(self) -> None:
-        before = {row.unit_id: row.drift for row in _stored(self.study.folder / "drift.parquet", Drift)}
+        before = {row.unit_id: row.drift for row in stored(self.study.folder / "drift.parquet", Drift)}
         for model in self.models:
             there = [(pair, before[key]) for pair in self.pairs if (key := _drift_id(model, pair)) in before]
             self._add_drift(model, [pair for pair, _ in there], [value for _, value in there])
@@ -154,13 +151,3 @@ def _known(unit: Unit, unit_id: str) -> _Known:
 
 def _drift_id(model: Model, pair: Pair) -> str:
     return identity("drift-v1", model.model_id, pair.original, pair.transformed)
-
-
-def _stored(path: Path, record: type[R]) -> list[R]:
-    """Records of earlier runs; none before the first. They can be made again, so a damaged file may go."""
-    if not path.exists():
-        return []
-    try:
-        return read_records(path, record, COMMAND)
-    except DataError as error:
-        raise DataError(f"{error} (nothing else is lost when {path.name} is deleted: it is made again)") from None

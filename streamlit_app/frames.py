@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from annotation.records import Look, Verdict
+from annotation.records import Estimate, Look, Verdict
 from annotation.status.stages import Stage
-from annotation.tables import band, display, number
+from annotation.tables import band, display, number, with_interval
 from generation.transformations import TRANSFORMATIONS
 
 if TYPE_CHECKING:
@@ -120,28 +120,6 @@ def rater_frame(table: pd.DataFrame) -> pd.DataFrame:
     return shown.rename(columns=heads)[list(heads.values())]
 
 
-def crowd_frame(table: pd.DataFrame) -> pd.DataFrame:
-    """`annotation.report.crowd.campaigns_exhibit` with cost against plan, in dollars."""
-    rows = [
-        {
-            "Platform": row["platform"],
-            "Mode": row["mode"],
-            "Batches offered": f"{row['batches_posted']} of {row['batches']}",
-            "Planned": f"${row['planned']:,.2f}",
-            "Spent or reserved": f"${row['spent_or_reserved']:,.2f}",
-            "Rewards": f"${row['rewards']:,.2f}",
-            "Bonuses": f"${row['bonuses']:,.2f}",
-            "Approved": row["approved"],
-            "Rejected": row["rejected"],
-            "Waiting": row["waiting"],
-            "Median minutes": number(row["median_minutes"]),
-            "Dollars an hour": number(row["median_hourly"]),
-        }
-        for row in table.to_dict(orient="records")
-    ]
-    return pd.DataFrame(rows)
-
-
 def in_words(note: str) -> str:
     """A note with the names of transformations as people read them."""
     for name in TRANSFORMATIONS:
@@ -160,7 +138,9 @@ def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Styler:
         }
         for summary in verdict.questions:
             name, mean = summary.question, summary.mean
-            shown[f"{name.capitalize()} [95% interval]"] = with_interval(mean, summary.low, summary.high)
+            shown[f"{name.capitalize()} [95% interval]"] = with_interval(
+                Estimate(value=mean, low=summary.low, high=summary.high)
+            )
             shown[f"{name.capitalize()} − {verdict.threshold:g}"] = signed(mean - verdict.threshold)
             shown[f"AC2 ({name})"] = f"{number(summary.ac2.value)} {band(summary.ac2.value)}"
         shown |= {"Pairs": row["n_pairs"], "Ratings": row["n_ratings"], "Reasons": row["reasons"]}
@@ -215,13 +195,6 @@ def tinted(frame: pd.DataFrame, *columns: str) -> Styler:
     """A frame whose columns of decisions have their tints."""
     tints = {DECISIONS[name]: f"background-color: {tint}" for name, tint in _TINTS.items()}
     return frame.style.map(lambda value: tints.get(value, ""), subset=list(columns))
-
-
-def with_interval(value: float, low: float, high: float) -> str:
-    """A number with its interval, or without one where there is none."""
-    if math.isnan(low) or math.isnan(high):
-        return number(value)
-    return f"{number(value)} [{number(low)}, {number(high)}]"
 
 
 def signed(value: float) -> str:

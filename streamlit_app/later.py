@@ -7,22 +7,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
 
-from annotation.controls import read_controls
-from annotation.crowd.summary import read_summaries
-from annotation.decisions import read_decisions
-from annotation.preregistration import read_rules
-from annotation.ratings import counting_ratings, read_control_ratings, read_ratings
 from annotation.report import crowd, exhibits
-from annotation.report.material import Material, read_material
-from annotation.rubric import load_rubric
+from annotation.report.material import Material, campaign_material, read_material
 from annotation.sample import COMMAND as SAMPLE
-from annotation.sample import read_pairs, read_supply
-from annotation.verdicts import read_looks
 from evaluation import tables
 from evaluation.display import short_names
 from evaluation.report import dataset_tables, paper_tables, sensitivity_tables
@@ -37,7 +28,6 @@ from generation.compare import length_table, lengths_measure
 from generation.errors import error_rates, errors_measure
 from generation.exceptions import DataError
 from generation.exhibits import Exhibit
-from generation.manifest import read_manifest
 from generation.records import Pair
 from generation.store import read_frame
 from generation.study import Study
@@ -46,12 +36,17 @@ from streamlit_app.made import Choice, Source
 
 def scores(source: Source) -> pd.DataFrame:
     """The scores, with models by their short names."""
-    return _named(source.study, _unnamed_scores(source.study)).astype({"model": object})
+    return _named(source.study, source.held("unnamed_scores"))
+
+
+def unnamed_scores(source: Source) -> pd.DataFrame:
+    """The scores as they stand in their file."""
+    return _in_python(read_scores(source.study))
 
 
 def drift(source: Source) -> pd.DataFrame:
     """The drift of rated pairs, with models by their short names."""
-    return _named(source.study, read_drift(source.study))
+    return _named(source.study, _in_python(read_drift(source.study)))
 
 
 def text_drift(source: Source) -> pd.DataFrame:
@@ -61,7 +56,7 @@ def text_drift(source: Source) -> pd.DataFrame:
 
 def pairs(source: Source) -> pd.DataFrame:
     """The sample's pairs."""
-    return read_frame(source.study.folder / "pairs.parquet", Pair, SAMPLE)
+    return _in_python(read_frame(source.study.folder / "pairs.parquet", Pair, SAMPLE))
 
 
 def material(source: Source) -> Material:
@@ -82,38 +77,14 @@ def means(source: Source) -> pd.DataFrame:
 def _named(study: Study, frame: pd.DataFrame) -> pd.DataFrame:
     """Models by their short names, the same in all records."""
     short = short_names({label(study, spec) for spec in study.evaluation.models})
-    return frame.assign(model=[short.get(name, name) for name in frame["model"].to_numpy(object)])
+    names = [short.get(name, name) for name in frame["model"].to_numpy(object)]
+    return frame.assign(model=pd.Series(names, index=frame.index, dtype=object))
 
 
-def _unnamed_scores(study: Study) -> pd.DataFrame:
-    """The scores with their words as Python's strings: the tables go through them often, and Arrow's take long."""
-    found = read_scores(study)
-    words = {name: object for name, kind in found.dtypes.items() if pd.api.types.is_string_dtype(kind)}
-    return found.astype(words)
-
-
-def _campaign_material(source: Source) -> Material:
-    """What the tables on raters rest on, which is there before verdicts are."""
-    study, ratings = source.study, read_ratings(source.study)
-    return Material(
-        study=study,
-        rubric=load_rubric(study),
-        pairs=read_pairs(study),
-        controls=read_controls(study),
-        supply=read_supply(study),
-        ratings=ratings,
-        counting=counting_ratings(ratings, study.raters.per_pair),
-        control_ratings=read_control_ratings(study),
-        verdicts=(),
-        groups=(),
-        signs=source.held("signs"),
-        decisions=read_decisions(study),
-        rules=read_rules(study),
-        looks=read_looks(study),
-        crowd=read_summaries(study),
-        manifest=read_manifest(study),
-        read_at=datetime.now(UTC),
-    )
+def _in_python(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with its words as Python's strings: tables go through them often, and Arrow's take long."""
+    words = {name: object for name, kind in frame.dtypes.items() if pd.api.types.is_string_dtype(kind)}
+    return frame.astype(words)
 
 
 def judged(source: Source) -> dict[str, Exhibit]:
@@ -124,7 +95,7 @@ def judged(source: Source) -> dict[str, Exhibit]:
 
 def campaign(source: Source) -> dict[str, Exhibit]:
     """Tables on raters and crowds, by name."""
-    material = _campaign_material(source)
+    material = campaign_material(source.study, signs=source.held("signs"))
     makers: tuple[Callable[[Material], Exhibit], ...] = (
         exhibits.raters_exhibit,
         exhibits.signs_exhibit,
@@ -147,7 +118,7 @@ def outrun(source: Source) -> str:
 
 def notes(source: Source) -> tuple[str, ...]:
     """What the scores lack, and why."""
-    return notes_of(source.study, _unnamed_scores(source.study), source.verdicts)
+    return notes_of(source.study, source.held("unnamed_scores"), source.verdicts)
 
 
 def decisions_at(source: Source, *thresholds: float) -> pd.DataFrame:

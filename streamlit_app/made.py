@@ -143,6 +143,7 @@ RECORDS: dict[str, Reader] = {
     "drift": Reader(_later("drift"), ("drift.parquet",)),
     "moved": Reader(_later("moved"), _MOVED),
     "text_drift": Reader(_later("text_drift"), (), ("text_drift.parquet",)),
+    "unnamed_scores": Reader(_later("unnamed_scores"), ("scores.parquet",)),
     "scores": Reader(_later("scores"), ("scores.parquet",)),
     "material": Reader(_later("material"), _JUDGED, _RULES),
 }

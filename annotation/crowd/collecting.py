@@ -6,7 +6,6 @@ A rehearsal's ratings are marked as simulated, whoever gave them, and go when th
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -63,6 +62,8 @@ def collect(campaign: Campaign, *, replace: bool = False) -> Collection:
     new = _read(campaign)
     rubric = load_rubric(study)
     works = [one for one in campaign.ledger.work() if one.answered and not one.trouble]
+    for batch_id in dict.fromkeys(work.batch_id for work in works):
+        campaign.offer(batch_id)  # refuses another sample than the one that was offered
     parts: dict[str, Part] = {}
     for work in works:
         if work.submission.state in COUNTED:
@@ -91,7 +92,7 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
             left_out[submission.submission_id] = f"assignment {submission.submission_id} was rejected"
             continue
         rater = worker_pseudonym(key, study.name, "mturk", submission.worker)
-        own = [_answer(one, rater, submission.posted_id) for one in given]
+        own = [_answer(one, rater, submission.posted_id, rubric) for one in given]
         for answer in own:
             check(answer, f"{path}, assignment {submission.submission_id}", rubric, pairs)
         answers += own
@@ -142,7 +143,7 @@ def _read(campaign: Campaign) -> int:
         try:
             given = campaign.platform.answers(work.submission, offer)
             _check(work, given, [pair.pair_id for pair in offer.pairs])
-            for answer in _rated(campaign, work, given):
+            for answer in _rated(work, given, rubric):
                 check(answer, f"submission {work.submission.submission_id}", rubric, campaign.pairs)
         except DataError as error:
             ledger.keep_answers(work.submission.submission_id, "[]", str(error))
@@ -178,26 +179,21 @@ def _check(work: Work, given: Sequence[PairAnswer], pair_ids: Sequence[str]) -> 
 def _answers(campaign: Campaign, work: Work, rubric: Rubric) -> list[Answer]:
     """The kept answers of a submission."""
     rows = json.loads(campaign.ledger.answers(work.submission.submission_id))
-    questions = rubric.question_names()
-    given = [PairAnswer(**row) for row in rows]
-    whole = [
-        PairAnswer(**(asdict(one) | {"values": {name: one.values.get(name) for name in questions}})) for one in given
-    ]
-    return _rated(campaign, work, whole)
+    return _rated(work, [PairAnswer(**row) for row in rows], rubric)
 
 
-def _rated(campaign: Campaign, work: Work, given: Sequence[PairAnswer]) -> list[Answer]:
-    return [_answer(one, work.pseudonym, work.batch_id) for one in given if one.pair_id in campaign.pairs]
+def _rated(work: Work, given: Sequence[PairAnswer], rubric: Rubric) -> list[Answer]:
+    return [_answer(one, work.pseudonym, work.batch_id, rubric) for one in given]
 
 
-def _answer(one: PairAnswer, rater: str, batch: str) -> Answer:
+def _answer(one: PairAnswer, rater: str, batch: str, rubric: Rubric) -> Answer:
     return Answer(
         pair_id=one.pair_id,
         rater_id=rater,
         status=one.status,
-        values=one.values,
+        values={name: one.values.get(name) for name in rubric.question_names()},
         comment=one.comment,
         submitted_at=one.submitted_at,
         batch=batch,
-        seconds=math.nan if one.seconds is None else one.seconds,
+        seconds=one.seconds,
     )

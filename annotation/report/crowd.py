@@ -45,6 +45,8 @@ def campaigns_exhibit(material: Material) -> Exhibit:
             "Batches offered": f"{one.posted} of {one.batches}",
             "Approved": str(one.states.get("approved", 0)),
             "Rejected": str(one.states.get("rejected", 0)),
+            "Waiting": str(one.states.get("submitted", 0)),
+            "Planned": pay.dollars(one.planned),
             "Rewards": pay.dollars(one.rewards),
             "Bonuses": pay.dollars(one.bonuses),
             "Spent or reserved": pay.dollars(one.spent),
@@ -53,7 +55,7 @@ def campaigns_exhibit(material: Material) -> Exhibit:
         }
         for one in material.crowd
     ]
-    caption = "Crowd campaigns; spent or reserved is with the platform's fees"
+    caption = "Crowd campaigns; planned, and spent or reserved, are with the platform's fees"
     return Exhibit("crowd_campaigns", caption, pd.DataFrame(rows), pd.DataFrame(printed))
 
 

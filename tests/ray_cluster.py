@@ -1,0 +1,100 @@
+"""A real Ray cluster for tests: two nodes on this machine, of the environment of `make engine`, which has Ray."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from generation.study import ROOT
+
+PYTHON = ROOT / ".venv-vllm" / "bin" / "python"
+# With Ray's own tool for tests, because `ray start` joins no second node to a cluster that listens on 127.0.0.1 alone.
+NODES = """
+import sys
+from ray.cluster_utils import Cluster
+node = {"num_cpus": 1, "object_store_memory": 80_000_000}
+cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+cluster.add_node(**node)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster, and the environment in which a command finds it."""
+
+    process: subprocess.Popen[str]
+    environment: dict[str, str]
+
+    def processes(self, name: str = "") -> list[int]:
+        """The ids of the cluster's living processes whose command line starts with a name."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                ours = os.getsid(int(folder.name)) == self.process.pid
+                line = (folder / "cmdline").read_bytes().decode()  # empty for a process that has ended
+            except OSError:
+                continue
+            if ours and line and line.startswith(name):
+                found.append(int(folder.name))
+        return found
+
+
+@contextlib.contextmanager
+def running(python: Path | str, packages: Sequence[str] = ()) -> Iterator[Cluster]:
+    """A cluster whose nodes run `python`; `packages` (patterns) are linked to from Ray's own environment."""
+    if not PYTHON.exists():
+        if os.environ.get("CI"):
+            pytest.fail("CI must have the environment with Ray: make engine")
+        pytest.skip("no environment with Ray: make engine")
+    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # short: the paths of sockets have 107 characters
+    (folder / "ray").mkdir()
+    (folder / "packages").mkdir()
+    for there in (PYTHON.parents[1] / "lib").glob("python3*/site-packages"):
+        for found in (path for name in packages for path in there.glob(name)):
+            (folder / "packages" / found.name).symlink_to(found)
+    environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+    environment |= {
+        "RAY_TMPDIR": str(folder),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # all ports on 127.0.0.1
+    }
+    if packages:
+        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(folder / "packages")])
+    with subprocess.Popen(
+        [str(python), "-c", NODES],
+        env=environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        cluster = Cluster(process, environment)
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+            yield cluster
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(10)
+            until(lambda: not cluster.processes())
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait; longer than a busy machine takes to start workers."""
+    end = time.monotonic() + 90
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
