@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
+import numpy as np
 from mteb.abstasks.classification import AbsTaskClassification
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
@@ -23,7 +25,7 @@ class OneThread(LogisticRegression):  # type: ignore[misc]
         return fitted
 
 
-def scores(y_test: Sequence[int], y_pred: Sequence[int]) -> Any:
+def scores(y_test: Sequence[int], y_pred: NDArray[np.integer]) -> Any:
     """What mteb measures, of true and predicted labels; scikit-learn would read mteb's column a dozen times by rows."""
     of_mteb: Any = AbsTaskClassification  # its method asks nothing of an instance
     return of_mteb._calculate_scores(of_mteb, y_test[:], y_pred)
