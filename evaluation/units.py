@@ -25,11 +25,13 @@ from generation.exceptions import StudyError
 from generation.identity import identity
 from generation.jobs import Job, Plan
 from generation.parts import nearest
-from generation.records import Score, Text
-from generation.run import read_transformed
+from generation.records import Score, Text, TransformedText
+from generation.store import read_table
 from generation.study import Study
 from generation.transformations import ORIGINAL, TRANSFORMATIONS
+from generation.unit import COMMAND as GENERATE
 
+_COLUMNS = ("key", "status", "output")  # of a transformed text
 UNKNOWN = "unknown"  # a revision that neither the study nor the model names
 UNDEFINED = "the metric is undefined: all similarities, or all gold values, are equal"
 
@@ -236,10 +238,12 @@ class _Planner:
     def _outputs(self, jobs: Mapping[str, Job], transformation: str, seed: int) -> Outputs:
         """The outputs of a data set's texts; the table holds None for those that failed, and no unanswered ones."""
         if (transformation, seed) not in self._tables:
-            there = self._study.transformation_file(transformation, seed).exists()
-            rows = read_transformed(self._study, transformation, seed) if there else []
+            file = self._study.transformation_file(transformation, seed)
+            rows = read_table(file, TransformedText, GENERATE, _COLUMNS).to_pylist() if file.exists() else []
             self._tables[transformation, seed] = {
-                row.key: row.output if row.status == "ok" else None for row in rows if row.status != "unanswered"
+                row["key"]: row["output"] if row["status"] == "ok" else None
+                for row in rows
+                if row["status"] != "unanswered"
             }
         table = self._tables[transformation, seed]
         found = {text: table[job.key] for text, job in jobs.items() if job.key in table}

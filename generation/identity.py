@@ -6,6 +6,8 @@ import hashlib
 import json
 from typing import Any
 
+_JSON = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
 
 def identity(*parts: Any) -> str:
     """A stable hash of JSON-able parts: 32 hexadecimal digits of SHA-256."""
@@ -26,4 +28,4 @@ def identity_from(start: Any, last: Any) -> str:
 
 def canonical(part: Any) -> str:
     """One form of JSON for equal values."""
-    return json.dumps(part, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return _JSON.encode(part)
