@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
 
 import pandas as pd
@@ -18,6 +18,7 @@ from evaluation.measures import COMMAND, Measured, stored
 from evaluation.units import Model, Place, Unit
 from evaluation.work import Moved, Scored, Todo
 from generation.evaluation_specs import ModelSpec
+from generation.exceptions import StudyError
 from generation.identity import identity
 from generation.journal import Journal
 from generation.records import Drift, Pair, Record, Score
@@ -104,6 +105,7 @@ class Results:
         rows = [*stored(self.study.folder / "scores.parquet", Score), *noted]
         # Seeds whose outputs are equal have one identity, and a file of mteb's each.
         before = {(row.unit_id, row.transformation, row.seed): row for row in rows if row.unit_id}
+        self._refuse_lost({row.model for row in before.values()})
         kept: dict[_Known, Score] = {}
         for model in self.models:
             known = {unit.place: _known(unit, unit.unit_id(self.study, model)) for unit in self.units}
@@ -121,6 +123,15 @@ class Results:
             if row != before[key]:
                 mteb_results.note(self.study, before[key], row)
         return len(kept)
+
+    def _refuse_lost(self, scored: Collection[str]) -> None:
+        """Raise StudyError for a model that has scores and is not in its folder: nobody can tell whether they hold."""
+        for model in self.models:
+            if model.name in scored:
+                try:
+                    model.spec.location(self.study.file.parent)
+                except StudyError as error:
+                    raise StudyError(f"{error}; until then its scores stay as they are") from None
 
     def _keep_drift(self) -> None:
         before = {row.unit_id: row.drift for row in stored(self.study.folder / "drift.parquet", Drift)}

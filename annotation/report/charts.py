@@ -75,7 +75,8 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
     ends = [float(np.nanmin([scale[0], *rows["low"]])), float(np.nanmax([scale[-1], *rows["high"]]))]
 
     def across(column: str) -> alt.X:
-        extent = alt.X(f"{column}:Q", title="Mean rating with its 95% interval").scale(domain=ends, nice=False)
+        # A phone has no room for a longer title; the caption says what the lines are.
+        extent = alt.X(f"{column}:Q", title="Mean rating").scale(domain=ends, nice=False)
         placed: alt.X = extent.axis(values=list(scale), format="d")
         return placed
 

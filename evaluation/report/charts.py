@@ -20,6 +20,8 @@ from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 SIGNIFICANT = 0.05
 ROW = 34  # pixels for a row of a chart with names beside it
 WIDTH = 620  # of such a chart
+NAMES = 260  # for the names of models
+_POINT = 1.0  # Vega-Lite's points are see-through, which a dark page makes too dim
 _SERIES_COLOURS = {ORIGINAL: NEUTRAL, **COLOURS, TOTAL: "#CC79A7"}
 _SERIES_SHAPES = {ORIGINAL: "cross", **SHAPES, TOTAL: "diamond"}
 
@@ -45,12 +47,12 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
     colour = (
         alt.Color("axis_name:N", title=None)
         .scale(domain=names, range=[COLOURS[axis] for axis in AXES])
-        .legend(orient="top", columns=1)
+        .legend(orient="top", columns=1, symbolOpacity=1)
     )
     shape = (
         alt.Shape("axis_name:N", title=None)
         .scale(domain=names, range=[SHAPES[axis] for axis in AXES])
-        .legend(orient="top", columns=1)
+        .legend(orient="top", columns=1, symbolOpacity=1)
     )
     hollow = alt.condition(alt.datum["included_rejected"], alt.value(0), alt.value(1))
     tooltip = [
@@ -66,21 +68,24 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
     base = alt.Chart(shown)
     lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=extent, x2="score:Q", y=row, color=colour)
     before = base.mark_tick(color=NEUTRAL, thickness=3, size=16).encode(x=extent, y=row, tooltip=tooltip)
-    after = base.mark_point(size=110, strokeWidth=2, filled=False).encode(
+    after = base.mark_point(size=110, strokeWidth=2, filled=False, opacity=_POINT).encode(
         x=alt.X("score:Q"), y=row, color=colour, fill=colour, fillOpacity=hollow, shape=shape, tooltip=tooltip
     )
     return alt.LayerChart(layer=[lines, before, after]).properties(height=ROW * len(shown) + 90)
 
 
-def axis_shifts(table: pd.DataFrame) -> alt.LayerChart:
-    """HTEB's Figure 4: original, axes and total of each model on one line, from `evaluation.tables.axis_table`."""
+def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
+    """HTEB's Figure 4: original, axes and total of each model on one line, from `evaluation.tables.axis_table`.
+
+    `names` are the pixels for models' names; a longer one is cut, and the tooltip has it whole.
+    """
     shown = _series(table, "model")
     models = list(table["model"])
-    row = alt.Y("model:N", sort=models, title=None).axis(labelLimit=260)
+    row = alt.Y("model:N", sort=models, title=None).axis(labelLimit=names)
     extent = alt.X("score:Q", title="Score times 100").scale(zero=False, nice=True)
     base = alt.Chart(shown)
     lines = base.mark_rule(color=NEUTRAL, opacity=0.5).encode(x=alt.X("min(score):Q"), x2="max(score):Q", y=row)
-    marks = base.mark_point(size=110, strokeWidth=2, filled=True).encode(
+    marks = base.mark_point(size=110, strokeWidth=2, filled=True, opacity=_POINT).encode(
         x=extent,
         y=row,
         color=series_colour(),
@@ -109,10 +114,11 @@ def size_lines(table: pd.DataFrame) -> alt.FacetChart:
     return figure
 
 
-def delta_map(table: pd.DataFrame) -> alt.LayerChart:
+def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     """HTEB's Figure 6: mean difference by model and transformation, from `evaluation.tables.transformation_table`.
 
     Blue gains, red loses, white is no change; the number stands in each cell, with a star where the gate refused it.
+    `names` are the pixels for models' names, as in `axis_shifts`.
     """
     shown = table.assign(
         name=table["transformation"].map(lambda name: display(name, pooled=False)),
@@ -123,10 +129,11 @@ def delta_map(table: pd.DataFrame) -> alt.LayerChart:
         included_rejected=table["included_rejected"].astype(bool),
     )
     reach = float(shown["difference"].abs().max()) or 1.0
-    names = [display(name, pooled=False) for name in TRANSFORMATIONS if name in set(table["transformation"])]
+    heads = [display(name, pooled=False) for name in TRANSFORMATIONS if name in set(table["transformation"])]
     base = alt.Chart(shown).encode(
-        x=alt.X("name:N", sort=names, title=None).axis(labelAngle=-40, labelLimit=160),
-        y=alt.Y("model:N", sort=list(table["model"].drop_duplicates()), title=None).axis(labelLimit=260),
+        x=alt.X("name:N", sort=heads, title=None).axis(labelAngle=-40, labelLimit=160),
+        y=alt.Y("model:N", sort=list(table["model"].drop_duplicates()), title=None).axis(labelLimit=names),
+        tooltip=["model:N", "name:N", alt.Tooltip("difference:Q", format="+.2f")],
     )
     colour = alt.Color("difference:Q", title="Points").scale(scheme="redblue", domain=[-reach, reach], domainMid=0)
     pale = f"abs(datum.difference) < {0.6 * reach}"
@@ -134,7 +141,7 @@ def delta_map(table: pd.DataFrame) -> alt.LayerChart:
     words = base.mark_text(fontSize=12).encode(
         text="label:N", color=alt.condition(pale, alt.value("#000000"), alt.value("#FFFFFF"))
     )
-    return alt.LayerChart(layer=[cells, words]).properties(width=62 * len(names), height=ROW * table["model"].nunique())
+    return alt.LayerChart(layer=[cells, words]).properties(width=62 * len(heads), height=ROW * table["model"].nunique())
 
 
 def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
@@ -161,7 +168,7 @@ def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4]).encode(x="zero:Q")
     intervals = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", y=row, color=colour)
     points = base.mark_point(size=90, filled=True, opacity=1).encode(
-        x=alt.X("shift:Q", title="Shift of the score (points)"), y=row, color=colour, shape=shape
+        x=alt.X("shift:Q", title="Shift (points)"), y=row, color=colour, shape=shape
     )
     return alt.LayerChart(layer=[zero, intervals, points]).properties(width=WIDTH * 2 // 3, height=ROW * len(shown))
 

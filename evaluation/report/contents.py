@@ -50,9 +50,9 @@ class Choices:
 class Material:
     """What tables and figures are made of, models by the names that they have there.
 
-    `rated` and `correlations` are the drift of rated pairs against `question` (on `scale`), `resampled` what resampled
-    ratings accept (`evaluation.resampling`), `accepted` and `moved` the rows of `accepted_scores.parquet` and
-    `text_drift.parquet`. Frames are empty where the records have nothing.
+    `rated` (with a column accepted) and `correlations` are the drift of rated pairs against `question` (on `scale`),
+    `resampled` what resampled ratings accept (`evaluation.resampling`), `accepted` and `moved` the rows of
+    `accepted_scores.parquet` and `text_drift.parquet`. Frames are empty where the records have nothing.
     """
 
     results: Results
@@ -100,10 +100,13 @@ def all_exhibits(study: Study, material: Material, choices: Choices) -> dict[str
 def _sensitivity(study: Study, material: Material) -> list[Exhibit]:
     """The tables that ask how far the others hang on thresholds, ratings, pairs, models and generators."""
     results, rule = material.results, study.acceptance
-    made = [
-        sensitivity_tables.decisions(results, rule),
-        sensitivity_tables.thresholds(results, rule),
+    made = []
+    if results.verdicts:
+        made.append(sensitivity_tables.decisions(results, rule, material.scale))
+        made.append(sensitivity_tables.thresholds(results, rule, material.scale))
+    made += [
         sensitivity_tables.accepted_alone(results, material.accepted),
+        sensitivity_tables.accepted_drift(results, material.rated),
         sensitivity_tables.text_drift(results, material.moved),
         sensitivity_tables.differences(results),
         sensitivity_tables.drops(results),
@@ -185,11 +188,12 @@ def _thresholds(study: Study, material: Material) -> dict[str, Figure]:
     results, rule = material.results, study.acceptance
     found: dict[str, Figure] = {}
     says = "; SIMULATED ratings" if any(verdict.simulated for verdict in results.verdicts) else ""
-    decisions = tables.threshold_decisions(results.verdicts, rule)
+    steps = tables.thresholds_of(material.scale)
+    decisions = tables.threshold_decisions(results.verdicts, rule, steps)
     if len(decisions):
         chart = sensitivity_charts.threshold_decisions(decisions, rule.threshold)
         found["threshold_decisions"] = figure(chart, f"What the rule decides at each threshold{says}")
-    at = tables.threshold_table(results.scores, results.verdicts, rule)
+    at = tables.threshold_table(results.scores, results.verdicts, rule, steps)
     if at["original"].notna().any():
         chart_of_scores = sensitivity_charts.threshold_scores(at, rule.threshold)
         found["thresholds"] = figure(chart_of_scores, f"Scores of what each threshold lets in{says}")
@@ -220,7 +224,7 @@ def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str
         "Drift of all texts": ("text_drift",),
         "Sensitivity: the threshold": ("threshold_decisions", "thresholds"),
         "Sensitivity: the raters": ("acceptance", "uncertainty"),
-        "Sensitivity: accepted pairs alone": ("accepted_pairs",),
+        "Sensitivity: accepted pairs alone": ("accepted_",),
         "Sensitivity: the generator": ("generators", "lengths"),
         "What disrupts models": ("profiles", "drops"),
         "Rankings": ("kendall", "split_half", "ranking"),

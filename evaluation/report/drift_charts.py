@@ -64,7 +64,12 @@ def drift_panel(
         alt.Tooltip("raters:N", title="Raters"),
     ]
     marks = alt.Chart(points).mark_point(
-        filled=True, color=COLOURS[axis], shape=SHAPES[axis], strokeWidth=1.5, cursor="pointer" if chosen else "default"
+        color=COLOURS[axis],
+        fill=COLOURS[axis],
+        fillOpacity=0.6,  # points that lie on one another are told by their fill; the rim stands out on a dark page
+        shape=SHAPES[axis],
+        strokeWidth=1.5,
+        cursor="pointer" if chosen else "default",
     )
     panel: alt.Chart = marks.encode(
         x=alt.X("mean_quality:Q")
@@ -72,7 +77,7 @@ def drift_panel(
         .scale(domain=[worst - 0.2, best + 0.2], nice=False)  # room for points at the ends
         .axis(values=list(range(worst, best + 1)), format="d"),
         y=alt.Y("drift:Q").title("Drift (1 − cos)").scale(domain=[0.0, scales.drift or 1.0]),
-        opacity=alt.condition(chosen, alt.value(0.75), alt.value(0.2)) if chosen else alt.value(0.75),
+        opacity=alt.condition(chosen, alt.value(1), alt.value(0.25)) if chosen else alt.value(1),
         size=alt.value(60),
         tooltip=tooltip,
     )

@@ -19,7 +19,7 @@ from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.sample import COMMAND as SAMPLE
 from annotation.tables import SIMULATED, display
-from annotation.verdicts import read_verdicts, refuse_stale
+from annotation.verdicts import accepted_pairs, pair_means, read_verdicts, refuse_stale
 from evaluation import tables
 from evaluation.accepted_pairs import read_accepted_scores
 from evaluation.display import short_names
@@ -50,10 +50,11 @@ def write_report(study: Study, choices: Choices = _DEFAULT, compared: Study | No
     """Write the report; returns its page. `compared` is a study with another generator, for HTEB's Table 22.
 
     Raises DataError before there are scores and verdicts and where one has outrun the other (in either study),
-    StudyError for a choice that the study does not have.
+    StudyError for a choice that the study does not have. What nobody rated yet needs no verdicts where its scores were
+    included all the same: no table takes them for accepted.
     """
     verdicts, scores = _evaluated(study)
-    other = _evaluated(compared, unrated=True) if compared else None
+    other = _evaluated(compared) if compared else None
     short = short_names({*scores["model"], *(other[1]["model"] if other else ())})
     notes = notes_of(study, scores, verdicts)
     named = scores.assign(model=scores["model"].map(short))
@@ -90,10 +91,11 @@ def notes_of(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) ->
     return tuple(notes)
 
 
-def _evaluated(study: Study, *, unrated: bool = False) -> tuple[list[Verdict], pd.DataFrame]:
-    """The verdicts and scores of a study, refused where one has outrun the other; `unrated` may have no verdicts."""
-    none = unrated and not (study.folder / "verdicts.json").exists()
-    verdicts, scores = [] if none else read_verdicts(study), read_scores(study)
+def _evaluated(study: Study) -> tuple[list[Verdict], pd.DataFrame]:
+    """The verdicts and scores of a study, refused where one has outrun the other; what is included needs none."""
+    scores = read_scores(study)
+    unrated = (scores["status"] == "included_rejected").any() and not (study.folder / "verdicts.json").exists()
+    verdicts = [] if unrated else read_verdicts(study)
     refuse_stale(study, verdicts)
     if scores.empty:
         raise DataError(f"{study.folder / 'scores.parquet'} has no scores; run `{COMMAND}` again")
@@ -103,7 +105,9 @@ def _evaluated(study: Study, *, unrated: bool = False) -> tuple[list[Verdict], p
 
 def _material(study: Study, results: Results, short: Mapping[str, str]) -> Material:
     """All that the report is made of, models by their short names."""
-    rubric, pairs = load_rubric(study), read_frame(study.folder / "pairs.parquet", Pair, SAMPLE)
+    rubric, drawn = load_rubric(study), study.folder / "pairs.parquet"
+    none = not results.verdicts and not drawn.exists()  # nobody rated anything yet
+    pairs = pd.DataFrame(columns=list(Pair.model_fields)) if none else read_frame(drawn, Pair, SAMPLE)
     question, rated = rubric.question_names()[0], read_all_ratings(study)
 
     def shortened(frame: pd.DataFrame) -> pd.DataFrame:
@@ -114,9 +118,10 @@ def _material(study: Study, results: Results, short: Mapping[str, str]) -> Mater
     )
     correlations = tables.drift_correlations(frame, np.random.default_rng(study.sample.seed))
     counting = counting_ratings(rated[rated["pair_id"].isin(pairs["pair_id"])], study.raters.per_pair)
-    resampled = pd.DataFrame()
+    design, resampled = Design.of(study, rubric), pd.DataFrame()
+    good = accepted_pairs(pair_means(counting, design), design.questions)
+    frame["accepted"] = frame["pair_id"].isin(good)
     if len(counting):
-        design = Design.of(study, rubric)
         resampled = resampled_acceptance(pairs, counting, results.verdicts, design, rng=results.rng())
     return Material(
         results,

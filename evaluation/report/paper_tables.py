@@ -20,6 +20,7 @@ from generation.exhibits import Exhibit, reasons
 from generation.transformations import AXES, TRANSFORMATIONS
 
 REFUSED = " [not accepted]"
+_TAU_HEADS = {TOTAL: "Total (mean of the axes)", "overall": "Overall (mean of all transformations)"}
 _AXIS_HEADS: dict[str, str] = {axis: display(axis) for axis in AXES} | {TOTAL: "Total"}
 
 
@@ -94,13 +95,18 @@ def split_half(results: Results) -> Exhibit:
 def kendall(results: Results) -> Exhibit:
     """HTEB, Table 4."""
     frame = tables.kendall_table(results.scores)
+    heads = [_TAU_HEADS.get(name) or named(name) for name in frame["name"]]
     rows = [
-        {"Of": named(row["name"]), "tau ± SD": _three(row["tau"], row["sd"])}
+        {"Of": head, "tau ± SD": _three(row["tau"], row["sd"])}
         | {"Data sets": str(row["n_datasets"]), "Models": str(row["n_models"])}
-        for row in frame.to_dict(orient="records")
+        for head, row in zip(heads, frame.to_dict(orient="records"), strict=True)
     ]
     caption = "Kendall's tau between rankings of models by original and transformed scores: mean and SD over data sets"
-    return exhibit(results, "kendall", caption, frame, rows, reasons(map(named, frame["name"]), frame["reason"]))
+    how = (
+        "On each data set models are ranked by their transformed score, of an axis by the mean of its transformations';"
+        " SD: the sample's, over data sets"
+    )
+    return exhibit(results, "kendall", caption, frame, rows, (how, *reasons(heads, frame["reason"])))
 
 
 def shifts(results: Results) -> Exhibit:

@@ -8,16 +8,17 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from annotation.report.charts import DECISIONS
 from annotation.tables import display
 from evaluation.report.charts import ROW, WIDTH, series_colour, series_name, series_shape
 from evaluation.report.drift_charts import PANEL_WIDTH
 from evaluation.tables import TOTAL
 from generation.languages import language_name
-from generation.palette import COLOURS, NEUTRAL
+from generation.palette import NEUTRAL
 from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 
-_DECISIONS = {"accepted": COLOURS["language"], "undecided": NEUTRAL, "rejected": COLOURS["length"]}
-_SHAPES = {"accepted": "circle", "undecided": "cross", "rejected": "square"}
+#: Figure 6's blue and red, for the axes have colours of their own; the shapes are those of the campaign's report.
+_DECISIONS = {"accepted": "#4393C3", "undecided": NEUTRAL, "rejected": "#D6604D"}
 
 
 def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart:
@@ -31,12 +32,13 @@ def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart
         shown.sort_values("transformation", key=lambda names: names.map(order), kind="stable")["name"].unique()
     )
     colour = alt.Color("decision:N", title=None).scale(domain=list(_DECISIONS), range=list(_DECISIONS.values()))
-    shape = alt.Shape("decision:N", title=None).scale(domain=list(_SHAPES), range=list(_SHAPES.values()))
+    shape = alt.Shape("decision:N", title=None).scale(domain=list(DECISIONS), range=list(DECISIONS.values()))
+    x = _thresholds(table, threshold)
     marks = (
         alt.Chart(shown)
         .mark_point(filled=True, size=70, opacity=1)
         .encode(
-            x=_thresholds(),
+            x=x,
             y=alt.Y("name:N", sort=names, title=None).axis(labelLimit=260),
             color=colour,
             shape=shape,
@@ -44,7 +46,7 @@ def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart
         )
     )
     height = ROW * len(names) * 2 // 3
-    return alt.LayerChart(layer=[_own(threshold), marks]).properties(width=WIDTH * 3 // 4, height=height)
+    return alt.LayerChart(layer=[_own(threshold, x), marks]).properties(width=WIDTH * 3 // 4, height=height)
 
 
 def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
@@ -55,7 +57,7 @@ def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
     series = [ORIGINAL, *AXES, TOTAL]
     long = table.melt(["threshold", "model"], series, var_name="series", value_name="score")
     long = long.assign(score=100 * long["score"], series=long["series"].map(series_name))
-    panels = []
+    panels, x = [], _thresholds(table, threshold)
     for model, part in long.groupby("model", sort=False):
         lines = (
             alt.Chart(part)
@@ -63,14 +65,14 @@ def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
                 interpolate="step-before", invalid="break-paths-show-path-domains", point={"size": 40, "filled": True}
             )
             .encode(
-                x=_thresholds(),
+                x=x,
                 y=alt.Y("score:Q", title="Score times 100").scale(zero=False),
                 color=series_colour(),
                 shape=series_shape(),
                 tooltip=["threshold:Q", "series:N", alt.Tooltip("score:Q", format=".2f")],
             )
         )
-        panel = alt.LayerChart(layer=[_own(threshold), lines], title=str(model))
+        panel = alt.LayerChart(layer=[_own(threshold, x), lines], title=str(model))
         panels.append(panel.properties(width=PANEL_WIDTH, height=PANEL_WIDTH * 3 // 4))
     figure: alt.ConcatChart = alt.concat(*panels, columns=2)
     return figure
@@ -91,15 +93,18 @@ def total_intervals(table: pd.DataFrame) -> alt.LayerChart:
     return alt.LayerChart(layer=[intervals, points]).properties(width=WIDTH, height=ROW * len(shown))
 
 
-def _own(threshold: float) -> alt.Chart:
+def _own(threshold: float, x: alt.X) -> alt.Chart:
     """The study's threshold."""
     line = alt.Chart(pd.DataFrame({"threshold": [threshold]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4])
-    made: alt.Chart = line.encode(x=_thresholds())
+    made: alt.Chart = line.encode(x=x)
     return made
 
 
-def _thresholds() -> alt.X:
-    return alt.X("threshold:Q", title="Threshold of the mean rating").scale(domain=[1, 5], nice=False)
+def _thresholds(table: pd.DataFrame, own: float) -> alt.X:
+    """The thresholds that were tried: the whole scale of the rubric."""
+    tried = [*table["threshold"], own]
+    ends = [min(tried), max(tried)]
+    return alt.X("threshold:Q", title="Threshold of the mean rating").scale(domain=ends, nice=False)
 
 
 def _scope(row: Mapping[Any, Any]) -> str:

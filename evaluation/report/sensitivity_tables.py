@@ -19,12 +19,17 @@ from generation.languages import language_name
 from generation.report import shown
 from generation.transformations import AXES
 
+_SPREAD = (
+    "An item counts where people rated and accepted each of its texts, both sentences of a pair, in that run: a sample"
+    " that is spread over many data sets and runs leaves few. The drift of accepted and of other pairs"
+    " (accepted_drift) needs no whole items"
+)
 _HEADS: dict[str, str] = {axis: display(axis) for axis in AXES} | {TOTAL: "Total"}
 
 
-def decisions(results: Results, rule: AcceptanceSpec) -> Exhibit:
+def decisions(results: Results, rule: AcceptanceSpec, scale: Sequence[int]) -> Exhibit:
     """What would be accepted at which threshold: a row a scope, with the thresholds of each decision."""
-    frame = tables.threshold_decisions(results.verdicts, rule)
+    frame = tables.threshold_decisions(results.verdicts, rule, tables.thresholds_of(scale))
     scope = ["transformation", "language", "task_type"]
     rows = []
     for key, part in frame.groupby(scope, sort=False):
@@ -36,9 +41,9 @@ def decisions(results: Results, rule: AcceptanceSpec) -> Exhibit:
     return exhibit(results, "threshold_decisions", caption, frame, rows)
 
 
-def thresholds(results: Results, rule: AcceptanceSpec) -> Exhibit:
+def thresholds(results: Results, rule: AcceptanceSpec, scale: Sequence[int]) -> Exhibit:
     """Axes and totals at other thresholds; thresholds that let in the same are one row."""
-    frame = tables.threshold_table(results.scores, results.verdicts, rule)
+    frame = tables.threshold_table(results.scores, results.verdicts, rule, tables.thresholds_of(scale))
     once = frame.drop_duplicates("threshold").set_index("threshold")[["accepted", "n_scopes"]]
     block = (once != once.shift()).any(axis=1).cumsum()
     rows = []
@@ -73,7 +78,10 @@ def uncertainty(results: Results, accepted: pd.DataFrame) -> Exhibit:
         {"Model": str(model)} | {_HEADS[row["name"]]: _ends(row) for row in part.to_dict(orient="records")}
         for model, part in frame.groupby("model", sort=False)
     ]
-    caption = "Scores times 100, with the 95% interval of what verdicts from resampled ratings would let in"
+    caption = (
+        "Scores times 100, with the 95% interval of what verdicts from resampled ratings would let in; the scores"
+        " themselves are held fixed"
+    )
     names = [_HEADS[name] for name in frame["name"]]
     return exhibit(results, "uncertainty", caption, frame, rows, reasons(names, frame["reason"]))
 
@@ -92,7 +100,21 @@ def accepted_alone(results: Results, rows_of: pd.DataFrame) -> Exhibit:
         " the same data sets"
     )
     why = reasons(map(named, frame["transformation"]), frame["reason"])
-    return exhibit(results, "accepted_pairs", caption, frame, rows, why)
+    return exhibit(results, "accepted_pairs", caption, frame, rows, (*([_SPREAD] if why else []), *why))
+
+
+def accepted_drift(results: Results, rated: pd.DataFrame) -> Exhibit:
+    """The drift of accepted pairs beside that of the others."""
+    frame = tables.accepted_drift_table(rated)
+    rows = [
+        {"Transformation": named(row["transformation"]), "Model": row["model"]}
+        | {"Accepted": shown(row["drift_accepted"], 3), "Pairs": str(row["n_accepted"])}
+        | {"Others": shown(row["drift_others"], 3), "Other pairs": str(row["n_others"])}
+        | {"Difference": shown(row["difference"], 3, "+")}
+        for row in frame.to_dict(orient="records")
+    ]
+    caption = "Mean drift (1 - cos) of the rated pairs that reach the threshold on every question, and of the others"
+    return exhibit(results, "accepted_drift", caption, frame, rows)
 
 
 def text_drift(results: Results, rows_of: pd.DataFrame) -> Exhibit:

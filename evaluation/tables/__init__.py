@@ -12,16 +12,23 @@ from __future__ import annotations
 from evaluation.tables.accepted import accepted_table
 from evaluation.tables.comparisons import baseline_table, difference_table, shift_table
 from evaluation.tables.datasets import dataset_averages, dataset_totals, size_table, translation_table
-from evaluation.tables.drift import drift_by_quality, drift_correlations, text_drift_table
+from evaluation.tables.drift import accepted_drift_table, drift_by_quality, drift_correlations, text_drift_table
 from evaluation.tables.generators import generator_table
 from evaluation.tables.profiles import drop_table, profile_table
 from evaluation.tables.ranks import kendall_table, ranking_table, split_half_table
 from evaluation.tables.scores import TOTAL, axis_table, dataset_table, left_out, transformation_table
-from evaluation.tables.sensitivity import acceptance_table, threshold_decisions, threshold_table, uncertainty_table
+from evaluation.tables.sensitivity import (
+    acceptance_table,
+    threshold_decisions,
+    threshold_table,
+    thresholds_of,
+    uncertainty_table,
+)
 
 __all__ = [
     "TOTAL",
     "acceptance_table",
+    "accepted_drift_table",
     "accepted_table",
     "axis_table",
     "baseline_table",
@@ -43,6 +50,7 @@ __all__ = [
     "text_drift_table",
     "threshold_decisions",
     "threshold_table",
+    "thresholds_of",
     "transformation_table",
     "translation_table",
     "uncertainty_table",

@@ -44,7 +44,8 @@ def _transformation(key: Mapping[str, object], part: pd.DataFrame) -> dict[str, 
     lost = part[part["difference"].isna()]
     reasons = f"{len(lost)} of {len(part)} data sets and seeds have no score" if len(lost) else ""
     if len(lost):
-        reasons = f"{reasons}, {lost['dataset'].iloc[0]} as {lost['reason'].iloc[0]}"
+        nearest = lost.iloc[int(lost["n"].argmax())]
+        reasons = f"{reasons}; nearest {nearest['dataset']}: {nearest['reason']}"
     return {
         **key,
         **{str(name): value for name, value in means.items()},

@@ -70,6 +70,26 @@ def drift_correlations(frame: pd.DataFrame, rng: np.random.Generator, *, n_resam
     return pd.DataFrame(rows, columns=columns)
 
 
+def accepted_drift_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """The mean drift of accepted pairs beside that of the other rated ones, a row for each transformation x model.
+
+    `frame` is `drift_by_quality`'s with a column accepted (bool). Columns: transformation, axis, model, n_accepted,
+    drift_accepted, n_others, drift_others (means of 1 - cos; NaN without a pair), difference (accepted - others),
+    simulated.
+    """
+    rows = []
+    for (transformation, axis, model), part in frame.groupby(["transformation", "axis", "model"], sort=False):
+        good = part["accepted"].astype(bool)
+        means = [float(part.loc[which, "drift"].mean()) for which in (good, ~good)]
+        rows.append(
+            {"transformation": transformation, "axis": axis, "model": model, "n_accepted": int(good.sum())}
+            | {"drift_accepted": means[0], "n_others": int((~good).sum()), "drift_others": means[1]}
+            | {"difference": means[0] - means[1], "simulated": bool(part["simulated"].any())}
+        )
+    columns = ["transformation", "axis", "model", "n_accepted", "drift_accepted", "n_others", "drift_others"]
+    return pd.DataFrame(rows, columns=[*columns, "difference", "simulated"])
+
+
 def text_drift_table(rows: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
     """How far each transformation moves all texts, a row for each transformation x model.
 

@@ -18,11 +18,19 @@ from evaluation.tables.scores import TOTAL, axis_means, counting_scores, paired_
 from generation.campaign_specs import AcceptanceSpec
 from generation.transformations import AXES, TRANSFORMATIONS
 
-THRESHOLDS = tuple(np.arange(1, 5.01, 0.25).tolist())
+STEP = 0.25
 _NOTHING = "nothing of it is accepted"
 UNSCORED = "has no scores: run `python -m evaluation.run --study ... --include-rejected`"
 _UNDEFINED = 0.025  # more undefined resamples than this would be a whole tail of the interval
 _NAMES = (*AXES, TOTAL)
+
+
+def thresholds_of(scale: Sequence[int]) -> tuple[float, ...]:
+    """A rubric's scale in steps of 0.25: HTEB's 1 to 5 (2.4), PTEB's 0 to 5 (3.2.7)."""
+    return tuple(np.arange(scale[0], scale[-1] + STEP / 2, STEP).tolist())
+
+
+THRESHOLDS = thresholds_of((1, 5))  # HTEB's
 
 
 def threshold_decisions(
@@ -155,7 +163,7 @@ class _Ground:
 
     def _let_in(self, accepted: Collection[Scope]) -> pd.DataFrame:
         enough = frozenset(accepted)
-        return self.units[[needed <= enough for needed in self.units["scopes"]]]
+        return self.units[np.array([needed <= enough for needed in self.units["scopes"]], np.bool_)]
 
 
 def _interval(values: np.ndarray, undefined: str) -> dict[str, object]:

@@ -80,6 +80,9 @@ def texts_of(value: Any, path: Path, row: Any, column: str) -> list[str]:
     if not isinstance(value, list) or not value:
         raise DataError(f"{path}: row {line(row)}, field {column!r} is not a list of texts")
     for text in value:
+        if not isinstance(text, str):
+            where = f"{path}: row {line(row)}, field {column!r}"
+            raise DataError(f"{where} holds {text!r}, which is no text; it takes the texts themselves")
         refuse_empty(text, path, row, column)
     return value
 

@@ -164,6 +164,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 TABLES = {
     "acceptance",
+    "accepted_drift",
     "accepted_pairs",
     "axes",
     "baseline_averages",
@@ -185,6 +186,7 @@ TABLES = {
     "transformations",
     "uncertainty",
 }
+BARE = str.maketrans("", "", r"\{}")  # the signs of Markdown's and LaTeX's escapes
 FIGURES = {"axes", "transformations", "model_1", "model_2", "shifts", "drift_1", "drift_2", "text_drift", "drops"}
 FIGURES |= {"profiles", "threshold_decisions", "thresholds", "uncertainty"}
 
@@ -209,7 +211,7 @@ def test_csv_files_have_all_digits(reported: Study) -> None:
 def test_every_table_says_what_is_not_in_it_and_why(reported: Study, name: str) -> None:
     folder = reported.folder / FOLDER / "tables"
     for end in ("md", "tex"):
-        text = (folder / f"{name}.{end}").read_text(encoding="utf-8").replace("\\", "").replace("_", " ")
+        text = (folder / f"{name}.{end}").read_text(encoding="utf-8").translate(BARE).replace("_", " ")
         assert f"Summarisation, left out: rejected: {WHY}" in text
         assert "Expansion, evaluated: 10 items whose outputs failed were dropped" in text  # five in each run
         assert "SIMULATED RATINGS" in text
@@ -333,6 +335,27 @@ def test_nothing_accepted_is_a_report_all_the_same(tmp_path: Path) -> None:
     assert "| one | – | – | – | – | – |" in (tables / "axes.md").read_text(encoding="utf-8")
     # The original scores of one are 60 to 65, those of two 10 more: two beats it on six data sets.
     assert "| one | 2 (0) | 62.50 | 62.50 |" in (tables / "ranking_original.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_what_nobody_rated_has_a_report_where_it_was_included(tmp_path: Path) -> None:
+    study = write_records(tmp_path)
+    scores = write_scores(study)
+    for name in ("verdicts.json", "pairs.parquet", "ratings.parquet"):
+        (study.folder / name).unlink()
+    with pytest.raises(DataError, match="verdicts.json"):  # these scores came through the gate
+        write_report(study)
+    included = {"status": "included_rejected", "reason": "no verdict for it in English: have a sample of it rated"}
+    changed = scores["transformation"] != "original"
+    scores.loc[changed, list(included)] = list(included.values())
+    scores["score"] = scores["score"].fillna(0.5)
+    write_table(study.folder / "scores.parquet", scores, Score)
+    write_table(study.folder / "drift.parquet", [], Drift)
+    tables = write_report(study).parent / "tables"
+    assert "| one | – | – | – | – | – |" in (tables / "axes.md").read_text(encoding="utf-8")
+    apart = (tables / "axes_with_refused.md").read_text(encoding="utf-8").replace("\\", "")
+    assert "| one [not accepted] | 62.50 |" in apart and included["reason"] in apart
+    assert not (tables / "thresholds.md").exists() and not (tables / "uncertainty.md").exists()
 
 
 @pytest.mark.usefixtures("undrawn")

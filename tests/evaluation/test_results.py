@@ -17,7 +17,7 @@ from evaluation.models.encoder import Encoder
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
 from generation.datasets.loading import load_datasets
-from generation.exceptions import DataError
+from generation.exceptions import DataError, StudyError
 from generation.jobs import Plan
 from generation.records import Score, TransformedText
 from generation.store import read_frame, write_json, write_table
@@ -245,3 +245,24 @@ def test_a_revision_that_only_the_loaded_model_knows_is_noted(tmp_path: Path) ->
     evaluate(study, load=Loader())  # nothing is left to load
     assert set(read_scores(study)["model_revision"]) == {"7"}
     assert {file.parent.name for file in (study.folder / "mteb").rglob("sts.json")} == {"7"}
+
+
+def test_a_model_whose_folder_is_gone_keeps_its_scores(tmp_path: Path, loader: Loader) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "weights").write_text("1", encoding="utf-8")
+    models = [{"name": "one", "path": "model"}, {"name": "two", "revision": "1"}]
+    study = write_study(tmp_path, evaluation={"models": models})
+    write_outputs(study)
+    write_pairs(study)
+    write_verdicts(study)
+    made = evaluate(study, load=loader).made
+    before = read_scores(study)
+    folder.rename(tmp_path / "elsewhere")
+    for models_asked in ((), ("two",)):
+        with pytest.raises(StudyError, match=r"model 'one': no folder .*until then its scores stay as they are"):
+            evaluate(study, models=models_asked, load=loader)
+    pd.testing.assert_frame_equal(read_scores(study), before)
+    (tmp_path / "elsewhere").rename(folder)
+    outcome = evaluate(study, load=loader)
+    assert (outcome.made, outcome.kept) == (0, made)

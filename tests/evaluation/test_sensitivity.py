@@ -17,6 +17,7 @@ from evaluation.tables.sensitivity import (
     acceptance_table,
     threshold_decisions,
     threshold_table,
+    thresholds_of,
     uncertainty_table,
 )
 from generation.campaign_specs import AcceptanceSpec
@@ -71,7 +72,9 @@ def at(table: pd.DataFrame, threshold: float) -> pd.Series:
     return table[table["threshold"] == threshold].iloc[0]
 
 
-def test_thresholds_go_from_1_to_5_in_quarters() -> None:
+def test_thresholds_go_over_the_rubrics_scale_in_quarters() -> None:
+    assert thresholds_of((0, 1, 2, 3, 4, 5)) == (0, 0.25, 0.5, 0.75, *THRESHOLDS)  # PTEB's
+    assert thresholds_of((1, 2, 3, 4, 5)) == THRESHOLDS
     assert THRESHOLDS == (1, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75, 3, 3.25, 3.5, 3.75, 4, 4.25, 4.5, 4.75, 5)
 
 

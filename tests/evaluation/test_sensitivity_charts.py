@@ -31,6 +31,9 @@ def test_decisions_have_a_row_a_scope_and_the_studys_threshold() -> None:
     rule = chart.to_dict()["layer"][0]
     assert chart.to_dict()["datasets"][rule["data"]["name"]] == [{"threshold": 3.0}]
     assert rule["encoding"]["x"]["scale"]["domain"] == [1, 5]
+    from_0 = pd.DataFrame([{**rows[0], "threshold": 0.0}, *rows])  # PTEB's scale
+    layers = sensitivity_charts.threshold_decisions(from_0, 3.0).to_dict()["layer"]
+    assert {tuple(layer["encoding"]["x"]["scale"]["domain"]) for layer in layers} == {(0, 5)}
 
 
 def test_lines_of_scores_break_where_nothing_is_known() -> None:

@@ -115,6 +115,23 @@ def test_tau_of_a_transformation_of_an_axis_and_overall() -> None:
     assert table.loc["overall", ["n_datasets", "n_models"]].tolist() == [2, 3]
     assert math.isnan(table.loc["language", "tau"])
     assert table.loc["language", "reason"] == "nothing of it was evaluated"
+    assert math.isnan(table.loc["hteb_total", "tau"])
+    assert table.loc["hteb_total", "reason"].startswith("nothing of it was evaluated; without 2 of 2 data sets")
+
+
+def test_tau_of_the_total_weighs_axes_and_overall_transformations() -> None:
+    """Lexical .5 of four transformed scores but a third of the total: the order of x and y is another."""
+    numbers = {
+        "x": {"original": 0.9, "paraphrasing": 0.9, "style_change": 0.9, "expansion": 0.5, "translation": 0.2},
+        "y": {"original": 0.8, "paraphrasing": 0.6, "style_change": 0.6, "expansion": 0.6, "translation": 0.6},
+    }
+    lacking = {name: value for name, value in numbers["x"].items() if name != "expansion"}
+    scores = {m: {"a": own, "b": lacking | {"original": own["original"]}} for m, own in numbers.items()}
+    table = kendall_table(made_scores(scores)).set_index("name")
+    # On a: x (.9 + .5 + .2) / 3 = .533 and y .6, but over transformations x 2.5 / 4 = .625 and y .6. b has no total.
+    assert table.loc["hteb_total", ["tau", "n_datasets"]].tolist() == [-1, 1]
+    assert table.loc["hteb_total", "reason"] == "without 1 of 2 data sets, which lack an axis"
+    assert table.loc["overall", "n_datasets"] == 1  # equal scores on b have no tau
 
 
 def test_constant_scores_have_no_tau_and_do_not_count() -> None:

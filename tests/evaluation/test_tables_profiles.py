@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from evaluation.accepted_pairs import AcceptedScore
-from evaluation.tables import accepted_table, drop_table, generator_table, profile_table, text_drift_table
+from evaluation.tables import (
+    accepted_drift_table,
+    accepted_table,
+    drop_table,
+    generator_table,
+    profile_table,
+    text_drift_table,
+)
 from evaluation.text_drift import TextDrift
 from generation.transformations import TRANSFORMATIONS
 
@@ -124,7 +133,19 @@ def test_accepted_pairs_alone_stand_beside_all_items_of_the_same_data_sets_and_s
     assert (row["n_datasets"], row["n_items"]) == (1, 50)
     assert [row["original"], row["score"], row["difference"]] == pytest.approx([0.9, 0.8, -10])
     assert row["difference_all"] == pytest.approx(-15)  # data set d alone: -10 and -20
-    assert row["reason"].startswith("1 of 3 data sets and seeds have no score, e as 3 items consist")
+    assert row["reason"].startswith("1 of 3 data sets and seeds have no score; nearest e: 3 items consist")
+
+
+def test_the_drift_of_accepted_pairs_stands_beside_that_of_the_others() -> None:
+    kind = {"transformation": "translation", "axis": "language", "simulated": False}
+    rows = [{**kind, "model": "m", "drift": drift, "accepted": good} for drift, good in ((0.1, 1), (0.2, 1), (0.5, 0))]
+    rows.append({**kind, "model": "n", "drift": 0.3, "accepted": 1})
+    first, second = accepted_drift_table(pd.DataFrame(rows)).to_dict(orient="records")
+    assert (first["n_accepted"], first["n_others"]) == (2, 1)
+    # (.1 + .2) / 2 = .15, and .15 - .5 = -.35
+    assert (first["drift_accepted"], first["difference"]) == pytest.approx((0.15, -0.35))
+    assert second["n_others"] == 0 and math.isnan(second["drift_others"]) and math.isnan(second["difference"])
+    assert accepted_drift_table(pd.DataFrame(columns=list(rows[0]))).empty
 
 
 def test_what_was_refused_is_in_no_accepted_pairs_unless_asked_for() -> None:

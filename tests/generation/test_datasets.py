@@ -258,6 +258,7 @@ def test_the_tasks_that_hteb_has_no_data_of_are_read(tmp_path: Path) -> None:
         ("multilabel_classification", {"text": "a", "label": "pet"}, "field 'label' is not a list of labels: 'pet'"),
         ("instruction_reranking", {"changed": ["a bird"]}, "'changed' holds a text that 'positive' does not: 'a bird'"),
         ("instruction_reranking", {"changed": []}, "field 'changed' is not a list of texts"),
+        ("instruction_reranking", {"changed": [0]}, "field 'changed' holds 0, which is no text; it takes the texts"),
         ("instruction_reranking", {"instruction": ""}, "field 'instruction' is empty"),
     ],
 )
