@@ -27,12 +27,15 @@ SELECTION = "pair"  # the name of a panel's selection; its points carry `pair_id
 POINTS = 4000  # drawn at once, of all panels: more take a browser seconds
 #: Blue gains and red loses, as in Figure 6; each has a shape too.
 MOVES = {"up": ("#4393C3", "triangle-up"), "as before": (NEUTRAL, "circle"), "down": ("#D6604D", "triangle-down")}
+_GAP = 10  # pixels between a point and its name
+_EDGE = 0.9
 _SIDES: tuple[tuple[str, Literal["left", "right"], int], ...] = (
-    ("Original", "right", -10),
-    ("Transformed", "left", 10),
+    ("Original", "right", -_GAP),
+    ("Transformed", "left", _GAP),
 )
 _TOOLTIP = 300  # letters of a text in a tooltip; the pair's own view has it whole
 _ROW = 26  # pixels
+_WIDTH = 620
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,11 @@ def rank_slopes(ranks: pd.DataFrame, *, dark: bool) -> alt.LayerChart:
     long["place"] = long.groupby("side")["rank"].rank(method="first")
     long["label"] = [f"{rank:g}. {model}" for rank, model in zip(long["rank"], long["model"], strict=True)]
     long["side"] = long["side"].map(sides)
+    # Two points with `_EDGE` of their distance on both sides, where the names have to find room on a phone too.
+    edge = _EDGE / (1 + 2 * _EDGE)
+    heads = alt.X("side:N", sort=list(sides.values()), title=None).axis(orient="top", labelAngle=0, labelOverlap=False)
     base = alt.Chart(long).encode(
-        x=alt.X("side:N", sort=list(sides.values()), title=None).scale(padding=0.9).axis(orient="top", labelAngle=0),
+        x=heads.scale(padding=_EDGE),
         y=alt.Y("place:Q", title=None, axis=None).scale(reverse=True, nice=False, zero=False, padding=16),
     )
     names = list(MOVES)
@@ -112,11 +118,12 @@ def rank_slopes(ranks: pd.DataFrame, *, dark: bool) -> alt.LayerChart:
     )
     words = [
         base.transform_filter(alt.datum.side == side)
-        .mark_text(align=align, dx=dx, color=INK[dark], limit=220)
+        .mark_text(align=align, dx=dx, color=INK[dark], limit=alt.expr(f"{edge:.3f} * width - {_GAP + 2}"))
         .encode(text="label:N")
         for side, align, dx in _SIDES
     ]
-    return alt.LayerChart(layer=[lines, points, *words]).properties(height=_ROW * len(ranks))
+    # The page makes it as wide as itself; on paper there is no page.
+    return alt.LayerChart(layer=[lines, points, *words]).properties(width=_WIDTH, height=_ROW * len(ranks))
 
 
 def error_map(table: pd.DataFrame, by: str) -> alt.LayerChart:
@@ -132,14 +139,14 @@ def error_map(table: pd.DataFrame, by: str) -> alt.LayerChart:
     reach = max(float(long["value"].max()), 1.0)
     base = alt.Chart(long).encode(
         x=alt.X("type:N", sort=list(heads.values()), title=None).axis(labelAngle=-40, labelLimit=160),
-        y=alt.Y("row:N", sort=list(long["row"].drop_duplicates()), title=None).axis(labelLimit=220),
+        y=alt.Y("row:N", sort=list(long["row"].drop_duplicates()), title=None).axis(labelLimit=160),
     )
     colour = alt.Color("value:Q", title="%").scale(scheme="oranges", domain=[0, reach])
     cells = base.mark_rect().encode(color=colour, tooltip=["row:N", "type:N", alt.Tooltip("value:Q", format=".2f")])
     letters = base.mark_text(fontSize=11).encode(
         text="words:N", color=alt.condition(f"datum.value > {0.6 * reach}", alt.value("#FFFFFF"), alt.value("#000000"))
     )
-    return alt.LayerChart(layer=[cells, letters]).properties(height=_ROW * long["row"].nunique())
+    return alt.LayerChart(layer=[cells, letters]).properties(width=_WIDTH, height=_ROW * long["row"].nunique())
 
 
 def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
@@ -151,7 +158,7 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
             f"{display(name, pooled=False)}, {language}"
             for name, language in zip(shown["transformation"], shown["language"], strict=True)
         ],
-        axis=[display(TRANSFORMATIONS[name].axis) for name in shown["transformation"]],
+        axis=[display(TRANSFORMATIONS[name].axis) if name in order else "" for name in shown["transformation"]],
     )
     row = alt.Y("row:N", sort=list(shown["row"]), title=None).axis(labelLimit=220)
     tooltip = ["row:N", "counting:Q", "wanted:Q", "open:Q", "complete:Q", "pairs:Q"]
@@ -160,7 +167,7 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
     base = alt.Chart(shown).encode(y=row, tooltip=tooltip)
     wanted = base.mark_bar(color=NEUTRAL, opacity=0.3).encode(x=alt.X("wanted:Q", title="Answers (pale: wanted)"))
     given = base.mark_bar(height={"band": 0.5}).encode(x="counting:Q", color=colour.legend(orient="top"))
-    return alt.LayerChart(layer=[wanted, given]).properties(height=_ROW * len(shown))
+    return alt.LayerChart(layer=[wanted, given]).properties(width=_WIDTH * 2 // 3, height=_ROW * len(shown))
 
 
 def rater_bars(raters: pd.DataFrame, column: str, title: str) -> alt.Chart:

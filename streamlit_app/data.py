@@ -22,6 +22,7 @@ from generation.exceptions import DataError
 from generation.exhibits import Exhibit
 from generation.prompts import PROMPTS
 from generation.study import Study
+from generation.transformations import ORIGINAL, TRANSFORMATIONS
 from streamlit_app import made
 from streamlit_app.made import Choice, Reader
 
@@ -213,8 +214,15 @@ def _read(what: str, stamps: tuple[Stamp, ...], options: tuple[Any, ...], _recor
 
 @st.cache_resource(show_spinner=False, max_entries=16)
 def _hold(what: str, stamps: tuple[Stamp, ...], options: tuple[Any, ...], _records: Records) -> Any:
-    """Read anew, and shared by all sessions."""
-    return made.RECORDS[what].make(made.Source(_records.study, _records._held), *options)
+    """Read anew, and shared by all sessions. Raises DataError for a transformation that there is not."""
+    reader = made.RECORDS[what]
+    found = reader.make(made.Source(_records.study, _records._held), *options)
+    if isinstance(found, pd.DataFrame) and "transformation" in found:
+        unknown = sorted({*found["transformation"]} - {ORIGINAL, *TRANSFORMATIONS})
+        if unknown:
+            path = _records.study.folder / (*reader.needs, *reader.watches)[0]
+            raise DataError(f"{path} is damaged: {unknown[0]!r} is no transformation; make it again")
+    return found
 
 
 def _stamps(study: Study, names: Sequence[str]) -> tuple[Stamp, ...]:

@@ -31,6 +31,7 @@ FEW = 30  # observations, below which a figure says that they are few
 _COMMAND = re.compile(r"`((?:python|streamlit) [^`]+)`")
 _ICON = ":material/download:"
 _FIT = {"type": "fit-x", "contains": "padding"}
+_MARGINS = {"left": 45, "right": 30, "top": 5, "bottom": 5}
 _NAMES = 240  # pixels for the names of a chart's rows
 _LONG = 40  # rows, above which a table scrolls
 
@@ -71,10 +72,19 @@ def complain(line: str, *, not_yet: bool = False, what: str = "This cannot be sh
             st.code(command, language=None, wrap_lines=True)
 
 
-def figure(name: str, chart: alt.TopLevelMixin, says: str, *, alt_text: str = "", columns: int = 2) -> None:
+def figure(
+    name: str,
+    chart: alt.TopLevelMixin,
+    says: str,
+    *,
+    alt_text: str = "",
+    columns: int = 2,
+    paper: alt.TopLevelMixin | None = None,
+) -> None:
     """A chart with what it shows and its limits in a line below, and its SVG; `name` is the file's.
 
     `columns` are those of its legend: one where the rows' names are long, or a phone has no room for anything else.
+    `paper` is what stands in the SVG, where white paper wants another chart than the page (dark ink, whole names).
     """
     from altair import Undefined  # noqa: PLC0415 (the first page goes without)
 
@@ -83,10 +93,11 @@ def figure(name: str, chart: alt.TopLevelMixin, says: str, *, alt_text: str = ""
     drawn = one.properties(autosize=_FIT)
     drawn.config = drawn.padding = Undefined  # the page has its own letters and edges
     drawn = drawn.configure_axisBand(labelOverlap=False, labelLimit=_NAMES)
+    drawn = drawn.configure_axisY(labelFlush=False)  # the theme would push the first row's name off its row
     drawn = drawn.configure_legend(orient="top", columns=columns)  # beside a chart it would take half of a phone
     st.altair_chart(drawn, width="stretch", alt=alt_text or says)
     st.caption(says)
-    download_svg(name, lambda: chart)
+    download_svg(name, lambda: paper or chart)
 
 
 def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame | Styler | None = None, **options: Any) -> None:
@@ -105,9 +116,14 @@ def exhibit(records: Records, one: Exhibit, group: str = "") -> None:
     if one.frame.empty:
         st.text("There is nothing in it.")
         return
-    parts = (records.study.name, one.name.replace("_", "-"), group.lower())
-    table("-".join(filter(None, parts)), one.frame, one.printed)
+    table(file_name(records, one.name, group), one.frame, one.printed)
     lines([frames.in_words(note) for note in one.notes])
+
+
+def file_name(records: Records, what: str, group: str = "") -> str:
+    """What a table or a figure is called on disk; `group` is that of its data sets, if not of all."""
+    name = "-".join(filter(None, (what, group.lower()))).replace("_", "-").replace(" ", "-")
+    return f"{records.study.name}-{name}"
 
 
 def lines(notes: Sequence[str]) -> None:
@@ -137,7 +153,7 @@ def download_svg(name: str, draw: Callable[[], alt.TopLevelMixin]) -> None:
     there = importlib.util.find_spec("vl_convert") is not None
     st.download_button(
         "Download as SVG" if there else "SVG needs the extra `report`: pip install -e '.[report]'",
-        lambda: svg(draw()).encode(),
+        lambda: svg(_on_paper(draw())).encode(),
         file_name=f"{name}.svg",
         mime="image/svg+xml",
         key=f"svg-{name}",
@@ -147,13 +163,22 @@ def download_svg(name: str, draw: Callable[[], alt.TopLevelMixin]) -> None:
     )
 
 
+def _on_paper(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
+    """The chart with room at its sides: other letters than those it is laid out with may be wider, and would be cut."""
+    from altair import Undefined  # noqa: PLC0415 (the first page goes without)
+
+    one: Any = chart
+    padded: alt.TopLevelMixin = one.properties(padding=_MARGINS) if one.padding is Undefined else chart
+    return padded
+
+
 def limits(*, simulated: bool, n: int | None = None, what: str = "pairs", undecided: int = 0) -> str:
     """The limits of a figure in a sentence or two, to stand behind what it shows; empty where there are none."""
     said = [" SIMULATED ratings: it measures nothing."] if simulated else []
     if n is not None and n < FEW:
         said.append(f" Few {what}: n = {n}.")
     if undecided:
-        said.append(f" {undecided} verdicts are undecided.")
+        said.append(" 1 verdict is undecided." if undecided == 1 else f" {undecided} verdicts are undecided.")
     return "".join(said)
 
 

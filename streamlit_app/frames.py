@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # A mark, a word and a tint (light enough, or deep enough, to be read on a light and a dark page): never colour alone.
 DECISIONS = {"accepted": "✔ accepted", "rejected": "✘ rejected", "undecided": "? undecided"}
 STATES = {"done": "✔ done", "stale": "⚠ stale", "under way": "… running", "not yet": "– not yet"}
-_TINTS = {"accepted": "#0072B240", "rejected": "#D55E0059", "undecided": "#99999940"}
+_TINTS = {"accepted": "#4393C340", "rejected": "#D6604D66", "undecided": "#99999940"}
 
 
 _STAGES = {
@@ -114,6 +114,7 @@ def rater_frame(table: pd.DataFrame) -> pd.DataFrame:
     }
     shown = table.assign(
         who=table["simulated"].map({True: "simulated", False: "person"}),
+        open=["" if pd.isna(n) else str(int(n)) for n in table["open"]],  # unknown where nobody is asked by name
         last=[f"{at:%Y-%m-%d %H:%M}" if pd.notna(at) else "" for at in table["last"]],
         excluded=table["excluded"].map({True: "excluded", False: ""}),
     )

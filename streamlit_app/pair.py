@@ -1,4 +1,7 @@
-"""One pair with every rating and comment, in a dialog that a click on a point or a tick in a table opens."""
+"""One pair with every rating and comment, in a dialog that a click on a point or a tick in a table opens.
+
+The open pair stands in the page's address, so that who is sent the address sees it too.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,11 @@ from generation.exceptions import PlumblineError
 from streamlit_app import charts
 from streamlit_app.data import Records
 from streamlit_app.differences import side_by_side
-from streamlit_app.elements import complain
+from streamlit_app.elements import complain, download_csv
 
 CHOSEN = "chosen_pair"  # of the session: the pair to open, and how many had been closed when it was chosen
 CLOSED = "closed_pairs"  # of the session: how many were closed
+ADDRESS = "pair"  # of the page's address: the pair that is open
 
 
 def choose_point(key: str, closed: int) -> None:
@@ -42,15 +46,18 @@ def closed() -> int:
 
 
 def open_chosen(records: Records) -> None:
-    """Open the pair that was chosen, once."""
+    """Open the pair that was chosen, or that the page's address names, until it is closed."""
     pair_id, before = st.session_state.pop(CHOSEN, (None, 0))
     # A run that was cut short by closing the pair has its choice reported once more, which must not open it again.
     if pair_id is not None and before == closed():
-        _show(records, pair_id)
+        st.query_params[ADDRESS] = pair_id
+    if ADDRESS in st.query_params:
+        _show(records, st.query_params[ADDRESS])
 
 
 def _close() -> None:
     st.session_state[CLOSED] = closed() + 1
+    st.query_params.pop(ADDRESS, None)
 
 
 @st.dialog("One pair and its ratings", width="large", on_dismiss=_close)
@@ -64,6 +71,7 @@ def _show(records: Records, pair_id: str) -> None:
         st.text("The sample no longer holds this pair.")
         return
     _draw(pair, ratings)
+    download_csv(f"{records.study.name}-pair-{pair_id[:8]}", ratings)
 
 
 def _draw(pair: dict[str, Any], ratings: pd.DataFrame) -> None:

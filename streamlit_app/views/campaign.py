@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import pandas as pd
 import streamlit as st
 
 from streamlit_app import charts, frames
@@ -45,7 +46,7 @@ def _raters(records: Records) -> None:
         return
     says = (
         "Answers of each rater, by pseudonym. Among them are controls (pairs whose right answer is known) and repeats"
-        " (pairs that a rater sees twice), which tell how carefully a rater answers."
+        " (pairs that a rater sees twice), which tell how carefully a rater answers." + _made_up(status.raters)
     )
     figure(f"{records.study.name}-answers", charts.rater_bars(status.raters, "answers", "Answers"), says)
     table(f"{records.study.name}-rater-progress", status.raters, frames.rater_frame(status.raters))
@@ -57,9 +58,17 @@ def _time(records: Records) -> None:
         st.caption("No rater's time is known: answers from files and of simulated raters come without one.")
     else:
         says = "Median seconds from a rater's answer before to this one; a pause counts, and unknown times do not."
+        says += _made_up(raters.frame)
         chart = charts.rater_bars(raters.frame, "median_seconds", "Median seconds for a pair")
         figure(f"{records.study.name}-seconds", chart, says)
     exhibit(records, raters)
+
+
+def _made_up(raters: pd.DataFrame) -> str:
+    """Who of the raters is no person, to stand behind what a figure shows; empty where all are people."""
+    if not raters["simulated"].any():
+        return ""
+    return " They are SIMULATED." if raters["simulated"].all() else " Some of them are SIMULATED."
 
 
 def _quality(records: Records) -> None:

@@ -49,7 +49,7 @@ def _slopes(records: Records, group: str) -> None:
     )
     said = says + limits(simulated=simulated, n=len(scored), what="models")
     chart = charts.rank_slopes(scored, dark=st.context.theme.type == "dark")
-    figure(f"{records.study.name}-ranks", chart, said)
+    figure(f"{records.study.name}-ranks", chart, said, paper=charts.rank_slopes(scored, dark=False))
 
 
 def _tables(records: Records, name: str, group: str) -> None:

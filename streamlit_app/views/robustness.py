@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import altair as alt
 import streamlit as st
@@ -15,6 +16,7 @@ from streamlit_app.elements import (
     complain,
     exhibit,
     figure,
+    file_name,
     filtered,
     limits,
     lines,
@@ -24,6 +26,7 @@ from streamlit_app.elements import (
 )
 
 FEW = 8  # models, whose data sets are shown without being asked for
+NAMES = 110  # pixels for models' names: half of a laptop's page, or a phone's, has to hold eight numbers beside them
 
 
 def draw(records: Records) -> None:
@@ -67,8 +70,9 @@ def _limits(records: Records, n: int, what: str, *, refused: bool) -> str:
     return f"{said} With what NO VERDICT ACCEPTS." if refused else said
 
 
-def _drawn(records: Records, group: str, name: str, chart: alt.TopLevelMixin, says: str, *, columns: int = 2) -> None:
-    figure("-".join(filter(None, (records.study.name, name, group.lower()))), chart, says, columns=columns)
+def _drawn(records: Records, group: str, name: str, chart: alt.TopLevelMixin, says: str, **options: Any) -> None:
+    """A figure of a group of data sets; `options` are those of `figure`."""
+    figure(file_name(records, name, group), chart, says, **options)
 
 
 def _axes(records: Records, refused: bool, group: str) -> None:
@@ -78,7 +82,7 @@ def _axes(records: Records, refused: bool, group: str) -> None:
         "Each model's scores on the original texts and, by axis, on the transformed ones; the total is the mean of the"
         " axes." + _limits(records, int(frame["n_datasets"].max()), "data sets", refused=refused)
     )
-    _drawn(records, group, "axes", charts.axis_shifts(frame), says)
+    _drawn(records, group, "axes", charts.axis_shifts(frame, NAMES), says, paper=charts.axis_shifts(frame))
     exhibit(records, one, group)
 
 
@@ -91,7 +95,7 @@ def _transformations(records: Records, refused: bool, group: str) -> None:
     says = "Mean difference from the original in points; a star marks what no verdict accepts." + _limits(
         records, int(frame["n_datasets"].max()), "data sets", refused=refused
     )
-    _drawn(records, group, "transformations", charts.delta_map(frame), says)
+    _drawn(records, group, "transformations", charts.delta_map(frame, NAMES), says, paper=charts.delta_map(frame))
     exhibit(records, one, group)
 
 
@@ -123,12 +127,14 @@ def _datasets(records: Records, groups: list[str]) -> None:
             continue
         number = 0
         if len(parts) > 1:
-            number = st.selectbox("Part", range(len(parts)), key=f"part{group}", format_func=partial(_part, parts))
+            heads = [_part(number, part) for number, part in enumerate(parts, start=1)]
+            chosen = st.selectbox("Part", heads, key=f"part{group}", bind="query-params")
+            number = heads.index(chosen)
         exhibit(records, parts[number], group)
 
 
-def _part(parts: Sequence[Exhibit], number: int) -> str:
-    return ", ".join(parts[number].frame["model"].drop_duplicates())
+def _part(number: int, part: Exhibit) -> str:
+    return f"{number}: {', '.join(part.frame['model'].drop_duplicates())}"
 
 
 def _left_out(records: Records) -> None:

@@ -6,16 +6,14 @@ from functools import partial
 
 import streamlit as st
 
-from annotation.report.charts import means_in_words, rating_shares, shares_in_words
+from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from evaluation.report.sensitivity_charts import threshold_decisions, threshold_scores
 from evaluation.tables import TOTAL
-from evaluation.tables.sensitivity import THRESHOLDS
+from evaluation.tables.sensitivity import thresholds_of
 from generation.transformations import AXES
 from streamlit_app import charts, frames
 from streamlit_app.data import Records
 from streamlit_app.elements import choose, complain, exhibit, figure, filtered, limits, section, show, table
-
-STEP = THRESHOLDS[1] - THRESHOLDS[0]  # of the slider
 
 
 def draw(records: Records) -> None:
@@ -45,12 +43,15 @@ def _limits(records: Records) -> str:
 
 def _verdicts(records: Records, language: str) -> None:
     verdicts = [verdict for verdict in records.verdicts() if language in ("", verdict.language)]
+    pooled = any(verdict.pool != verdict.transformation for verdict in verdicts)
     whole = records.verdict_table()
     whole = whole[whole["language"] == language] if language else whole
     st.caption(
         f"A transformation is used only where people accept it: a mean of at least {verdicts[0].threshold:g} on each"
         " question. Means are over single ratings, their 95% intervals over pairs. AC2 (Gwet's, with ordinal weights)"
-        " says how far raters agree beyond chance: 1 is always, 0 no more than chance." + _limits(records)
+        " says how far raters agree beyond chance: 1 is always, 0 no more than chance."
+        + (" Translation and cross-translation are judged as one: both have the numbers of both." if pooled else "")
+        + _limits(records)
     )
     config = {"Reasons": st.column_config.TextColumn(width="large")}
     shown = frames.verdict_frame(whole, verdicts)
@@ -64,9 +65,10 @@ def _means(records: Records, question: str, language: str) -> None:
     means = means[means["question"] == question]
     means = means[means["language"] == language] if language else means
     says = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
-    chart = charts.means_panel(means, records.scale(), dark=st.context.theme.type == "dark")
-    told = means_in_words(means)
-    figure(f"{records.study.name}-means-{question}", chart, says + _limits(records), alt_text=told, columns=1)
+    scale, told = records.scale(), means_in_words(means)
+    chart = charts.means_panel(means, scale, dark=st.context.theme.type == "dark")
+    name, paper = f"{records.study.name}-means-{question}", mean_intervals(means, scale)
+    figure(name, chart, says + _limits(records), alt_text=told, columns=1, paper=paper)
 
 
 def _shares(records: Records, question: str) -> None:
@@ -85,9 +87,9 @@ def _agreement(records: Records) -> None:
 
 
 def _another(records: Records) -> None:
-    scale, own = records.scale(), records.study.acceptance.threshold
+    steps, own = thresholds_of(records.scale()), records.study.acceptance.threshold
     threshold = st.slider(
-        "Threshold", float(scale[0]), float(scale[-1]), float(own), STEP, key="threshold", bind="query-params"
+        "Threshold", steps[0], steps[-1], float(own), steps[1] - steps[0], key="threshold", bind="query-params"
     )
     now, then = records.decisions_at(own), records.decisions_at(threshold)
     turned = int((now["decision"] != then["decision"]).sum())
@@ -98,8 +100,8 @@ def _another(records: Records) -> None:
     )
     table(f"{records.study.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then))
     says = f"What would be decided at each threshold; the broken line is the study's own, {own:g}."
-    chart = threshold_decisions(records.decisions_at(*THRESHOLDS), own)
-    figure(f"{records.study.name}-decisions-by-threshold", chart, says + _limits(records))
+    chart = threshold_decisions(records.decisions_at(*steps), own)
+    figure(f"{records.study.name}-decisions-by-threshold", chart, says + _limits(records), columns=1)
     scores = records.scores_at(*dict.fromkeys((own, threshold)))
     st.caption("Scores times 100 as they would be: the same scores, other verdicts. What was not scored is not known.")
     shown = frames.rescored_frame(scores, (*AXES, TOTAL))
@@ -109,7 +111,10 @@ def _another(records: Records) -> None:
 
 def _scores(records: Records, own: float) -> None:
     """One model's scores at each threshold."""
-    grid = records.scores_at(*THRESHOLDS)
+    grid = records.scores_at(*thresholds_of(records.scale()))
+    if grid.empty:
+        st.caption("No model has a score.")
+        return
     model = choose("Model of the figure", list(grid["model"].drop_duplicates()), "model")
     mine = grid[grid["model"] == model]
     if mine[[*AXES, TOTAL]].isna().all(axis=None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -136,12 +137,20 @@ def test_an_empty_study_says_what_to_run(page: Open, tmp_path: Path, view: str) 
         assert commands(shown)[0] == f"python -m generation.run {options}"
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_broken_study_is_no_traceback(page: Open, exports: Path, view: str) -> None:
+@pytest.fixture(scope="module")
+def broken(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study whose every file is damaged."""
+    exports = tmp_path_factory.mktemp("broken") / "exports"
+    shutil.copytree(finished, exports)
     for file in (exports / "demo").rglob("*"):
         if file.is_file():
             file.write_bytes(b"PAR1 not really")
-    shown = page("--study", DEMO, "--exports", exports, view=view)
+    return exports
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_broken_study_is_no_traceback(page: Open, broken: Path, view: str) -> None:
+    shown = page("--study", DEMO, "--exports", broken, view=view)
     assert_calm(shown)
     assert "damaged" in texts(shown)
     assert boxes(shown, "cannot be shown") >= 1
@@ -177,13 +186,16 @@ def test_what_needs_no_verdict_is_there_without_one(page: Open, exports: Path) -
     assert len(panels(page("--study", DEMO, "--exports", exports, view="drift"))) == 8
 
 
-@pytest.mark.parametrize("content", ["{", "[1]", '{"stages": 3}', '{"stages": {"accept": 3}}'])
-@pytest.mark.parametrize("name", ["manifest.json", "verdicts.json", "looks.json"])
-def test_corrupt_json_is_no_traceback(page: Open, exports: Path, name: str, content: str) -> None:
-    (exports / "demo" / name).write_text(content, encoding="utf-8")
-    shown = page("--study", DEMO, "--exports", exports)
-    assert_calm(shown)
-    assert [heading.value for heading in shown.subheader] == SECTIONS["overview"]
+def test_corrupt_json_is_no_traceback(page: Open, exports: Path) -> None:
+    for name in ("manifest.json", "verdicts.json", "looks.json"):
+        file = exports / "demo" / name
+        whole = file.read_bytes()
+        for content in ("{", "[1]", '{"stages": 3}', '{"stages": {"accept": 3}}'):
+            file.write_text(content, encoding="utf-8")
+            shown = page("--study", DEMO, "--exports", exports)
+            assert_calm(shown)
+            assert [heading.value for heading in shown.subheader] == SECTIONS["overview"], f"{name}: {content}"
+        file.write_bytes(whole)
 
 
 @pytest.mark.parametrize(
@@ -310,8 +322,24 @@ def test_a_chosen_pair_opens_with_its_ratings_by_pseudonym(page: Open, finished:
     assert len(ratings) == 6
     assert ratings["rater_id"].str.fullmatch("simulated-[0-9a-f]{8}").all()
     assert f"from {pair.dataset}" in texts(shown)
-    shown.run()  # opened once, not at every run
+    assert shown.query_params["pair"] == pair.pair_id
+    assert [button.label for button in shown.download_button].count("Download as CSV") == 4
+    shown.run()  # as long as the address says so
+    assert len(table_with(shown, "rater_id")) == 6
+    del shown.query_params["pair"]
+    shown.run()
     assert not any("rater_id" in frame.value.columns for frame in shown.dataframe)
+
+
+def test_an_address_opens_its_pair(page: Open, finished: Path, study: Study) -> None:
+    pair = read_pairs(study)[5]
+    shown = page("--study", DEMO, "--exports", finished, view="drift", pair=pair.pair_id)
+    assert_calm(shown)
+    assert f"from {pair.dataset}" in texts(shown)
+    assert len(table_with(shown, "rater_id")) == 6
+    shown = page("--study", DEMO, "--exports", finished, view="drift", pair=HOSTILE[0])
+    assert_calm(shown)
+    assert "The sample no longer holds this pair." in texts(shown)
 
 
 def test_a_closed_pair_stays_closed_though_its_choice_is_reported_once_more(page: Open, finished: Path) -> None:
@@ -493,10 +521,12 @@ def test_search_finds_texts_and_marks_what_differs(page: Open, finished: Path) -
     assert set(table_with(shown, "split").columns) >= {"dataset", "item", "text"}
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_hostile_texts_are_shown_as_they_stand(
-    page: Open, exports: Path, study: Study, tmp_path: Path, view: str
-) -> None:
+@pytest.fixture(scope="module")
+def hostile(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """A study whose texts, models and reasons would do harm if they were more than text."""
+    folder = tmp_path_factory.mktemp("hostile")
+    shutil.copytree(finished, folder / "exports")
+    study = load_study(hostile_study(folder), folder / "exports")
     pairs = [
         pair.model_copy(update={"original": HOSTILE[number % 4], "transformed": HOSTILE[(number + 1) % 4]})
         for number, pair in enumerate(read_pairs(study))
@@ -508,10 +538,15 @@ def test_hostile_texts_are_shown_as_they_stand(
         write_table(study.folder / f"{name}.parquet", frame, record)
     verdicts = [verdict.model_copy(update={"reasons": HOSTILE}) for verdict in read_verdicts(study)]
     write_json(study.folder / "verdicts.json", verdicts)
-    shown = page("--study", hostile_study(tmp_path), "--exports", exports, view=view)
-    shown.session_state["chosen_pair"] = (pairs[0].pair_id, 0)
-    shown.run()
+    return study
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_hostile_texts_are_shown_as_they_stand(page: Open, hostile: Study, view: str) -> None:
+    pair = {"pair": read_pairs(hostile)[0].pair_id} if view == "drift" else {}
+    shown = page("--study", hostile.file, "--exports", hostile.folder.parent, view=view, **pair)
     assert_calm(shown)
+    assert (len(shown.get("html")) == 2) == (view == "drift")
     assert HOSTILE[0] in texts(shown)
     read_as_markdown = [*shown.markdown, *shown.caption, *shown.header, *shown.subheader, *shown.title, *shown.warning]
     for element in read_as_markdown:
@@ -551,6 +586,15 @@ def test_no_ratings_at_all_are_said(page: Open, exports: Path, study: Study) -> 
         shown = page("--study", DEMO, "--exports", exports, view=view)
         assert_calm(shown)
         assert said in captions(shown)
+
+
+def test_no_scores_at_all_are_said(page: Open, exports: Path, study: Study) -> None:
+    scores = read_frame(study.folder / "scores.parquet", Score, "")
+    write_table(study.folder / "scores.parquet", scores.head(0), Score)
+    for view in ("verdicts", "robustness"):
+        shown = page("--study", DEMO, "--exports", exports, view=view)
+        assert_calm(shown)
+        assert "No model has a score." in captions(shown)
 
 
 def test_without_the_extra_figures_say_so(page: Open, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,8 @@ from annotation.verdicts import read_verdicts
 from evaluation.results import read_drift
 from evaluation.tables import drift_by_quality, drift_correlations
 from generation.exceptions import DataError
-from generation.records import Pair
-from generation.store import read_frame
+from generation.records import Drift, Pair
+from generation.store import read_frame, write_table
 from generation.study import ROOT, Study
 from streamlit_app import frames, search
 from streamlit_app.data import NotYetError, Records
@@ -42,6 +42,13 @@ def test_records_that_are_missing_are_told_from_damaged_ones(study: Study) -> No
     with pytest.raises(DataError, match=r"drift\.parquet is damaged") as caught:
         records.drift(choice)
     assert not isinstance(caught.value, NotYetError)
+
+
+def test_a_transformation_that_there_is_not_is_damage(study: Study) -> None:
+    drift = read_frame(study.folder / "drift.parquet", Drift, "").assign(transformation="no_such")
+    write_table(study.folder / "drift.parquet", drift, Drift)
+    with pytest.raises(DataError, match=r"drift\.parquet is damaged: 'no_such' is no transformation"):
+        Records(study).drift(Choice("quality", MODELS[0]))
 
 
 def test_frames_are_copies(study: Study) -> None:
