@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import signal
+import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 import yaml
 from playwright.sync_api import Page, sync_playwright
@@ -19,18 +22,21 @@ from generation.study import ROOT, Study, load_study
 DEMO = ROOT / "studies" / "demo.yaml"
 #: The files that take longest, in seconds of one core from most to least; each is one worker's.
 LONGEST = (
-    "annotation/crowd/test_crashes_mturk.py",
     "generation/test_vllm.py",
-    "annotation/crowd/test_crashes_prolific.py",
     "evaluation/test_published.py",
     "streamlit_app/test_browser.py",
     "annotation/test_concurrency.py",
+    "annotation/crowd/test_crashes_mturk.py",
     "annotation/test_search_server.py",
+    "evaluation/test_ray.py",
     "annotation/test_server.py",
+    "annotation/crowd/test_crashes_prolific.py",
     "annotation/test_backup.py",
+    "generation/test_cluster.py",
+    "generation/test_run.py",
     "annotation/test_collect.py",
     "annotation/test_commands.py",
-    "generation/test_run.py",
+    "evaluation/test_mteb_tasks.py",
 )
 
 
@@ -46,6 +52,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files start first, so that at the end no worker is left alone with one."""
     places = {ROOT / "tests" / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def certificates() -> Iterator[None]:
+    """Read the usual authorities' certificates once: httpx does it for each client (30 ms), and tests make thousands.
+
+    Any other context (of a file that a test puts into SSL_CERT_FILE, say) is made as ever.
+    """
+    usual, made = (certifi.where(), os.environ.get("SSL_CERT_FILE")), ssl.create_default_context
+    shared = functools.cache(lambda file: made(cafile=file))
+
+    def create(*purpose: ssl.Purpose, **sources: Any) -> ssl.SSLContext:
+        if purpose or sources.keys() != {"cafile"} or sources["cafile"] not in usual:
+            return made(*purpose, **sources)
+        return shared(sources["cafile"])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", create)
+        yield
 
 
 @pytest.fixture

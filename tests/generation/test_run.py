@@ -16,6 +16,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from generation import command
+from generation.run import main
 from generation.study import ROOT, load_study
 from tests.generation.helpers import complaint, generate_at, server, start, write_study
 from tests.stubs import Asked, ChatStub, Reply, last_line, says
@@ -247,12 +249,22 @@ def rename_transformation(folder: Path) -> None:
         (rename_transformation, "did you mean 'paraphrasing'"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(tmp_path: Path, damage: Callable[[Path], None], says: str) -> None:
+def test_bad_input_is_one_line_and_status_2(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[Path], None],
+    says: str,
+) -> None:
+    """In this process: a second to start one for each damage would tell no more; the next test starts one."""
     study = write_study(tmp_path)
     (tmp_path / "outputs.jsonl").write_text("")
     damage(tmp_path)
-    status, out, err = finish(start(study))
-    assert (status, out) == (2, "")
+    monkeypatch.setattr("sys.argv", ["generate", "--study", str(study), "--exports", str(tmp_path / "exports")])
+    with pytest.raises(SystemExit) as ended:
+        command.run(main)
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
     line = complaint(err)
     assert line.startswith("error: ")
     assert says in line

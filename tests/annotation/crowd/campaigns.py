@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -65,11 +64,15 @@ class Crash(BaseException):
     """The process ends here."""
 
 
-class Crashing:
-    """Ends the process before or after some calls of what it stands before, by chance."""
+#: Whether the process ends at a place: "before post", "after bonus", and so on.
+Breaks = Callable[[str], bool]
 
-    def __init__(self, whom: object, chance: Callable[[], bool]) -> None:
-        self._whom, self._chance = whom, chance
+
+class Crashing:
+    """Ends the process before or after some calls of what it stands before, as `breaks` says."""
+
+    def __init__(self, whom: object, breaks: Breaks) -> None:
+        self._whom, self._breaks = whom, breaks
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._whom, name)
@@ -77,10 +80,10 @@ class Crashing:
             return found
 
         def call(*args: Any, **options: Any) -> Any:
-            if self._chance():
+            if self._breaks(f"before {name}"):
                 raise Crash(f"before {name}")
             answer = found(*args, **options)
-            if self._chance():
+            if self._breaks(f"after {name}"):
                 raise Crash(f"after {name}")
             return answer
 
@@ -90,7 +93,7 @@ class Crashing:
 class CrashingLedger(Ledger):
     """A ledger whose process may end before and after each write."""
 
-    chance: Callable[[], bool] = staticmethod(lambda: False)
+    breaks: Breaks = staticmethod(lambda place: False)
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -98,10 +101,10 @@ class CrashingLedger(Ledger):
         self._database.execute("PRAGMA synchronous = OFF")
 
     def _write(self, name: str, *args: Any) -> Any:
-        if self.chance():
+        if self.breaks(f"before {name}"):
             raise Crash(f"before {name}")
         answer = getattr(super(), name)(*args)
-        if self.chance():
+        if self.breaks(f"after {name}"):
             raise Crash(f"after {name}")
         return answer
 
@@ -126,17 +129,17 @@ def run(
     make: Callable[[], Platform],
     step: Callable[[Campaign], object],
     limit: int,
-    chance: Callable[[], bool] = lambda: False,
+    breaks: Breaks = lambda place: False,
 ) -> bool:
     """One command in a process of its own, as it were; whether it got to its end."""
     platform: Any = make()
     name: PlatformName = platform.name
     mode: Mode = platform.mode
     ledger = CrashingLedger(study.scratch / FILE, study.name, name, mode)
-    ledger.chance = chance
+    ledger.breaks = breaks
     try:
         with ledger:
-            step(Campaign(study, Crashing(platform, chance), ledger, KEY, limit))  # type: ignore[arg-type]
+            step(Campaign(study, Crashing(platform, breaks), ledger, KEY, limit))  # type: ignore[arg-type]
     except Crash:
         return False
     finally:
@@ -144,8 +147,3 @@ def run(
         if close is not None:
             close()
     return True
-
-
-def chances(rng: random.Random, rate: float) -> Callable[[], bool]:
-    """True now and then."""
-    return lambda: rng.random() < rate

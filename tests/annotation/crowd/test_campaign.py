@@ -1,4 +1,4 @@
-"""Whole campaigns through real boto3 against a local MTurk: shares, limits, decisions, pay; and 300 broken ones."""
+"""Whole campaigns through real boto3 against a local MTurk: shares, limits, decisions, pay."""
 
 from __future__ import annotations
 

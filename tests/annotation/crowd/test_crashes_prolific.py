@@ -1,4 +1,4 @@
-"""Broken campaigns on Prolific: 100 of them."""
+"""Broken campaigns on Prolific."""
 
 from __future__ import annotations
 
@@ -16,22 +16,36 @@ from annotation.crowd.workers import worker_pseudonym
 from annotation.rubric import load_rubric
 from generation.study import Study
 from tests.annotation.crowd import campaigns
-from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, prepared, runs
+from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, places, prepared, runs
 from tests.annotation.crowd.prolific_site import PlaceError, Site, prolific_site
 
 # Prolific's share of 25% in this study: $1.50 a participant. The site's take 750 s, worth $5.00: a bonus of $3.80.
 UNIT, BONUS, BONUS_FEE = 150, 380, 95
 LIMIT = BATCHES * (UNIT + BONUS + BONUS_FEE) + 100
+PLACES = places(
+    (
+        "create_group",
+        "create_study",
+        "transition_study",
+        "transition_submission",
+        "add_to_group",
+        "set_up_bonus",
+        "pay_bonus",
+    )
+)
 STATES = {"AWAITING REVIEW": "submitted", "APPROVED": "approved", "REJECTED": "rejected"}
 
 
 class BrokenProlific(Broken):
     def __init__(self, study: Study, seed: int, site: Site) -> None:
-        super().__init__(study, random.Random(seed), LIMIT)
+        super().__init__(study, random.Random(seed), LIMIT, PLACES[seed % len(PLACES)])
         self.site = site
-        site.fault = lambda operation, moment: self.rng.choice(["500", "429", "drop"]) if self.fault() else ""
+        site.fault = self._fault
         site.late = self.rng.choice([0, 0, 1, 3])
         self.questions = load_rubric(study).question_names()
+
+    def _fault(self, operation: str, moment: str) -> str:
+        return self.rng.choice(["500", "429", "drop"]) if self.fault(operation, moment) else ""
 
     def platform(self) -> Prolific:
         site = self.site
@@ -83,13 +97,14 @@ def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-@runs(100, 5)
+@runs(len(PLACES))
 def test_everybody_is_paid_once_and_every_answer_collected_once(study: Study, tmp_path: Path, seeds: range) -> None:
+    """Each of the 36 places breaks for certain in one of 36 campaigns; PLUMBLINE_TRIALS=100 runs 100 campaigns."""
     for seed in seeds:
         with prolific_site() as site:
             broken = BrokenProlific(campaigns.copied(study, tmp_path / str(seed)), seed, site)
             broken.go()
-            why = f"seed {seed}"
+            why = f"seed {seed} ({broken.place})"
             published = [one for one in site.studies.values() if one["status"] != "UNPUBLISHED"]
             assert len(published) == BATCHES, why
             paid = sorted(tuple(own) for own in site.paid.values() if own)
