@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from generation import command, report
+from generation.exceptions import DataError
 from generation.flags import FLAGS, LABELS
 from generation.identification import KNOWN
 from generation.report import Measure, shown
@@ -38,7 +39,12 @@ def errors_measure(*, after_retries: bool) -> Measure:
     def of(row: dict[str, Any]) -> tuple[float, ...]:
         if row["status"] == "unanswered" or not row["attempts"]:
             return (0,) * (len(RATES) + 2)
-        kind = TRANSFORMATIONS[row["transformation"]]
+        kind = TRANSFORMATIONS.get(row["transformation"])
+        if kind is None:
+            raise DataError(
+                f"an output of the transformation {row['transformation']!r}, which there is not: its file"
+                " is damaged; delete it and run `python -m generation.run --study ...` again"
+            )
         told = kind.output_language(row["source_language"], row["language"]) in KNOWN
         flags = row[column]
         return (*(flag in flags for flag in FLAGS), bool(flags), 1, told)

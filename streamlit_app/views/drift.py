@@ -63,7 +63,7 @@ def draw(records: Records) -> None:
     download_svg(name, lambda: drift_figure(drawn, correlations, question=question, scale=(scale[0], scale[-1])))
     pair.open_chosen(records)
     with st.expander("The same as tables"):
-        _tables(records, frame, correlations)
+        _tables(records, frame, correlations, question)
     section("All texts, rated or not", partial(_all_texts, records, choice.model))
 
 
@@ -80,6 +80,8 @@ def _all_texts(records: Records, model: str) -> None:
         " moves far in a model that knows one language."
         + limits(simulated=False, n=int(one.frame["n"].min()), what="texts")
     )
+    if any(verdict.simulated for verdict in records.verdicts()):
+        says += " Which are accepted rests on SIMULATED ratings."
     figure(f"{records.study.name}-text-drift", charts.text_drift_panel(one.frame), says)
     exhibit(records, one)
 
@@ -104,21 +106,22 @@ def _panels(records: Records, frame: pd.DataFrame, correlations: pd.DataFrame, q
             )
 
 
-def _tables(records: Records, frame: pd.DataFrame, correlations: pd.DataFrame) -> None:
-    table(f"{records.study.name}-drift-correlations", correlations)
+def _tables(records: Records, frame: pd.DataFrame, correlations: pd.DataFrame, question: str) -> None:
+    table(f"{records.study.name}-drift-correlations-{question}", correlations)
     st.caption("Tick a row to see the pair's ratings.")
-    order = ["transformation", "language", "mean_quality", "drift", "n_ratings", "original", "transformed"]
+    mean = f"mean_{question}"
+    named = frame.rename(columns={"mean_quality": mean})
     ids, key = list(frame["pair_id"]), pair.fresh("pair-table")
     st.dataframe(
-        frame,
+        named,
         hide_index=True,
-        column_order=order,
+        column_order=["transformation", "language", mean, "drift", "n_ratings", "original", "transformed"],
         key=key,
         on_select=partial(pair.choose_row, key, ids, pair.closed()),
         selection_mode="single-row",
         alt="Pairs with their drift and mean rating",
     )
-    download_csv(f"{records.study.name}-drift", frame)
+    download_csv(f"{records.study.name}-drift-{question}", named)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ from generation import report
 from generation.errors import RATES, error_rates, errors_measure, main
 from generation.exceptions import DataError, StudyError
 from generation.flags import FLAGS
+from generation.records import TransformedText
 from generation.run import generate
+from generation.store import read_frame, write_table
 from generation.study import Study, load_study
 from generation.transformations import TRANSFORMATIONS
 from tests.generation.helpers import small_study, text, write_study
@@ -170,6 +172,18 @@ def test_each_generator_of_each_study_has_a_row_and_a_name_of_its_own(tmp_path: 
     )
     with pytest.raises(StudyError, match="'small' is named twice"):
         report.studies_of(parsed([*options, "--study", str(one.file)]))
+
+
+def test_outputs_of_a_transformation_that_there_is_not_are_damage(tmp_path: Path) -> None:
+    study = small_study(tmp_path, **TWO)
+    texts = [text("apple")]
+    write_texts(study, texts)
+    write_outputs(study, texts, "paraphrasing", 1, {"apple": {}})
+    file = study.transformation_file("paraphrasing", 1)
+    frame = read_frame(file, TransformedText, "").assign(transformation="no_such")
+    write_table(file, frame, TransformedText)
+    with pytest.raises(DataError, match="'no_such', which there is not: its file is damaged"):
+        rates(study)
 
 
 def test_a_study_without_outputs_is_told_what_to_run(tmp_path: Path) -> None:

@@ -291,6 +291,7 @@ def test_the_drift_of_all_texts_is_the_chosen_models(page: Open, finished: Path,
     table = table_with(shown, "5% to 95%")
     assert len(table) == 7  # style changes were left out
     assert set(table["Median"]) == {"0.200"}
+    assert "Which are accepted rests on SIMULATED ratings." in captions(shown)
     assert len(specs(shown)) == 8 + 1
     drawn = shown.get("vega_lite_chart")[-1].proto
     data = [drawn.data.data, *(named.data.data for named in drawn.datasets)]
@@ -310,6 +311,8 @@ def test_a_task_filters_the_pairs(page: Open, finished: Path, study: Study) -> N
     assert_calm(shown)
     number = sum(pair.task_type == "sts" for pair in read_pairs(study))
     assert len(table_with(shown, "mean_quality")) == number
+    shown.sidebar.selectbox(key="question").set_value("fluency").run()
+    assert len(table_with(shown, "mean_fluency")) == number
 
 
 def test_a_chosen_pair_opens_with_its_ratings_by_pseudonym(page: Open, finished: Path, study: Study) -> None:
