@@ -6,13 +6,10 @@ What every page has (the study's name, the warning of simulated ratings, the way
 
 from __future__ import annotations
 
-import contextlib
-from importlib import import_module
-from threading import Timer
-
 import streamlit as st
 
 from generation.exceptions import PlumblineError
+from streamlit_app import ahead
 from streamlit_app.elements import complain
 from streamlit_app.start import opened
 
@@ -27,8 +24,6 @@ PAGES = {
     "Rankings": "rankings",
     "Errors and texts": "texts",
 }
-#: What the pages after the first import, and what takes long to import when a table first asks for it.
-AHEAD = ("streamlit_app.charts", "streamlit_app.later", "statsmodels.stats.multitest")
 
 
 def main() -> None:
@@ -49,23 +44,12 @@ def main() -> None:
         st.title("Plumbline", anchor=False)
         complain(str(error))
         return
+    first = not page.url_path
+    if not first:
+        ahead.import_all()
     page.run()
-    _read_ahead()
-
-
-@st.cache_resource(show_spinner=False)
-def _read_ahead() -> Timer:
-    """Import what the other pages need while somebody reads the first: it is half of their first opening."""
-
-    def read() -> None:
-        with contextlib.suppress(ImportError):  # an extra that is missing: the page that needs it says so
-            for module in AHEAD:
-                import_module(module)
-
-    timer = Timer(0.5, read)  # the first page is at the browser by then
-    timer.daemon = True
-    timer.start()
-    return timer
+    if first:
+        ahead.import_soon()
 
 
 if __name__ == "__main__":
