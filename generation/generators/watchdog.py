@@ -19,10 +19,11 @@ SECONDS = 0.5  # between two looks at which processes there are
 def main() -> None:
     """Watch the process that started this one, then kill its children and theirs."""
     run, here = psutil.Process(os.getppid()), os.getpid()
-    started: list[psutil.Process] = []
+    started: set[psutil.Process] = set()
     while not select.select([sys.stdin], [], [], SECONDS)[0]:  # readable: closed, for nobody writes
         with contextlib.suppress(psutil.NoSuchProcess):
-            started = [process for process in run.children(recursive=True) if process.pid != here]
+            # Those seen before stay: a look at the very moment of the run's end finds it without children.
+            started |= {process for process in run.children(recursive=True) if process.pid != here}
     for process in started:  # psutil knows a process by its start too: no other one that got its number is killed
         with contextlib.suppress(psutil.NoSuchProcess):
             for one in (*process.children(recursive=True), process):
