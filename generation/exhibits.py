@@ -11,31 +11,32 @@ import pandas as pd
 from generation.page import Table
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~$#])")
-_LATEX_SIGNS = {
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "\\": r"\textbackslash{}",
-    "<": r"\textless{}",  # in LaTeX's own font (OT1) these three are other signs
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "`": r"\textasciigrave{}",
-    '"': "''",  # babel makes commands of it
-    "[": "{[}",  # after the end of a row, and in a short caption, these would be options
-    "]": "{]}",
-    "*": "{*}",
-    "≥": r"$\geq$",
-    "≤": r"$\leq$",
-    "−": "$-$",
-    "→": r"$\rightarrow$",
-}
-_LATEX = str.maketrans(_LATEX_SIGNS)
+_LATEX = str.maketrans(
+    {
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "\\": r"\textbackslash{}",
+        "<": r"\textless{}",  # in LaTeX's own font (OT1) these three are other signs
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "`": r"\textasciigrave{}",
+        '"': "''",  # babel makes commands of it
+        "[": "{[}",  # after the end of a row, and in a short caption, these would be options
+        "]": "{]}",
+        "*": "{*}",
+        "≥": r"$\geq$",
+        "≤": r"$\leq$",
+        "−": "$-$",
+        "→": r"$\rightarrow$",
+    }
+)
 _MINUS = re.compile(r"(?<![\w.\-])-(?=\.?\d)")  # the sign of a number
 _DASHES = re.compile(r"-(?=-)")  # of which LaTeX would make one dash, as in `--study`
 # What pdfLaTeX has letters for without more packages; the dashes, quotes and dots are those of typed English.

@@ -19,14 +19,14 @@ from evaluation.report.drift_charts import LETTERS, DriftScales, caption, drift_
 from evaluation.report.profile_charts import text_drifts
 from generation.errors import RATES
 from generation.flags import LABELS
-from generation.palette import COLOURS, NEUTRAL
+from generation.palette import COLOURS, GAIN, LOSS, NEUTRAL
 from generation.transformations import AXES, TRANSFORMATIONS
 
 INK = {False: LETTERS, True: "#FAFAFA"}  # letters on a light and on a dark page
 SELECTION = "pair"  # the name of a panel's selection; its points carry `pair_id`
 POINTS = 4000  # drawn at once, of all panels: more take a browser seconds
 #: Blue gains and red loses, as in Figure 6; each has a shape too.
-MOVES = {"up": ("#4393C3", "triangle-up"), "as before": (NEUTRAL, "circle"), "down": ("#D6604D", "triangle-down")}
+MOVES = {"up": (GAIN, "triangle-up"), "as before": (NEUTRAL, "circle"), "down": (LOSS, "triangle-down")}
 _GAP = 10  # pixels between a point and its name
 _EDGE = 0.9
 _SIDES: tuple[tuple[str, Literal["left", "right"], int], ...] = (

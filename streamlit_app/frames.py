@@ -15,6 +15,7 @@ import pandas as pd
 from annotation.records import Estimate, Look, Verdict
 from annotation.status.stages import Stage
 from annotation.tables import band, display, number, with_interval
+from generation.palette import GAIN, LOSS
 from generation.transformations import TRANSFORMATIONS
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 # A mark, a word and a tint (light enough, or deep enough, to be read on a light and a dark page): never colour alone.
 DECISIONS = {"accepted": "✔ accepted", "rejected": "✘ rejected", "undecided": "? undecided"}
 STATES = {"done": "✔ done", "stale": "⚠ stale", "under way": "… running", "not yet": "– not yet"}
-_TINTS = {"accepted": "#4393C340", "rejected": "#D6604D66", "undecided": "#99999940"}
+_TINTS = {"accepted": f"{GAIN}40", "rejected": f"{LOSS}66", "undecided": "#99999940"}
 
 
 _STAGES = {

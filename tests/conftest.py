@@ -20,7 +20,7 @@ from generation.run import generate
 from generation.study import ROOT, Study, load_study
 
 DEMO = ROOT / "studies" / "demo.yaml"
-#: The files that take longest, in seconds of one core from most to least; each is one worker's.
+#: The files that take longest, roughly from most to least (not all were measured alone); each is one worker's.
 LONGEST = (
     "generation/test_vllm.py",
     "evaluation/test_published.py",

@@ -14,11 +14,11 @@ from evaluation.report.charts import ROW, WIDTH, series_colour, series_name, ser
 from evaluation.report.drift_charts import PANEL_WIDTH
 from evaluation.tables import TOTAL
 from generation.languages import language_name
-from generation.palette import NEUTRAL
+from generation.palette import GAIN, LOSS, NEUTRAL
 from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 
-#: Figure 6's blue and red, for the axes have colours of their own; the shapes are those of the campaign's report.
-_DECISIONS = {"accepted": "#4393C3", "undecided": NEUTRAL, "rejected": "#D6604D"}
+#: The shapes are those of the campaign's report.
+_DECISIONS = {"accepted": GAIN, "undecided": NEUTRAL, "rejected": LOSS}
 
 
 def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart:

@@ -30,12 +30,7 @@ def thresholds_of(scale: Sequence[int]) -> tuple[float, ...]:
     return tuple(np.arange(scale[0], scale[-1] + STEP / 2, STEP).tolist())
 
 
-THRESHOLDS = thresholds_of((1, 5))  # HTEB's
-
-
-def threshold_decisions(
-    verdicts: Sequence[Verdict], rule: AcceptanceSpec, thresholds: Sequence[float] = THRESHOLDS
-) -> pd.DataFrame:
+def threshold_decisions(verdicts: Sequence[Verdict], rule: AcceptanceSpec, thresholds: Sequence[float]) -> pd.DataFrame:
     """What the study's rule would decide about each scope at each threshold (HTEB, 2.4, has 3 alone).
 
     Columns: transformation, language, task_type (empty: all), threshold, decision, simulated.
@@ -53,7 +48,7 @@ def threshold_table(
     scores: pd.DataFrame,
     verdicts: Sequence[Verdict],
     rule: AcceptanceSpec,
-    thresholds: Sequence[float] = THRESHOLDS,
+    thresholds: Sequence[float],
 ) -> pd.DataFrame:
     """Axes and totals as they would be at other thresholds: a row for each threshold x model.
 
