@@ -136,3 +136,10 @@ def test_the_papers_threshold_and_scale_are_the_defaults() -> None:
     assert fields["sample"].default.pairs == 100
     assert fields["raters"].default.per_pair == 3
     assert fields["seeds"].default == (1337, 1338, 1339)
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", (ROOT / "docs" / "promises.md").read_text(encoding="utf-8"))
+    for file, name in named:
+        assert (ROOT / file).is_file(), f"docs/promises.md names {file}, which is not there"
+        assert f"def {name}" in (ROOT / file).read_text(encoding="utf-8"), f"{file} has no test {name}"
