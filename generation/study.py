@@ -27,6 +27,7 @@ from generation.transformations import TRANSFORMATIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPORTS = ROOT / "exports"
+_PIECE = 1 << 20  # bytes of a file that are in memory while it is hashed
 _ADDRESS = re.compile(r"[a-z0-9][a-z0-9+.-]*://([^:@/?]+@)?[^:@/?]*(:\d+)?(/[^@?]*)?")
 
 
@@ -206,7 +207,10 @@ def file_hash(path: Path) -> str:
     digest = hashlib.sha256()
     files = sorted((p for p in path.rglob("*") if p.is_file()), key=lambda p: p.parts) if path.is_dir() else [path]
     for file in files:
-        digest.update(str(file.relative_to(path)).encode() + b"\0" + file.read_bytes())
+        digest.update(str(file.relative_to(path)).encode() + b"\0")
+        with file.open("rb") as content:
+            while piece := content.read(_PIECE):
+                digest.update(piece)
     return digest.hexdigest()
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import ssl
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ from playwright.sync_api import Page, sync_playwright
 
 from generation.run import generate
 from generation.study import ROOT, Study, load_study
+
+# Hashes of models' files are remembered: not in the home of whoever runs the tests.
+if "PLUMBLINE_CACHE" not in os.environ:
+    _UNUSED = tempfile.TemporaryDirectory(prefix="plumbline-hashes-")
+    os.environ["PLUMBLINE_CACHE"] = _UNUSED.name
 
 DEMO = ROOT / "studies" / "demo.yaml"
 #: The files that take longest, roughly from most to least (not all were measured alone); each is one worker's.

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 
 from evaluation.models.embeddings import Embeddings
+from evaluation.models.file_hashes import LARGE, sha256_of
 from generation.evaluation_specs import ModelSpec
 from generation.exceptions import ServiceError, StudyError
-
-_WHOLE = 1_000_000  # bytes; of larger files the two ends are read
 
 
 def fingerprint(spec: ModelSpec, base: Path) -> str:
     """Identity of a local model's files; empty for a hub model, whose revision says it.
 
-    Names and sizes of all files, the whole of small ones and both ends of large ones: a retrained model under an
-    old name and revision is another model, and gigabytes need not be read to see it. A missing folder is
+    Names, sizes and bytes of all files: a retrained model under an old name and revision is another model, wherever its
+    weights differ. Large files are read again only where they have changed (`file_hashes`). A missing folder is
     `missing`, for loading to complain about.
     """
     if not (spec.path or spec.package):
@@ -33,11 +32,7 @@ def fingerprint(spec: ModelSpec, base: Path) -> str:
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         size = file.stat().st_size
         digest.update(f"{file.relative_to(folder)}\0{size}\0".encode())
-        with file.open("rb") as stream:
-            digest.update(stream.read(_WHOLE))
-            if size > _WHOLE:
-                stream.seek(max(_WHOLE, size - _WHOLE))
-                digest.update(stream.read())
+        digest.update(sha256_of(file).encode() if size > LARGE else file.read_bytes())
     return digest.hexdigest()
 
 
