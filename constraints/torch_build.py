@@ -1,0 +1,80 @@
+"""Which build of torch an environment gets: the CPU's where one can be had, else whatever pip's own settings give.
+
+PyPI's torch for Linux is the CUDA build, which with its libraries brings gigabytes that a machine without a GPU never
+uses; the CPU build stands in PyTorch's own index. pip itself is asked, with its own settings (mirrors, proxies,
+certificates, folders of wheels), and nothing is downloaded for the answer. Python's standard library alone: this
+runs before any environment is complete.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from generation.exceptions import ServiceError
+
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+WISHES = ("auto", "cpu", "cuda")
+PIN = re.compile(r"^torch==(\S+)$", re.MULTILINE)
+#: How long PyTorch's index has to answer: where a firewall drops what it does not know, nobody waits for it.
+QUICKLY = ("--retries", "0", "--timeout", "5")
+
+
+@dataclass(frozen=True)
+class Build:
+    """A build of torch: its `kind`, what pip is asked for with which options, and in words where it comes from."""
+
+    kind: str  # "cpu" or "cuda"
+    requirement: str
+    options: tuple[str, ...]
+    origin: str
+
+    def arguments(self, constraints: Path) -> list[str]:
+        """What follows `pip install` to install it.
+
+        Everything that a CPU build needs stands in the constraints, and is installed with them; a CUDA build's
+        libraries do not, and come with it.
+        """
+        if self.kind == "cpu":
+            return [*self.options, "--no-deps", self.requirement]
+        return [*self.options, "--constraint", str(constraints), self.requirement]
+
+
+def pinned(constraints: Path) -> str:
+    """The version of torch that `constraints` ask for."""
+    found = PIN.search(constraints.read_text(encoding="utf-8"))
+    if not found:
+        raise ServiceError(f"{constraints}: no line torch==...; restore it from the repository")
+    return found[1]
+
+
+def choose(
+    wish: str, version: str, versions: Callable[[Sequence[str]], Sequence[str]], index: str = CPU_INDEX
+) -> Build:
+    """The build for this machine. `versions` gives all of torch that pip, with these options, could install.
+
+    `wish` "cpu" takes no other build and raises ServiceError where there is none; "cuda" takes the one without a mark;
+    "auto" prefers the CPU's. A CPU build that pip's own settings give goes before PyTorch's index: it is the same, and
+    nothing outside those settings is asked.
+    """
+    marked = f"{version}+cpu"
+    if wish == "cuda":
+        return Build("cuda", f"torch=={version},!={marked}", (), "as asked for")
+    if marked in versions(()):
+        return Build("cpu", f"torch=={marked}", (), "from pip's settings")
+    if marked in versions(("--extra-index-url", index, *QUICKLY)):
+        return Build("cpu", f"torch=={marked}", ("--extra-index-url", index), f"from {index}")
+    if wish == "cpu":
+        raise ServiceError(
+            f"no CPU build of torch {version} for this Python: pip's settings give none and {index} does not answer "
+            "with one; name a folder that has one (PIP_FIND_LINKS=/path/to/wheels), or leave TORCH=cpu out"
+        )
+    return Build("cuda", f"torch=={version}", (), f"pip's settings give no CPU build, nor does {index}")
+
+
+def listed(answer: str) -> list[str]:
+    """The versions in the answer of `pip index versions`."""
+    _, _, found = answer.partition("Available versions: ")
+    return [version.strip() for version in found.partition("\n")[0].split(",")]
