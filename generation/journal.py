@@ -2,11 +2,13 @@
 
 It outlives `kill -9` of its process: whatever was appended is there at the next start; a line that a crash cut off
 was never acknowledged, and is left out. A power cut loses at most what came after the last `sync`.
+Threads may share a journal.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -26,9 +28,14 @@ class Journal:
         self._file: IO[bytes] | None = None
         self._end = 0
         self._synced = 0
+        self._lock = threading.Lock()
 
     def append(self, record: Record) -> int:
         """Write one record, hand it to the operating system, and return its place."""
+        with self._lock:
+            return self._append(record)
+
+    def _append(self, record: Record) -> int:
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("ab", buffering=0)
@@ -39,17 +46,28 @@ class Journal:
             while rest:  # a disk that fills up takes a part, and refuses the next one
                 rest = rest[self._file.write(rest) :]
         except OSError as error:
-            self.close()  # so that the next record does not become part of the torn line
+            self._close()  # so that the next record does not become part of the torn line
             error.filename = str(self.path)
             raise
         self._end += len(line)
         return place
 
     def sync(self) -> None:
-        """Hand what was appended to the disk itself."""
-        if self._file is not None and self._synced < self._end:
-            self._synced = self._end
-            os.fdatasync(self._file.fileno())
+        """Hand what was appended to the disk itself. Raises OSError, which names the journal."""
+        with self._lock:
+            if self._file is None or self._synced == self._end:
+                return
+            # A handle of its own: the file may be closed meanwhile, and nobody waits for the disk to append.
+            handle, end = os.dup(self._file.fileno()), self._end
+        try:
+            os.fdatasync(handle)
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
+        finally:
+            os.close(handle)
+        with self._lock:
+            self._synced = max(self._synced, end)
 
     def lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Place and content of every whole line, in the order in which they were appended."""
@@ -72,14 +90,19 @@ class Journal:
 
     def close(self) -> None:
         """Close the file; what it holds stays."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def remove(self) -> None:
         """Delete the journal, once its records stand in a table."""
-        self.close()
-        self.path.unlink(missing_ok=True)
+        with self._lock:
+            self._close()
+            self.path.unlink(missing_ok=True)
 
 
 def _row(line: bytes) -> dict[str, Any] | None:

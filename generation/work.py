@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -55,9 +55,12 @@ async def generate_units(plan: Plan, generator: Generator, units: Sequence[Unit]
     total = sum(unit.todo for unit in units)
     try:
         with tqdm(total=total, unit="text", desc="generating") as bar:
-            async with _synced(units), asyncio.TaskGroup() as group:
-                for _ in range(min(generator.concurrency, total)):
-                    group.create_task(_work(plan, generator, jobs, counts, bar))
+            async with asyncio.TaskGroup() as beside:  # a disk that fails ends the run, not the syncing alone
+                syncing = beside.create_task(_sync(units))
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(min(generator.concurrency, total)):
+                        group.create_task(_work(plan, generator, jobs, counts, bar))
+                syncing.cancel()
     except* (PlumblineError, OSError) as errors:
         raise _first(errors) from None
     return counts
@@ -77,23 +80,12 @@ async def _work(
             await asyncio.to_thread(unit.settle)  # beside the others' work: a large table takes seconds
 
 
-@contextlib.asynccontextmanager
-async def _synced(units: Sequence[Unit]) -> AsyncIterator[None]:
-    """Hand the journals to the disk every half second while there is work."""
-
-    async def sync() -> None:
-        while True:
-            await asyncio.sleep(SYNC_SECONDS)
-            for unit in units:
-                await asyncio.to_thread(unit.journal.sync)
-
-    task = asyncio.create_task(sync())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+async def _sync(units: Sequence[Unit]) -> None:
+    """Hand the journals to the disk every half second, until cancelled."""
+    while True:
+        await asyncio.sleep(SYNC_SECONDS)
+        for unit in units:
+            await asyncio.to_thread(unit.journal.sync)
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
+import sys
+import threading
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -59,4 +62,69 @@ def test_a_full_disk_tears_one_line_and_the_next_record_stands_on_its_own(tmp_pa
     assert error.value.filename == str(journal.path)
     journal.append(row("c"))
     assert [r.key for r in read(journal)] == ["a", "c"]
+    journal.close()
+
+
+def test_a_journal_that_is_removed_while_it_is_handed_to_the_disk_is_handed_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of a closed file may by then be another file's."""
+    journal, handed = Journal(tmp_path / "j.journal"), []
+
+    def slow_disk(handle: int) -> None:
+        journal.remove()
+        handed.append(os.fstat(handle).st_size)
+
+    monkeypatch.setattr(os, "fdatasync", slow_disk)
+    size = journal.append(row("a")) or journal.path.stat().st_size
+    journal.sync()
+    assert handed == [size]
+
+
+def test_a_thread_that_syncs_meets_one_that_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal, failed, done = Journal(tmp_path / "j.journal"), [], threading.Event()
+    monkeypatch.setattr(os, "fdatasync", lambda handle: None)
+
+    def syncing() -> None:
+        while not done.is_set():
+            try:
+                journal.sync()
+            except Exception as error:
+                failed.append(error)
+                return
+
+    thread, interval = threading.Thread(target=syncing), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread.start()
+        for number in range(5_000):
+            journal.append(row(str(number)))
+            journal.remove()
+            if failed:
+                break
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        thread.join()
+    assert not failed
+
+
+def test_what_could_not_be_handed_to_the_disk_is_handed_there_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, tries = Journal(tmp_path / "j.journal"), []
+
+    def failing_once(handle: int) -> None:
+        tries.append(handle)
+        if len(tries) == 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fdatasync", failing_once)
+    journal.append(row("a"))
+    with pytest.raises(OSError, match="No space") as error:
+        journal.sync()
+    assert error.value.filename == str(journal.path)
+    journal.sync()
+    journal.sync()
+    assert len(tries) == 2
     journal.close()
