@@ -186,7 +186,7 @@ def test_an_annotator_finishes_a_queue_in_the_browser(argilla: Argilla, study: S
     left.append(desk.shows(2, of=2))
     assert left in ([third, last], [last, third])
     desk.rates(1, 2)
-    expect(page.get_by_text("no pending records to annotate")).to_be_visible()
+    expect(page.get_by_text("The task is completed!")).to_be_visible()
     look_back(desk, {pair.pair_id for pair in (first, third, last)}, discarded=second)
     assert complaints == []
 

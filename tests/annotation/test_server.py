@@ -71,8 +71,7 @@ def test_the_pages_are_served_and_fetch_nothing_from_outside(site: Site) -> None
 
 def test_strangers_learn_nothing_and_cannot_slow_the_server(site: Site) -> None:
     client = httpx.Client(base_url=site.connection.url, trust_env=False)
-    status = client.get("/api/v1/status").json()
-    assert status == {"version": client.get("/api/v1/version").json()["version"], "search_engine": {}, "memory": {}}
+    assert client.get("/api/v1/status").json() == client.get("/api/v1/version").json() == {"version": "2.8.0"}
     for path in ("me", "users", "datasets/11111111-2222-3333-4444-555555555555", "jobs/any", "webhooks"):
         assert client.get(f"/api/v1/{path}").status_code == 401
     preflight = {"Origin": "https://elsewhere.example", "Access-Control-Request-Method": "GET"}

@@ -321,7 +321,7 @@ def test_a_participant_works_through_a_room_in_the_browser(argilla: Argilla, roo
         page.keyboard.press("5")
         expect(page.locator("#fluency_5")).to_be_checked()
         page.keyboard.press("Enter")
-    expect(page.get_by_text("Your submitted").or_(page.get_by_text("no pending records")).first).to_be_visible()
+    expect(page.get_by_text("The task is completed!")).to_be_visible()
     page.reload()
     page.get_by_role("button").filter(has_text="Guidelines").click()
     links = page.get_by_role("link", name="get your completion code")

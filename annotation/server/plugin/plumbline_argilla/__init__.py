@@ -8,6 +8,7 @@
     engine     Argilla's SearchEngine on its own SQL tables; reading, predicates, ordering: filters and sorts;
                text, query, index, evaluation: words and text queries
     crowd      where crowd participants enter and get their completion code; crowd_pages, crowd_book
+    privacy    an annotator reads own answers and nobody else's
     hardening  the pages, the log and the passwords made safe
 
 It imports argilla_server, never the platform, and is started by the platform as `python -m plumbline_argilla`.

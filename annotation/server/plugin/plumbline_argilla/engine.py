@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import numpy as np
-from argilla_server.enums import MetadataPropertyType, SimilarityOrder
+from argilla_server.enums import MetadataPropertyType, RecordStatus, ResponseStatus, SimilarityOrder
 from argilla_server.errors.future import UnprocessableEntityError
 from argilla_server.models import Dataset, MetadataProperty, Record, Response, User, VectorSettings
 from argilla_server.search_engine import (
@@ -30,12 +30,13 @@ from argilla_server.search_engine import (
     TermsMetrics,
     TextQuery,
 )
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, case, func, literal, select
 
 from . import ordering, predicates
 from .database import open_sync
 from .evaluation import matches
 from .index import Cache, Stamps
+from .privacy import own_user_id
 from .query import QueryTooLargeError, parse
 from .reading import Reading
 
@@ -152,8 +153,17 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
         return await self.reading(work)
 
     async def get_dataset_progress(self, dataset: Dataset) -> dict[str, int]:
-        """The number of records, in all and by status; nothing for a draft."""
-        counted = select(Record.status, func.count()).where(Record.dataset_id == dataset.id).group_by(Record.status)
+        """The number of records, in all and by status; nothing for a draft.
+
+        An annotator gets the own progress: pending is what is left in the own queue, completed is the rest.
+        """
+        status: Any = Record.status
+        if (own := own_user_id()) is not None:
+            done = Response.user_id == own, Response.status.in_((ResponseStatus.submitted, ResponseStatus.discarded))
+            answered = select(Response.id).where(Response.record_id == Record.id, *done).exists()
+            status = case((answered, literal(RecordStatus.completed, Record.status.type)), else_=Record.status)
+        counted = select(status.label("stands"), func.count()).where(Record.dataset_id == dataset.id)
+        counted = counted.group_by("stands")
         return {} if dataset.is_draft else await self.reading(lambda connection: counts(connection, counted))
 
     async def get_dataset_user_progress(self, dataset: Dataset, user: User) -> dict[str, int]:

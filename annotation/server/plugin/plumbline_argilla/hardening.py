@@ -5,17 +5,25 @@ from __future__ import annotations
 import logging
 import re
 from pathlib import Path
+from typing import Any
 
-from argilla_server.api.handlers.v1 import info as info_handlers
+from argilla_server.api.handlers.v1 import records as record_handlers
+from argilla_server.api.schemas.v1.info import Version
 from argilla_server.constants import DEFAULT_API_KEY, DEFAULT_PASSWORD
 from argilla_server.contexts import accounts
+from argilla_server.contexts.info import argilla_version
 from argilla_server.errors.future import UnprocessableEntityError
+from argilla_server.models import Record, Vector
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from sqlalchemy.orm import selectinload
 
 #: Passwords and keys that Argilla's own guides and images have used; nobody here may have them.
 WELL_KNOWN_PASSWORDS = frozenset({DEFAULT_PASSWORD, "1234", "12345678"})
 WELL_KNOWN_KEYS = frozenset({DEFAULT_API_KEY, "argilla.apikey", "owner.apikey", "admin.apikey"})
+#: The routes that describe the API, and Argilla's status, in whose place a shorter one is put.
+DESCRIPTIONS = frozenset({"openapi", "swagger_ui_html", "swagger_ui_redirect", "redoc_html", "redirect_docs",
+                          "redirect_api", "get_status"})  # fmt: skip
 FOREIGN_IMPORT = re.compile(r"@import url\((?:https?:)?//[^)]*\);?")
 
 
@@ -31,13 +39,29 @@ def apply(app: FastAPI) -> None:
         return str(hash_password(password))
 
     accounts.hash_password = hash_unknown_password
-    whole = info_handlers.Status
+    close_what_strangers_need_not_see(app)
+    record_handlers.selectinload = with_settings_of_vectors
 
-    def status_without_details(version: str, **details: object) -> object:
-        # Everyone may ask for it without signing in: how much memory and which engine there is, is not theirs to know.
-        return whole(version=version, search_engine={}, memory={})
 
-    info_handlers.Status = status_without_details
+def close_what_strangers_need_not_see(app: FastAPI) -> None:
+    """Take away the API's descriptions, and of its status, which needs no signing in, all but the version."""
+    api = next(route.app for route in app.routes if getattr(route, "path", None) == "/api/v1")
+    for router in (app.router, api.router):
+        router.routes[:] = [route for route in router.routes if getattr(route, "name", "") not in DESCRIPTIONS]
+
+    async def status() -> Any:
+        return Version(version=argilla_version())
+
+    api.add_api_route("/status", status, response_model=Version)
+
+
+def with_settings_of_vectors(attribute: Any) -> Any:
+    """As SQLAlchemy's `selectinload`; of vectors with their names, without which a record with vectors cannot be shown.
+
+    Argilla 2.8.0 leaves them out where one record is asked for, and answers with an error.
+    """
+    loaded = selectinload(attribute)
+    return loaded.selectinload(Vector.vector_settings) if attribute is Record.vectors else loaded
 
 
 def strip_foreign_fonts(app: FastAPI) -> None:

@@ -17,10 +17,13 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from .errors import MigrationNeededError, StartError
 from .journal import Journal
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 ENGINE_NAME = "plumbline"
 IN_USE_EXIT = 3
@@ -132,16 +135,14 @@ def run(listening: socket.socket, may_migrate: bool) -> None:
     kept = Journal(Path("jobs.db"))
 
     import uvicorn  # noqa: PLC0415
-    from argilla_server._app import app  # noqa: PLC0415
 
-    from . import crowd, database, engine, gate, hardening, jobs  # noqa: PLC0415
+    from . import database, engine, gate, jobs  # noqa: PLC0415
 
-    hardening.apply(app)
+    app = assembled(os.environ["ARGILLA_AUTH_SECRET_KEY"])
     owner = json.loads(Path("credentials.json").read_text(encoding="utf-8"))["owner"]
     held = database.apply(owner, may_migrate)
     engine.register(ENGINE_NAME)
     jobs.apply(kept)
-    crowd.mount(app, os.environ["ARGILLA_AUTH_SECRET_KEY"])
 
     class Server(uvicorn.Server):
         """Says where it is once it answers."""
@@ -160,6 +161,21 @@ def run(listening: socket.socket, may_migrate: bool) -> None:
     finally:
         if held is not None:
             held.close()
+
+
+def assembled(secret: str) -> FastAPI:
+    """Argilla's application as it is served: hardened, private, with the pages of the crowd.
+
+    `secret` signs the crowd's tickets. Call it once, with Argilla's settings set and the home as working folder.
+    """
+    from argilla_server._app import app  # noqa: PLC0415
+
+    from . import crowd, hardening, privacy  # noqa: PLC0415
+
+    hardening.apply(app)
+    privacy.apply()
+    crowd.mount(app, secret)
+    return app
 
 
 def write_state(url: str) -> None:
