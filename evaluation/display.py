@@ -79,7 +79,7 @@ def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected
         rows.append(cells)
         if row["included_rejected"]:
             notes.append(f"  not accepted, but included: {row['included_rejected']}")
-    caption = "Scores by axis (difference from the original in points)"
+    caption = "Scores by axis (difference from the original of the same data sets and items, in points)"
     if bool(table["simulated"].any()):
         caption += "; verdicts from simulated ratings"
     return "\n".join([caption, columns(["model", "failed", "original", *AXES, TOTAL], rows), *dict.fromkeys(notes)])
@@ -101,9 +101,10 @@ def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
         for row in table.to_dict(orient="records")
     ]
     header = ["model", "axis", "transformation", "data sets", "failed", "original", "score", "difference"]
-    return "Scores by transformation (failed: items whose outputs failed)\n" + columns(
-        header, rows, "no transformation was evaluated"
-    )
+    caption = "Scores by transformation (failed: items whose outputs failed; original: of the same data sets and items)"
+    undefined = table[table["reason"] != ""]
+    notes = [f"  {row.model}, {row.transformation}: {row.reason}" for row in undefined.itertuples()]
+    return "\n".join([caption, columns(header, rows, "no transformation was evaluated"), *notes])
 
 
 def _datasets(scores: pd.DataFrame) -> str:

@@ -85,8 +85,8 @@ def _model_meta(row: Score) -> dict[str, Any]:
 
 
 def _plain(row: Score) -> dict[str, Any]:
-    values = row.model_dump()
-    return {**values, "score": None if math.isnan(row.score) else row.score}
+    numbers = {"score": row.score, "original_score": row.original_score}
+    return row.model_dump() | {name: None if math.isnan(value) else value for name, value in numbers.items()}
 
 
 def _put(path: Path, data: dict[str, Any]) -> None:

@@ -1,4 +1,8 @@
-"""What stands for the texts of a data set: outputs, and what becomes of items whose outputs failed."""
+"""What stands for the texts of a data set: outputs, and what becomes of items whose outputs failed.
+
+Dropped items are dropped from the original too wherever the two are compared (`same_items`): the items whose outputs
+fail are no random ones, and a score on all items beside one on the others would hold that difference as well.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +52,11 @@ class Outputs:
     def identity(self) -> list[object]:
         """All that decides what a data set becomes."""
         return [sorted(self.made.items()), [self.policy, sorted(self.failed)] if self.failed else []]
+
+
+def same_items(dataset: Dataset, outputs: Outputs) -> Dataset:
+    """The untouched data set with those items alone that `transformed` leaves under the policy `drop`."""
+    return dataset.replaced(lambda text, cell: None if text.text_id in outputs.failed else cell)
 
 
 def transformed(dataset: Dataset, outputs: Outputs) -> Dataset:

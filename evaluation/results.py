@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import pandas as pd
 
 from evaluation import beside, mteb_results
 from evaluation.measures import COMMAND, Measured, stored
-from evaluation.units import Model, Place, Unit
+from evaluation.units import Model, Numbers, Place, Unit
 from evaluation.work import Moved, Scored, Todo
 from generation.evaluation_specs import ModelSpec
 from generation.exceptions import StudyError
@@ -24,6 +25,7 @@ from generation.journal import Journal
 from generation.records import Drift, Pair, Record, Score
 from generation.store import read_frame, write_table
 from generation.study import Study
+from generation.transformations import ORIGINAL
 
 WRITE_SECONDS = 10.0
 
@@ -79,7 +81,7 @@ class Results:
         if isinstance(made, Measured):
             self._beside.save(todo.model, made)
             return
-        row = self._add(todo.model, self._units[made.place], made.score, made.versions, made.revision)
+        row = self._add(todo.model, self._units[made.place], made.numbers)
         mteb_results.write(self.study, row, made.result)
         self._journal.append(row)
         self._journal.sync()
@@ -114,9 +116,10 @@ class Results:
             for unit in self.units:
                 old = before.get(known[unit.place])
                 if unit.decision.status == "left_out":
-                    self._add(model, unit, math.nan, "")
+                    self._add(model, unit, Numbers())
                 elif old is not None:
-                    kept[known[unit.place]] = self._add(model, unit, old.score, old.versions, old.model_revision)
+                    numbers = Numbers(old.score, old.original_score, old.versions, old.model_revision)
+                    kept[known[unit.place]] = self._add(model, unit, numbers)
         for key in before.keys() - kept.keys():
             mteb_results.remove(self.study, before[key])
         for key, row in kept.items():
@@ -139,9 +142,13 @@ class Results:
             there = [(pair, before[key]) for pair in self.pairs if (key := _drift_id(model, pair)) in before]
             self._add_drift(model, [pair for pair, _ in there], [value for _, value in there])
 
-    def _add(self, model: Model, unit: Unit, score: float, versions: str, revision: str = "") -> Score:
-        """Note a score; its row."""
-        row = unit.row(self.study, model, score, versions, revision)
+    def _add(self, model: Model, unit: Unit, numbers: Numbers) -> Score:
+        """Note a score; its row. Units come in the study's order, a data set's original before what it became."""
+        if not unit.lost and not math.isnan(numbers.score):
+            whole = self._scores.get((model.name, (unit.dataset.name, ORIGINAL, 0)))
+            original = numbers.score if unit.transformation == ORIGINAL else whole.score if whole else math.nan
+            numbers = replace(numbers, original=original)
+        row = unit.row(self.study, model, numbers)
         self._scores[model.name, unit.place] = row
         return row
 

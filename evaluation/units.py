@@ -15,7 +15,7 @@ from annotation.records import Verdict
 from evaluation import gate, tasks
 from evaluation.models.encoder import model_id
 from evaluation.models.local import fingerprint
-from evaluation.outputs import Outputs, transformed
+from evaluation.outputs import Outputs, same_items, transformed
 from evaluation.protocols import METRICS
 from generation.datasets.loading import iter_datasets
 from generation.datasets.places import Dataset
@@ -34,6 +34,7 @@ from generation.unit import COMMAND as GENERATE
 _COLUMNS = ("key", "status", "output")  # of a transformed text
 UNKNOWN = "unknown"  # a revision that neither the study nor the model names
 UNDEFINED = "the metric is undefined: all similarities, or all gold values, are equal"
+UNDEFINED_ORIGINAL = "on the original texts of the same items the metric is undefined"
 
 
 Place = tuple[str, str, int]  # data set, transformation, seed
@@ -56,6 +57,19 @@ class Model:
         """The model of a spec; a local one's files are read for it."""
         revision = spec.revision or fingerprint(spec, study.file.parent)[:32]
         return cls(spec, label(study, spec), revision, model_id(study, spec))
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What a model made of a unit: its score and that of the same items' original texts.
+
+    `versions` made them; `revision` is what the loaded model called its own.
+    """
+
+    score: float = math.nan
+    original: float = math.nan
+    versions: str = ""
+    revision: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,14 +97,24 @@ class Unit:
         """Where its score stands among a model's."""
         return self.dataset.name, self.transformation, self.seed
 
+    @property
+    def lost(self) -> frozenset[str]:
+        """The texts (ids) whose items are not scored because their outputs failed."""
+        dropped = self.outputs is not None and self.n_failed and self.outputs.policy == "drop"
+        return self.outputs.failed if self.outputs is not None and dropped else frozenset()
+
     def data(self) -> Dataset:
         """The data set to be scored."""
         return self.dataset if self.outputs is None else transformed(self.dataset, self.outputs)
 
+    def original(self) -> Dataset:
+        """The untouched data set with the same items."""
+        return same_items(self.dataset, self.outputs) if self.outputs is not None and self.lost else self.dataset
+
     def unit_id(self, study: Study, model: Model) -> str:
         """Identity of the score: what is embedded, by which model, by which protocol and library."""
         return identity(
-            "score-v1",
+            "score-v2",
             self.content_id,
             model.model_id,
             study.evaluation.protocol,
@@ -98,16 +122,13 @@ class Unit:
             importlib.metadata.version("mteb"),
         )
 
-    def row(self, study: Study, model: Model, score: float, versions: str, revision: str = "") -> Score:
-        """The record of this unit's score by a model; NaN if left out or undefined.
-
-        `versions` made it; `revision` is what the loaded model called its own.
-        """
+    def row(self, study: Study, model: Model, made: Numbers) -> Score:
+        """The record of this unit's score by a model; NaN if left out or undefined."""
         kind = TRANSFORMATIONS.get(self.transformation)
         left_out = self.decision.status == "left_out"
         reason = self.decision.reason
-        if math.isnan(score) and not left_out:
-            reason = "; ".join(filter(None, [reason, UNDEFINED]))
+        if not left_out and (math.isnan(made.score) or (self.lost and math.isnan(made.original))):
+            reason = "; ".join(filter(None, [reason, UNDEFINED if math.isnan(made.score) else UNDEFINED_ORIGINAL]))
         return Score(
             model=model.name,
             dataset=self.dataset.name,
@@ -117,21 +138,22 @@ class Unit:
             axis=kind.axis if kind else ORIGINAL,
             seed=self.seed,
             metric=METRICS[self.dataset.task],
-            score=score,
+            score=made.score,
+            original_score=made.original,
             n=self.n,
             n_failed=self.n_failed,
             failed_policy=self.outputs.policy if self.outputs is not None and self.n_failed else "",
             status=self.decision.status,
             reason=reason,
             unit_id="" if left_out else self.unit_id(study, model),
-            model_revision=model.revision or revision or UNKNOWN,
+            model_revision=model.revision or made.revision or UNKNOWN,
             dataset_revision=self.dataset.revision,
             protocol=study.evaluation.protocol,
             precision=study.evaluation.precision,
             generator_hash=self.generator_hash,
             prompt_hash=self.prompt_hash,
             verdict_hash=",".join(self.decision.verdicts),
-            versions="" if left_out else versions,
+            versions="" if left_out else made.versions,
         )
 
 

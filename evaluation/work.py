@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from evaluation import beside, tasks
 from evaluation.measures import Measured
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
-from evaluation.units import Model, Place, Unit
+from evaluation.units import Model, Numbers, Place, Unit
 from generation.datasets.specs import LocalDataset
 from generation.evaluation_specs import ModelSpec
 from generation.exceptions import PlumblineError
@@ -46,16 +47,14 @@ class Moved:
 
 @dataclass(frozen=True)
 class Scored:
-    """A unit's score, with all that mteb measured (`mteb.results.TaskResult`), and the packages that made it.
+    """A unit's score, with all that mteb measured (`mteb.results.TaskResult`).
 
-    `revision` is the loaded model's own, if it has one.
+    The original's in `numbers` is NaN where no item was dropped: it is the original data set's own score then.
     """
 
     place: Place
-    score: float
+    numbers: Numbers
     result: Any
-    versions: str
-    revision: str
 
 
 @dataclass(frozen=True)
@@ -80,9 +79,11 @@ def work(study: Study, todo: Todo, load: Loader) -> Iterator[Made]:
             texts = [(pair.original, pair.transformed) for pair in todo.pairs]
             yield Moved(encoder.drift(model, *zip(*texts, strict=True)).tolist())
         made_by = versions()
+        originals = _Originals(study, model)
         for unit in todo.units:
             result = tasks.evaluate_task(unit.data(), model, study.evaluation.protocol, study.evaluation.batch_size)
-            yield Scored(unit.place, tasks.main_score(unit.dataset, result), result, made_by, model.revision)
+            score = tasks.main_score(unit.dataset, result)
+            yield Scored(unit.place, Numbers(score, originals.of(unit), made_by, model.revision), result)
         yield from beside.measure(study, todo.beside, model)
     except PlumblineError as error:
         failure = str(error)
@@ -90,6 +91,24 @@ def work(study: Study, todo: Todo, load: Loader) -> Iterator[Made]:
         if model is not None:
             model.close()
     yield Ended(model.asked, model.encoded, failure) if model is not None else Ended(failure=failure)
+
+
+class _Originals:
+    """Scores of original texts on the items that dropping leaves, each selection of items scored once."""
+
+    def __init__(self, study: Study, model: Encoder) -> None:
+        self._evaluation, self._model = study.evaluation, model
+        self._known: dict[tuple[str, frozenset[str]], float] = {}
+
+    def of(self, unit: Unit) -> float:
+        """The score; NaN where nothing was dropped. Raises what the encoder raises."""
+        if not unit.lost:
+            return math.nan
+        key = unit.dataset.name, unit.lost
+        if key not in self._known:
+            evaluation = self._evaluation
+            self._known[key] = tasks.evaluate(unit.original(), self._model, evaluation.protocol, evaluation.batch_size)
+        return self._known[key]
 
 
 def versions() -> str:

@@ -149,8 +149,15 @@ class Score(Record):
     failed_policy: Literal["drop", "original", ""] = Field(
         default="", description="whether these were dropped or scored with their originals; empty where there are none"
     )
-    status: Literal["evaluated", "included_rejected", "left_out"] = Field(description="whether the gate let it through")
-    reason: str = Field(description="why it was left out, or what the verdict said; empty otherwise")
+    original_score: Number = Field(
+        default=math.nan,
+        description="the metric on the original texts of the same items, those that failed outputs leave;"
+        " NaN where it was left out or is undefined, and where an earlier version wrote the file",
+    )
+    status: Literal["evaluated", "included_rejected", "left_out", "failed"] = Field(
+        description="whether the gate let it through; failed: the model could not be evaluated"
+    )
+    reason: str = Field(description="why it was left out or failed, or what the verdict said; empty otherwise")
     unit_id: str = Field(
         default="", description="identity of all that makes the score (not of the verdict): equal ones are reused"
     )

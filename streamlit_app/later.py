@@ -199,8 +199,9 @@ def table(source: Source, name: str, group: str, refused: bool, model: str) -> l
 
 
 def ranks(source: Source, group: str) -> pd.DataFrame:
-    """`evaluation.tables.ranking_table` of original and of transformed scores beside one another."""
-    before, after = (one.frame for one in table(source, "ranking", group, False, ""))
+    """`evaluation.tables.ranking_table` of transformed scores beside that of the same items' originals."""
+    found = _results(source, group, "").scores
+    before, after = (tables.ranking_table(found, transformed=which, same_items=not which) for which in (False, True))
     both: pd.DataFrame = before.merge(after, on="model", suffixes=("_original", "_transformed"))
     return both
 

@@ -21,6 +21,7 @@ SIGNIFICANT = 0.05
 ROW = 34  # pixels for a row of a chart with names beside it
 WIDTH = 620  # of such a chart
 NAMES = 260  # for the names of models
+_SAME = 1e-9  # scores that differ by less differ by rounding alone
 _POINT = 1.0  # Vega-Lite's points are see-through, which a dark page makes too dim
 _SERIES_COLOURS = {ORIGINAL: NEUTRAL, **COLOURS, TOTAL: "#CC79A7"}
 _SERIES_SHAPES = {ORIGINAL: "cross", **SHAPES, TOTAL: "diamond"}
@@ -57,7 +58,7 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
     hollow = alt.condition(alt.datum["included_rejected"], alt.value(0), alt.value(1))
     tooltip = [
         alt.Tooltip("name:N", title="Transformation"),
-        alt.Tooltip("original:Q", title="Original", format=".2f"),
+        alt.Tooltip("original:Q", title="Original, same items", format=".2f"),
         alt.Tooltip("score:Q", title="Transformed", format=".2f"),
         alt.Tooltip("difference:Q", title="Difference (points)", format="+.2f"),
         alt.Tooltip("n_datasets:Q", title="Data sets"),
@@ -77,6 +78,7 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
 def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     """HTEB's Figure 4: original, axes and total of each model on one line, from `evaluation.tables.axis_table`.
 
+    A tick in an axis's colour is the original of the data sets and items that it rests on, where these are not all.
     `names` are the pixels for models' names; a longer one is cut, and the tooltip has it whole.
     """
     shown = _series(table, "model")
@@ -92,7 +94,19 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
         shape=series_shape(),
         tooltip=["model:N", "series:N", alt.Tooltip("score:Q", format=".2f")],
     )
-    return alt.LayerChart(layer=[lines, marks]).properties(width=WIDTH, height=ROW * len(models))
+    own = _own_originals(table)
+    ticks = (
+        alt.Chart(own)
+        .mark_tick(thickness=3, size=18)
+        .encode(
+            x="original:Q",
+            y=row,
+            color=series_colour(),
+            tooltip=["model:N", "series:N", alt.Tooltip("original:Q", title="Original, same items", format=".2f")],
+        )
+    )
+    layer = [lines, *([ticks] if len(own) else []), marks]
+    return alt.LayerChart(layer=layer).properties(width=WIDTH, height=ROW * len(models))
 
 
 def size_lines(table: pd.DataFrame) -> alt.FacetChart:
@@ -184,6 +198,18 @@ def _series(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
     """A row for each of a model's series (original, axes, total): its name and its score times 100."""
     long = table.melt(id_vars=list(keys), value_vars=list(_SERIES_COLOURS), var_name="series", value_name="score")
     return long[long["score"].notna()].assign(score=100 * long["score"], series=long["series"].map(series_name))
+
+
+def _own_originals(table: pd.DataFrame) -> pd.DataFrame:
+    """The originals that an axis's, or the total's, difference is from, where it is not the one that all share."""
+    names = {name: f"{name}_original" for name in (*AXES, TOTAL)}
+    parts = [
+        table[["model"]].assign(series=series_name(name), original=100 * table[column])[
+            (table[column] - table["original"]).abs() > _SAME
+        ]
+        for name, column in names.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 def series_name(name: str) -> str:

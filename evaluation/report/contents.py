@@ -24,6 +24,7 @@ from generation.page import Figure, Section
 from generation.study import Study
 
 Drawn = alt.LayerChart | alt.ConcatChart | alt.FacetChart
+TICKS = "; ticks: originals of the data sets and items of an axis, where these are not all"
 _PADDING = {"left": 30, "right": 40, "top": 5, "bottom": 15}
 
 
@@ -151,7 +152,9 @@ def _papers(results: Results) -> dict[str, Figure]:
         moved = tables.transformation_table(results.scores, include_rejected=refused)
         if moved.empty:
             continue
-        found[f"axes{end}"] = figure(charts.axis_shifts(axes), f"Scores of each model by axis (HTEB, Figure 4){says}")
+        found[f"axes{end}"] = figure(
+            charts.axis_shifts(axes), f"Scores of each model by axis (HTEB, Figure 4{TICKS}){says}"
+        )
         found[f"transformations{end}"] = figure(
             charts.delta_map(moved), f"Mean difference from the original in points (HTEB, Figure 6; *: refused){says}"
         )

@@ -43,6 +43,10 @@ from generation.store import atomic, read_frame
 from generation.study import Study
 
 FOLDER = "report_evaluation"
+SAME_ITEMS = (
+    "Items whose outputs failed were dropped. Differences are from the original texts of the same items; Original is"
+    " that of the whole data set, so that a difference may not be that of the numbers beside it."
+)
 _DEFAULT = Choices()
 
 
@@ -83,6 +87,8 @@ def notes_of(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) ->
     fewer = [f"{model} ({counts.max() - count})" for model, count in counts.items() if count < counts.max()]
     if fewer:
         notes.append(f"Scores not made yet: {', '.join(fewer)}; run `{COMMAND}` again.")
+    if ((scores["n_failed"] > 0) & (scores["failed_policy"] == "drop") & scores["score"].notna()).any():
+        notes.append(SAME_ITEMS)
     known = set(scores["dataset"])
     for row in tables.left_out(scores).to_dict(orient="records"):
         where = "all data sets" if set(row["datasets"].split(", ")) == known else row["datasets"]

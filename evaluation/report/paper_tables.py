@@ -58,7 +58,7 @@ def axes(results: Results, *, include_rejected: bool = False) -> Exhibit:
         for name, head in _AXIS_HEADS.items()
         for line in reasons(frame["model"], frame[f"{name}_reason"])
     ]
-    caption = "Scores times 100 by axis, in brackets the difference from the original in points"
+    caption = "Scores times 100 by axis, in brackets the difference from the original of the same items in points"
     made = exhibit(results, "axes", caption, frame, rows, why)
     return _with_refused(made) if include_rejected else made
 
@@ -75,8 +75,9 @@ def transformations(results: Results, *, include_rejected: bool = False) -> Exhi
             mark = REFUSED if name in cells and cells[name]["included_rejected"] else ""
             row[named(name)] = (points(cells[name]["difference"]) if name in cells else "–") + mark
         rows.append(row)
-    caption = "Difference from the original in points by transformation"
-    made = exhibit(results, "transformations", caption, frame, rows)
+    caption = "Difference from the original of the same items in points by transformation"
+    why = reasons(map(named, frame["transformation"]), frame["reason"])
+    made = exhibit(results, "transformations", caption, frame, rows, why)
     return _with_refused(made) if include_rejected else made
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from evaluation.tables.scores import in_order, originals
+from evaluation.tables.pairs import with_originals
+from evaluation.tables.scores import in_order
 
 _KEYS = ["model", "axis", "transformation"]
 
@@ -21,12 +22,11 @@ def accepted_table(rows: pd.DataFrame, scores: pd.DataFrame, *, include_rejected
     """
     counted = rows[(rows["status"] == "evaluated") | include_rejected]
     units = ["model", "dataset", "transformation", "seed"]
-    everything = scores[[*units, "task_type", "score"]].rename(columns={"score": "score_all"})
-    whole = everything.merge(originals(scores).rename(columns={"original": "original_all"}))
-    joined = counted.merge(whole[[*units, "score_all", "original_all"]], on=units, how="left")
+    whole = with_originals(scores, scores)
+    whole = whole.assign(difference_all=100 * (whole["score"] - whole["original"]))
+    joined = counted.merge(whole[[*units, "difference_all"]], on=units, how="left")
     joined = joined.assign(
         difference=100 * (joined["score"] - joined["original"]),
-        difference_all=100 * (joined["score_all"] - joined["original_all"]),
         included_rejected=joined["status"] == "included_rejected",
     )
     made = [
@@ -40,7 +40,8 @@ def accepted_table(rows: pd.DataFrame, scores: pd.DataFrame, *, include_rejected
 def _transformation(key: Mapping[str, object], part: pd.DataFrame) -> dict[str, object]:
     """One row, from those of its data sets and seeds."""
     there = part[part["difference"].notna()]
-    means = there.groupby("dataset", sort=False)[["original", "score", "difference", "difference_all"]].mean().mean()
+    numbers = ["original", "score", "difference", "difference_all"]
+    means = there.groupby("dataset", sort=False)[numbers].mean(skipna=False).mean(skipna=False)
     lost = part[part["difference"].isna()]
     reasons = f"{len(lost)} of {len(part)} data sets and seeds have no score" if len(lost) else ""
     if len(lost):

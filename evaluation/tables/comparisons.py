@@ -16,8 +16,9 @@ from evaluation.statistics import (
     paired_bootstrap,
     wilcoxon,
 )
-from evaluation.tables.datasets import dataset_totals
-from evaluation.tables.scores import NOTHING, counting_scores, shared_scores, transformations_of
+from evaluation.tables.datasets import totals_of
+from evaluation.tables.pairs import counting_scores, shared_scores, whole_data_sets
+from evaluation.tables.scores import NOTHING, transformations_of
 from generation.transformations import AXES
 
 _COLUMNS = ["shift", "low", "high", "p", "p_holm", "method", "n", "reason"]
@@ -26,7 +27,8 @@ _COLUMNS = ["shift", "low", "high", "p", "p_holm", "method", "n", "reason"]
 def shift_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
     """How far each transformation moves scores, over data sets (HTEB, Figure 7 and Table 13).
 
-    An observation is a data set: the difference between means over models (seeds averaged first), in points. Columns:
+    An observation is a data set: the difference between means over models (seeds averaged first), in points, of the
+    original and the transformed texts of the same items. Columns:
     name, axis, shift (Hodges-Lehmann) with low and high (95%, from Walsh averages, not corrected), p (Wilcoxon's signed
     ranks), p_holm (over the transformations), method, median_absolute, n (data sets), reason. Rows of axes have
     median_absolute alone, pooled over their transformations (n counts data sets x transformations). What not every
@@ -70,6 +72,7 @@ def baseline_table(
     (Wilcoxon's), p_holm (over the models), method, n, reason. Each model has its own stream of `rng`.
     """
     counted = counting_scores(scores, include_rejected)
+    counted = counted[counted["score"].notna()]
     unit = ["dataset", "seed"] if rng else ["dataset"]
     keys = [*unit, "axis", "transformation"]
     cells = counted.groupby(["model", *keys], sort=False)["score"].mean().unstack("model")
@@ -99,11 +102,12 @@ def difference_table(
     """Which models differ: a row for each two, by the paired bootstrap over data sets with Holm's correction.
 
     HTEB compares generators so (I, Table 13; Table 6); here the observations are data sets, and a score is the
-    axis-balanced one (`dataset_totals`). Columns: first, second (models), difference (first - second, mean over the
-    data sets that both have, points), low, high (95%, percentile), p, p_holm (over all rows), n, reason. Each row has
-    its own stream of `rng`.
+    axis-balanced one (`dataset_totals`). A model that lacks a transformation or seed which another has on a data set
+    has no score there: a mean over others is no match for it. Columns: first, second (models), difference (first -
+    second, mean over the data sets that both have, points), low, high (95%, percentile), p, p_holm (over all rows), n,
+    reason. Each row has its own stream of `rng`.
     """
-    totals = dataset_totals(scores, include_rejected=include_rejected)
+    totals = totals_of(whole_data_sets(counting_scores(scores, include_rejected)), scores)
     cells = 100 * totals.pivot(index="dataset", columns="model", values="score")
     models = list(totals["model"].drop_duplicates())
     twos = list(itertools.combinations(models, 2))

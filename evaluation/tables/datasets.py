@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from evaluation.statistics import sample_sd
-from evaluation.tables.scores import TOTAL, axis_table, counting_scores, originals, paired_scores
+from evaluation.tables.pairs import counting_scores, originals, paired_scores
+from evaluation.tables.scores import TOTAL, axis_table
 from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 
 AVERAGE = "Average"
@@ -21,29 +22,36 @@ def dataset_totals(scores: pd.DataFrame, transformation: str = "", *, include_re
     """A row for each data set x model: its original score and its axis-balanced one, with the spread over runs.
 
     HTEB, Tables 17 to 21; with a `transformation` that one's scores (PTEB, Tables 6, 9 and 10). Columns: dataset,
-    task_type, model, original, score (seeds averaged first), sd (sample SD over the runs in which no transformation is
-    missing; NaN for one run), difference (points), n_runs (those runs), reason (why the score is NaN, or what it rests
-    on), included_rejected. A total needs a score on each axis.
+    task_type, model, original (of the whole data set, as the papers print it), score (seeds averaged first), sd (sample
+    SD over the runs in which no transformation is missing; NaN for one run), original_same (balanced as the score is,
+    on the items that it rests on), difference (score - original_same, points), n_runs (those runs), reason (why the
+    score is NaN, or what it rests on), included_rejected. A total needs a score on each axis.
     """
-    counted = counting_scores(scores, include_rejected)
+    return totals_of(counting_scores(scores, include_rejected), scores, transformation)
+
+
+def totals_of(counted: pd.DataFrame, scores: pd.DataFrame, transformation: str = "") -> pd.DataFrame:
+    """`dataset_totals` of some rows of `counting_scores`."""
     if transformation:
         counted = counted[counted["transformation"] == transformation]
     axes = [TRANSFORMATIONS[transformation].axis] if transformation else list(AXES)
     wanted = [transformation] if transformation else [t for t in scores["transformation"].unique() if t != ORIGINAL]
     paired = paired_scores(counted, scores)
     cells = paired.groupby(_CELL, sort=False).agg(
-        there=("transformation", "nunique"), marked=("included_rejected", "max")
+        there=("transformation", "nunique"), marked=("included_rejected", "max"), why=("why", "max")
     )
     runs = _balanced(_whole(counted), [*_CELL, "seed"], axes).groupby(_CELL, sort=False)
     table = originals(scores).set_index(_CELL)
     table["score"] = _balanced(paired, _CELL, axes)
+    table["original_same"] = _balanced(paired, _CELL, axes, "original")
     table["sd"] = runs.agg(lambda totals: sample_sd(totals.to_numpy()).value)
-    table["difference"] = 100 * (table["score"] - table["original"])
+    table["difference"] = 100 * (table["score"] - table["original_same"])
     table["n_runs"] = runs.size().reindex(table.index, fill_value=0)
     there = cells["there"].reindex(table.index, fill_value=0)
+    undefined = cells["why"].reindex(table.index, fill_value="")
     table["reason"] = [
-        _reason(bool(undefined), count, len(wanted))
-        for undefined, count in zip(table["score"].isna(), there, strict=True)
+        why or _reason(bool(lacking), count, len(wanted))
+        for lacking, count, why in zip(table["score"].isna(), there, undefined, strict=True)
     ]
     table["included_rejected"] = cells["marked"].reindex(table.index, fill_value=False).astype(bool)
     return table.reset_index()
@@ -52,20 +60,24 @@ def dataset_totals(scores: pd.DataFrame, transformation: str = "", *, include_re
 def dataset_averages(totals: pd.DataFrame) -> pd.DataFrame:
     """The rows "Average" of Tables 17 to 21: a row a model, from rows of `dataset_totals`.
 
-    Columns: model, original, score, sd (the mean of the data sets' SDs, as the paper has it), difference (points),
-    n_datasets (with a score; only these count), reason.
+    Columns: model, original, score, original_same, sd (the mean of the data sets' SDs, as the paper has it), difference
+    (points), n_datasets (with a score; only these count), reason.
     """
     scored = totals[totals["score"].notna()]
     table = scored.groupby("model", sort=False, as_index=False).agg(
-        original=("original", "mean"), score=("score", "mean"), sd=("sd", "mean"), n_datasets=("dataset", "nunique")
+        original=("original", "mean"),
+        original_same=("original_same", lambda values: values.mean(skipna=False)),
+        score=("score", "mean"),
+        sd=("sd", "mean"),
+        n_datasets=("dataset", "nunique"),
     )
-    table["difference"] = 100 * (table["score"] - table["original"])
+    table["difference"] = 100 * (table["score"] - table["original_same"])
     there = totals.groupby("model", sort=False)["dataset"].nunique().reindex(table["model"]).to_numpy()
     table["reason"] = [
         "" if count == total else f"rests on {count} of {total} data sets"
         for count, total in zip(table["n_datasets"], there, strict=True)
     ]
-    return table[["model", "original", "score", "sd", "difference", "n_datasets", "reason"]]
+    return table[["model", "original", "score", "sd", "original_same", "difference", "n_datasets", "reason"]]
 
 
 def translation_table(
@@ -108,9 +120,11 @@ def size_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.Da
     return table.sort_values(["family", "parameters"])[columns].reset_index(drop=True)
 
 
-def _balanced(scored: pd.DataFrame, keys: Sequence[str], axes: Sequence[str]) -> pd.Series[float]:
+def _balanced(
+    scored: pd.DataFrame, keys: Sequence[str], axes: Sequence[str], column: str = "score"
+) -> pd.Series[float]:
     """The mean over axes of the means over their transformations, for each of `keys`; NaN where an axis has none."""
-    by_axis = scored.groupby([*keys, "axis"], sort=False)["score"].mean().unstack("axis")
+    by_axis = scored.groupby([*keys, "axis"], sort=False)[column].mean(skipna=False).unstack("axis")
     return by_axis.reindex(columns=pd.Index(axes)).mean(axis=1, skipna=False)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from evaluation.tables.scores import axis_table, counting_scores, paired_scores
+from evaluation.tables.pairs import counting_scores, paired_scores
+from evaluation.tables.scores import axis_table
 from generation.transformations import AXES
 
 ENGLISH, OTHERS = "English", "Other languages"
@@ -15,9 +16,11 @@ def drop_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.Da
     """A row for each data set x model x transformation: its original score and what is lost (HTEB, Figure 9).
 
     Columns: setting (`ENGLISH` or `OTHERS`, by the languages of the data set's texts), dataset, model, transformation,
-    axis, original, score, drop (original - score, in points; seeds averaged first).
+    axis, original (on the same items), score, drop (original - score, in points; seeds averaged first). What is
+    undefined is not in it.
     """
     paired = paired_scores(counting_scores(scores, include_rejected), scores)
+    paired = paired[paired["difference"].notna()]
     languages = scores.drop_duplicates("dataset").set_index("dataset")["language"]
     english = paired["dataset"].map(languages) == "en"
     table = paired.assign(setting=english.map({True: ENGLISH, False: OTHERS}), drop=-paired["difference"])

@@ -7,8 +7,9 @@ import pandas as pd
 
 from evaluation.rankings import borda, kendall, split_half
 from evaluation.statistics import sample_sd
-from evaluation.tables.datasets import dataset_totals
-from evaluation.tables.scores import NOTHING, TOTAL, shared_scores, transformations_of
+from evaluation.tables.datasets import totals_of
+from evaluation.tables.pairs import counting_scores, shared_scores, whole_data_sets
+from evaluation.tables.scores import NOTHING, TOTAL, transformations_of
 from generation.transformations import AXES
 
 OVERALL = "overall"
@@ -60,16 +61,20 @@ def split_half_table(
     return pd.DataFrame(rows, columns=["axis", "rho", "n_splits", "n_datasets", "n_models", "reason"])
 
 
-def ranking_table(scores: pd.DataFrame, *, transformed: bool, include_rejected: bool = False) -> pd.DataFrame:
+def ranking_table(
+    scores: pd.DataFrame, *, transformed: bool, same_items: bool = False, include_rejected: bool = False
+) -> pd.DataFrame:
     """Models ranked by Borda count over data sets, with means over data sets and over categories (MMTEB, Table 2).
 
-    The scores are the originals', or with `transformed` the axis-balanced ones (`dataset_totals`). Columns: model,
-    rank, borda, mean (over data sets), category_mean (over the tasks' means), n_datasets, one for each task (the mean
-    over its data sets), reason. As in mteb a model that lacks a score has no means where it lacks it; data sets on
-    which no model has a score do not count. Best rank first.
+    The scores are the whole originals', or with `transformed` the axis-balanced ones (`dataset_totals`). `same_items`
+    takes the originals on the data sets and items that the transformed ones rest on, to be laid beside these. Columns:
+    model, rank, borda, mean (over data sets), category_mean (over the tasks' means), n_datasets, one for each task (the
+    mean over its data sets), reason. As in mteb a model that lacks a score has no means where it lacks it, and one that
+    lacks a transformation or seed which another has lacks that data set's score; data sets on which no model has a
+    score do not count. Best rank first.
     """
-    totals = dataset_totals(scores, include_rejected=include_rejected)
-    value = "score" if transformed else "original"
+    totals = totals_of(whole_data_sets(counting_scores(scores, include_rejected)), scores)
+    value = "score" if transformed else "original_same" if same_items else "original"
     scored = totals[totals[value].notna()]
     models = list(totals["model"].drop_duplicates())
     grid = scored.pivot(index="model", columns="dataset", values=value).reindex(models)

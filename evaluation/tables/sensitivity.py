@@ -14,7 +14,8 @@ import pandas as pd
 
 from annotation.records import Verdict
 from evaluation.scopes import Scope, accepted_scopes, decision_at, needs, scope_of
-from evaluation.tables.scores import TOTAL, axis_means, counting_scores, paired_scores
+from evaluation.tables.pairs import counting_scores, paired_scores
+from evaluation.tables.scores import TOTAL, axis_means
 from generation.campaign_specs import AcceptanceSpec
 from generation.transformations import AXES, TRANSFORMATIONS
 
@@ -52,9 +53,10 @@ def threshold_table(
 ) -> pd.DataFrame:
     """Axes and totals as they would be at other thresholds: a row for each threshold x model.
 
-    Columns: threshold, model, original (mean over the data sets of which a transformation counts), the axes, hteb_total
-    and `hteb_total_difference` (points); accepted (the transformations that count, comma-separated), n_scopes (accepted
-    scopes), reason, simulated. What was included although refused counts where the threshold accepts it.
+    Columns: threshold, model, original (mean over the whole data sets of which a transformation counts), the axes,
+    hteb_total and `hteb_total_difference` (points, from the originals of the same items); accepted (the transformations
+    that count, comma-separated), n_scopes (accepted scopes), reason, simulated. What was included although refused
+    counts where the threshold accepts it.
     """
     ground = _Ground.of(scores, verdicts)
     simulated = any(verdict.simulated for verdict in verdicts)
@@ -141,7 +143,7 @@ class _Ground:
         table = axis_means(paired, "score").reindex(self.models)
         table[f"{TOTAL}_difference"] = axis_means(paired, "difference").reindex(self.models)[TOTAL]
         first = paired.drop_duplicates(["model", "dataset"])
-        table["original"] = first.groupby("model")["original"].mean().reindex(self.models)
+        table["original"] = first.groupby("model")["original_all"].mean(skipna=False).reindex(self.models)
         lacking = set(units.loc[~units["scored"].astype(bool), "transformation"])
         whole = []
         for axis in AXES:

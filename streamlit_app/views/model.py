@@ -43,8 +43,8 @@ def _tiles(records: Records, model: str, refused: bool) -> None:
         delta = None if difference != difference else f"{points(difference)} points"  # noqa: PLR0124 (NaN)
         column.metric(_head(name), hundred(row[name]), delta, border=True)
     says = (
-        "Scores times 100; below them the difference from the original over the same data sets. An axis is the mean of"
-        " its transformations, the HTEB total the mean of the three axes."
+        "Scores times 100; below them the difference from the original of the same data sets and items. An axis is the"
+        " mean of its transformations, the HTEB total the mean of the three axes."
     )
     st.caption(says + limits(simulated=bool(row["simulated"]), n=int(row["n_datasets"]), what="data sets"))
     reasons = {_head(name): frames.in_words(row[f"{name}_reason"]) for name in (*AXES, TOTAL)}
@@ -61,7 +61,7 @@ def _shifts(records: Records, model: str, refused: bool) -> None:
         st.caption("No transformation was evaluated.")
         return
     simulated = any(verdict.simulated for verdict in records.verdicts())
-    says = "Original (grey bar) and transformed score, a row a transformation; hollow is what no verdict accepts."
+    says = "Original (grey bar) and transformed score of the same items; hollow is what no verdict accepts."
     said = says + limits(simulated=simulated, n=int(frame["n_datasets"].max()), what="data sets")
     figure(f"{records.study.name}-profile", score_shifts(frame), said)
 

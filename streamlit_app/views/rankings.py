@@ -44,8 +44,8 @@ def _slopes(records: Records, group: str) -> None:
         return
     simulated = any(verdict.simulated for verdict in records.verdicts())
     says = (
-        "Borda ranks of models by their original and by their axis-balanced transformed scores; a line that falls is a"
-        " model that loses when texts change."
+        "Borda ranks of models by their original and by their axis-balanced transformed scores, of the same data sets"
+        " and items; a line that falls is a model that loses when texts change."
     )
     said = says + limits(simulated=simulated, n=len(scored), what="models")
     chart = charts.rank_slopes(scored, dark=st.context.theme.type == "dark")

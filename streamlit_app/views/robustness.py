@@ -80,7 +80,8 @@ def _axes(records: Records, refused: bool, group: str) -> None:
     frame = one.frame
     says = (
         "Each model's scores on the original texts and, by axis, on the transformed ones; the total is the mean of the"
-        " axes." + _limits(records, int(frame["n_datasets"].max()), "data sets", refused=refused)
+        " axes. A tick is the original of the data sets and items that an axis rests on, where these are not all."
+        + _limits(records, int(frame["n_datasets"].max()), "data sets", refused=refused)
     )
     _drawn(records, group, "axes", charts.axis_shifts(frame, NAMES), says, paper=charts.axis_shifts(frame))
     exhibit(records, one, group)
@@ -92,8 +93,9 @@ def _transformations(records: Records, refused: bool, group: str) -> None:
     if frame.empty:
         st.caption("No transformation was evaluated.")
         return
-    says = "Mean difference from the original in points; a star marks what no verdict accepts." + _limits(
-        records, int(frame["n_datasets"].max()), "data sets", refused=refused
+    says = (
+        "Mean difference from the original of the same items in points; a star marks what no verdict accepts."
+        + _limits(records, int(frame["n_datasets"].max()), "data sets", refused=refused)
     )
     _drawn(records, group, "transformations", charts.delta_map(frame, NAMES), says, paper=charts.delta_map(frame))
     exhibit(records, one, group)
