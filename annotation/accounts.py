@@ -19,8 +19,9 @@ from annotation.client import SIMULATED, Argilla
 from annotation.crowd.workers import WORKER
 from annotation.server.home import changing, forget, new_user, remember, write_private
 from annotation.server.users import call
-from generation.exceptions import DataError, ServiceError, StudyError
+from generation.exceptions import DataError, StudyError
 from generation.languages import language_code
+from generation.reading import read_json
 
 #: Names that people can type and that no shell, URL or table takes for something else.
 NAME = re.compile(r"[^\W_](?:[\w.@+-]{0,62}\w)?")
@@ -182,12 +183,11 @@ def _place(connection: server.Connection) -> str:
 
 def _read(home: server.Home) -> dict[str, dict[str, list[str]]]:
     try:
-        content: Any = json.loads(home.languages_file.read_text(encoding="utf-8"))
+        content: Any = read_json(home.languages_file)
         return {str(place): {str(name): [str(code) for code in codes] for name, codes in here.items()}
                 for place, here in content.items()}  # fmt: skip
     except FileNotFoundError:
         return {}
-    except OSError as error:
-        raise ServiceError(f"{home.languages_file}: cannot be read ({error.strerror})") from error
-    except (ValueError, AttributeError, TypeError) as error:
-        raise DataError(f"{home.languages_file}: damaged; move it away and give the languages again") from error
+    except (DataError, AttributeError, TypeError) as error:
+        line = f"{home.languages_file}: damaged ({error})"
+        raise DataError(f"{line}; move it away and give the languages again") from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +26,13 @@ from annotation.decisions import read_decisions
 from annotation.ratings import read_all_ratings, read_ratings, write_ratings
 from annotation.rubric import Rubric
 from generation.exceptions import DataError
+from generation.reading import parse_json
 from generation.records import Pair, Rating
 from generation.store import atomic
 from generation.study import Study
 
 CLOCKS = timedelta(minutes=5)  # servers' clocks may be so far apart; what is later is in the future
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 PAUSE = timedelta(minutes=10)  # between two answers; who takes longer was away, and how long it took is unknown
 KEY = list(Rating.KEY)
 
@@ -72,7 +75,10 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair])
         if value is not None and value not in rubric.scale:
             scale = f"{rubric.scale[0]} to {rubric.scale[-1]}"
             raise DataError(f"{where}, {question}: the answer {value!r} is not on the scale {scale}")
-    if datetime.fromisoformat(answer.submitted_at) > datetime.now(UTC) + CLOCKS:
+    at = datetime.fromisoformat(answer.submitted_at)
+    if at < EARLIEST:
+        raise DataError(f"{where}: answered at {answer.submitted_at}, before there were such studies; correct the time")
+    if at > datetime.now(UTC) + CLOCKS:
         raise DataError(f"{where}: answered at {answer.submitted_at}, which is in the future; set the clocks right")
 
 
@@ -108,12 +114,12 @@ def last_snapshot(study: Study, source: str) -> dict[str, Part]:
         return {}
     try:
         with files[-1].open("rb") as file:
-            content = json.loads(gzip.decompress(file.read()))
+            content = parse_json(gzip.decompress(file.read()))
         return {
             name: Part(part["state"], tuple(Answer(**answer) for answer in part["answers"]))
             for name, part in content["parts"].items()
         }
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+    except (DataError, OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
         raise DataError(f"{files[-1]} is damaged ({error}); move it away and collect again") from None
 
 

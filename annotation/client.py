@@ -16,6 +16,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from generation.addresses import key_in, proxy_for, refuse_no_address
 from generation.exceptions import PlumblineError, ServiceError
 
 if TYPE_CHECKING:
@@ -135,7 +136,15 @@ def reach(home: server.Home) -> Iterator[server.Connection]:
     """The same without the SDK, which takes a second to import."""
     from annotation.server import Connection, running  # noqa: PLC0415 (brings its HTTP client along)
 
-    url, key = os.environ.get("ARGILLA_API_URL"), os.environ.get("ARGILLA_API_KEY")
+    url = os.environ.get("ARGILLA_API_URL", "").strip()
+    try:
+        key = key_in("ARGILLA_API_KEY")
+        if url:
+            refuse_no_address(url, "https://argilla.example.org")
+            place = urlsplit(url)
+            proxy_for(place.scheme, place.netloc)
+    except ValueError as error:
+        raise ServiceError(f"ARGILLA_API_URL, ARGILLA_API_KEY: {error}") from None
     if url and not key:
         raise ServiceError("ARGILLA_API_URL is set but ARGILLA_API_KEY is not; set both, or none for the local server")
     if key and not url:
@@ -159,11 +168,7 @@ def guard(url: str, key: str) -> None:
     from annotation.server import is_loopback  # noqa: PLC0415
 
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ServiceError(
-            f"ARGILLA_API_URL is {url!r}, which is no address; it looks like https://argilla.example.org"
-        )
-    private = is_loopback(parts.hostname)
+    private = is_loopback(parts.hostname or "")
     if key in WELL_KNOWN_KEYS and not private:
         raise ServiceError(f"ARGILLA_API_KEY is the key that Argilla's guides print, and {url} is open to the network: "
                            "give its owner another password and key first")  # fmt: skip

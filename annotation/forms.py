@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import hmac
+import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,10 @@ from annotation.accounts import pseudonym_key
 from annotation.answers import Answer, Part, check, keep
 from annotation.campaign import alone, refuse_other_prompts, shown
 from annotation.rubric import Rubric, load_rubric
+from generation.cleaning import trim
 from generation.exceptions import DataError, StudyError
 from generation.parts import nearest
+from generation.reading import read_text
 from generation.study import Study
 
 _GOOGLE = re.compile(r"(\d{4}/\d{1,2}/\d{1,2} \d{1,2}:\d{2}:\d{2} [AP]M) GMT(?:([+-])(\d{1,2})(?::?(\d{2}))?)?")
@@ -67,6 +70,10 @@ def column_mapping(text: str, questions: Sequence[str]) -> dict[str, str]:
         name, _, column = (word.strip() for word in part.partition("="))
         if name not in known or not column:
             raise StudyError(f"--columns: {part.strip()!r} is not like pair=NAME; {nearest(name, known)}")
+        if name in found:
+            raise StudyError(f"--columns: {name!r} is said twice; name one column")
+        if column in found.values():
+            raise StudyError(f"--columns: {column!r} stands for two things; each needs a column of its own")
         found[name] = column
     missing = [name for name in needed if name not in found]
     if missing:
@@ -87,19 +94,20 @@ class _Form:
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """The line and the wanted cells of each row that is not blank."""
         try:
-            with self.path.open(encoding="utf-8-sig", newline="") as file:
-                reader = csv.reader(file, strict=True)
-                header = [name.strip() for name in next(reader, [])]
-                places = {name: self._place(header, column) for name, column in self.columns.items()}
-                for row in reader:
-                    if any(map(str.strip, row)):
-                        cells = row + [""] * (len(header) - len(row))
-                        yield reader.line_num, {name: cells[place].strip() for name, place in places.items()}
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{self.path}: not UTF-8 ({error.reason} at byte {error.start}); export it as UTF-8"
-            ) from None
-        except (OSError, csv.Error) as error:
+            reader = csv.reader(io.StringIO(read_text(self.path), newline=""), strict=True)
+            header = [name.strip() for name in next(reader, [])]
+            places = {name: self._place(header, column) for name, column in self.columns.items()}
+            for row in reader:
+                if not any(map(str.strip, row)):
+                    continue
+                if len(row) > len(header):
+                    where = f"{self.path}, line {reader.line_num}: {len(row)} cells, the header has {len(header)}"
+                    raise DataError(f'{where}; put cells that hold a comma into quotes ("3,5")')
+                cells = row + [""] * (len(header) - len(row))
+                yield reader.line_num, {name: trim(cells[place]) for name, place in places.items()}
+        except FileNotFoundError:
+            raise DataError(f"{self.path}: cannot be read as CSV (it is not there); correct --csv") from None
+        except csv.Error as error:
             raise DataError(f"{self.path}: cannot be read as CSV ({error}); correct --csv") from None
 
     def _place(self, header: list[str], column: str) -> int:
@@ -134,8 +142,8 @@ class _Form:
 def _value(text: str, where: str) -> int | None:
     if not text:
         return None
-    if not re.fullmatch(r"-?\d+(\.0+)?", text):
-        raise DataError(f"{where}: the answer {text!r} is not a whole number")
+    if not re.fullmatch(r"-?[0-9]{1,9}(\.0{1,9})?", text):
+        raise DataError(f"{where}: the answer {text[:40]!r} is not a whole number of the scale")
     return int(float(text))
 
 
@@ -148,9 +156,9 @@ def _time(text: str, where: str) -> datetime:
             at = datetime.strptime(f"{google[1]} {zone}", "%Y/%m/%d %I:%M:%S %p %z")
         else:
             at = datetime.fromisoformat(text)
-    except ValueError:
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):  # OverflowError: at the ends of the calendar, in UTC
         raise DataError(
-            f"{where}: the time {text!r} is not ISO 8601 (2026-03-01T14:15:37+01:00) or Google Forms'"
+            f"{where}: the time {text[:40]!r} is not ISO 8601 (2026-03-01T14:15:37+01:00) or Google Forms'"
             " (2026/03/01 2:15:37 PM GMT+1)"
         ) from None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)

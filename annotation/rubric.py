@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Annotated
 
 import langcodes
-import yaml
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
-from generation.exceptions import StudyError
+from generation.exceptions import DataError, StudyError
 from generation.languages import language_code
 from generation.parts import Part, first_complaint
 from generation.prompts import PROMPTS
+from generation.reading import read_yaml
 from generation.study import Study
 
 ENGLISH = "en"
@@ -168,14 +168,14 @@ def load_rubric(study: Study, folder: Path = PROMPTS / "rubrics") -> Rubric:
     """The study's rubric. Raises StudyError where it is missing or malformed, or cannot hold the threshold."""
     path = folder / f"{study.rubric}.yaml"
     try:
-        # LibYAML's parser where PyYAML has it: tens of times as fast, and every command reads a rubric.
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        rubric = Rubric.model_validate(yaml.load(path.read_text(encoding="utf-8"), Loader=loader))  # noqa: S506 (safe)
+        rubric = Rubric.model_validate(read_yaml(path))
     except FileNotFoundError:
         known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
         raise StudyError(f"{study.file}: no rubric {study.rubric!r} in {folder}; known are: {known}") from None
-    except yaml.YAMLError as error:
-        raise StudyError(f"{path}: not valid YAML: {error}") from None
+    except DataError as error:
+        raise StudyError(str(error)) from None
+    except StudyError as error:
+        raise StudyError(f"{path}: {error}") from None
     except ValidationError as error:
         raise StudyError(f"{path}: {first_complaint(error)}") from None
     low, high = rubric.scale[0], rubric.scale[-1]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from generation.exceptions import DataError
+from generation.reading import read_json
 from generation.records import Score
 from generation.store import atomic
 from generation.study import Study
@@ -58,9 +59,9 @@ def note(study: Study, old: Score, row: Score) -> None:
     if not path.exists():
         return
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
         known = data.get(_OURS)
-    except (ValueError, AttributeError) as error:
+    except (DataError, AttributeError) as error:
         raise DataError(f"{path} is damaged ({error}); delete it (its score stays in scores.parquet)") from None
     if path != path_of(study, row):
         remove(study, old)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from generation.parts import Name, Part, refuse_duplicates
+from generation.parts import Name, Part, Seed, refuse_duplicates
 
 
 class ControlsSpec(Part):
@@ -20,7 +20,7 @@ class SampleSpec(Part):
     """Which pairs people rate (HTEB, section 2.4: 100 a transformation), and what tells about the raters."""
 
     pairs: int = Field(default=100, ge=1, description="pairs for each transformation")
-    seed: int = Field(default=1337, description="decides which")
+    seed: Seed = Field(default=1337, description="decides which")
     controls: ControlsSpec = ControlsSpec()
     repeats: int = Field(default=1, ge=0, description="pairs of each batch that are shown a second time")
     batch: int = Field(default=50, ge=1, description="pairs of a queue that so many controls and repeats go with")
@@ -39,7 +39,7 @@ class RatersSpec(Part):
 
     per_pair: int = Field(default=3, ge=1, description="ratings a pair gets; the first ones by time count")
     simulated: tuple[SimulatedRater, ...] = Field(default=(), description="raters for rehearsals; empty in real life")
-    simulation_seed: int = 1337
+    simulation_seed: Seed = 1337
 
     @field_validator("simulated")
     @classmethod

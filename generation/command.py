@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import contextlib
 import errno
+import io
 import math
 import os
 import sys
@@ -23,6 +25,10 @@ _FOLDER_TROUBLE = {
     errno.EEXIST,
     errno.ENOTDIR,
     errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENXIO,
+    errno.EIO,
 }
 
 
@@ -31,6 +37,9 @@ def run(main: Callable[[], int | None]) -> None:
 
     A reader that has seen enough (`| head`) is 141, as shells have it.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal of another encoding shows \\xe9 for what it cannot
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = main() or 0
         sys.stdout.flush()
@@ -39,6 +48,11 @@ def run(main: Callable[[], int | None]) -> None:
     except BrokenPipeError:  # who reads our output has seen enough (`| head`)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 141
+    except UnicodeEncodeError as error:
+        if codecs.lookup(error.encoding) == codecs.lookup("utf-8") or sys.getfilesystemencoding() == "utf-8":
+            raise
+        name = error.object[error.start : error.end]
+        status = _complain(f"this locale has no file names with {name!a}; set LC_ALL=C.UTF-8, then run again", 2)
     except KeyboardInterrupt:
         status = _complain("interrupted; what was written stays, run the same command to go on", 130)
     except OSError as error:
@@ -94,5 +108,6 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "
 
 
 def _complain(line: str, status: int) -> int:
-    print(f"error: {line}" if status == 2 else line, file=sys.stderr)
+    plain = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)  # no codes for a terminal
+    print(f"error: {plain}" if status == 2 else plain, file=sys.stderr)
     return status

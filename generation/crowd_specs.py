@@ -8,6 +8,7 @@ from typing import Annotated
 import langcodes
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from generation.addresses import refuse_no_address
 from generation.exceptions import StudyError
 from generation.languages import language_code
 from generation.parts import Part
@@ -114,8 +115,8 @@ class CrowdSpec(Part):
     @field_validator("address")
     @classmethod
     def _reachable(cls, value: str) -> str:
-        if value and not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", value):
-            raise ValueError(f"{value!r} is no address such as https://argilla.example.org")
+        if value:
+            refuse_no_address(value, "https://argilla.example.org")
         return value.rstrip("/")
 
     def countries_of(self, language: str) -> tuple[str, ...]:

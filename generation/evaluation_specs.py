@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from generation.addresses import refuse_no_address
 from generation.exceptions import StudyError
 from generation.parts import Part, refuse_duplicates
 
@@ -38,16 +38,13 @@ class ModelSpec(Part):
     api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable with the key, if it needs one")
     concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at once")
     timeout_seconds: float = Field(default=300.0, gt=0, description="for one request")
-    retries: int = Field(default=6, ge=0, description="on 429, 5xx and broken connections, with backoff")
+    retries: int = Field(default=6, ge=0, le=100, description="on 429, 5xx and broken connections, with backoff")
 
     @field_validator("base_url")
     @classmethod
     def _an_address(cls, value: str) -> str:
-        place = urlsplit(value)
-        if place.username or place.password or place.query:  # not quoted: it may hold a key
-            raise ValueError("an address with a key in it; the key goes into the variable that api_key_env names")
-        if value and (place.scheme not in ("http", "https") or not place.hostname):
-            raise ValueError(f"{value!r} is no address; write it like http://127.0.0.1:8000/v1")
+        if value:
+            refuse_no_address(value, "http://127.0.0.1:8000/v1 (a key goes into the variable that api_key_env names)")
         return value
 
     @model_validator(mode="after")
@@ -70,7 +67,10 @@ class ModelSpec(Part):
         if not self.path and not self.package:
             return self.name
         if self.package:
-            found = importlib.util.find_spec(self.package)
+            try:
+                found = importlib.util.find_spec(self.package)
+            except (ImportError, ValueError, TypeError, AttributeError):  # of a package in one that is not there
+                found = None
             if found is None or found.origin is None:
                 raise StudyError(f"model {self.name!r}: package {self.package!r} is not installed; pip install it")
             base = Path(found.origin).parent

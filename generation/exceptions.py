@@ -6,12 +6,14 @@ exits with status 2; any other exception is a bug of ours and keeps its tracebac
 
 from __future__ import annotations
 
+from generation.addresses import shown
+
 
 class PlumblineError(Exception):
     """Base of all expected errors; `str(error)` is the one line that the person reads."""
 
     def __str__(self) -> str:
-        return " ".join(super().__str__().split())
+        return shown(" ".join(super().__str__().split()))
 
 
 class StudyError(PlumblineError):

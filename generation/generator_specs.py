@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
+from generation.addresses import refuse_no_address
 from generation.flags import FLAGS, Flag
 from generation.parts import Part, nearest
 
@@ -46,7 +47,13 @@ class OpenAIGenerator(_Generator):
     api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable with the key, if it needs one")
     concurrency: int = Field(default=32, ge=1, le=1000, description="requests in flight at once")
     timeout_seconds: float = Field(default=300.0, gt=0, description="for one request")
-    retries: int = Field(default=6, ge=0, description="on 429, 5xx and broken connections, with backoff")
+    retries: int = Field(default=6, ge=0, le=100, description="on 429, 5xx and broken connections, with backoff")
+
+    @field_validator("base_url")
+    @classmethod
+    def _an_address(cls, value: str) -> str:
+        refuse_no_address(value, "http://127.0.0.1:8000/v1 (a key goes into the variable that api_key_env names)")
+        return value
 
 
 class VllmGenerator(_Generator):

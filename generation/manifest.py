@@ -11,8 +11,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import AwareDatetime, BaseModel, ValidationError
+
+from generation.exceptions import DataError
+from generation.parts import first_complaint
 from generation.store import is_remote, read_json, write_json
 from generation.study import Study, file_hash
+
+
+class _Entry(BaseModel):
+    """What must be true of a stage's entry for it to be read."""
+
+    finished_at: AwareDatetime
+    inputs: dict[str, str] = {}
+    outputs: dict[str, str] = {}
+
+
+class _Manifest(BaseModel):
+    """What must be true of a manifest for it to be read, whatever else stands in it."""
+
+    stages: dict[str, _Entry] = {}
+
 
 _PACKAGES = ("argilla", "irrCAC", "mteb", "numpy", "openai", "pandas", "scipy", "sentence-transformers", "torch")
 
@@ -47,7 +66,15 @@ def read_manifest(study: Study) -> dict[str, Any]:
     if not path.exists():
         return {}
     manifest = read_json(path, "python -m generation.run --study ...")
-    return manifest if isinstance(manifest, dict) else {}
+    try:
+        _Manifest.model_validate(manifest)
+    except ValidationError as error:
+        raise DataError(
+            f"{path} is no manifest of ours ({first_complaint(error)}); bring it back from a copy, or delete it: then"
+            " nothing shows any more what rests on what"
+        ) from None
+    found: dict[str, Any] = manifest
+    return found
 
 
 def versions() -> dict[str, str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import typing
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 _KINDS = ("local", "mteb", "recorded", "openai", "vllm")
+LARGEST = 2**63 - 1  # what a column of whole numbers can hold
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+Seed = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
 def nearest(name: str, known: list[str]) -> str:
@@ -19,9 +22,9 @@ def nearest(name: str, known: list[str]) -> str:
 
 
 class Part(BaseModel):
-    """Base of all parts of a study: frozen, and strict about names."""
+    """Base of all parts of a study: frozen, strict about names, and about what is a number."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -29,8 +32,42 @@ class Part(BaseModel):
         if isinstance(data, dict):
             for key in data:
                 if key not in cls.model_fields:
-                    raise ValueError(f"unknown key {key!r}; {nearest(str(key), list(cls.model_fields))}")
+                    raise ValueError(f"unknown key {str(key)[:60]!r}; {nearest(str(key), list(cls.model_fields))}")
+                _refuse_no_number(key, data[key], _scalars(cls.model_fields[key].annotation))
         return data
+
+
+def _refuse_no_number(name: str, value: Any, kinds: frozenset[type]) -> None:
+    """Refuse true and false for a number, which pydantic reads as 1 and 0, and numbers that no column can hold."""
+    if kinds & {int, float}:
+        for item in _items(value):
+            if isinstance(item, bool) and bool not in kinds:
+                raise ValueError(f"{name}: {str(item).lower()} is no number")
+            if isinstance(item, int) and abs(item) > LARGEST:
+                raise ValueError(f"{name}: a number of more than 18 digits; write a smaller one")
+
+
+def _scalars(annotation: Any) -> frozenset[type]:
+    """The plain types that a field's values, or what they hold, may have."""
+    if isinstance(annotation, type) and annotation in (int, float, bool, str):
+        return frozenset({annotation})
+    arguments = typing.get_args(annotation)
+    if typing.get_origin(annotation) is Literal:
+        return frozenset(map(type, arguments))
+    return frozenset(kind for argument in arguments for kind in _scalars(argument))
+
+
+def _items(value: Any) -> Iterator[Any]:
+    """A value, or all that stand in it."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from _items(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _items(inner)
+    else:
+        yield value
 
 
 def first_complaint(error: ValidationError) -> str:
@@ -38,6 +75,8 @@ def first_complaint(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in _plain(first["loc"]))
     what = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "string_type" and isinstance(first["input"], (bool, int, float)):
+        what += f'; write it in quotes: "{str(first["input"])[:40]}"'
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{where}: {what}{more}" if where else f"{what}{more}"
 

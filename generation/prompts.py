@@ -6,16 +6,18 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from generation.exceptions import StudyError
+from generation.exceptions import DataError, StudyError
 from generation.identity import identity
 from generation.parts import Part, first_complaint
+from generation.reading import read_yaml
 from generation.study import ROOT
-from generation.transformations import Transformation
+from generation.transformations import TRANSFORMATIONS, Transformation
 
 PROMPTS = ROOT / "prompts"
+FILLED = ("text", "target_language")  # what a call puts into its prompt
+_NAMES = sorted({name for one in TRANSFORMATIONS.values() for name in one.prompts})
 _VARIABLE = re.compile(r"\{(\w+)\}")
 
 
@@ -46,11 +48,11 @@ def load_prompt(name: str, folder: Path = PROMPTS) -> Prompt:
     """Read one prompt. Raises StudyError for a missing file, an unknown key or a variable that does not match."""
     path = folder / f"{name}.yaml"
     try:
-        prompt = Prompt.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        prompt = Prompt.model_validate(read_yaml(path))
     except FileNotFoundError:
         raise StudyError(f"no prompt file {path}") from None
-    except yaml.YAMLError as error:
-        raise StudyError(f"{path}: not valid YAML: {error}") from None
+    except DataError as error:
+        raise StudyError(str(error)) from None
     except ValidationError as error:
         raise StudyError(f"{path}: {first_complaint(error)}") from None
     if prompt.name != name:
@@ -61,15 +63,29 @@ def load_prompt(name: str, folder: Path = PROMPTS) -> Prompt:
 def prompts_of(transformation: Transformation, variant: str = "") -> tuple[Prompt, ...]:
     """The prompts of a transformation's calls, in order.
 
-    `variant` names a folder below `prompts/` whose wordings go before the others. Raises StudyError if there is none.
+    `variant` names a folder below `prompts/` whose wordings go before the others. Raises StudyError where it has none.
     """
     folder = PROMPTS / variant
-    if not folder.is_dir() or PROMPTS not in [folder, *folder.parents]:
-        known = ", ".join(sorted(path.parent.name for path in PROMPTS.glob("*/paraphrasing.yaml")))
+    if variant and not any((folder / f"{name}.yaml").is_file() for name in _NAMES):
+        known = ", ".join(sorted({path.parent.name for name in _NAMES for path in PROMPTS.glob(f"*/{name}.yaml")}))
         raise StudyError(f"no folder {variant!r} of prompts in {PROMPTS}; known are: {known or 'none'}")
-    return tuple(
+    prompts = tuple(
         load_prompt(name, folder if (folder / f"{name}.yaml").exists() else PROMPTS) for name in transformation.prompts
     )
+    for call, prompt in enumerate(prompts):
+        _refuse_unfilled(prompt, transformation, drawn=bool(transformation.pool) and call == transformation.drawn_call)
+    return prompts
+
+
+def _refuse_unfilled(prompt: Prompt, transformation: Transformation, *, drawn: bool) -> None:
+    """Raise StudyError for a variable that nothing fills, and for one without which the prompt asks for nothing."""
+    where = f"prompt {prompt.name!r}, of {transformation.name}"
+    strange = [name for name in prompt.variables if name not in FILLED]
+    if strange:
+        raise StudyError(f"{where}: nothing fills {{{strange[0]}}}; there are {{{'} and {'.join(FILLED)}}}")
+    for name in FILLED if drawn else FILLED[:1]:
+        if name not in prompt.variables:
+            raise StudyError(f"{where}: never says {{{name}}}; put it where the model shall read it")
 
 
 def prompt_hash(prompts: tuple[Prompt, ...]) -> str:

@@ -31,6 +31,7 @@ from pydantic import BaseModel, ValidationError
 
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.parts import first_complaint
+from generation.reading import MalformedError, parse_json, read_bytes
 from generation.records import Record
 
 R = TypeVar("R", bound=Record)
@@ -145,10 +146,10 @@ def read_json(path: Path, made_by: str) -> Any:
     """The JSON in a file; `made_by` is the command that makes the file, for the error's advice."""
     try:
         with _here(path) as file:
-            return json.loads(file.read_text(encoding="utf-8"))
+            return parse_json(read_bytes(file))
     except FileNotFoundError:
         raise DataError(f"{path} is not there yet; run `{made_by}` first") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except MalformedError as error:
         raise DataError(f"{path} is damaged ({error}); delete it and run `{made_by}` again") from None
 
 

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Hashable
 from pathlib import Path
-from typing import Any, cast
+from typing import Literal, cast
 
-import yaml
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from generation.campaign_specs import AcceptanceSpec, QualitySpec, RatersSpec, SampleSpec
 from generation.crowd_specs import CrowdSpec
 from generation.datasets.specs import DatasetSpec, LocalDataset
 from generation.evaluation_specs import EvaluationSpec
-from generation.exceptions import StudyError
+from generation.exceptions import DataError, StudyError
 from generation.generator_specs import GeneratorSpec, RetrySpec
 from generation.identity import identity
-from generation.parts import Name, Part, first_complaint, nearest, refuse_duplicates
+from generation.parts import Name, Part, Seed, first_complaint, nearest, refuse_duplicates
+from generation.reading import read_yaml
 from generation.transformations import TRANSFORMATIONS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,13 +37,15 @@ class Study(Part):
     description: str = ""
     datasets: tuple[DatasetSpec, ...] = Field(min_length=1)
     transformations: tuple[str, ...] = tuple(TRANSFORMATIONS)
-    prompts: str = Field(default="", description="a folder below prompts/ whose wordings go before the others")
-    seeds: tuple[int, ...] = Field(default=(1337, 1338, 1339), min_length=1)
+    prompts: Name | Literal[""] = Field(
+        default="", description="a folder below prompts/ whose wordings go before the others"
+    )
+    seeds: tuple[Seed, ...] = Field(default=(1337, 1338, 1339), min_length=1)
     generator: GeneratorSpec
     candidates: tuple[GeneratorSpec, ...] = Field(default=(), description="other generators, to compare with it")
     retry: RetrySpec = RetrySpec()
     sample: SampleSpec = SampleSpec()
-    rubric: str = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
+    rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
     raters: RatersSpec = RatersSpec()
     acceptance: AcceptanceSpec = AcceptanceSpec()
     quality: QualitySpec = QualitySpec()
@@ -117,8 +118,8 @@ class Study(Part):
         return EXPORTS / ".remote" / identity("remote-v1", str(folder), place)[:16]
 
     def resolve(self, path: str) -> Path:
-        """A path of the study file, taken relative to that file."""
-        return (self._file.parent / path).resolve()
+        """A path of the study file, taken relative to that file. Raises StudyError for links that lead in a circle."""
+        return _resolved(self._file.parent / path, str(self._file))
 
     def transformation_file(self, transformation: str, seed: int) -> Path:
         """Where the outputs of one unit of generation stand."""
@@ -162,19 +163,19 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     """
     path = Path(file)
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)  # noqa: S506 (a SafeLoader)
+        data = read_yaml(path)
     except FileNotFoundError:
         raise StudyError(f"no study file {path}; the samples are in studies/") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path}: cannot be read: {error}") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that is none, such as 2024-13-45
-        raise StudyError(f"{path}: not valid YAML: {error}") from None
+    except DataError as error:
+        raise StudyError(str(error)) from None
     if not isinstance(data, dict):
         raise StudyError(f"{path}: a study is a mapping of keys to values; see studies/demo.yaml")
     try:
         study = Study.model_validate(data)
     except ValidationError as error:
         raise StudyError(f"{path}: {first_complaint(error)}") from None
+    except StudyError as error:
+        raise StudyError(f"{path}: {error}") from None
     study._file = path.resolve()
     if exports is not None:
         study._exports = _exports(exports)
@@ -184,7 +185,7 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
 def _exports(exports: str | Path) -> Path:
     """The folder for records: a local one, or any that fsspec knows (`s3://bucket/studies`)."""
     if "://" not in str(exports):
-        return Path(exports).resolve()
+        return _resolved(Path(exports), "--exports")
     if not _ADDRESS.fullmatch(str(exports)):  # not quoted: it may hold a key
         raise StudyError(
             "--exports: an address is like s3://bucket/folder; keys, passwords and options do not belong into it,"
@@ -202,6 +203,15 @@ def _exports(exports: str | Path) -> Path:
     return Path(place.path) if place.protocol in ("file", "local") else cast("Path", place)
 
 
+def _resolved(path: Path, where: str) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:  # RuntimeError: a circle, before Python 3.13
+        raise StudyError(f"{where}: {path} cannot be followed ({error}); mend the link") from None
+    except ValueError:
+        raise StudyError(f"{where}: {str(path)!r} can be no path here; write another, or set LC_ALL=C.UTF-8") from None
+
+
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes, or of a folder's files with their names, in order."""
     digest = hashlib.sha256()
@@ -212,17 +222,3 @@ def file_hash(path: Path) -> str:
             while piece := content.read(_PIECE):
                 digest.update(piece)
     return digest.hexdigest()
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """YAML as safe as PyYAML's, that also refuses a key given twice (PyYAML silently takes the last)."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, Hashable) and key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
-            if isinstance(key, Hashable):
-                seen.add(key)
-        return super().construct_mapping(node, deep=deep)

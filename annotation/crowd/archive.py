@@ -9,6 +9,8 @@ name a HIT's pairs as `Input.pair_id` or `Input.pair_id_1`, `Input.pair_id_2` an
 from __future__ import annotations
 
 import csv
+import io
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
@@ -18,6 +20,8 @@ from annotation.crowd.form import COMMENT, DISCARDED, SECONDS, Sheet
 from annotation.crowd.platform import PairAnswer, State, Submission
 from annotation.rubric import Rubric, load_rubric
 from generation.exceptions import DataError
+from generation.parts import refuse_duplicates
+from generation.reading import read_text
 from generation.study import Study
 
 COLUMNS = ("HITId", "AssignmentId", "WorkerId", "AssignmentStatus", "SubmitTime", "WorkTimeInSeconds")
@@ -51,18 +55,17 @@ def read_archive(path: Path, study: Study, pair_ids: Collection[str]) -> list[Ar
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows with the lines that they end on."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-            if missing:
-                raise DataError(
-                    f"{path}, line 1: no column {missing[0]!r}; a result file of the MTurk site is expected"
-                )
-            for row in reader:
-                if None in row or None in row.values():
-                    raise DataError(f"{path}, line {reader.line_num}: other columns than the header; was it cut off?")
-                yield reader.line_num, row
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
+        names = list(reader.fieldnames or ())
+        missing = [name for name in COLUMNS if name not in names]
+        if missing:
+            raise DataError(f"{path}, line 1: no column {missing[0]!r}; a result file of the MTurk site is expected")
+        refuse_duplicates(names, "column")
+        for row in reader:
+            if None in row or None in row.values():
+                raise DataError(f"{path}, line {reader.line_num}: other columns than the header; was it cut off?")
+            yield reader.line_num, row
+    except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read as a CSV of the MTurk site ({error})") from None
 
 
@@ -75,6 +78,8 @@ def _submission(row: Mapping[str, str], at: datetime, where: str) -> Submission:
             raise DataError(f"{where}: {name} is no id of MTurk's")
     try:
         seconds = float(row["WorkTimeInSeconds"] or "nan")
+        if seconds < 0 or math.isinf(seconds):
+            raise ValueError
     except ValueError:
         raise DataError(f"{where}: WorkTimeInSeconds {row['WorkTimeInSeconds'][:40]!r} is no number") from None
     return Submission(row["AssignmentId"], row["HITId"], row["WorkerId"], state, seconds, at, ())
@@ -88,9 +93,9 @@ def _time(text: str, where: str) -> datetime:
             zone = timezone(timedelta(hours=_ZONES[parts.pop(4)]))
             return datetime.strptime(" ".join(parts), "%a %b %d %H:%M:%S %Y").replace(tzinfo=zone).astimezone(UTC)
         at = datetime.fromisoformat(text)
-    except (ValueError, KeyError):
+        return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+    except (ValueError, KeyError, OverflowError):
         raise DataError(f"{where}: SubmitTime {text[:40]!r} is no time as the MTurk site writes it") from None
-    return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet, known: Collection[str]) -> list[PairAnswer]:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from annotation.crowd.mturk_errors import DoneBeforeError, translated
 from annotation.crowd.pay import dollars
 from annotation.crowd.platform import Mode, NoMoneyError
+from generation.addresses import proxy_for, refuse_no_address
 from generation.exceptions import ServiceError, StudyError
 
 REGION = "us-east-1"  # MTurk has one
@@ -93,7 +94,14 @@ def connected(endpoint: str, retries: int) -> Any:
 
 def refuse_other_mode(mode: Mode, endpoint: str) -> None:
     """Raise StudyError for the endpoint of the other mode: sandbox and live never meet, whatever is set."""
-    host = urlsplit(endpoint).hostname
+    try:
+        if endpoint:
+            refuse_no_address(endpoint, ENDPOINTS[mode])
+        place = urlsplit(endpoint or ENDPOINTS[mode])
+        proxy_for(place.scheme, place.netloc)
+    except ValueError as error:
+        raise StudyError(f"MTURK_ENDPOINT: {error}") from None
+    host = place.hostname
     for other, address in ENDPOINTS.items():
         if other != mode and host == urlsplit(address).hostname:
             raise StudyError(f"MTURK_ENDPOINT {endpoint} is MTurk's {other} service, but the mode is {mode}; unset it")

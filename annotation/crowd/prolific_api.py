@@ -17,6 +17,7 @@ import httpx
 
 from annotation import server
 from annotation.crowd.platform import RefusedError, UncertainError
+from generation.addresses import proxy_for, refuse_no_address
 from generation.exceptions import ServiceError
 
 ADDRESS = "https://api.prolific.com"
@@ -38,7 +39,12 @@ class Api:
             raise ServiceError(f"{TOKEN_VARIABLE} is not set; make a token in Prolific's settings and set it")
         if not (token.isascii() and token.isprintable()):
             raise ServiceError(f"{TOKEN_VARIABLE} holds what no token holds; copy it again from Prolific's settings")
-        parts = urlsplit(address)
+        try:
+            refuse_no_address(address, ADDRESS)
+            parts = urlsplit(address)
+            proxy_for(parts.scheme, parts.netloc)
+        except ValueError as error:
+            raise ServiceError(f"{ADDRESS_VARIABLE}: {error}") from None
         if not (parts.scheme == "https" or (parts.scheme == "http" and server.is_loopback(parts.hostname or ""))):
             raise ServiceError(f"{ADDRESS_VARIABLE} is {address!r}, which is no https address; leave it out")
         self._pause = pause

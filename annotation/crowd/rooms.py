@@ -27,6 +27,7 @@ from annotation.rubric import load_rubric
 from annotation.server.home import PRIVATE_FOLDER, changing, write_private
 from generation.crowd_specs import CrowdSpec
 from generation.exceptions import DataError, ServiceError, StudyError
+from generation.reading import read_json
 from generation.study import Study
 
 VERSION = 1
@@ -184,15 +185,13 @@ def read_rooms(home: server.Home) -> dict[str, dict[str, Any]]:
     """The rooms that the server knows, by id; none where there is no file. Raises DataError for a damaged one."""
     file = rooms_file(home)
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = read_json(file)
         rooms: dict[str, dict[str, Any]] = content["rooms"]
         if content["version"] != VERSION or not isinstance(rooms, dict):
             raise ValueError(f"version {content['version']}")
     except FileNotFoundError:
         return {}
-    except OSError as error:
-        raise ServiceError(f"{file}: cannot be read ({error.strerror})") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (DataError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{file}: damaged ({error}); move it away and run launch again, which makes it anew") from None
     return rooms
 

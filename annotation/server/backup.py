@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from generation.exceptions import DataError, PlumblineError, ServiceError
+from generation.reading import parse_json
 
 from . import postgres, snapshots
 from .home import PRIVATE_FOLDER, Home, changing, make_folder, private
@@ -45,6 +46,7 @@ BESIDE = {
     "entries.db": "crowd/entries.db",
 }
 CHUNK = 1 << 20
+_MISFITS = (ValueError, KeyError, TypeError, AttributeError)  # a manifest that is none of ours
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def unpacked(file: Path, near: Path) -> Iterator[tuple[Path, Manifest]]:
         work = Path(scratch)
         try:
             manifest = unpack(file, work)
-        except (tarfile.TarError, EOFError, zlib.error, ValueError, KeyError, TypeError, OSError) as error:
+        except (DataError, tarfile.TarError, EOFError, zlib.error, OSError, *_MISFITS) as error:
             if isinstance(error, OSError) and error.filename:
                 raise  # a folder's trouble, not the file's
             raise DataError(f"{file}: this backup is damaged ({type(error).__name__}: {error}); use another") from error
@@ -191,7 +193,7 @@ def unpack(file: Path, work: Path) -> Manifest:
     """Write the files that the manifest names into `work`; ValueError or KeyError where they do not fit it."""
     with tarfile.open(file, mode="r:gz") as archive:
         members = {member.name: member for member in archive.getmembers() if member.isfile()}
-        content: Any = json.load(stream_of(archive, members[MANIFEST]))
+        content: Any = parse_json(stream_of(archive, members[MANIFEST]).read(CHUNK))
         if content["format"] != FORMAT:
             raise ValueError(f"format {content['format']}, this platform reads {FORMAT}")
         manifest = Manifest(**content)

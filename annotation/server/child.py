@@ -7,7 +7,6 @@ Ctrl-C nor a killed parent. No secret is ever in its arguments or its environmen
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
 import time
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from generation.environments import clean
-from generation.exceptions import ServiceError
+from generation.exceptions import DataError, ServiceError
+from generation.reading import read_json
 
 from .connection import POLL_SECONDS, START_SECONDS, Connection, probe
 from .home import Home, private
@@ -88,8 +88,8 @@ class Child:
     def has_state(self) -> bool:
         """Whether the state file is this child's, and not one that a killed server left behind."""
         try:
-            state: Any = json.loads(self.home.state.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            state: Any = read_json(self.home.state)
+        except (OSError, DataError):
             return False
         return isinstance(state, dict) and state.get("pid") == self.process.pid
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import ipaddress
-import json
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
-from generation.exceptions import ServiceError
+from generation.exceptions import DataError, ServiceError
+from generation.reading import read_json
 
 from .home import Home, credentials, private
 
@@ -73,9 +73,9 @@ def wait_for(home: Home) -> Connection | None:
 def probe(home: Home) -> Connection | None:
     """The server that `home`'s state names, if it accepts the owner's key now."""
     try:
-        state: Any = json.loads(home.state.read_text(encoding="utf-8"))
+        state: Any = read_json(home.state)
         url = str(state["url"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (DataError, OSError, KeyError, TypeError):
         return None  # not written yet, or left behind by a server that was killed
     owner = credentials(home).owner
     try:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from generation.exceptions import DataError, ServiceError
+from generation.reading import read_json
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 OWNER = "owner"
@@ -154,17 +155,15 @@ def credentials(home: Home) -> Credentials:
     """Who has an account here, read from the home's file. Raises DataError when it is missing or damaged."""
     path = home.credentials_file
     try:
-        content: Any = json.loads(path.read_text(encoding="utf-8"))
+        content: Any = read_json(path)
         return Credentials(User(**content["owner"]), tuple(User(**user) for user in content["annotators"]))
     except FileNotFoundError as error:
         raise DataError(
             f"{path}: there are no credentials yet; start the server once (python -m annotation serve)"
         ) from error
-    except OSError as error:
-        raise ServiceError(f"{path}: cannot be read ({error.strerror})") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (DataError, KeyError, TypeError) as error:
         raise DataError(
-            f"{path}: damaged; move it away and start the server again: the owner gets a new password"
+            f"{path}: damaged ({error}); move it away and start the server again: the owner gets a new password"
         ) from error
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -19,6 +17,7 @@ import numpy as np
 
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.local import first_line
+from generation.addresses import key_in, proxy_for
 from generation.evaluation_specs import ModelSpec
 from generation.exceptions import ServiceError, StudyError
 
@@ -35,10 +34,13 @@ class ServerModel:
         import urllib3  # noqa: PLC0415
 
         self._spec = spec
-        self._key = os.environ.get(spec.api_key_env, "").strip() or "EMPTY"
-        if not self._key.isascii() or not self._key.isprintable():
-            raise StudyError(f"the key in {spec.api_key_env} holds characters that no key has; set it again")
         self._url = f"{spec.base_url.rstrip('/')}/embeddings"
+        try:
+            self._key = key_in(spec.api_key_env) or "EMPTY"
+            place = urlsplit(self._url)
+            proxy = proxy_for(place.scheme, place.netloc)
+        except ValueError as error:
+            raise StudyError(f"model {spec.name!r}: {error}") from None
         retries = urllib3.Retry(
             total=spec.retries,
             allowed_methods=None,  # asking for an embedding twice does no harm
@@ -50,7 +52,6 @@ class ServerModel:
             retry_after_max=LONGEST_WAIT,
         )
         options: dict[str, Any] = {"maxsize": spec.concurrency, "retries": retries, "timeout": spec.timeout_seconds}
-        proxy = _proxy(self._url)
         self._pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
         self._width = 0
         self.prompts = dict(spec.prompts)
@@ -154,12 +155,3 @@ def _complaint(content: bytes) -> str:
     for name in ("error", "message", "detail"):
         said = said[name] if isinstance(said, dict) and name in said else said
     return " ".join((said if isinstance(said, str) else json.dumps(said)).split())[:300]
-
-
-def _proxy(url: str) -> str:
-    """The proxy that the environment names for an address, if any."""
-    place = urlsplit(url)
-    named = urllib.request.getproxies().get(place.scheme, "")
-    if not named or urllib.request.proxy_bypass(place.netloc):
-        return ""
-    return named if "://" in named else f"http://{named}"

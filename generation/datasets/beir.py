@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from generation.datasets.table_files import json_lines, refuse_empty
 from generation.exceptions import DataError
+from generation.reading import read_text
+
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -32,12 +36,19 @@ def read_beir(folder: Path, language: str) -> Beir:
     if not judged.exists():
         raise DataError(f"no file {judged}; retrieval needs its relevance judgements")
     qrels: dict[str, dict[str, int]] = {}
-    for number, (query, passage, relevance) in enumerate(_judgements(judged), start=1):
+    for number, query, passage, relevance in _judgements(judged):
+        where = f"{judged}: row {number}"
         if query not in queries or passage not in corpus:
-            raise DataError(f"{judged}: {query!r} or {passage!r} stands neither in queries.jsonl nor in corpus.jsonl")
-        if not relevance.lstrip("-").isdecimal():
-            raise DataError(f"{judged}: row {number}: the relevance {relevance!r} is not a whole number")
-        qrels.setdefault(query, {})[passage] = int(relevance)
+            name, file = (query, "queries.jsonl") if query not in queries else (passage, "corpus.jsonl")
+            raise DataError(f"{where}: {name[:60]!r} does not stand in {file}; correct the id, or add the text")
+        if not _WHOLE.fullmatch(relevance):
+            raise DataError(f"{where}: the relevance {relevance[:60]!r} is not a whole number")
+        before = qrels.setdefault(query, {}).setdefault(passage, int(relevance))
+        if before != int(relevance):
+            raise DataError(f"{where}: {query!r} and {passage!r} have relevance {relevance} here, {before} further up;"
+                            " keep one")  # fmt: skip
+    if qrels and not any(value > 0 for own in qrels.values() for value in own.values()):
+        raise DataError(f"{judged}: no passage is relevant to any query (every relevance is 0); nothing could be found")
     queries = {query: text for query, text in queries.items() if query in qrels}
     if not queries:
         raise DataError(f"{judged}: no query has a relevance judgement")
@@ -52,7 +63,12 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
         if "_id" not in item or "text" not in item:
             raise DataError(f"{file}: row {number + 1} lacks '_id' or 'text'")
         refuse_empty(item["text"], file, number, "text")
-        title = str(item.get("title") or "").strip()
+        for name in ("title", language):
+            if not isinstance(item.get(name) or "", str):
+                raise DataError(f"{file}: row {number + 1}, field {name!r} is no text: {item[name]!r:.60}")
+        title = (item.get("title") or "").strip()
+        if isinstance(item["_id"], bool) or not isinstance(item["_id"], (str, int)) or item["_id"] == "":
+            raise DataError(f"{file}: row {number + 1}, field '_id' is no id: {item['_id']!r:.60}; give it one")
         key = str(item["_id"])
         if key in texts:
             raise DataError(f"{file}: row {number + 1}: the id {item['_id']!r} stands there twice")
@@ -62,16 +78,15 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
     return texts, languages
 
 
-def _judgements(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Query id, passage id and relevance of each row after the header."""
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8: {error}") from None
+def _judgements(path: Path) -> Iterator[tuple[int, str, str, str]]:
+    """Number, query id, passage id and relevance of each row after the header."""
+    lines = read_text(path).split("\n")
+    if _WHOLE.fullmatch(lines[0].rstrip("\r").split("\t")[-1]):
+        raise DataError(f"{path}: the first line is a judgement, not the header query-id, corpus-id, score; add one")
     for number, row in enumerate(lines[1:], start=1):
         cells = row.rstrip("\r").split("\t")
         if cells == [""]:
             continue
         if len(cells) < 3:
             raise DataError(f"{path}: row {number} has not query id, passage id and relevance, with tabs between")
-        yield cells[0], cells[1], cells[2]
+        yield number, cells[0], cells[1], cells[2]

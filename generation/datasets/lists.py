@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from generation.datasets.specs import TaskType
-from generation.datasets.table_files import line, texts_of
+from generation.datasets.table_files import label_of, line, texts_of
 from generation.exceptions import DataError
 
 
@@ -19,7 +20,8 @@ def _labels(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     for row, value in column.items():
         if not isinstance(value, list):
             raise DataError(f"{path}: row {line(row)}, field 'label' is not a list of labels: {value!r}")
-    return pd.Series([[str(label) for label in labels] for labels in column], index=column.index, dtype=object)
+    made = [[label_of(label, path, row) for label in labels] for row, labels in column.items()]
+    return pd.Series(made, index=column.index, dtype=object)
 
 
 def _changed(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
@@ -34,13 +36,17 @@ def _changed(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     return pd.Series(made, index=frame.index, dtype=object)
 
 
+def _finite(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _relevance(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     """Lists of numbers, one for each machine summary."""
     made = []
     for row, values, summaries in zip(frame.index, frame["relevance"], frame["machine_summaries"], strict=True):
         wanted = len(summaries)
         given = values if isinstance(values, list) else []
-        if len(given) != wanted or not all(isinstance(value, (int, float)) for value in given):
+        if len(given) != wanted or not all(map(_finite, given)):
             raise DataError(
                 f"{path}: row {line(row)}, field 'relevance' is not a list of {wanted} numbers, one a machine summary"
             )

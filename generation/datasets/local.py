@@ -14,7 +14,7 @@ from generation.datasets.beir import read_beir
 from generation.datasets.lists import LISTS
 from generation.datasets.places import Change, Dataset, TextTable
 from generation.datasets.specs import TRAINED, LocalDataset, TaskType, refuse_pair
-from generation.datasets.table_files import line, numbers, read_frame, refuse_empty, texts_of
+from generation.datasets.table_files import label_of, line, numbers, read_frame, refuse_empty, texts_of
 from generation.exceptions import DataError, StudyError
 from generation.languages import language_pair
 from generation.parts import nearest
@@ -236,11 +236,11 @@ def _checked(frame: pd.DataFrame, spec: LocalDataset, path: Path) -> pd.DataFram
                 refuse_empty(value, path, row, str(column))
     if spec.task in ("classification", "clustering"):
         for row, value in frame["label"].items():
-            refuse_empty(str(value), path, row, "label")
+            label_of(value, path, row)
     if spec.task in ("sts", "str"):
         frame = frame.assign(score=numbers(frame["score"], path))
     if spec.task == "pair_classification":
-        labels = numbers(frame["label"], path)
+        labels = numbers(frame["label"].map(lambda label: int(label) if isinstance(label, bool) else label), path)
         if not labels.isin([0, 1]).all():
             raise DataError(f"{path}: column 'label' holds other values than 0 and 1, which pair_classification needs")
         frame = frame.assign(label=labels.astype(int))

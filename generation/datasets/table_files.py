@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import io
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from generation.cleaning import trim
 from generation.exceptions import DataError
+from generation.reading import MalformedError, parse_json, read_text, refuse_no_file
 
 
 def read_frame(path: Path) -> pd.DataFrame:
@@ -23,37 +26,42 @@ def read_frame(path: Path) -> pd.DataFrame:
     try:
         if kind in (".csv", ".tsv"):
             separator = "," if kind == ".csv" else "\t"
-            frame = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8")
-            if not isinstance(frame.index, pd.RangeIndex):  # pandas then takes the first column for row names
-                raise DataError(f"{path} cannot be read: rows have more cells than the header")
-            return frame
+            # Without a header, for pandas renames columns of one name and takes a column too many for row names.
+            text = io.StringIO(read_text(path), newline="")
+            cells = pd.read_csv(text, sep=separator, header=None, dtype=str, keep_default_na=False)
+            return _headed(cells, path)
         if kind == ".jsonl":
             return pd.DataFrame(list(json_lines(path)))
         if kind == ".parquet":
+            refuse_no_file(path)
             return pd.read_parquet(path).map(lambda cell: cell.tolist() if isinstance(cell, np.ndarray) else cell)
-    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError, pa.ArrowException) as error:
+    except (OSError, ValueError, pd.errors.ParserError, pa.ArrowException) as error:
         raise DataError(f"{path} cannot be read: {error}") from None
     raise DataError(f"{path} is not a .csv, .tsv, .jsonl or .parquet file")
+
+
+def _headed(cells: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The rows below the first, which names the columns. Raises DataError where two have one name."""
+    header = [str(name) for name in cells.iloc[0]]
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise DataError(f"{path}: two columns are called {twice[0]!r}; rename one")
+    return cells.iloc[1:].reset_index(drop=True).set_axis(header, axis=1)
 
 
 def json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The JSON objects of a file with one a line."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")  # not splitlines: texts may hold U+2028
-    except (FileNotFoundError, NotADirectoryError):
+        lines = read_text(path).split("\n")  # not splitlines: texts may hold U+2028
+    except FileNotFoundError:
         raise DataError(f"no file {path}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8: {error}") from None
     for number, line in enumerate(lines):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-            json.dumps(row, ensure_ascii=False).encode()
-        except json.JSONDecodeError as error:
+            row = parse_json(line)
+        except MalformedError as error:
             raise DataError(f"{path}: line {number + 1} is not JSON: {error}") from None
-        except UnicodeEncodeError:  # JSON may escape one half of a surrogate pair; no other format can hold it
-            raise DataError(f"{path}: line {number + 1} holds half a character (\\ud8.. alone); correct it") from None
         if not isinstance(row, dict):
             raise DataError(f"{path}: line {number + 1} is not a JSON object")
         yield row
@@ -61,7 +69,7 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def numbers(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
     """A column as numbers; refuses what is none."""
-    values = pd.to_numeric(column, errors="coerce")
+    values = pd.to_numeric(column.astype(object).where(column.map(_numeric)), errors="coerce").astype(float)
     wrong = ~np.isfinite(values.to_numpy(float))
     if wrong.any():
         row = values.index[wrong][0]
@@ -69,9 +77,25 @@ def numbers(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
     return values
 
 
+def _numeric(value: Any) -> bool:
+    """Whether a cell may be a number: not true or false, and no time, which pandas would count in nanoseconds."""
+    return isinstance(value, (int, float, str, Decimal, np.number)) and not isinstance(value, (bool, np.bool_))
+
+
+def label_of(value: Any, path: Path, row: Any) -> str:
+    """A label as a text; refuses null, NaN, lists, times and blank ones."""
+    number = isinstance(value, (bool, np.bool_)) or (_numeric(value) and not isinstance(value, str))
+    if not (isinstance(value, str) or (number and np.isfinite(float(value)))):
+        raise DataError(f"{path}: row {line(row)}, field 'label' is no label: {value!r:.60}; write a word or a number")
+    refuse_empty(str(value), path, row, "label")
+    return str(value)
+
+
 def refuse_empty(value: Any, path: Path, row: Any, column: str) -> None:
-    """Refuse what is no text, or a blank one."""
-    if not isinstance(value, str) or not value.strip():
+    """Refuse what is no text, one that shows as nothing (white space, zero-width characters), and a null in it."""
+    if isinstance(value, str) and "\0" in value:
+        raise DataError(f"{path}: row {line(row)}, field {column!r} holds a null character; take it out")
+    if not isinstance(value, str) or not trim(value):
         raise DataError(f"{path}: row {line(row)}, field {column!r} is empty; give it a text or remove the row")
 
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +19,7 @@ from typing import Any
 
 from yarl import URL
 
+from generation.addresses import key_in, proxy_for
 from generation.exceptions import ServiceError, StudyError, TextFailedError, TextUnansweredError
 from generation.generator_specs import OpenAIGenerator
 from generation.generators import Answer, Attempt
@@ -68,14 +67,15 @@ class ChatServer(Chat):
         spec = plan.study.generator
         if not isinstance(spec, OpenAIGenerator):
             raise StudyError(f"{plan.study.file}: generator.kind is not 'openai'")
-        key = os.environ.get(spec.api_key_env, "").strip() or "EMPTY"
-        if not key.isascii() or not key.isprintable():  # the HTTP library would quote it in its error
-            raise StudyError(f"the key in {spec.api_key_env} holds characters that no key has; set it again")
         try:
-            url = _address(spec.base_url)
+            url = URL(spec.base_url).with_fragment(None) / "chat" / "completions"
+            key = key_in(spec.api_key_env) or "EMPTY"
+            proxy = proxy_for(url.scheme, url.authority)
         except ValueError as error:
-            raise StudyError(f"{plan.study.file}: generator.base_url is {error}") from None
-        return cls(spec, plan.prompts, key, url, _proxy(url))
+            raise StudyError(f"{plan.study.file}: generator: {error}") from None
+        if proxy.startswith("https"):
+            raise StudyError(f"the environment's {url.scheme}_proxy is not http://HOST:PORT; set another, or no_proxy")
+        return cls(spec, plan.prompts, key, url, URL(proxy) if proxy else None)
 
     @property
     def concurrency(self) -> int:
@@ -206,34 +206,6 @@ class ChatServer(Chat):
             return ServiceError(f"{url} sends us on to {place!r}, which is not followed; correct generator.base_url")
         line = ": ".join(filter(None, (f"status {status}", said)))
         return ServiceError(f"{url}: {line}") if status in FOR_ALL else TextFailedError(line)
-
-
-def _address(base_url: str) -> URL:
-    """Where to post. Raises ValueError, in words that go on after "generator.base_url is"."""
-    try:
-        url = URL(base_url)
-        host = url.host if url.scheme in ("http", "https") else None
-    except ValueError as error:
-        raise ValueError(f"{base_url!r}: {error}") from None
-    if url.user is not None or url.password is not None or url.query_string:
-        raise ValueError("an address with a key in it; the key goes into the variable that api_key_env names")
-    if not host:
-        raise ValueError(f"{base_url!r}; write it like http://127.0.0.1:8000/v1")
-    return url.with_fragment(None) / "chat" / "completions"
-
-
-def _proxy(url: URL) -> URL | None:
-    """The proxy that the environment names for an address. Raises StudyError for one that is not spoken to by HTTP."""
-    named = urllib.request.getproxies().get(url.scheme)
-    if not named or urllib.request.proxy_bypass(url.authority):
-        return None
-    try:
-        proxy = URL(named if "://" in named else f"http://{named}")
-    except ValueError:
-        proxy = URL()
-    if proxy.scheme != "http" or not proxy.host:  # its address may hold a password
-        raise StudyError(f"the environment's {url.scheme}_proxy is not http://HOST:PORT; correct it, or set no_proxy")
-    return proxy
 
 
 def _pause(number: int, stated: float | None) -> float:

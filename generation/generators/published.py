@@ -39,6 +39,7 @@ from generation.generators.published_records import (
 )
 from generation.jobs import Job
 from generation.parts import first_complaint
+from generation.reading import read_bytes
 from generation.records import Text, nfc
 from generation.study import Study
 from generation.transformations import TRANSFORMATIONS
@@ -193,7 +194,7 @@ def _read(file: Path) -> Metadata:
     """What stands beside a file of outputs."""
     path = file.with_name(f"metadata{file.stem.removeprefix('data')}.JSON")
     try:
-        return Metadata.model_validate_json(path.read_bytes())
+        return Metadata.model_validate_json(read_bytes(path))
     except FileNotFoundError:
         raise DataError(f"{file} has no {path.name} beside it; copy both") from None
     except ValidationError as error:

@@ -8,7 +8,6 @@ fluency. The folders that HTEB's authors publish are read by `generation.generat
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from generation.generators import Attempt, Outcome
 from generation.generators.published import Published, is_published
 from generation.jobs import Job
 from generation.parts import first_complaint
+from generation.reading import MalformedError, parse_json, read_text
 from generation.records import Record, Text, nfc
 from generation.study import Study
 
@@ -115,18 +115,15 @@ def load_recordings(path: Path) -> dict[Place, Recording]:
         raise DataError(f"no recorded outputs at {path}; correct generator.path in the study")
     recordings: dict[Place, Recording] = {}
     for file in files:
-        try:
-            lines = file.read_text(encoding="utf-8").split("\n")  # not splitlines: texts may hold U+2028
-        except UnicodeDecodeError as error:
-            raise DataError(f"{file}: not UTF-8: {error}") from None
+        lines = read_text(file).split("\n")  # not splitlines: texts may hold U+2028
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
-                recording = Recording.model_validate(json.loads(line))
+                recording = Recording.model_validate(parse_json(line))
             except ValidationError as error:
                 raise DataError(f"{file}: line {number}: {first_complaint(error)}") from None
-            except json.JSONDecodeError as error:
+            except MalformedError as error:
                 raise DataError(f"{file}: line {number} is not JSON: {error}") from None
             place = (recording.transformation, recording.language, nfc(recording.text))
             if place in recordings:

@@ -130,7 +130,7 @@ def test_a_file_that_is_no_utf8_csv_is_one_line(study: Study, file: Path, tmp_pa
     with pytest.raises(DataError, match=r"answers\.csv: no answers in it, only a header"):
         collect_csv(study, home, file, MAPPING)
     write(file, study, "2026-03-01,ada,{0},4,5,schön", encoding="latin-1")
-    with pytest.raises(DataError, match=r"answers\.csv: not UTF-8 .* export it as UTF-8"):
+    with pytest.raises(DataError, match=r"answers\.csv: not UTF-8 .byte 0xf6 in line 2.; save it as UTF-8"):
         collect_csv(study, home, file, MAPPING)
     file.write_text("a;b;c\n1;2;3\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"has no column 'Timestamp'; its columns are: a;b;c"):

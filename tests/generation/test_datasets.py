@@ -66,7 +66,7 @@ def test_missing_files_and_unknown_kinds_are_refused(tmp_path: Path) -> None:
 
 def test_a_table_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes("text,label\ncafé,a\n".encode("latin-1"))
-    assert "cannot be read" in refused(tmp_path / "t.csv", "clustering")
+    assert "not UTF-8 (byte 0xe9 in line 2)" in refused(tmp_path / "t.csv", "clustering")
 
 
 @pytest.mark.parametrize("keep", [0, 10, -20])
@@ -152,7 +152,7 @@ def test_retrieval_keeps_the_judged_queries_alone(tmp_path: Path) -> None:
         ({"corpus": '{"id": "p1", "text": "a"}\n'}, "lacks '_id' or 'text'"),
         ({"corpus": '{"_id": "p1", "text": "a"}\n' * 2}, "the id 'p1' stands there twice"),
         ({"queries": '{"_id": "q1", "text": ""}\n'}, "field 'text' is empty"),
-        ({"qrels": "query-id\tcorpus-id\tscore\nq1\tp9\t1\n"}, "'p9' stands neither"),
+        ({"qrels": "query-id\tcorpus-id\tscore\nq1\tp9\t1\n"}, "row 1: 'p9' does not stand in corpus.jsonl"),
         ({"qrels": "query-id\tcorpus-id\tscore\n"}, "no query has a relevance judgement"),
         ({"qrels": ""}, "no query has a relevance judgement"),
         ({"qrels": "query-id\tcorpus-id\tscore\nq1 p1 1\n"}, "row 1 has not query id"),

@@ -50,9 +50,9 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, changes: dict[str, An
     [
         (b"name: a\nname: b\n", "key 'name' stands twice"),
         (b"a: [1\n", "not valid YAML"),
-        (b"when: 2024-13-45\n", "not valid YAML"),
+        (b"name: " + b"9" * 5000, "not valid YAML: a number with more digits"),
         (b"- a\n", "a study is a mapping"),
-        (b"name: \xff\n", "cannot be read"),
+        (b"name: \xff\n", "not UTF-8 .byte 0xff in line 1."),
         (b"", "a study is a mapping"),
     ],
 )

@@ -122,7 +122,7 @@ def test_bad_files(study: Study, write: Callable[..., Path], tmp_path: Path) -> 
     with pytest.raises(DataError, match="was it cut off"):
         read_archive(path, study, PAIRS)
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="cannot be read as a CSV"):
+    with pytest.raises(DataError, match="not UTF-8"):
         read_archive(path, study, PAIRS)
     with pytest.raises(DataError, match="cannot be read as a CSV"):
         read_archive(write(ROW | OWN | {"Answer.p0.comment": "x" * 1_000_000}), study, PAIRS)

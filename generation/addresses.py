@@ -1,0 +1,68 @@
+"""Addresses and keys: what may be sent, and what may be shown. A secret is in no error, log or record."""
+
+from __future__ import annotations
+
+import os
+import re
+import urllib.request
+from urllib.parse import urlsplit
+
+_HIDDEN = "key|token|secret|password|passwd|pwd|signature|sig|credential|auth|sas"
+# The second form is a password with a slash in it, which is no port.
+_USER = re.compile(r"://(?:[^\s/?#]*@|[^\s/@:]+:(?!\d{1,5}(?:[/?#]|$))[^\s@]*@)")
+_QUERY = re.compile(rf"([?&;][\w.-]*(?:{_HIDDEN})[\w.-]*=)[^\s&;#'\"]+", re.IGNORECASE)
+
+
+def shown(text: str) -> str:
+    """A text with its addresses as they may be seen: without user and password, and without keys in queries.
+
+    >>> shown("http://ada:secret@host/v1?api_key=1 does not answer")
+    'http://host/v1?api_key=... does not answer'
+    """
+    return _QUERY.sub(r"\1...", _USER.sub("://", text))
+
+
+def refuse_no_address(address: str, example: str) -> None:
+    """Raise ValueError, which never repeats a secret, for what is no http address, or has a user or a key in it."""
+    try:
+        place = urlsplit(address)
+        good = place.scheme in ("http", "https") and bool(place.hostname) and (place.port is None or place.port > 0)
+    except ValueError:
+        good, place = False, urlsplit("")
+    if "@" in address.partition("://")[2].partition("?")[0] or place.query or place.fragment:
+        raise ValueError(f"an address with a key in it (a user, a password or options); write it alone: {example}")
+    if not good or not address.isprintable() or " " in address:
+        raise ValueError(f"{address[:100]!r} is no address; write it like {example}")
+
+
+def key_in(variable: str) -> str:
+    """The key in an environment variable, without white space around it; empty where none is set.
+
+    Raises ValueError for one with characters that no header can hold: libraries would quote it in their errors.
+    """
+    key = os.environ.get(variable, "").strip()
+    if not key.isascii() or not key.isprintable():
+        raise ValueError(
+            f"the key in {variable} holds characters that no key has (a line break, or none of ASCII); set it again"
+        )
+    return key
+
+
+def proxy_for(scheme: str, host: str) -> str:
+    """The proxy that the environment names for a host, as http://HOST:PORT; empty where there is none.
+
+    Raises ValueError, which does not repeat it, for one that is not spoken to by HTTP.
+    """
+    proxies = urllib.request.getproxies()
+    named = proxies.get(scheme) or proxies.get("all", "")
+    if not named or urllib.request.proxy_bypass(host):
+        return ""
+    named = named if "://" in named else f"http://{named}"
+    try:
+        place = urlsplit(named)
+        good = place.scheme in ("http", "https") and bool(place.hostname) and (place.port is None or place.port > 0)
+    except ValueError:
+        good = False
+    if not good or not named.isprintable():
+        raise ValueError(f"the environment's {scheme}_proxy is not http://HOST:PORT; correct it, or set no_proxy")
+    return named
