@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.coefficients import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
-from annotation.intervals import Floats, confidence_sequence, over_pairs, over_pairs_and_raters
+from annotation.intervals import confidence_sequence, holding, over_pairs, over_pairs_and_raters
 from annotation.records import Group, Summary
 from annotation.rubric import Rubric
 from generation.campaign_specs import AcceptanceSpec
@@ -32,11 +32,13 @@ class Design:
     scale: tuple[int, ...]
     per_pair: int
     rule: AcceptanceSpec
+    seed: int = 1337  #: the sample's: of the order in which an anytime rule takes the pairs
 
     @classmethod
     def of(cls, study: Study, rubric: Rubric) -> Design:
         """The study's, with its rubric's questions and scale."""
-        return cls(tuple(rubric.question_names()), rubric.scale, study.raters.per_pair, study.acceptance)
+        questions, per_pair = tuple(rubric.question_names()), study.raters.per_pair
+        return cls(questions, rubric.scale, per_pair, study.acceptance, study.sample.seed)
 
 
 def compact(ratings: pd.DataFrame) -> pd.DataFrame:
@@ -46,16 +48,17 @@ def compact(ratings: pd.DataFrame) -> pd.DataFrame:
     """
     words = [name for name in ("transformation", "language", "question", "pool", "task_type") if name in ratings]
     ids = {name: pd.factorize(ratings[name], sort=True)[0] for name in ("pair_id", "rater_id")}
-    kept = ratings[[*words, "value", "submitted_at", "simulated"]].astype(dict.fromkeys(words, "category"))
+    more = [name for name in ("turn",) if name in ratings]
+    kept = ratings[[*words, *more, "value", "submitted_at", "simulated"]].astype(dict.fromkeys(words, "category"))
     return kept.assign(**ids)
 
 
 def summarise(ratings: pd.DataFrame, question: str, design: Design, seed: int, *, anytime: bool = False) -> Summary:
     """One question's ratings (those that count, of any number of pairs) in the numbers of HTEB's Table 2, and more.
 
-    The mean's interval is the rule's, or with `anytime` a confidence sequence over the pairs that have all
-    their ratings, in the order in which they got them. That one holds if this order has nothing to do with how good
-    the pairs are; raters see them in random order. `seed` is that of resampling pairs: equal ratings, equal intervals.
+    The mean's interval is the rule's, or with `anytime` a confidence sequence over the pairs in the order of the column
+    `turn` (`annotation.counted`), widened to hold the mean. All numbers are of the same ratings: those given. `seed` is
+    that of resampling pairs: equal ratings, equal intervals.
     """
     own = ratings[ratings["question"] == question]
     answers = Answers.of(own, design.scale)
@@ -97,10 +100,9 @@ def _mean(
     mean, probability = float(found.value), float(found.at_least(design.rule.threshold))
     low, high = float(found.low), float(found.high)
     if anytime:
-        done = completed_means(own, design.per_pair)
-        low, high = (float(end) for end in confidence_sequence(done, (design.scale[0], design.scale[-1])))
-        reason = "" if len(done) else f"no pair has all {design.per_pair} ratings yet"
-        return (mean, low, high, probability), reason
+        in_turn = own.groupby("turn")["value"].mean().to_numpy(np.float64)
+        ends = holding(confidence_sequence(in_turn, (design.scale[0], design.scale[-1])), found.value)
+        return (mean, float(ends[0]), float(ends[1]), probability), ""
     reason = "" if not math.isnan(low) else "all pairs have the same mean, so their spread is unknown"
     if reason and len(pairs[0]) < 2:
         reason = "one pair has no spread"
@@ -109,20 +111,11 @@ def _mean(
     return (mean, low, high, probability), reason
 
 
-def completed_means(ratings: pd.DataFrame, per_pair: int) -> Floats:
-    """One question's means of the pairs that have `per_pair` ratings, in the order in which they got the last.
-
-    Ties in time go by the pair's id.
-    """
-    pairs = ratings.groupby("pair_id").agg(n=("value", "size"), mean=("value", "mean"), last=("submitted_at", "max"))
-    done = pairs[pairs["n"] >= per_pair].sort_values("last", kind="stable")
-    return done["mean"].to_numpy(np.float64)
-
-
 def table_two(ratings: pd.DataFrame, design: Design, seed: int) -> list[Group]:
     """HTEB's Table 2: each axis with its pools below it, then languages where there are some, then all.
 
-    Single ratings are pooled, not means. `ratings` are those that count. Groups without ratings are left out.
+    Single ratings are pooled, not means. `ratings` are those that count, of pairs with `min_raters` of them
+    (`annotation.counted.with_enough`). Groups without ratings are left out.
     """
     ratings = compact(ratings)
     pools = ratings["transformation"].map(POOLS)

@@ -136,14 +136,24 @@ def log_wealth(values: Floats, mean: Floats | float) -> Floats:
 def confidence_sequence(values: Floats, scale: tuple[float, float]) -> tuple[Floats, Floats]:
     """(low, high) of the mean of bounded values, 95% sure at all times at once: one may look after every value.
 
-    `values` are on the scale from `scale[0]` to `scale[1]`, in the order in which they came, each with the same mean
-    given those before it. The ends are the best so far (the intersection over all looks), so that a
-    decision once taken stays. Hedged capital, half of it on either side (Waudby-Smith and Ramdas 2024, theorem 3); no
-    normal approximation, and no spread is needed. NaN where there are no values.
+    `values` are on the scale from `scale[0]` to `scale[1]`, each with the same mean given those before it: in an order
+    that has nothing to do with how good they are (`annotation.counted`; decisions/0005-verdicts.md). The ends are the
+    best so far (the intersection over all looks), so that a decision once taken stays. Hedged capital, half of it on
+    either side (Waudby-Smith and Ramdas 2024, theorem 3); no normal approximation, and no spread is needed. NaN where
+    there are no values.
     """
     bottom, width = scale[0], scale[1] - scale[0]
     shares = (values - bottom) / width
     return bottom + width * _lower_end(shares), bottom + width * (1 - _lower_end(1 - shares))
+
+
+def holding(ends: tuple[Floats, Floats], mean: Floats) -> tuple[Floats, Floats]:
+    """The ends of a confidence sequence, widened where they do not hold the mean of the same values.
+
+    The best ends so far may lie beyond a mean that moved away since. A wider set is still 95% sure, and nothing is
+    ever accepted below the threshold by its own mean.
+    """
+    return np.minimum(ends[0], mean), np.maximum(ends[1], mean)
 
 
 def needed_wealth() -> float:

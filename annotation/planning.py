@@ -17,9 +17,11 @@ from scipy import optimize, stats
 
 from annotation.agreement import POOLS, Design
 from annotation.controls import number_of_batches
+from annotation.crowd import pay
 from annotation.intervals import (
     Floats,
     confidence_sequence,
+    holding,
     log_wealth,
     needed_wealth,
     over_pairs,
@@ -29,15 +31,12 @@ from annotation.rubric import load_rubric
 from annotation.rules import outcomes
 from generation import command
 from generation.campaign_specs import AcceptanceSpec
+from generation.crowd_specs import PaySpec
 from generation.exceptions import StudyError
 from generation.study import Study
 
 PAIRS, RATERS = (30, 50, 100, 200), (2, 3, 5)
 AWAY = (-0.5, -0.25, 0.0, 0.25, 0.5)  # true means to try, from the threshold
-# What people are paid at least (HTEB, Ethical Considerations): dollars an hour, at so many seconds for a pair on all
-# questions, and what the longer texts of a transformation add to that.
-WAGE, SECONDS = 24.0, 30.0
-EXTRA = {"expansion": 0.25, "summarised_expansion": 0.10}
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Outlook:
     rejected: float
     undecided: float
     width: float  # of the interval, in points; NaN where there is none
-    used: float  # pairs rated until the decision; all of them unless the rule stops early
+    used: float  # pairs complete by the decision; all of them unless the rule stops early
 
     def right(self, threshold: float) -> float:
         """The share of right verdicts: accepted at a true mean of at least the threshold, not accepted below."""
@@ -94,7 +93,7 @@ def outlook(
     In each campaign pairs and raters are drawn anew. `min_ac2` is left out.
     """
     values = simulated(assumed, size, mean, design.scale, campaigns, generator)
-    low, high, used = _ends(values, design)
+    low, high, used = _ends(values, design, generator)
     decisions = outcomes(values.mean(axis=(1, 2)), low, high, design.rule)
     rule = design.rule
     if size[0] < rule.min_pairs or size[1] < rule.min_raters or size[0] * size[1] < rule.min_ratings:
@@ -106,18 +105,24 @@ def outlook(
     return Outlook(size[0], size[1], mean, accepted, rejected, undecided, width, float(used.mean()))
 
 
-def _ends(values: Floats, design: Design) -> tuple[Floats, Floats, Floats]:
-    """(lower ends, upper ends, pairs used) of the rule's interval, a campaign each."""
+def _ends(values: Floats, design: Design, generator: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+    """(lower ends, upper ends, pairs used) of the rule's interval, a campaign each.
+
+    By `anytime` the pairs stand in the order of the sequence, and become complete in another one that has nothing to do
+    with it, as those of raters with shuffles of their own do: so many are complete when all that decide are.
+    """
     sums, counts = values.sum(axis=2), np.full(values.shape[:2], float(values.shape[2]))
     every = np.full(len(values), float(values.shape[1]))
     if design.rule.stop == "anytime":
         bottom, top = design.scale[0], design.scale[-1]
         means = sums / counts
-        low, high = confidence_sequence(means, (bottom, top))
+        low, high = holding(confidence_sequence(means, (bottom, top)), means.mean(axis=1))
         shares, limit = (means - bottom) / (top - bottom), (design.rule.threshold - bottom) / (top - bottom)
         decided = np.maximum(log_wealth(shares, limit), log_wealth(1 - shares, 1 - limit)) >= needed_wealth()
-        first = np.where(decided.any(axis=1), decided.argmax(axis=1) + 1.0, every)
-        return low, high, np.minimum(np.maximum(first, design.rule.min_pairs), every)
+        first = np.where(decided.any(axis=1), decided.argmax(axis=1) + 1, len(means.T))
+        needed = np.minimum(np.maximum(first, design.rule.min_pairs), len(means.T))
+        finished = generator.permuted(np.tile(np.arange(1.0, len(means.T) + 1), (len(means), 1)), axis=1)
+        return low, high, np.maximum.accumulate(finished, axis=1)[np.arange(len(means)), needed - 1]
     if design.rule.interval == "pairs":
         found = over_pairs(sums, counts)
     else:
@@ -156,20 +161,27 @@ def latent_mean(mean: float, deviation: float, scale: Sequence[int]) -> float:
 
 
 def price(study: Study, questions: int, size: tuple[int, int]) -> Price:
-    """The cost of a study with `size` (pairs of each transformation, raters of each pair).
+    """The cost of a study with `size` (pairs of each transformation, raters of each pair), without a platform's fees.
 
-    HTEB, Ethical Considerations: at least 24 dollars an hour at 30 s a pair on both questions, 25% more for expansion,
-    10% for summarised expansion; where people turn out to need longer, a bonus makes up the difference. Each batch of
-    a pool brings the study's controls and repeats, at the plain time; a pool in several languages has a few more.
+    Paid as `crowd.pay` says, or by its defaults (HTEB, Ethical Considerations) where the study asks no crowd; where
+    people turn out to need longer, a bonus makes up the difference. Each batch of a pool brings the study's controls
+    and repeats, paid like its pairs; a pool in several languages has a few more.
     """
     pairs, raters = size
     controls, pools = study.sample.controls, Counter(POOLS[name] for name in study.transformations)
-    batches = sum(number_of_batches(study, pairs * members) for members in pools.values())
-    extra_pairs = batches * (controls.positive + controls.negative + study.sample.repeats)
-    plain = extra_pairs + pairs * sum(1 + EXTRA.get(name, 0.0) for name in study.transformations)
-    shown = extra_pairs + pairs * len(study.transformations)
-    hours = plain * raters * SECONDS / 3600
-    return Price(shown, shown * raters * questions, hours, hours * WAGE)
+    beside = controls.positive + controls.negative + study.sample.repeats
+    shown = Counter(dict.fromkeys(study.transformations, pairs))
+    for pool, members in pools.items():
+        first = next(name for name in study.transformations if POOLS[name] == pool)
+        shown[first] += number_of_batches(study, pairs * members) * beside
+    names, spec = list(shown.elements()), pay_of(study)
+    hours = raters * pay.assumed_hours(names, spec)
+    return Price(len(names), len(names) * raters * questions, hours, raters * pay.reward(names, spec) / 100)
+
+
+def pay_of(study: Study) -> PaySpec:
+    """What the study's raters are paid."""
+    return study.crowd.pay if study.crowd else PaySpec()
 
 
 def plan(study: Study, options: argparse.Namespace) -> str:
@@ -193,22 +205,26 @@ def plan(study: Study, options: argparse.Namespace) -> str:
             "",
             plan_text(found, prices, design),
             "",
-            *_notes(rule, means, len(study.transformations)),
+            *_notes(rule, means, study),
         ]
     )
 
 
-def _notes(rule: AcceptanceSpec, means: Sequence[float], transformations: int) -> list[str]:
+def _notes(rule: AcceptanceSpec, means: Sequence[float], study: Study) -> list[str]:
     border = f" At {rule.threshold:g} itself: the share accepted." if rule.threshold in means else ""
+    paid = pay_of(study)
+    longer = ", ".join(f"{share:.0%} more for {name.replace('_', ' ')}" for name, share in paid.extra.items() if share)
+    used = "Pairs used: complete when the rule decides, where raters have orders of their own, as here they have."
     fixed = "The interval takes the raters as they are: it knows nothing of what other raters would say (raters' bias)."
     return [
         *([fixed] if rule.rule == "lower_bound" and rule.interval == "pairs" else []),
         "at M: share of right verdicts on a question whose mean over all pairs and all raters is M, accepted at",
         f"{rule.threshold:g} or above and not accepted below.{border}",
         "Width: of the 95% interval, in points. Pairs: of one verdict (the two translations share theirs).",
-        f"Ratings, hours, dollars: of all {transformations} transformations, with controls and repeats;",
-        f"at least {WAGE:g} dollars an hour at {SECONDS:g} s a pair, 25% more for expansion, 10% for summarised",
-        "expansion, and a bonus where people need longer.",
+        *([used] if rule.stop == "anytime" else []),
+        f"Ratings, hours, dollars: of all {len(study.transformations)} transformations, with controls and repeats;",
+        f"{paid.hourly:g} dollars an hour at {paid.seconds:g} s a pair{', ' + longer if longer else ''},",
+        "a bonus where people need longer, and a platform's fees on top.",
     ]
 
 

@@ -62,6 +62,16 @@ def exclusions(ratings: pd.DataFrame, decisions: Sequence[Decision]) -> list[str
     return [reasons.get(rater, "") for rater in ratings["rater_id"]]
 
 
+def settled_pairs(ratings: pd.DataFrame, per_pair: int) -> frozenset[str]:
+    """Ids of the pairs that as many raters as are wanted have dealt with: submitted or discarded, excluded ones too.
+
+    An anytime rule waits for them no longer (`annotation.counted`). `ratings` are all of the sample's.
+    """
+    dealt = ratings.loc[ratings["status"] != "draft", ["pair_id", "rater_id"]].drop_duplicates()
+    numbers = dealt["pair_id"].value_counts()
+    return frozenset(numbers.index[numbers >= per_pair])
+
+
 def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: bool = False) -> pd.DataFrame:
     """The ratings that count: submitted and not excluded, of each pair the first `per_pair` raters' by submission.
 

@@ -70,8 +70,11 @@ class Verdict(Record):
     )
     decision: Outcome = Field(description="only accepted ones are evaluated")
     reasons: tuple[str, ...] = Field(description="one line each")
-    n_pairs: int = Field(description="pairs with enough raters")
-    n_ratings: int = Field(description="ratings that count, over all questions")
+    sequence: tuple[str, ...] = Field(
+        default=(), description="of an anytime rule: what holds its sequence of pairs up, and what it passed over"
+    )
+    n_pairs: int = Field(description="pairs that count: all numbers of the verdict are of these")
+    n_ratings: int = Field(description="their ratings that count, over all questions")
     questions: tuple[Summary, ...] = Field(description="one for each question")
     threshold: float = Field(description="the least mean that is accepted")
     rule: Literal["mean", "lower_bound"] = Field(default="mean", description="what must reach it")

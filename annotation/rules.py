@@ -12,6 +12,8 @@ from annotation.intervals import Floats
 from annotation.records import Summary
 from generation.campaign_specs import AcceptanceSpec
 
+_ROUNDING = 1e-9
+
 
 def outcomes(mean: Floats, low: Floats, high: Floats, rule: AcceptanceSpec) -> NDArray[np.str_]:
     """The rule on one question, of one campaign or many: accepted, rejected or undecided; NaN never passes.
@@ -28,8 +30,15 @@ def outcomes(mean: Floats, low: Floats, high: Floats, rule: AcceptanceSpec) -> N
 def decide(summaries: Sequence[Summary], n_pairs: int, rule: AcceptanceSpec) -> tuple[str, tuple[str, ...]]:
     """(decision, reasons) of one group of ratings: too few is undecided, whatever the means say.
 
-    Accepted is what every question accepts, rejected what any rejects. What is not a number never passes.
+    Accepted is what every question accepts, rejected what any rejects. What is not a number never passes. Raises
+    RuntimeError for an interval that does not hold its own mean: no decision rests on numbers that contradict.
     """
+    for summary in summaries:
+        if summary.low > summary.mean + _ROUNDING or summary.high < summary.mean - _ROUNDING:
+            raise RuntimeError(  # a bug: both are of the same ratings
+                f"the interval of {summary.question} ({summary.low:.2f} to {summary.high:.2f}) does not hold its own"
+                f" mean {summary.mean:.2f}"
+            )
     if lacking := tuple(_lacking(summaries, n_pairs, rule)):
         return "undecided", lacking
     by_question = [str(outcomes(np.array(s.mean), np.array(s.low), np.array(s.high), rule)) for s in summaries]
@@ -43,9 +52,8 @@ def decide(summaries: Sequence[Summary], n_pairs: int, rule: AcceptanceSpec) -> 
 def _lacking(summaries: Sequence[Summary], n_pairs: int, rule: AcceptanceSpec) -> list[str]:
     """What is missing for any decision."""
     if n_pairs < rule.min_pairs:
-        return [
-            f"pairs with at least {rule.min_raters} raters: {n_pairs}, of at least {rule.min_pairs} that are needed"
-        ]
+        which = "that count in the sequence" if rule.stop == "anytime" else f"with at least {rule.min_raters} raters"
+        return [f"pairs {which}: {n_pairs}, of at least {rule.min_pairs} that are needed"]
     few = [s for s in summaries if s.n_ratings < rule.min_ratings]
     if few:
         return [f"ratings of {s.question}: {s.n_ratings}, of at least {rule.min_ratings} that are needed" for s in few]

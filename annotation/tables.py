@@ -42,7 +42,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
             "language": verdict.language,
             "task_type": verdict.task_type,
             "decision": verdict.decision,
-            "reasons": "; ".join(verdict.reasons),
+            "reasons": "; ".join((*verdict.reasons, *verdict.sequence)),
             "probability": verdict.probability,
             "n_pairs": verdict.n_pairs,
             "n_ratings": verdict.n_ratings,
@@ -123,7 +123,7 @@ def verdict_text(verdicts: Sequence[Verdict]) -> str:
             str(verdict.n_pairs),
             chance(verdict.probability),
             "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}",
-            "; ".join([*verdict.reasons, *_excluded(verdict)]),
+            "; ".join([*verdict.reasons, *verdict.sequence, *_excluded(verdict)]),
         ]
         for verdict in verdicts
     ]
@@ -158,6 +158,11 @@ def display(name: str, *, pooled: bool = True) -> str:
         return "(Cross-)Translation"
     special = {"lexical_stylistic": "Lexical/Stylistic", "cross_translation": "Cross-Translation"}
     return special.get(name, name.replace("_", " ").capitalize())
+
+
+def count(number: int, word: str) -> str:
+    """`1 answer`, `2 answers`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def number(value: float) -> str:

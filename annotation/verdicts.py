@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 
 from annotation.agreement import Design, compact, summarise, table_two
+from annotation.counted import SCOPES, Basis, Place, answers, basis, with_enough
 from annotation.decisions import mark_as_decided
 from annotation.preregistration import fix_rules
-from annotation.ratings import counting_ratings, read_ratings
+from annotation.ratings import counting_ratings, read_ratings, settled_pairs
 from annotation.records import Group, Look, PairMean, Verdict
 from annotation.rubric import load_rubric
 from annotation.rules import decide
@@ -29,8 +30,6 @@ from generation.store import read_frame, read_models, write_json, write_table
 from generation.study import Study, file_hash
 
 COMMAND = "python -m annotation accept --study ..."
-# What is judged apart, by the rule's scope; each has the key of the one before it.
-_SCOPES = {"transformation": ["pool"], "language": ["pool", "language"], "task": ["pool", "language", "task_type"]}
 
 
 def accept(study: Study, amend: str | None = None) -> tuple[list[Group], list[Verdict]]:
@@ -70,9 +69,9 @@ def judge(
     intervals of agreement, on which no decision rests.
     """
     counting = counting_ratings(ratings, design.per_pair)
-    found = verdicts(pairs, counting, design, rests_on, seed)
+    found = verdicts(pairs, counting, design, rests_on, seed, settled_pairs(ratings, design.per_pair))
     found = with_exclusions(found, pairs, ratings, design)
-    return table_two(counting, design, seed), found, pair_means(counting, design)
+    return table_two(with_enough(counting, design), design, seed), found, pair_means(counting, design)
 
 
 def read_verdicts(study: Study) -> list[Verdict]:
@@ -121,16 +120,19 @@ def verdicts(
     design: Design,
     rests_on: Mapping[str, str],
     seed: int,
+    settled: Collection[str] = (),
 ) -> list[Verdict]:
     """One verdict for each transformation and language of the sample (with scope `task` each task too), in its order.
 
     `pairs` are those of the sample, `ratings` those that count. A transformation is judged on
     its pool's ratings (translation and cross_translation are rated as one): all of them, those in its language, or
-    those of its language and task, as the rule's scope says. `rests_on` and `seed` are as for `judge`.
+    those of its language and task, as the rule's scope says; of these those of the pairs that `annotation.counted` lets
+    count. `settled` are pairs that get no more ratings (`annotation.ratings.settled_pairs`). `rests_on` and `seed` are
+    as for `judge`.
     """
-    rule, key = design.rule, _SCOPES[design.rule.scope]
+    rule, key = design.rule, SCOPES[design.rule.scope]
     sample = _sample_frame(pairs)
-    judged = _judged(sample, ratings, design, seed)
+    judged = _judged(sample, basis(sample, ratings, design, settled), design, seed)
     found = []
     for own in sample.drop_duplicates(["transformation", "language", *key[2:]]).to_dict("records"):
         result = judged[tuple(own[name] for name in key)]
@@ -173,26 +175,26 @@ def _sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
     return pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
 
 
-def _judged(
-    sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, seed: int
-) -> dict[tuple[str, ...], dict[str, object]]:
+def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int) -> dict[Place, dict[str, object]]:
     """What was found about each group that the rule's scope judges apart: its verdicts' fields, by the group's key."""
-    rule, key = design.rule, _SCOPES[design.rule.scope]
+    rule, key = design.rule, SCOPES[design.rule.scope]
     facts = sample.set_index("pair_id")
+    ratings = rests.ratings
     rated = compact(ratings.assign(**{name: ratings["pair_id"].map(facts[name]) for name in ("pool", "task_type")}))
     groups = {tuple(map(str, place)): own for place, own in rated.groupby(key, observed=True)}
+    anytime = rule.stop == "anytime"
     judged = {}
     for names, own in sample.groupby(key, sort=False):
         place = tuple(map(str, names))
         of_group = groups.get(place, rated.iloc[:0])
-        n_pairs = _rated_pairs(of_group, design.questions, rule.min_raters)
-        anytime = rule.stop == "anytime"
+        n_pairs = int(of_group["pair_id"].nunique())
         summaries = tuple(summarise(of_group, name, design, seed, anytime=anytime) for name in design.questions)
         decision, reasons = decide(summaries, n_pairs, rule)
         judged[place] = {
             "output_languages": tuple(sorted(own["output_language"].unique())),
             "decision": decision,
             "reasons": reasons,
+            "sequence": _sequence(rests, place, facts, rule.min_raters),
             "probability": float(np.min([summary.probability for summary in summaries])),  # NaN if any is
             "n_pairs": n_pairs,
             "n_ratings": len(of_group),
@@ -200,6 +202,19 @@ def _judged(
             "simulated": bool(of_group["simulated"].any()),
         }
     return judged
+
+
+def _sequence(rests: Basis, place: Place, facts: pd.DataFrame, min_raters: int) -> tuple[str, ...]:
+    """What holds up the sequence of an anytime rule, and what it passed over, in words."""
+    standing = rests.standings.get(place)
+    if standing is None:
+        return ()
+    name = ""
+    if standing.waits:
+        pair = facts.loc[standing.waits]
+        languages = " to ".join(dict.fromkeys((str(pair["language"]), str(pair["output_language"]))))
+        name = f"pair {standing.waits[:12]} ({pair['pool']}, {languages})"
+    return standing.lines(name, min_raters)
 
 
 def with_exclusions(
@@ -214,8 +229,8 @@ def with_exclusions(
         return list(found)
     every = counting_ratings(ratings, design.per_pair, with_excluded=True)
     rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
-    others = verdicts(pairs, every, design, rests_on, 0)
-    key = _SCOPES[design.rule.scope]
+    others = verdicts(pairs, every, design, rests_on, 0, settled_pairs(ratings, design.per_pair))
+    key = SCOPES[design.rule.scope]
     facts = _sample_frame(pairs).set_index("pair_id")
     counts = facts.loc[ratings.loc[excluded, "pair_id"], key].value_counts().to_dict()
     return [
@@ -232,7 +247,7 @@ def with_exclusions(
 def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
     """Each rated pair's own mean on each question, and whether it reaches the threshold: columns of `PairMean`.
 
-    `ratings` are those that count. A pair with fewer than `min_raters` on a question is undecided there.
+    `ratings` are those that count. A pair with fewer than `min_raters` on any question is undecided.
     """
     rule = design.rule
     own = ratings[ratings["question"].isin(design.questions)]
@@ -240,7 +255,8 @@ def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
     means = own.groupby(keys, as_index=False).agg(n_ratings=("value", "size"), mean=("value", "mean"))
     means["mean"] = means["mean"].astype(float)
     reached = np.where(means["mean"] >= rule.threshold, "accepted", "rejected")
-    means["decision"] = np.where(means["n_ratings"] < rule.min_raters, "undecided", reached)
+    enough = means["pair_id"].map(answers(ratings, design.questions)) >= rule.min_raters
+    means["decision"] = np.where(enough, reached, "undecided")
     return means
 
 
@@ -249,15 +265,6 @@ def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset
     good = means[(means["decision"] == "accepted") & means["question"].isin(questions)]
     counts = good["pair_id"].value_counts()
     return frozenset(counts.index[counts == len(set(questions))])
-
-
-def _rated_pairs(ratings: pd.DataFrame, questions: Sequence[str], min_raters: int) -> int:
-    """Pairs that enough raters answered, on every question."""
-    rated = []
-    for question in questions:
-        counts = ratings.loc[ratings["question"] == question, "pair_id"].value_counts()
-        rated.append(set(counts.index[counts >= min_raters]))
-    return len(set.intersection(*rated))
 
 
 def _check_ratings(ratings: pd.DataFrame, pairs: Sequence[Pair], scale: Sequence[int]) -> None:

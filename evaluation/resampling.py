@@ -15,8 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from annotation.agreement import Design, completed_means
-from annotation.intervals import Floats, confidence_sequence, over_pairs, over_pairs_and_raters
+from annotation.agreement import Design
+from annotation.intervals import Floats, confidence_sequence, holding, over_pairs, over_pairs_and_raters
 from annotation.records import Summary, Verdict
 from annotation.rules import decide, outcomes
 from evaluation.scopes import scope_of
@@ -37,11 +37,11 @@ def resampled_acceptance(
 ) -> pd.DataFrame:
     """Which scopes are accepted in each resample: a row a resample, a bool column a scope (`evaluation.scopes.Scope`).
 
-    `pairs` are the sample's (`generation.records.Pair`), `ratings` those that count. The pairs of each group that is
-    judged apart are drawn with replacement; where the study takes raters for a sample too (`pairs_and_raters`), so are
-    its raters, once for all groups (the pigeonhole bootstrap: Owen 2007, Ann. Appl. Stat. 1, 386-411). How many pairs
-    and ratings there are, and AC2 where the rule asks for it, stay as they were: verdicts that lack these are
-    accepted in no resample.
+    `pairs` are the sample's (`generation.records.Pair`), `ratings` those that the verdicts rest on
+    (`annotation.counted.basis`). The pairs of each group that is judged apart are drawn with replacement; where the
+    study takes raters for a sample too (`pairs_and_raters`), so are its raters, once for all groups (the pigeonhole
+    bootstrap: Owen 2007, Ann. Appl. Stat. 1, 386-411). How many pairs and ratings there are, and AC2 where the rule
+    asks for it, stay as they were: verdicts that lack these are accepted in no resample.
     """
     facts = pairs.set_index("pair_id")[["pool", "language", "task_type"]]
     rated = ratings.drop(columns="language").merge(facts, left_on="pair_id", right_index=True)
@@ -131,14 +131,11 @@ def _ends(own: pd.DataFrame, design: Design, raters: _Raters, where: Floats) -> 
 
 
 def _anytime(own: pd.DataFrame, design: Design, where: Floats) -> _Ends:
-    """The same by the confidence sequence, over the pairs that have all their ratings."""
-    done = completed_means(own, design.per_pair)
-    if not len(done):
-        nothing = np.full(len(where), np.nan)
-        return nothing, nothing, nothing
+    """The same by the confidence sequence, over the pairs in their order."""
+    done = own.groupby("turn")["value"].mean().to_numpy(np.float64)
     drawn = done[np.sort(_places(where, len(done)), axis=1)]  # a resample comes in the order of its pairs
-    low, high = confidence_sequence(drawn, (design.scale[0], design.scale[-1]))
-    return drawn.mean(axis=1), low, high
+    mean = drawn.mean(axis=1)
+    return mean, *holding(confidence_sequence(drawn, (design.scale[0], design.scale[-1])), mean)
 
 
 def _places(where: Floats, n: int) -> NDArray[np.int64]:

@@ -21,8 +21,9 @@ INTERVALS = {
     " 3rd ed., section 6.4)",
     "pairs_and_raters": "t intervals with both pairs and raters as samples (Cochran and Cox 1957, Experimental Designs,"
     " 2nd ed., section 4.14)",
-    "anytime": "confidence sequences over the pairs that have all their ratings (hedged capital: Waudby-Smith and"
-    " Ramdas 2024, J. R. Stat. Soc. B 86, 1-27), which hold however often one looks",
+    "anytime": "confidence sequences over the pairs in a random order that the sample fixed, up to the first that"
+    " still waited for ratings (hedged capital: Waudby-Smith and Ramdas 2024, J. R. Stat. Soc. B 86, 1-27), which hold"
+    " however often one looks",
 }
 _SCOPES = {
     "transformation": "on the ratings of all languages together",
@@ -243,7 +244,8 @@ def _minimums(material: Material) -> str:
         few.append(f"fewer than {rule.min_ratings:,} ratings{on_any}")
     if rule.min_ac2 is not None:
         few.append(f"an AC2 below {rule.min_ac2:g}{on_any}")
-    return f"What has {' or '.join(few)} is undecided."
+    left_out = " Pairs with fewer raters enter no number." if rule.min_raters > 1 else ""
+    return f"What has {' or '.join(few)} is undecided.{left_out}"
 
 
 def _fixed(material: Material) -> str:

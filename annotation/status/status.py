@@ -18,13 +18,14 @@ from annotation.campaign import shown
 from annotation.decisions import read_decisions
 from annotation.preregistration import amendment_lines, first_rating, fixed_text, other_rules, read_rules
 from annotation.queues import Queue
-from annotation.ratings import counting_ratings, read_all_ratings
+from annotation.ratings import counting_ratings, read_all_ratings, settled_pairs
 from annotation.records import Decision, Member, Sign, Verdict
 from annotation.review import signs_of
 from annotation.rubric import load_rubric
 from annotation.sample import read_pairs
 from annotation.status.progress import Asked, by_rater, by_transformation
 from annotation.status.stages import Stage, mismatch, stages_of
+from annotation.tables import count
 from annotation.verdicts import read_verdicts, verdicts
 from generation.records import Pair
 from generation.store import read_models
@@ -130,7 +131,8 @@ def _found(
         return []
     sampled = ratings[ratings["pair_id"].isin([pair.pair_id for pair in pairs])]
     design = Design.of(study, load_rubric(study))
-    return verdicts(pairs, counting_ratings(sampled, design.per_pair), design, _RESTS_ON, study.sample.seed)
+    counting, settled = counting_ratings(sampled, design.per_pair), settled_pairs(sampled, design.per_pair)
+    return verdicts(pairs, counting, design, _RESTS_ON, study.sample.seed, settled)
 
 
 def _progress(
@@ -163,8 +165,3 @@ def _asked(study: Study, stages: dict[str, Stage], pairs: Sequence[Pair], now: d
     members = [member for member in read_members(study) if member.dataset in set(datasets.values())]
     collected = stages["collected"].at
     return Asked(datasets, members, study.raters.per_pair, stages["published"].at, collected or now)
-
-
-def count(number: int, word: str) -> str:
-    """`1 answer`, `2 answers`."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -9,8 +9,8 @@ import pandas as pd
 from annotation.collecting import SOURCE
 from annotation.crowd.ledger import FILE, ledgers
 from annotation.status.progress import FEW, IDLE
-from annotation.status.status import Status, count
-from annotation.tables import SIMULATED, display
+from annotation.status.status import Status
+from annotation.tables import SIMULATED, count, display
 from generation.command import columns
 
 DASH = "–"

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from annotation.agreement import Design
-from annotation.ratings import counting_ratings, read_all_ratings
+from annotation.counted import basis
+from annotation.ratings import counting_ratings, read_all_ratings, settled_pairs
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.sample import COMMAND as SAMPLE
@@ -128,7 +129,8 @@ def _material(study: Study, results: Results, short: Mapping[str, str]) -> Mater
     good = accepted_pairs(pair_means(counting, design), design.questions)
     frame["accepted"] = frame["pair_id"].isin(good)
     if len(counting):
-        resampled = resampled_acceptance(pairs, counting, results.verdicts, design, rng=results.rng())
+        rests_on = basis(pairs, counting, design, settled_pairs(rated, design.per_pair)).ratings
+        resampled = resampled_acceptance(pairs, rests_on, results.verdicts, design, rng=results.rng())
     return Material(
         results,
         frame,

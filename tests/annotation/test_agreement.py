@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.agreement import Design, completed_means, summarise, table_two
+from annotation.agreement import Design, summarise, table_two
 from annotation.ratings import counting_ratings
 from annotation.records import Group, Summary
 from annotation.tables import agreement_table, agreement_text, band
@@ -87,21 +87,17 @@ def test_a_mean_without_an_interval_says_why(
     assert found.interval_reason.startswith(reason)
 
 
-def test_pairs_complete_in_the_order_of_their_last_rating() -> None:
-    ratings = long([(1, 1), (2, 2), (3, NA), (4, 4)])
-    ratings["submitted_at"] = [START + timedelta(minutes=m) for m in (0, 9, 1, 2, 3, 4, 8)]
-    # pair 0 is complete after 9 minutes, 1 after 2, 3 after 8; pair 2 has one rating of two
-    assert completed_means(ratings, per_pair=2).tolist() == [2.0, 4.0, 1.0]
-    assert completed_means(ratings.sample(frac=1, random_state=1), per_pair=2).tolist() == [2.0, 4.0, 1.0]
-
-
-def test_an_anytime_interval_takes_complete_pairs_alone() -> None:
-    found = summary(long([(5, 4), (3, NA)]), anytime=True, rule="lower_bound", stop="anytime")
-    assert found.mean == 4.0  # of all ratings
-    assert found.low == 1.0 and 1.0 < found.high <= 5.0  # one pair: nothing is refuted yet from below
-    none = summary(long([(5, NA), (3, NA)]), anytime=True, rule="lower_bound", stop="anytime")
-    assert math.isnan(none.low)
-    assert none.interval_reason == "no pair has all 2 ratings yet"
+def test_an_anytime_interval_takes_the_pairs_in_turn() -> None:
+    """1 pair of 5, 4: nothing is refuted yet from below. The order decides about the ends, and about nothing else."""
+    one = summary(long([(5, 4)]).assign(turn=7), anytime=True, rule="lower_bound", stop="anytime")
+    assert (one.mean, one.low) == (4.5, 1.0) and 4.5 <= one.high <= 5.0
+    frame = long([(5, 5)] * 12 + [(1, 1)] * 12)
+    turns = frame["pair_id"].str.rpartition("-")[2].astype(int)
+    good_first = summary(frame.assign(turn=turns), anytime=True, rule="lower_bound", stop="anytime")
+    bad_first = summary(frame.assign(turn=-turns), anytime=True, rule="lower_bound", stop="anytime")
+    assert good_first.mean == bad_first.mean == 3.0
+    assert good_first.low == 3.0  # that of the first 12 is above: the ends hold the mean of the same pairs
+    assert bad_first.high == 3.0 and bad_first.low < 3.0 < good_first.high
 
 
 def test_table_two_pools_single_ratings_and_not_means() -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from annotation.__main__ import main
+from annotation.counted import in_order
 from annotation.decisions import decide
 from annotation.preregistration import fix_rules
 from annotation.queues import Queue
@@ -17,9 +18,9 @@ from annotation.records import Member
 from annotation.review import signs_of
 from annotation.sample import draw_sample, read_pairs
 from annotation.status.progress import Asked, by_rater, by_transformation
-from annotation.status.status import Status, count, read_status
+from annotation.status.status import Status, read_status
 from annotation.status.text import ago, next_step, status_text
-from annotation.tables import SIMULATED
+from annotation.tables import SIMULATED, count
 from annotation.verdicts import accept, read_verdicts
 from generation import command
 from generation.campaign_specs import AcceptanceSpec
@@ -180,7 +181,9 @@ def noted(study: Study, name: str, inputs: Sequence[str] = (), outputs: Sequence
 
 
 def give(study: Study, raters: str, *, value: int = 5, pairs: int = 24) -> None:
-    """People who agree: the first pairs of each transformation have the value and one less in turn."""
+    """People who agree: the first pairs of each transformation in the sequence get the value and one less in turn."""
+    sample = {one.pair_id: one for one in read_pairs(study)}
+    order = [sample[pair_id] for pair_id in in_order(sample, study.sample.seed)]
     rows = [
         Rating(
             pair_id=one.pair_id, transformation=one.transformation, language=one.language, rater_id=rater,
@@ -188,7 +191,7 @@ def give(study: Study, raters: str, *, value: int = 5, pairs: int = 24) -> None:
             simulated=False,
         )
         for name in study.transformations
-        for number, one in enumerate([one for one in read_pairs(study) if one.transformation == name][:pairs])
+        for number, one in enumerate([one for one in order if one.transformation == name][:pairs])
         for rater in raters
         for question in ("quality", "fluency")
     ]  # fmt: skip

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from annotation.agreement import Design
+from annotation.counted import basis
 from annotation.records import Verdict
 from annotation.verdicts import verdicts
 from evaluation.resampling import resampled_acceptance
@@ -53,7 +54,8 @@ class Campaign:
     def accepted(self, n_resamples: int = 1000, seed: int = 0) -> pd.DataFrame:
         frame = pd.DataFrame([one.model_dump() for one in self.pairs])
         rng = np.random.default_rng(seed)
-        return resampled_acceptance(frame, self.ratings, self.verdicts, self.design, rng=rng, n_resamples=n_resamples)
+        rests_on = basis(frame, self.ratings, self.design).ratings
+        return resampled_acceptance(frame, rests_on, self.verdicts, self.design, rng=rng, n_resamples=n_resamples)
 
 
 def scores_of(left_out: tuple[str, ...] = (), status: str = "left_out", why: str = "rejected: low") -> pd.DataFrame:
