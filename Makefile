@@ -14,7 +14,7 @@ help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 setup: $(VENV)/.complete ## make the two environments: the platform's and the Argilla server's
-	@$(PY) -c "from generation.command import run; from annotation.server import ensure_environment; run(lambda: ensure_environment() and 0)"
+	@$(PY) -m annotation.server
 
 # Another build than the one that is there was asked for: make it anew.
 ifneq ($(TORCH),auto)
@@ -66,7 +66,7 @@ serve: setup ## Argilla on this machine, until Ctrl-C
 	@$(PY) -m annotation serve --study $(STUDY) || [ $$? = 130 ]
 
 dashboard: setup ## the dashboard on this machine, until Ctrl-C
-	@$(PY) -m streamlit run streamlit_app/app.py -- --study $(STUDY)
+	@$(PY) -m streamlit_app --study $(STUDY) || [ $$? = 130 ]
 
 screenshots: setup browser ## the README's pictures of the dashboard, after `make demo` -> docs/images/
 	@$(PY) -m benchmarks.screenshots --study $(STUDY)

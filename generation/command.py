@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from generation import interrupt
 from generation.exceptions import PlumblineError
 from generation.study import EXPORTS, Study, load_study
 
@@ -40,6 +41,8 @@ def run(main: Callable[[], int | None]) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal of another encoding shows \\xe9 for what it cannot
             stream.reconfigure(errors="backslashreplace")
+    interrupt.begin()
+    status = 0
     try:
         status = main() or 0
         sys.stdout.flush()
@@ -54,12 +57,14 @@ def run(main: Callable[[], int | None]) -> None:
         name = error.object[error.start : error.end]
         status = _complain(f"this locale has no file names with {name!a}; set LC_ALL=C.UTF-8, then run again", 2)
     except KeyboardInterrupt:
-        status = _complain("interrupted; what was written stays, run the same command to go on", 130)
+        status = _complain(interrupt.LINE, interrupt.STATUS)
     except OSError as error:
         if error.errno not in _FOLDER_TROUBLE:
             raise
         where = f" ({error.filename})" if error.filename else ""
         status = _complain(f"{error.strerror}{where}; make room or change the folder, then run again", 2)
+    finally:
+        interrupt.end(said=status != 0)
     sys.exit(status)
 
 

@@ -71,6 +71,7 @@ MODULES = [
     "annotation",
     "evaluation.run",
     "evaluation.report",
+    "streamlit_app",
 ]
 
 

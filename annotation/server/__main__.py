@@ -1,0 +1,16 @@
+"""`python -m annotation.server`: make the server's own environment, unless it is there."""
+
+from __future__ import annotations
+
+from annotation.server import ensure_environment
+from generation import command
+
+
+def main() -> int:
+    """Make it; 0 when it is there."""
+    ensure_environment()
+    return 0
+
+
+if __name__ == "__main__":
+    command.run(main)

@@ -1,0 +1,48 @@
+"""Ctrl-C while a command does not run yet, or no longer: one line and exit status 130, at once.
+
+While libraries are imported there is nothing to save, and an exception that is thrown into an import is turned into
+another one or lost. While a command runs an interrupt is KeyboardInterrupt, so that what is open is closed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+STATUS = 130
+LINE = "interrupted; what was written stays, run the same command to go on"
+
+
+_state = {"command": False}  # whether this process is one of our commands
+
+
+def arm() -> None:
+    """Let an interrupt end this process at once, if it is one of our commands that has just been started."""
+    # Python's word for `python -m` while it looks for the module, which imports the packages that the module is in.
+    # An interrupt that is ignored (`nohup`, `&` in a script) stays so.
+    if sys.argv[:1] == ["-m"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+        _state["command"] = True
+
+
+def begin() -> None:
+    """From here on an interrupt is KeyboardInterrupt."""
+    if _state["command"]:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def end(*, said: bool) -> None:
+    """The command has ended, and has `said` why if it failed: an interrupt while Python clears up ends it at once."""
+    if _state["command"]:
+        signal.signal(signal.SIGINT, _leave_silently if said else _leave)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os.write(2, f"{LINE}\n".encode())
+    os._exit(STATUS)
+
+
+def _leave_silently(number: int, frame: FrameType | None) -> None:
+    os._exit(STATUS)  # the command has had its last word

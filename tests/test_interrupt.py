@@ -1,0 +1,71 @@
+"""Ctrl-C from the first moment of each command on: one line and exit status 130, whatever is being imported."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from generation.interrupt import LINE
+from generation.study import ROOT
+
+COMMANDS = [
+    ["generation.run", "--help"],
+    ["generation.errors", "--help"],
+    ["generation.compare", "--help"],
+    ["annotation", "--help"],
+    ["annotation.server"],
+    ["evaluation.run", "--help"],
+    ["evaluation.report", "--help"],
+    ["streamlit_app", "--help"],
+    ["benchmarks", "--help"],
+    ["benchmarks.screenshots", "--help"],
+]
+#: Python reads this before anything else. It counts what is imported once Ctrl-C is heeded, and sends one at a number.
+SENDER = """
+import atexit, os, signal, sys
+
+class Sender:
+    seen = 0
+
+    def find_spec(self, name, path=None, target=None):
+        if Sender.seen or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            Sender.seen += 1
+            if str(Sender.seen) == os.environ["SEND_AT"]:
+                signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Sender())
+if os.environ["SEND_AT"] == "never":
+    atexit.register(lambda: os.write(2, str(Sender.seen).encode()))
+"""
+
+
+def run(folder: Path, arguments: list[str], at: str) -> tuple[int, str]:
+    """Exit status and stderr of a command that gets Ctrl-C at its import of this number."""
+    (folder / "sitecustomize.py").write_text(SENDER, encoding="utf-8")
+    path = os.pathsep.join([str(folder), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path, "SEND_AT": at},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_ctrl_c_while_libraries_are_imported_is_130_and_one_line(tmp_path: Path, command: list[str]) -> None:
+    assert run(tmp_path, command, "1") == (130, f"{LINE}\n")
+    status, said = run(tmp_path, command, "never")
+    assert status == 0
+    number = int(said.splitlines()[-1])
+    assert number > 10  # it is libraries that take the time
+    for at in random.Random(command[0]).sample(range(2, number + 1), 2):
+        assert run(tmp_path, command, str(at)) == (130, f"{LINE}\n"), at
