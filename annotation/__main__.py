@@ -13,6 +13,7 @@ from pathlib import Path
 from annotation import accounts, server
 from annotation.campaign import admit_annotators, alone
 from annotation.client import attach, connect
+from annotation.collected import Collected
 from annotation.collecting import collect
 from annotation.controls import read_controls
 from annotation.crowd.commands import add_crowd_commands
@@ -164,14 +165,15 @@ def _status(options: argparse.Namespace) -> int:
 
 def _review(options: argparse.Namespace) -> int:
     study = command.study_of(options)
-    refuse_other_rules(study, read_all_ratings(study))
+    collected = Collected.read(study)
+    refuse_other_rules(study, collected.ratings)
     rater = options.exclude or options.keep
     if not rater:
-        print(review_text(study))
+        print(review_text(study, collected))
         return 0
     with alone(study):
         decision = decide(
-            study, rater, exclude=bool(options.exclude), reason=options.reason or "", signs=signs_of(study)
+            study, rater, exclude=bool(options.exclude), reason=options.reason or "", signs=signs_of(study, collected)
         )
     done = "excluded" if decision.exclude else "kept"
     print(f"{study.name}: {rater} is {done}: {decision.reason}; run `python -m annotation accept --study ...` again")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,14 +101,20 @@ def pseudonym(study: Study, user: User) -> str:
     return f"{'simulated' if user.simulated else 'rater'}-{identity('rater-v1', study.name, user.id)[:8]}"
 
 
-def refuse_other_prompts(study: Study, pairs: Sequence[Pair]) -> None:
+def refuse_other_prompts(study: Study, pairs: Iterable[Pair]) -> None:
     """Refuse a campaign whose pairs are not of the study's generator and prompts, or whose outputs have been replaced.
 
     Raises StudyError or DataError. Where outputs are not on this machine, the study alone is looked at.
     """
-    plan = Plan(study)
-    for name in dict.fromkeys(pair.transformation for pair in pairs):
-        made = {(pair.generator_hash, pair.prompt_hash) for pair in pairs if pair.transformation == name}
+    refuse_other_makers(study, ((pair.transformation, pair.generator_hash, pair.prompt_hash) for pair in pairs))
+
+
+def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) -> None:
+    """The same from what made the pairs: their transformations, and the hashes of generator and prompts."""
+    plan, by_name = Plan(study), dict[str, set[tuple[str, str]]]()
+    for name, *hashes in makers:
+        by_name.setdefault(name, set()).add((hashes[0], hashes[1]))
+    for name, made in by_name.items():
         if made != {(plan.generator_hash, plan.prompt_hashes.get(name))}:
             raise StudyError(
                 f"{study.file}: the sample's pairs of {name} were made by another generator or other prompts than the"

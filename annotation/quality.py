@@ -6,9 +6,12 @@ nothing: a person does (`annotation.decisions`). Signs of machine-written commen
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -28,40 +31,58 @@ _STOCK = re.compile(
     re.IGNORECASE,
 )
 _WORDY = 30  # words of a comment
+_HABIT = ["rater_id", "question"]
 
 
-def find_signs(ratings: pd.DataFrame, pairs: Sequence[Pair], rules: QualitySpec, expected: Expected) -> list[Sign]:
+class _ControlAnswer(NamedTuple):
+    rater: str
+    kind: str
+    question: str
+    value: float
+    right: int
+
+
+def find_signs(ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected) -> list[Sign]:
     """All signs in the submitted ratings, by rater and rule.
 
     `ratings` holds `generation.records.Rating` rows, excluded ones among them: what was decided does not hide why.
-    `pairs` are those of the sample and the controls; `expected` tells the right answers to these.
+    `pairs` holds `generation.records.Pair` rows, of the sample and the controls; `expected` tells the right answers to
+    these. Every rule looks at all raters at once: what one costs does not grow with how many others there are.
     """
-    submitted = ratings[ratings["status"] == "submitted"]
-    known = {pair.pair_id: pair for pair in pairs}
-    frame = submitted[submitted["pair_id"].isin(known)].assign(
-        pool=lambda rows: rows["pair_id"].map(lambda key: known[key].pool),
-        control=lambda rows: rows["pair_id"].map(lambda key: known[key].control),
-        repeats=lambda rows: rows["pair_id"].map(lambda key: known[key].repeats),
-        value=lambda rows: rows["value"].astype(float),
+    pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
+    own = _of_pairs(ratings[ratings["status"] == "submitted"], pairs)
+    if own.empty:
+        return []
+    found = itertools.chain(
+        _controls(own, rules, expected),
+        _repeats(own, rules, pairs),
+        _one_answer(own, rules),
+        _too_fast(own, rules, pairs),
+        _apart(own, rules),
+        _comments(own),
     )
-    checks: list[Callable[[str, pd.DataFrame], Iterator[Sign]]] = [
-        lambda rater, own: _controls(rater, own, rules, expected),
-        lambda rater, own: _repeats(rater, own, rules),
-        lambda rater, own: _one_answer(rater, own, rules),
-        lambda rater, own: _too_fast(rater, own, rules, known),
-        lambda rater, own: _apart(rater, own, frame, rules),
-        _comments,
-    ]
-    return [sign for rater, own in frame.groupby("rater_id") for check in checks for sign in check(str(rater), own)]
+    return sorted(found, key=lambda sign: sign.rater_id)  # stable: a rater's stay in the order of the rules
 
 
-def low_pairs(ratings: pd.DataFrame, pairs: Sequence[Pair], rules: QualitySpec) -> pd.DataFrame:
-    """Pairs of the sample whose mean over raters is at most `rules.low` for a question, lowest first.
+def _of_pairs(submitted: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+    """The ratings of these pairs, with what is known of each; `pair` is its row in `pairs`."""
+    place = pd.Index(pairs["pair_id"]).get_indexer(submitted["pair_id"])
+    known = place >= 0
+    own = submitted.loc[known, ["rater_id", "question", "value", "seconds", "comment"]].reset_index(drop=True)
+    own = own.assign(pair=place[known], value=own["value"].astype(float))
+    facts = {name: pairs[name].to_numpy()[own["pair"]] for name in ("pool", "control")}
+    # Names as categories, in their order: they are compared and grouped by as numbers.
+    words = dict.fromkeys(["rater_id", "question", *facts], "category")
+    found: pd.DataFrame = own.assign(**facts).astype(words)
+    return found
+
+
+def low_pairs(ratings: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
+    """Pairs whose mean over raters is at most `rules.low` for a question, lowest first; `ratings` are the sample's.
 
     Columns: pair_id, transformation, question, mean, n. PTEB, appendix B, step 3: they are read by a person.
     """
-    sampled = {pair.pair_id for pair in pairs if not pair.control}
-    counting = ratings[(ratings["status"] == "submitted") & ratings["pair_id"].isin(sampled)]
+    counting = ratings[ratings["status"] == "submitted"]
     means = counting.groupby(["pair_id", "transformation", "question"], as_index=False).agg(
         mean=("value", "mean"), n=("value", "size")
     )
@@ -82,106 +103,125 @@ def controls_missed(
     return len(_missed(answers, rules)), len(answers)
 
 
-def _control_answers(own: pd.DataFrame, expected: Expected) -> list[tuple[str, str, float, int]]:
-    """(kind of control, question, answer, right answer) of each rating of a control that has a right one."""
+def _control_answers(own: pd.DataFrame, expected: Expected) -> list[_ControlAnswer]:
+    """Each rating of a control that has a right answer."""
     asked = own[own["control"].isin(["positive", "negative"])]
-    columns = (asked[name] for name in ("pool", "control", "question", "value"))
+    columns = (asked[name] for name in ("rater_id", "pool", "control", "question", "value"))
     return [
-        (kind, question, float(value), right)
-        for pool, kind, question, value in zip(*columns, strict=True)
+        _ControlAnswer(str(rater), kind, question, float(value), right)
+        for rater, pool, kind, question, value in zip(*columns, strict=True)
         if (right := expected(pool, kind).get(question)) is not None
     ]
 
 
-def _missed(answers: Sequence[tuple[str, str, float, int]], rules: QualitySpec) -> list[tuple[str, str, float, int]]:
-    return [one for one in answers if abs(one[2] - one[3]) > rules.within]
+def _missed(answers: Iterable[_ControlAnswer], rules: QualitySpec) -> list[_ControlAnswer]:
+    return [one for one in answers if abs(one.value - one.right) > rules.within]
 
 
-def _controls(rater: str, own: pd.DataFrame, rules: QualitySpec, expected: Expected) -> Iterator[Sign]:
-    answers = _control_answers(own, expected)
-    missed = _missed(answers, rules)
-    if missed:
-        said = [f"{kind} {question} {value:g} for {right}" for kind, question, value, right in missed]
-        evidence = f"{len(missed)} of {len(answers)} answers to controls are off: {_some(said)}"
-        yield _sign(rater, "controls", evidence, answers)
+def _controls(own: pd.DataFrame, rules: QualitySpec, expected: Expected) -> Iterator[Sign]:
+    by_rater = defaultdict[str, list[_ControlAnswer]](list)
+    for one in _control_answers(own, expected):
+        by_rater[one.rater].append(one)
+    for rater, answers in by_rater.items():
+        if missed := _missed(answers, rules):
+            said = [f"{one.kind} {one.question} {one.value:g} for {one.right}" for one in missed]
+            evidence = f"{len(missed)} of {len(answers)} answers to controls are off: {_some(said)}"
+            yield Sign(rater_id=rater, rule="controls", evidence=evidence, n=len(answers))
 
 
-def _repeats(rater: str, own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
-    again = own[own["control"] == "repeat"].merge(
-        own[["pair_id", "question", "value"]],
-        left_on=["repeats", "question"],
-        right_on=["pair_id", "question"],
+def _repeats(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Iterator[Sign]:
+    again = own[own["control"] == "repeat"]
+    first = pd.Index(pairs["pair_id"]).get_indexer(pairs["repeats"])[again["pair"]]
+    before = own.loc[own["pair"].isin(first), ["rater_id", "pair", "question", "value"]]
+    both = again.assign(first=first).merge(
+        before, left_on=["rater_id", "first", "question"], right_on=["rater_id", "pair", "question"],
         suffixes=("", "_before"),
-    )
-    apart = again[(again["value"] - again["value_before"]).abs() > rules.within]
-    if len(apart):
-        said = [f"{row.question} {row.value_before:g} then {row.value:g}" for row in apart.itertuples()]
-        yield _sign(
-            rater, "repeats", f"{len(apart)} of {len(again)} repeated answers are inconsistent: {_some(said)}", again
-        )
+    )  # fmt: skip
+    apart = both[(both["value"] - both["value_before"]).abs() > rules.within]
+    n = both["rater_id"].value_counts()
+    for rater, rows in apart.groupby("rater_id", observed=True):
+        said = [f"{row.question} {row.value_before:g} then {row.value:g}" for row in rows.itertuples()]
+        evidence = f"{len(rows)} of {n[rater]} repeated answers are inconsistent: {_some(said)}"
+        yield Sign(rater_id=str(rater), rule="repeats", evidence=evidence, n=int(n[rater]))
 
 
-def _one_answer(rater: str, own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
-    answers = own.pivot(index="pair_id", columns="question", values="value").dropna()
-    if len(answers) < rules.least_answers:
-        return
-    counts = answers.value_counts()
-    if counts.iloc[0] / len(answers) >= rules.same_answer:
-        first = counts.index[0]
-        said = ", ".join(f"{name} {value:g}" for name, value in zip(answers.columns, first, strict=True))
-        yield _sign(rater, "same answer", f"{counts.iloc[0]} of {len(answers)} pairs have {said}", answers)
+def _one_answer(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
+    """Raters most of whose pairs have the same values for all questions that they were asked."""
+    answers = own.pivot(index=["rater_id", "pair"], columns="question", values="value")
+    questions, answers.columns = [str(name) for name in answers.columns], pd.RangeIndex(len(answers.columns))
+    asked = own.groupby(["rater_id", "question"], observed=True).size().unstack().notna()
+    of_pair = asked.loc[answers.index.get_level_values("rater_id")].to_numpy()
+    whole = answers[(answers.notna() | ~of_pair).all(axis=1)].reset_index()
+    patterns = whole.groupby(["rater_id", *answers.columns], observed=True, dropna=False).size().rename("same")
+    # The most frequent first; of several that are, the one with the lowest values.
+    most = patterns.reset_index().sort_values("same", ascending=False, kind="stable").drop_duplicates("rater_id")
+    totals = whole["rater_id"].value_counts()
+    for rater, *values, same in most.itertuples(index=False):
+        n = int(totals[rater])
+        if n >= rules.least_answers and same / n >= rules.same_answer:
+            given = zip(questions, values, strict=True)
+            said = ", ".join(f"{name} {value:g}" for name, value in given if asked.loc[rater, name])
+            yield Sign(rater_id=str(rater), rule="same answer", evidence=f"{same} of {n} pairs have {said}", n=n)
 
 
-def _too_fast(rater: str, own: pd.DataFrame, rules: QualitySpec, known: Mapping[str, Pair]) -> Iterator[Sign]:
+def _too_fast(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Iterator[Sign]:
     """Pairs answered in less time than reading both texts takes at `words_a_second`."""
-    timed = own.dropna(subset=["seconds"]).drop_duplicates("pair_id")
-    if len(timed) < rules.least_answers:
-        return
-    words = timed["pair_id"].map(lambda key: count_words(known[key].original) + count_words(known[key].transformed))
-    fast = timed["seconds"] < words / rules.words_a_second
-    if fast.mean() > rules.too_fast:
-        middle = timed["seconds"].median()
-        yield _sign(
-            rater,
-            "too fast",
-            f"{int(fast.sum())} of {len(timed)} pairs were answered faster than {rules.words_a_second:g} words a second"
-            f" can be read; half of all within {middle:.1f} s",
-            timed,
+    timed = own.dropna(subset=["seconds"]).drop_duplicates(["rater_id", "pair"])
+    texts = pairs[["original", "transformed"]].iloc[timed["pair"].unique()]
+    words = texts["original"].map(count_words) + texts["transformed"].map(count_words)
+    fast = timed["seconds"] < timed["pair"].map(words) / rules.words_a_second
+    of_rater = timed.assign(fast=fast).groupby("rater_id", observed=True)
+    found = of_rater.agg(n=("fast", "size"), fast=("fast", "sum"), middle=("seconds", "median"))
+    found = found[(found["n"] >= rules.least_answers) & (found["fast"] / found["n"] > rules.too_fast)]
+    for row in found.itertuples():
+        evidence = (
+            f"{row.fast} of {row.n} pairs were answered faster than {rules.words_a_second:g} words a second"
+            f" can be read; half of all within {row.middle:.1f} s"
         )
+        yield Sign(rater_id=str(row.Index), rule="too fast", evidence=evidence, n=row.n)
 
 
-def _apart(rater: str, own: pd.DataFrame, frame: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
+def _apart(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
     """Against the mean of the other raters of each pair (left one out), a question at a time."""
-    sampled = frame[frame["control"] == ""]
-    others = sampled[sampled["rater_id"] != rater].groupby(["pair_id", "question"])["value"].mean().rename("others")
-    shared = own[own["control"] == ""].join(others, on=["pair_id", "question"], how="inner")
-    for question, part in shared.groupby("question"):
-        if len(part) < rules.least_answers:
-            continue
-        shift = float((part["value"] - part["others"]).mean())
-        varied = part["value"].nunique() > 1 and part["others"].nunique() > 1
-        # Spearman's rho is Pearson's of the ranks; without scipy, which the dashboard's first page need not wait for.
-        rho = float(part["value"].rank().corr(part["others"].rank())) if varied else float("nan")
+    shared = _with_others(own[own["control"] == ""])
+    shared = shared[shared.groupby(_HABIT, observed=True)["pair"].transform("size") >= rules.least_answers]
+    of_rater = shared.groupby(_HABIT, observed=True)
+    varied = (of_rater[["value", "others"]].nunique() > 1).all(axis=1)
+    # Spearman's rho is Pearson's of the ranks; without scipy, which the dashboard's first page need not wait for.
+    ranks = of_rater[["value", "others"]].rank().to_numpy().T
+    shifts, places = (shared["value"] - shared["others"]).to_numpy(), of_rater.indices
+    for group in varied.index:
+        rows = places[group]
+        shift = float(shifts[rows].mean())
+        own_ranks, their_ranks = (pd.Series(column[rows]) for column in ranks)
+        rho = float(own_ranks.corr(their_ranks)) if varied[group] else math.nan
         if abs(shift) >= rules.apart or rho < rules.least_rho:
-            told = f"rho {rho:.2f}" if varied else "no rank correlation (one of the two does not vary)"
-            yield _sign(rater, "apart from the others", f"{question}: {shift:+.2f} from the others' mean, {told}", part)
+            rater, question = group
+            told = f"rho {rho:.2f}" if varied[group] else "no rank correlation (one of the two does not vary)"
+            evidence = f"{question}: {shift:+.2f} from the others' mean, {told}"
+            yield Sign(rater_id=str(rater), rule="apart from the others", evidence=evidence, n=len(rows))
 
 
-def _comments(rater: str, own: pd.DataFrame) -> Iterator[Sign]:
-    comments = own.drop_duplicates("pair_id")["comment"]
-    written = [comment for comment in comments if comment.strip()]
-    signs = {
-        "dashes": sum(bool(_DASHES.search(comment)) for comment in written),
-        "stock phrases": sum(bool(_STOCK.search(comment)) for comment in written),
-        "wordy": sum(count_words(comment) > _WORDY for comment in written),
-    }
-    found = [f"{count} {name}" for name, count in signs.items() if count]
-    if found:
-        yield _sign(rater, "comments (a hint)", f"of {len(written)} comments: {', '.join(found)}", written)
+def _with_others(sampled: pd.DataFrame) -> pd.DataFrame:
+    """Ratings of pairs that others rated too, with `others`, these others' mean: all raters' sum less the own value."""
+    pairs = sampled.groupby(["pair", "question"], observed=True)["value"]
+    number = pairs.transform("size")
+    with_others = sampled.assign(others=(pairs.transform("sum") - sampled["value"]) / (number - 1))
+    return with_others[number > 1]
 
 
-def _sign(rater: str, rule: str, evidence: str, basis: Any) -> Sign:
-    return Sign(rater_id=rater, rule=rule, evidence=evidence, n=len(basis))
+def _comments(own: pd.DataFrame) -> Iterator[Sign]:
+    once = own.drop_duplicates(["rater_id", "pair"])
+    written = once[once["comment"].str.strip() != ""]
+    for rater, comments in written.groupby("rater_id", observed=True)["comment"]:
+        signs = {
+            "dashes": sum(bool(_DASHES.search(comment)) for comment in comments),
+            "stock phrases": sum(bool(_STOCK.search(comment)) for comment in comments),
+            "wordy": sum(count_words(comment) > _WORDY for comment in comments),
+        }
+        if found := [f"{count} {name}" for name, count in signs.items() if count]:
+            evidence = f"of {len(comments)} comments: {', '.join(found)}"
+            yield Sign(rater_id=str(rater), rule="comments (a hint)", evidence=evidence, n=len(comments))
 
 
 def _some(said: Sequence[str]) -> str:

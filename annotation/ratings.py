@@ -13,7 +13,7 @@ import pandas as pd
 from annotation.controls import read_controls
 from annotation.records import Decision
 from generation.records import Rating
-from generation.store import read_frame, write_table
+from generation.store import joined, read_frame, read_table, write_table
 from generation.study import Study
 
 COMMAND = "python -m annotation collect --study ..."
@@ -31,11 +31,8 @@ def read_control_ratings(study: Study) -> pd.DataFrame:
 
 def read_all_ratings(study: Study) -> pd.DataFrame:
     """All ratings collected so far, of the sample, controls and repeats; an empty frame before the first time."""
-    found = [pd.DataFrame(columns=list(Rating.model_fields))]
-    for name in ("ratings.parquet", "control_ratings.parquet"):
-        if (study.folder / name).exists():
-            found.append(read_frame(study.folder / name, Rating, COMMAND))
-    return pd.concat(found, ignore_index=True) if len(found) > 1 else found[0]
+    paths = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet")]
+    return joined((read_table(path, Rating, COMMAND) for path in paths if path.exists()), Rating)
 
 
 def write_ratings(study: Study, whole: pd.DataFrame, decisions: Sequence[Decision]) -> None:

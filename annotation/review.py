@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from annotation.campaign import shown
+from annotation.collected import Collected
 from annotation.decisions import read_decisions
 from annotation.quality import find_signs, low_pairs
-from annotation.ratings import read_all_ratings, read_ratings
+from annotation.ratings import read_ratings
 from annotation.records import Sign
 from annotation.rubric import load_rubric
-from annotation.sample import read_pairs
 from generation.command import columns
 from generation.study import Study
 
 SHOWN = 20  # pairs in the printed list
 
 
-def signs_of(study: Study) -> list[Sign]:
-    """The signs in what was collected so far, controls and repeats among it."""
-    return find_signs(read_all_ratings(study), shown(study), study.quality, load_rubric(study).expected)
+def signs_of(study: Study, collected: Collected | None = None) -> list[Sign]:
+    """The signs in what was collected so far (for who has it at hand: `collected`), controls and repeats among it."""
+    found = collected or Collected.read(study)
+    return find_signs(found.ratings, found.pairs, study.quality, load_rubric(study).expected)
 
 
-def review_text(study: Study) -> str:
-    """Signs by rater, pairs that people found bad, and the decisions so far."""
-    ratings = read_ratings(study)
+def review_text(study: Study, collected: Collected | None = None) -> str:
+    """Signs by rater, pairs that people found bad, and the decisions so far. Raises DataError before any rating."""
+    found = collected or Collected.read(study)
+    if not (study.folder / "ratings.parquet").exists():
+        read_ratings(study)  # its error names what is missing
+    ratings = found.of_sample
     simulated = " (simulated ratings)" if ratings["simulated"].any() else ""
-    signs = [[sign.rater_id, sign.rule, sign.evidence] for sign in signs_of(study)]
-    low = low_pairs(ratings, read_pairs(study), study.quality)
+    signs = [[sign.rater_id, sign.rule, sign.evidence] for sign in signs_of(study, found)]
+    low = low_pairs(ratings, study.quality)
     pairs = [
         [row["pair_id"][:12], row["transformation"], row["question"], f"{row['mean']:.2f}", str(row["n"])]
         for row in low.head(SHOWN).to_dict(orient="records")

@@ -255,6 +255,12 @@ def read_frame(path: Path, record: type[Record], made_by: str) -> pd.DataFrame:
     return frame
 
 
+def joined(tables: Iterable[pa.Table], record: type[Record]) -> pd.DataFrame:
+    """Tables of records, or none at all, one after another as a pandas frame with the record's types."""
+    frame: pd.DataFrame = pa.concat_tables([arrow_schema(record).empty_table(), *tables]).to_pandas()
+    return frame
+
+
 def read_records(path: Path, record: type[R], made_by: str) -> list[R]:
     """A table of records as records."""
     return [as_record(row, record) for row in read_table(path, record, made_by).to_pylist()]

@@ -218,7 +218,7 @@ def _hold(what: str, stamps: tuple[Stamp, ...], options: tuple[Any, ...], _recor
     reader = made.RECORDS[what]
     found = reader.make(made.Source(_records.study, _records._held), *options)
     if isinstance(found, pd.DataFrame) and "transformation" in found:
-        unknown = sorted({*found["transformation"]} - {ORIGINAL, *TRANSFORMATIONS})
+        unknown = sorted({*found["transformation"].unique()} - {ORIGINAL, *TRANSFORMATIONS})
         if unknown:
             path = _records.study.folder / (*reader.needs, *reader.watches)[0]
             raise DataError(f"{path} is damaged: {unknown[0]!r} is no transformation; make it again")

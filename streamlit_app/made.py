@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 
+from annotation.collected import Collected
 from annotation.preregistration import amendments, first_rating, read_rules
-from annotation.ratings import read_all_ratings, read_ratings
+from annotation.ratings import read_ratings
 from annotation.records import Look, RuleSet, Verdict
 from annotation.review import signs_of
 from annotation.status.status import Status, read_status
@@ -63,7 +64,7 @@ def _status(source: Source) -> Status:
     if not isinstance(noted, dict) or not all(isinstance(entry, dict) for entry in noted.values()):
         path = source.study.folder / "manifest.json"
         raise DataError(f"{path} is damaged: `stages` is not what a run writes; delete it and run again")
-    return read_status(source.study, datetime.now(UTC), lambda _: source.held("signs"))
+    return read_status(source.study, datetime.now(UTC), source.held("collected"), lambda: source.held("signs"))
 
 
 def _looks(source: Source) -> list[Look]:
@@ -71,7 +72,7 @@ def _looks(source: Source) -> list[Look]:
 
 
 def _amendments(source: Source) -> list[tuple[RuleSet, list[str]]]:
-    return amendments(read_rules(source.study), first_rating(read_all_ratings(source.study)))
+    return amendments(read_rules(source.study), first_rating(source.held("collected").ratings))
 
 
 def _holds(source: Source) -> str:
@@ -87,7 +88,7 @@ def _simulated(source: Source) -> bool:
     """Whether any rating or verdict is simulated; records that cannot be read say nothing, and their pages say why."""
     found = False
     with contextlib.suppress(DataError, OSError):
-        found = bool(source.held("ratings")["simulated"].any())
+        found = bool(source.held("collected").ratings["simulated"].any())
     with contextlib.suppress(DataError, OSError):
         found = found or any(verdict.simulated for verdict in source.verdicts)
     return found
@@ -124,6 +125,7 @@ def _later(name: str, *fixed: object) -> Callable[..., Any]:
     return make
 
 
+_COLLECTED = ("pairs.parquet", "controls.parquet", "ratings.parquet", "control_ratings.parquet")
 _RATED = ("pairs.parquet", "ratings.parquet")
 _MOVED = (*_RATED, "drift.parquet")
 _SCORED = ("scores.parquet", "verdicts.json")
@@ -138,7 +140,8 @@ _PRINTED = ("axes", "transformations", "shifts", "kendall", "split_half", "ranki
 RECORDS: dict[str, Reader] = {
     "verdicts": Reader(lambda source: read_verdicts(source.study), ("verdicts.json",)),
     "ratings": Reader(lambda source: read_ratings(source.study), ("ratings.parquet",)),
-    "signs": Reader(lambda source: signs_of(source.study), _RATED, _RULES),
+    "collected": Reader(lambda source: Collected.read(source.study), (), _COLLECTED),
+    "signs": Reader(lambda source: signs_of(source.study, source.held("collected")), _RATED, _RULES),
     "pairs": Reader(_later("pairs"), ("pairs.parquet",)),
     "drift": Reader(_later("drift"), ("drift.parquet",)),
     "moved": Reader(_later("moved"), _MOVED),
@@ -151,10 +154,10 @@ RECORDS: dict[str, Reader] = {
 READERS: dict[str, Reader] = {
     "status": Reader(_status, (), ("*",)),
     "looks": Reader(_looks, (), _RULES),
-    "amendments": Reader(_amendments, (), (*_RULES, "ratings.parquet")),
+    "amendments": Reader(_amendments, (), (*_RULES, *_COLLECTED)),
     "verdicts": Reader(lambda source: list(source.verdicts), ("verdicts.json",)),
     "holds": Reader(_holds, ("verdicts.json",), _RATED),
-    "simulated": Reader(_simulated, (), ("verdicts.json", "ratings.parquet")),
+    "simulated": Reader(_simulated, (), ("verdicts.json", *_COLLECTED)),
     "coverage": Reader(_coverage, ("scores.parquet",)),
     "judged": Reader(_later("judged"), _JUDGED, _RULES),
     "campaign": Reader(_later("campaign"), (*_RATED, "control_ratings.parquet"), _RULES),

@@ -16,7 +16,6 @@ import pandas as pd
 
 from annotation.ratings import counting_ratings
 from annotation.records import Member, Sign
-from generation.records import Pair
 
 IDLE = timedelta(days=7)  # who has something to rate and has not answered for longer is behind
 FEW = 0.5  # of the median of a dataset's raters; who has given less is behind
@@ -36,35 +35,31 @@ class Asked:
     at: datetime  #: when the answers were collected: later ones are not known
 
 
-def by_transformation(pairs: Sequence[Pair], ratings: pd.DataFrame, per_pair: int, min_raters: int) -> pd.DataFrame:
-    """A row for each transformation and language of the sample, in its order; `ratings` are of the sample's pairs.
+def by_transformation(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, min_raters: int) -> pd.DataFrame:
+    """A row for each transformation and language of the sample, in its order; `ratings` are of the sample's `pairs`.
 
     Columns: transformation, language; numbers of pairs: `pairs`, `complete` (with `per_pair` answers that count) and
     `enough` (with `min_raters`); numbers of answers: `counting`, `wanted` (`per_pair` for each pair), `open` (those
     that raters are still asked for; what was excluded is not asked for again), `drafts`, `discarded`, `surplus` and
     `excluded`.
     """
-    frame = pd.DataFrame(
-        [(pair.pair_id, pair.transformation, pair.language) for pair in pairs], None, ["pair_id", *_UNIT]
-    )
+    frame, place = pairs[_UNIT].reset_index(drop=True), pd.Index(pairs["pair_id"])
     answers = ratings.drop_duplicates(_ANSWER)
-    submitted = answers[answers["status"] == "submitted"]
-    counted = counting_ratings(ratings, per_pair).drop_duplicates(_ANSWER)
-    out = submitted[submitted["excluded"] != ""]
+    submitted = answers["status"] == "submitted"
     counts = {
-        "submitted": submitted,
-        "counting": counted,
+        "submitted": answers[submitted],
+        "counting": counting_ratings(ratings, per_pair).drop_duplicates(_ANSWER),
         "drafts": answers[answers["status"] == "draft"],
         "discarded": answers[answers["status"] == "discarded"],
-        "excluded": out,
+        "excluded": answers[submitted & (answers["excluded"] != "")],
     }
     for name, some in counts.items():
-        frame[name] = frame["pair_id"].map(some["pair_id"].value_counts()).fillna(0).astype(int)
+        frame[name] = np.bincount(place.get_indexer(some["pair_id"]), minlength=len(frame))
     frame["surplus"] = frame["submitted"] - frame["excluded"] - frame["counting"]
     frame["open"] = (per_pair - frame["submitted"]).clip(lower=0)
     frame["complete"] = frame["counting"] >= per_pair
     frame["enough"] = frame["counting"] >= min_raters
-    found = frame.assign(pairs=1, wanted=per_pair).drop(columns="pair_id").groupby(_UNIT, sort=False).sum()
+    found = frame.assign(pairs=1, wanted=per_pair).groupby(_UNIT, sort=False).sum()
     names = ["pairs", "complete", "enough", "counting", "wanted", "open", "drafts", "discarded", "surplus", "excluded"]
     return found[names].reset_index()
 
@@ -76,26 +71,28 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
     have none of the rater's; NA for who is no member: ratings from files), `drafts`, `discarded`, `last` (when the last
     answer was submitted), `signs`, `excluded`, and `behind` (why, or empty; see `_behind`).
     """
-    answers = ratings[ratings["pair_id"].isin(asked.datasets)].drop_duplicates(_ANSWER)
-    answers = answers.assign(dataset=answers["pair_id"].map(asked.datasets))
+    answers = ratings.drop_duplicates(_ANSWER)
+    answers = answers.assign(dataset=answers["pair_id"].map(asked.datasets)).dropna(subset=["dataset"])
     submitted = answers[answers["status"] == "submitted"]
-    known = dict(zip(answers["rater_id"], answers["simulated"], strict=True))
+    first = answers.drop_duplicates("rater_id")
+    known = dict(zip(first["rater_id"], first["simulated"], strict=True))
     known |= {member.rater_id: member.simulated for member in asked.members}
-    excluded = set(answers.loc[answers["excluded"] != "", "rater_id"])
+    excluded = set(answers.loc[answers["excluded"] != "", "rater_id"].unique())
     left = _left(answers, asked)
     behind = _behind(submitted, excluded, left, asked)
-    counts = {name: Counter(answers.loc[answers["status"] == name, "rater_id"]) for name in ("draft", "discarded")}
-    given, last = Counter(submitted["rater_id"]), submitted.groupby("rater_id")["submitted_at"].max()
+    drafts, discarded = (_counts(answers[answers["status"] == name], "rater_id") for name in ("draft", "discarded"))
+    of_rater = Counter(sign.rater_id for sign in signs)
+    given, last = _counts(submitted, "rater_id"), submitted.groupby("rater_id", observed=True)["submitted_at"].max()
     rows: list[dict[str, Any]] = [
         {
             "rater_id": rater,
             "simulated": bool(simulated),
             "answers": given[rater],
             "open": sum(left[rater].values()) if rater in left else pd.NA,
-            "drafts": counts["draft"][rater],
-            "discarded": counts["discarded"][rater],
+            "drafts": drafts[rater],
+            "discarded": discarded[rater],
             "last": last.get(rater, pd.NaT),
-            "signs": sum(sign.rater_id == rater for sign in signs),
+            "signs": of_rater[rater],
             "excluded": rater in excluded,
             "behind": "; ".join(behind[rater]),
         }
@@ -107,16 +104,14 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
 
 def _left(answers: pd.DataFrame, asked: Asked) -> dict[str, Counter[str]]:
     """How many pairs each member could still answer, by dataset: wanting, and neither answered nor discarded."""
-    got = Counter(answers.loc[answers["status"] == "submitted", "pair_id"])
-    wanting: dict[str, set[str]] = defaultdict(set)
-    for pair, dataset in asked.datasets.items():
-        if got[pair] < asked.per_pair:
-            wanting[dataset].add(pair)
-    settled = answers[answers["status"] != "draft"]
-    done = {str(rater): set(own["pair_id"]) for rater, own in settled.groupby("rater_id")}
+    got = _counts(answers[answers["status"] == "submitted"], "pair_id")
+    wanting = {pair: dataset for pair, dataset in asked.datasets.items() if got[pair] < asked.per_pair}
+    number = Counter(wanting.values())
+    settled = answers[(answers["status"] != "draft") & answers["pair_id"].isin(wanting)]
+    done = _counts(settled, ["rater_id", "dataset"])
     left: dict[str, Counter[str]] = defaultdict(Counter)
     for member in asked.members:
-        left[member.rater_id][member.dataset] = len(wanting[member.dataset] - done.get(member.rater_id, set()))
+        left[member.rater_id][member.dataset] = number[member.dataset] - done[member.rater_id, member.dataset]
     return left
 
 
@@ -129,8 +124,8 @@ def _behind(
     who has not answered for IDLE before `asked.at`, counted from `asked.since` for who never did. Whom people excluded
     is neither counted nor behind.
     """
-    given = Counter(zip(submitted["dataset"], submitted["rater_id"], strict=True))
-    last = submitted.groupby("rater_id")["submitted_at"].max()
+    given = _counts(submitted, ["dataset", "rater_id"])
+    last = submitted.groupby("rater_id", observed=True)["submitted_at"].max()
     raters: dict[str, set[str]] = defaultdict(set)
     for member in asked.members:
         if member.rater_id not in excluded:
@@ -145,3 +140,8 @@ def _behind(
         if places and answered is not None and asked.at - answered > IDLE:
             behind[rater].append(f"no answer for {(asked.at - answered).days} days")
     return behind
+
+
+def _counts(frame: pd.DataFrame, by: str | list[str]) -> Counter[Any]:
+    """How many rows there are, by what stands in one column or in several."""
+    return Counter(frame.groupby(by, observed=True).size().to_dict())

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from annotation.campaign import refuse_other_prompts, shown
+from annotation.campaign import refuse_other_makers
 from annotation.collecting import SOURCE
 from annotation.crowd.ledger import FILE, ledgers
 from annotation.verdicts import read_verdicts, refuse_stale
@@ -54,13 +54,13 @@ def stages_of(study: Study, ratings: pd.DataFrame, mismatched: str) -> dict[str,
     return {stage.name: stage for stage in found}
 
 
-def mismatch(study: Study) -> str:
-    """Why the sample is no longer of the study's generator and prompts, in one line; empty if it is, or is not yet."""
-    if (study.folder / "pairs.parquet").exists():
-        try:
-            refuse_other_prompts(study, shown(study))
-        except PlumblineError as error:
-            return str(error)
+def mismatch(study: Study, pairs: pd.DataFrame) -> str:
+    """Why pairs (rows of `Pair`) are no longer of the study's generator and prompts, in one line; empty if they are."""
+    made = pairs[["transformation", "generator_hash", "prompt_hash"]].drop_duplicates()
+    try:
+        refuse_other_makers(study, made.itertuples(index=False, name=None))
+    except PlumblineError as error:
+        return str(error)
     return ""
 
 

@@ -14,11 +14,11 @@ from datetime import datetime
 import pandas as pd
 
 from annotation.agreement import Design
-from annotation.campaign import shown
+from annotation.collected import Collected
 from annotation.decisions import read_decisions
 from annotation.preregistration import amendment_lines, first_rating, fixed_text, other_rules, read_rules
 from annotation.queues import Queue
-from annotation.ratings import counting_ratings, read_all_ratings, settled_pairs
+from annotation.ratings import counting_ratings, settled_pairs
 from annotation.records import Decision, Member, Sign, Verdict
 from annotation.review import signs_of
 from annotation.rubric import load_rubric
@@ -27,7 +27,6 @@ from annotation.status.progress import Asked, by_rater, by_transformation
 from annotation.status.stages import Stage, mismatch, stages_of
 from annotation.tables import count
 from annotation.verdicts import read_verdicts, verdicts
-from generation.records import Pair
 from generation.store import read_models
 from generation.study import Study
 
@@ -53,26 +52,26 @@ class Status:
     simulated: bool
 
 
-def read_status(study: Study, now: datetime, signs: Callable[[Study], Sequence[Sign]] = signs_of) -> Status:
+def read_status(
+    study: Study, now: datetime, collected: Collected | None = None, signs: Callable[[], Sequence[Sign]] | None = None
+) -> Status:
     """The status of a study at a time, from its records. Raises DataError for damaged ones.
 
-    `signs` gives the signs in raters' answers, for who has them at hand: they take most of the time.
+    `collected` is what raters saw and answered, and `signs` gives the signs in it, for who has them at hand: both take
+    most of the time.
     """
-    ratings = read_all_ratings(study)
-    mismatched = mismatch(study)
-    stages = stages_of(study, ratings, mismatched)
-    sample = read_pairs(study) if stages["sample"].state != "not yet" else []
-    everything = shown(study) if sample else []
-    known = {pair.pair_id for pair in everything}
-    strange = ratings.loc[~ratings["pair_id"].isin(known), "pair_id"].nunique() if sample else 0
-    ratings = ratings[ratings["pair_id"].isin(known)]
-    found_signs = signs(study) if len(ratings) else []
+    read = collected or Collected.read(study)
+    mismatched = mismatch(study, read.pairs)
+    stages = stages_of(study, read.ratings, mismatched)
+    ratings = read.known
+    strange = read.ratings["pair_id"].nunique() - ratings["pair_id"].nunique()
+    found_signs = (signs() if signs else signs_of(study, read)) if len(ratings) else []
     rules, broken = _rules(study, ratings)
     warnings = [mismatched, broken]
-    if strange:
+    if strange and len(read.pairs):
         warnings.append(f"{strange} rated pairs are not in the sample; run `python -m annotation collect` again")
-    found = _found(study, stages, sample, ratings, may_judge=not broken)
-    progress = _progress(study, sample, ratings, found, fresh=stages["verdicts"].state == "done")
+    found = _found(study, stages, read, may_judge=not broken)
+    progress = _progress(study, read, found, fresh=stages["verdicts"].state == "done")
     return Status(
         study=study,
         now=now,
@@ -80,7 +79,7 @@ def read_status(study: Study, now: datetime, signs: Callable[[Study], Sequence[S
         rules=rules,
         warnings=tuple(filter(None, warnings)),
         progress=progress,
-        raters=by_rater(ratings, _asked(study, stages, everything, now), found_signs),
+        raters=by_rater(ratings, _asked(study, stages, read.pairs, now), found_signs),
         unreviewed=unreviewed(found_signs, read_decisions(study)),
         mismatch=mismatched,
         rules_changed=bool(broken),
@@ -121,25 +120,20 @@ def _rules(study: Study, ratings: pd.DataFrame) -> tuple[tuple[str, ...], str]:
     return tuple(lines), f"{study.file}: other rules than those that hold: {what}; undo it, or {how}"
 
 
-def _found(
-    study: Study, stages: dict[str, Stage], pairs: Sequence[Pair], ratings: pd.DataFrame, *, may_judge: bool
-) -> list[Verdict]:
+def _found(study: Study, stages: dict[str, Stage], read: Collected, *, may_judge: bool) -> list[Verdict]:
     """The verdicts that hold; with `stop: anytime` what would be theirs now; else none."""
     if stages["verdicts"].state == "done":
         return read_verdicts(study)
-    if study.acceptance.stop == "fixed" or not may_judge or not pairs:
+    if study.acceptance.stop == "fixed" or not may_judge or read.pairs.empty:
         return []
-    sampled = ratings[ratings["pair_id"].isin([pair.pair_id for pair in pairs])]
     design = Design.of(study, load_rubric(study))
+    sampled = read.of_sample
     counting, settled = counting_ratings(sampled, design.per_pair), settled_pairs(sampled, design.per_pair)
-    return verdicts(pairs, counting, design, _RESTS_ON, study.sample.seed, settled)
+    return verdicts(read_pairs(study), counting, design, _RESTS_ON, study.sample.seed, settled)
 
 
-def _progress(
-    study: Study, pairs: Sequence[Pair], ratings: pd.DataFrame, found: Sequence[Verdict], *, fresh: bool
-) -> pd.DataFrame:
-    sampled = ratings[ratings["pair_id"].isin([pair.pair_id for pair in pairs])]
-    progress = by_transformation(pairs, sampled, study.raters.per_pair, study.acceptance.min_raters)
+def _progress(study: Study, read: Collected, found: Sequence[Verdict], *, fresh: bool) -> pd.DataFrame:
+    progress = by_transformation(read.sample, read.of_sample, study.raters.per_pair, study.acceptance.min_raters)
     ready = not progress["open"].any()
     cells = []
     for row in progress.to_dict("records"):
@@ -160,8 +154,11 @@ def _verdict(decisions: Sequence[str], missing: int, *, fresh: bool, ready: bool
     return f"{word}; {count(missing, 'answer')} open" if missing else word
 
 
-def _asked(study: Study, stages: dict[str, Stage], pairs: Sequence[Pair], now: datetime) -> Asked:
-    datasets = {pair.pair_id: Queue.of(pair).dataset(study) for pair in pairs}
-    members = [member for member in read_members(study) if member.dataset in set(datasets.values())]
+def _asked(study: Study, stages: dict[str, Stage], pairs: pd.DataFrame, now: datetime) -> Asked:
+    datasets = dict[str, str]()
+    for queue, own in pairs.groupby(["pool", "language", "output_language"])["pair_id"]:
+        datasets |= dict.fromkeys(own, Queue(*map(str, queue)).dataset(study))
+    names = set(datasets.values())
+    members = [member for member in read_members(study) if member.dataset in names]
     collected = stages["collected"].at
     return Asked(datasets, members, study.raters.per_pair, stages["published"].at, collected or now)

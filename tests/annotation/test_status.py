@@ -73,7 +73,8 @@ def test_progress_by_hand() -> None:
     ]  # fmt: skip
     pairs = [pair(f"p{number}") for number in range(4)]
     other = pair("q").model_copy(update={"language": "de"})
-    english, german = by_transformation([*pairs, other], ratings_of(given, ["x"]), 2, 1).to_dict("records")
+    sample = pd.DataFrame([one.model_dump() for one in [*pairs, other]])
+    english, german = by_transformation(sample, ratings_of(given, ["x"]), 2, 1).to_dict("records")
     assert english == {
         "transformation": "paraphrasing", "language": "en",
         "pairs": 4, "complete": 1, "enough": 3, "counting": 4, "wanted": 8, "open": 3,
