@@ -12,32 +12,34 @@ from generation.parts import Name, Part, Seed, refuse_duplicates
 class ControlsSpec(Part):
     """Pairs whose answers are known beforehand, so many in each batch of each queue (PTEB, appendix B: one of each)."""
 
-    positive: int = Field(default=1, ge=0, description="almost identical texts")
-    negative: int = Field(default=1, ge=0, description="unrelated texts")
+    positive: int = Field(default=1, ge=0, le=1000, description="almost identical texts")
+    negative: int = Field(default=1, ge=0, le=1000, description="unrelated texts")
 
 
 class SampleSpec(Part):
     """Which pairs people rate (HTEB, section 2.4: 100 a transformation), and what tells about the raters."""
 
-    pairs: int = Field(default=100, ge=1, description="pairs for each transformation")
+    pairs: int = Field(default=100, ge=1, le=10**7, description="pairs for each transformation")
     seed: Seed = Field(default=1337, description="decides which")
     controls: ControlsSpec = ControlsSpec()
-    repeats: int = Field(default=1, ge=0, description="pairs of each batch that are shown a second time")
-    batch: int = Field(default=50, ge=1, description="pairs of a queue that so many controls and repeats go with")
+    repeats: int = Field(default=1, ge=0, le=1000, description="pairs of each batch that are shown a second time")
+    batch: int = Field(
+        default=50, ge=1, le=10**7, description="pairs of a queue that so many controls and repeats go with"
+    )
 
 
 class SimulatedRater(Part):
     """A made-up rater: the author's own rating, plus this bias, plus normal noise, rounded to the scale."""
 
     name: Name
-    bias: float = 0.0
-    noise: float = Field(default=0.5, ge=0)
+    bias: float = Field(default=0.0, ge=-1000, le=1000)
+    noise: float = Field(default=0.5, ge=0, le=1000)
 
 
 class RatersSpec(Part):
     """Who rates, and how many for each pair (HTEB, section 2.4: three)."""
 
-    per_pair: int = Field(default=3, ge=1, description="ratings a pair gets; the first ones by time count")
+    per_pair: int = Field(default=3, ge=1, le=1000, description="ratings a pair gets; the first ones by time count")
     simulated: tuple[SimulatedRater, ...] = Field(default=(), description="raters for rehearsals; empty in real life")
     simulation_seed: Seed = 1337
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from generation.addresses import refuse_no_address
 from generation.exceptions import StudyError
 from generation.languages import language_code
-from generation.parts import Part
+from generation.parts import Line, Part, Words
 from generation.transformations import TRANSFORMATIONS
 
 FAIR_WAGE = 24.0  # dollars an hour, at least (HTEB, Ethical Considerations)
@@ -67,8 +67,8 @@ class PaySpec(Part):
 class ComprehensionQuestion(Part):
     """A question about the guidelines; who misses one of them twice may not go on (Prolific's rule: two attempts)."""
 
-    text: str = Field(min_length=1)
-    options: tuple[str, ...] = Field(min_length=2)
+    text: Line
+    options: tuple[Line, ...] = Field(min_length=2)
     right: int = Field(ge=0, description="which option is right, counted from 0")
 
     @model_validator(mode="after")
@@ -87,14 +87,14 @@ class CrowdSpec(Part):
         default={}, description="where readers of a language (its code) are; beside PTEB's lists"
     )
     approval: int = Field(default=95, ge=0, le=99, description="percent of a worker's tasks approved, more than this")
-    approved: int = Field(default=1000, ge=0, description="tasks that a worker has had approved, at least")
+    approved: int = Field(default=1000, ge=0, le=10**6, description="tasks that a worker has had approved, at least")
     hours: float = Field(default=1.0, gt=0, le=24, description="that a worker has for a batch (PTEB: one)")
     days: float = Field(default=7.0, gt=0, le=90, description="that a batch is offered")
     review_days: float = Field(default=7.0, gt=0, le=30, description="after which MTurk approves by itself")
     prolific_fee: float | None = Field(
         default=None, ge=0, le=1, description="Prolific's share on top of rewards and bonuses, as your contract says"
     )
-    consent: str = Field(
+    consent: Words = Field(
         default="I have read the instructions, am at least 18 years old, and take part of my own will. My ratings"
         " may be published without my name or worker id.",
         description="what workers agree to before they begin",

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from generation.addresses import refuse_no_address
 from generation.exceptions import StudyError
-from generation.parts import Part, refuse_duplicates
+from generation.parts import Line, Part, Variable, refuse_duplicates
 
 _FIELDS = {
     "sentence_transformers": ("path", "package", "remote_code", "prompts"),
@@ -22,7 +22,7 @@ _FIELDS = {
 class ModelSpec(Part):
     """One embedding model. `kind` says what runs it, and which of the fields below it may have (`_FIELDS`)."""
 
-    name: str = Field(description="as the hub, mteb or the server calls it; also the name in tables")
+    name: Line = Field(description="as the hub, mteb or the server calls it; also the name in tables")
     kind: Literal["sentence_transformers", "mteb", "openai"] = Field(
         default="sentence_transformers",
         description="the library; mteb's model of that name with its own prompts; or any OpenAI-compatible server",
@@ -35,9 +35,11 @@ class ModelSpec(Part):
         default={}, description="text put before others, by mteb's names: a task, a type of tasks, query or document"
     )
     base_url: str = Field(default="", description="the server's address, ending in /v1")
-    api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable with the key, if it needs one")
+    api_key_env: Variable = Field(
+        default="OPENAI_API_KEY", description="environment variable with the key, if it needs one"
+    )
     concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at once")
-    timeout_seconds: float = Field(default=300.0, gt=0, description="for one request")
+    timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="for one request")
     retries: int = Field(default=6, ge=0, le=100, description="on 429, 5xx and broken connections, with backoff")
 
     @field_validator("base_url")
@@ -87,12 +89,16 @@ class EvaluationSpec(Part):
     protocol: Literal["paper", "mteb"] = Field(
         default="paper", description="classification on the full train split (HTEB), or mteb's own default"
     )
-    batch_size: int = Field(default=32, ge=1, description="texts at once; halved where memory does not suffice")
+    batch_size: int = Field(
+        default=32, ge=1, le=10**6, description="texts at once; halved where memory does not suffice"
+    )
     device: str = Field(default="", description="of torch, such as cuda:1 or cpu; empty: the best there is")
     precision: Literal["float32", "float16", "bfloat16"] = Field(
         default="float32", description="of the models' numbers; embeddings are kept as float32"
     )
-    embeddings_gb: float = Field(default=20.0, gt=0, description="disk that the embeddings of all models may take")
+    embeddings_gb: float = Field(
+        default=20.0, gt=0, le=10**6, description="disk that the embeddings of all models may take"
+    )
     failed: Literal["drop", "original"] = Field(
         default="drop", description="an item whose output failed is dropped, or scored with its original text"
     )

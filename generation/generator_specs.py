@@ -8,19 +8,19 @@ from pydantic import Field, field_validator
 
 from generation.addresses import refuse_no_address
 from generation.flags import FLAGS, Flag
-from generation.parts import Part, nearest
+from generation.parts import Line, Part, Variable, nearest
 
 
 class Sampling(Part):
     """How the generator picks tokens; part of every output's identity. Defaults: HTEB, appendix A.1."""
 
-    temperature: float = Field(default=0.0, ge=0)
+    temperature: float = Field(default=0.0, ge=0, le=100)
     top_p: float = Field(default=1.0, gt=0, le=1)
-    max_tokens: int = Field(default=1024, ge=1)
+    max_tokens: int = Field(default=1024, ge=1, le=10_000_000)
 
 
 class _Generator(Part):
-    model: str = Field(description="the model's name on the hub, on the server, or (vllm) a local folder")
+    model: Line = Field(description="the model's name on the hub, on the server, or (vllm) a local folder")
     revision: str = Field(default="", description="the model's revision")
     sampling: Sampling = Sampling()
 
@@ -33,7 +33,7 @@ class RecordedGenerator(_Generator):
     """Serves outputs that stand in files (`generation.generators.recorded`)."""
 
     kind: Literal["recorded"]
-    path: str = Field(description="a JSONL file of outputs, a folder of such files, or a folder as HTEB publishes it")
+    path: Line = Field(description="a JSONL file of outputs, a folder of such files, or a folder as HTEB publishes it")
     languages: Literal["drawn", "recorded"] = Field(
         default="drawn", description="a text's language is the one that we draw, or the one that its recording is of"
     )
@@ -44,9 +44,11 @@ class OpenAIGenerator(_Generator):
 
     kind: Literal["openai"]
     base_url: str = Field(description="the server's address, ending in /v1")
-    api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable with the key, if it needs one")
+    api_key_env: Variable = Field(
+        default="OPENAI_API_KEY", description="environment variable with the key, if it needs one"
+    )
     concurrency: int = Field(default=32, ge=1, le=1000, description="requests in flight at once")
-    timeout_seconds: float = Field(default=300.0, gt=0, description="for one request")
+    timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="for one request")
     retries: int = Field(default=6, ge=0, le=100, description="on 429, 5xx and broken connections, with backoff")
 
     @field_validator("base_url")
@@ -60,15 +62,19 @@ class VllmGenerator(_Generator):
     """vLLM in this process, on this machine's GPUs (`generation.generators.vllm`; extra `vllm`)."""
 
     kind: Literal["vllm"]
-    tensor_parallel: int = Field(default=1, ge=1, description="GPUs that share one copy of the model")
-    data_parallel: int = Field(default=1, ge=1, description="copies of the model")
-    quantization: str | None = Field(default=None, description="as vLLM names it; the checkpoint's own without")
-    dtype: str = Field(default="auto", description="as vLLM names it")
-    max_model_len: int | None = Field(default=None, ge=1, description="longest prompt and answer together, in tokens")
+    tensor_parallel: int = Field(default=1, ge=1, le=1024, description="GPUs that share one copy of the model")
+    data_parallel: int = Field(default=1, ge=1, le=1024, description="copies of the model")
+    quantization: Line | None = Field(default=None, description="as vLLM names it; the checkpoint's own without")
+    dtype: Line = Field(default="auto", description="as vLLM names it")
+    max_model_len: int | None = Field(
+        default=None, ge=1, le=10**9, description="longest prompt and answer together, in tokens"
+    )
     gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1, description="share of the GPU's memory")
-    max_num_seqs: int = Field(default=256, ge=1, description="texts that the engine works on at once")
+    max_num_seqs: int = Field(default=256, ge=1, le=10**6, description="texts that the engine works on at once")
     enforce_eager: bool = Field(default=False, description="no CUDA graphs: starts sooner, runs slower")
-    concurrency: int | None = Field(default=None, ge=1, description="texts in hand; twice max_num_seqs without")
+    concurrency: int | None = Field(
+        default=None, ge=1, le=10**6, description="texts in hand; twice max_num_seqs without"
+    )
 
     def identity(self) -> list[Any]:
         """As a server's, and the numbers' precision where the study sets it."""
@@ -92,8 +98,12 @@ class RetrySpec(Part):
         description="error types that are worth another attempt",
     )
     attempts: int = Field(default=3, ge=1, le=20, description="in all; each has its own seed")
-    temperature: float = Field(default=0.7, ge=0, description="from the second attempt on: at 0 seeds change nothing")
-    more_tokens: float = Field(default=2.0, ge=1, description="max_tokens grows so, where an answer was cut off")
+    temperature: float = Field(
+        default=0.7, ge=0, le=100, description="from the second attempt on: at 0 seeds change nothing"
+    )
+    more_tokens: float = Field(
+        default=2.0, ge=1, le=100, description="max_tokens grows so, where an answer was cut off"
+    )
 
     @field_validator("flags", mode="before")
     @classmethod

@@ -7,11 +7,31 @@ import typing
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from generation.cleaning import trim
 
 _KINDS = ("local", "mteb", "recorded", "openai", "vllm")
+LONGEST = 500  # characters of a complaint
 LARGEST = 2**63 - 1  # what a column of whole numbers can hold
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+
+
+def _worded(value: str) -> str:
+    if not trim(value):
+        raise ValueError("is empty; give it a value, or leave the key out")
+    return value
+
+
+def _one_line(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError(f"{value[:60]!a} holds a line break, or a character that shows as nothing; take it out")
+    return value
+
+
+Words = Annotated[str, AfterValidator(_worded)]  # something to be read
+Line = Annotated[Words, Field(max_length=1000), AfterValidator(_one_line)]  # a name, a path: something to be seen
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]  # of the environment
 Seed = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
@@ -78,6 +98,7 @@ def first_complaint(error: ValidationError) -> str:
     if first["type"] == "string_type" and isinstance(first["input"], (bool, int, float)):
         what += f'; write it in quotes: "{str(first["input"])[:40]}"'
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    what = what if len(what) <= LONGEST else f"{what[:LONGEST]} ..."
     return f"{where}: {what}{more}" if where else f"{what}{more}"
 
 

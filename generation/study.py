@@ -36,7 +36,7 @@ class Study(Part):
     name: Name = Field(description="names the folder exports/<name>/")
     description: str = ""
     datasets: tuple[DatasetSpec, ...] = Field(min_length=1)
-    transformations: tuple[str, ...] = tuple(TRANSFORMATIONS)
+    transformations: tuple[str, ...] = Field(default=tuple(TRANSFORMATIONS), min_length=1)
     prompts: Name | Literal[""] = Field(
         default="", description="a folder below prompts/ whose wordings go before the others"
     )

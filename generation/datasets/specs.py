@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator,
 
 from generation.exceptions import StudyError
 from generation.languages import language_pair
-from generation.parts import Part, refuse_duplicates
+from generation.parts import Line, Part, refuse_duplicates
 
 TaskType = Literal[
     "sts",
@@ -50,7 +50,7 @@ class LocalDataset(Part):
 
     name: DatasetName = Field(description="the data set's name in every record and table")
     task: TaskType = Field(description="what embeddings are used for; decides columns, metric and evaluator")
-    path: str = Field(description="a CSV, TSV, JSONL or Parquet file, or a folder in BEIR's layout for retrieval")
+    path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, or a folder in BEIR's layout for retrieval")
     language: LanguageOrPair = Field(
         description="of the texts, BCP 47 or ISO 639-3; `en-de` for pairs; a column `language` goes before it"
     )
