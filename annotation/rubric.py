@@ -11,6 +11,7 @@ from typing import Annotated
 import langcodes
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
+from generation.campaign_specs import AcceptanceSpec
 from generation.exceptions import DataError, StudyError
 from generation.languages import language_code
 from generation.parts import Part, first_complaint
@@ -20,6 +21,8 @@ from generation.study import Study
 
 ENGLISH = "en"
 CONTROLS = ("positive", "negative")
+# HTEB's and PTEB's, for which the defaults of `quality` were made.
+_PAPERS_SCALES = ((1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5))
 LIMIT = 1000  # characters of a question's description that Argilla takes
 
 
@@ -79,6 +82,9 @@ class Rubric(Part):
     name: str
     source: str
     scale: tuple[int, ...] = Field(min_length=2)
+    threshold: float | None = Field(
+        default=None, description="the mean that its source accepts: what holds where a study says none"
+    )
     fields: FieldTitles
     comment: Words = Field(description="title of the free comment")
     questions: tuple[Question, ...] = Field(min_length=1)
@@ -165,7 +171,7 @@ class Rubric(Part):
 
 
 def load_rubric(study: Study, folder: Path = PROMPTS / "rubrics") -> Rubric:
-    """The study's rubric. Raises StudyError where it is missing or malformed, or cannot hold the threshold."""
+    """The study's rubric. Raises StudyError where it is missing, malformed, or not of the rules' scale."""
     path = folder / f"{study.rubric}.yaml"
     try:
         rubric = Rubric.model_validate(read_yaml(path))
@@ -178,9 +184,29 @@ def load_rubric(study: Study, folder: Path = PROMPTS / "rubrics") -> Rubric:
         raise StudyError(f"{path}: {error}") from None
     except ValidationError as error:
         raise StudyError(f"{path}: {first_complaint(error)}") from None
-    low, high = rubric.scale[0], rubric.scale[-1]
-    if not low <= study.acceptance.threshold <= high:
-        raise StudyError(
-            f"{study.file}: acceptance.threshold {study.acceptance.threshold:g} is outside the scale {low} to {high}"
-        )
+    _refuse_rules_of_another_scale(study, rubric)
     return rubric
+
+
+def _refuse_rules_of_another_scale(study: Study, rubric: Rubric) -> None:
+    """Refuse rules in points that the scale cannot hold, and defaults that were meant for another scale."""
+    low, high, rules = rubric.scale[0], rubric.scale[-1], study.acceptance
+    whose = f"{study.file}: {{}}: rubric {rubric.name!r} has the scale {low} to {high}"
+    if "threshold" not in rules.model_fields_set and rules.threshold != _usual_threshold(rubric):
+        own = "" if rubric.threshold is None else f", and its own threshold is {rubric.threshold:g}"
+        raise StudyError(whose.format("acceptance.threshold is not said") + f"{own}; add which mean is accepted there")
+    if not low <= rules.threshold <= high:
+        raise StudyError(f"{study.file}: acceptance.threshold {rules.threshold:g} is outside the scale {low} to {high}")
+    for name in ("within", "apart", "low"):
+        if name not in study.quality.model_fields_set and rubric.scale not in _PAPERS_SCALES:
+            raise StudyError(
+                whose.format(f"quality.{name} is not said")
+                + f", and its default of {getattr(study.quality, name):g} is meant for 1 to 5; add it"
+            )
+
+
+def _usual_threshold(rubric: Rubric) -> float | None:
+    """What an unsaid threshold is: the rubric's own; where it has none, HTEB's on HTEB's scale (section 2.4)."""
+    if rubric.threshold is None and rubric.scale == _PAPERS_SCALES[0]:
+        return float(AcceptanceSpec.model_fields["threshold"].default)
+    return rubric.threshold

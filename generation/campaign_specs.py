@@ -53,7 +53,9 @@ class RatersSpec(Part):
 class AcceptanceSpec(Part):
     """When a transformation is accepted (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5)."""
 
-    threshold: float = Field(default=3.0, description="what the mean must reach, on each question")
+    threshold: float = Field(
+        default=3.0, description="what the mean must reach, on each question; to be said where the rubric has no own"
+    )
     rule: Literal["mean", "lower_bound"] = Field(
         default="mean", description="the mean itself must reach it, or the lower end of its 95% interval"
     )

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from annotation.rubric import LIMIT, load_rubric
+from annotation.verdicts import rule_id
 from generation.exceptions import StudyError
 from generation.prompts import PROMPTS
 from generation.study import Study
@@ -104,3 +105,39 @@ def test_a_rubric_that_is_not_whole_is_one_line(
 def test_an_unknown_rubric_names_the_known_ones(variant: Make) -> None:
     with pytest.raises(StudyError, match="no rubric 'htep' in .*; known are: hteb, pteb"):
         load_rubric(variant(rubric="htep"))
+
+
+def on_scale(study: Study, folder: Path, points: list[int], threshold: float | None = None) -> None:
+    """Load HTEB's rubric with another scale."""
+    changed = copy.deepcopy(HTEB) | {"scale": points}
+    del changed["threshold"]
+    if threshold is not None:
+        changed["threshold"] = threshold
+    for question in changed["questions"]:
+        question["points"] = {point: {"en": "a point"} for point in points}
+    for pool in changed["pools"].values():
+        pool["expected"] = {}
+        pool["questions"] = {}
+    (folder / "hteb.yaml").write_text(yaml.safe_dump(changed), encoding="utf-8")
+    load_rubric(study, folder)
+
+
+def test_rules_of_another_scale_are_asked_for(variant: Make, tmp_path: Path) -> None:
+    """On 0 to 3 a mean of 3 would be accepted of nothing: nobody said that it should be 3."""
+    points = [0, 1, 2, 3]
+    unsaid = variant(acceptance={"min_pairs": 5})
+    with pytest.raises(StudyError, match="threshold is not said: rubric 'hteb' has the scale 0 to 3; add which mean"):
+        on_scale(unsaid, tmp_path, points)
+    with pytest.raises(StudyError, match="the scale 0 to 3, and its own threshold is 2; add which mean is accepted"):
+        on_scale(unsaid, tmp_path, points, threshold=2)
+    said = {"acceptance": {"threshold": 3.0}}
+    with pytest.raises(StudyError, match="quality.within is not said: .* 0 to 3, and its default of 1 is meant for 1"):
+        on_scale(variant(**said), tmp_path, points)
+    on_scale(variant(**said, quality={"within": 1, "apart": 1, "low": 1}), tmp_path, points)
+
+
+def test_on_one_to_five_and_in_the_papers_rubrics_the_threshold_is_theirs(variant: Make, tmp_path: Path) -> None:
+    unsaid, said = variant(acceptance={"min_pairs": 5}), variant(acceptance={"min_pairs": 5, "threshold": 3.0})
+    on_scale(unsaid, tmp_path, [1, 2, 3, 4, 5])
+    assert load_rubric(unsaid).threshold == load_rubric(variant(rubric="pteb", acceptance={})).threshold == 3.0
+    assert rule_id(unsaid) == rule_id(said)
