@@ -71,7 +71,7 @@ dashboard: setup ## the dashboard on this machine, until Ctrl-C
 screenshots: setup browser ## the README's pictures of the dashboard, after `make demo` -> docs/images/
 	@$(PY) -m benchmarks.screenshots --study $(STUDY)
 
-bench: setup ## benchmarks -> benchmarks/results/latest.json
+bench: setup browser engine ## benchmarks -> benchmarks/results/latest.json
 	@$(PY) -m benchmarks
 
 constraints: ## pin the newest versions that fit pyproject.toml (then run the tests)

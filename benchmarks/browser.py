@@ -14,6 +14,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from generation.exceptions import ServiceError
 from generation.study import ROOT, Study
 
 APP = ROOT / "streamlit_app" / "app.py"
@@ -26,10 +27,10 @@ _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"
 
 @contextlib.contextmanager
 def browser() -> Iterator[Browser]:
-    """Debian's chromium. Raises RuntimeError where there is none."""
+    """Debian's chromium. Raises ServiceError where there is none."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
-        raise RuntimeError("no chromium on this machine: see the Makefile's target `browser`")
+        raise ServiceError("no chromium on this machine; on Debian and Ubuntu: sudo apt-get install chromium")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
         yield started

@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from torch_build import WISHES, Build, choose, listed, pinned  # noqa: E402
+from torch_build import CPU_INDEX, WISHES, Build, choose, listed, pinned  # noqa: E402
 
 from generation.environments import NO_VENV, clean, finish  # noqa: E402
 from generation.exceptions import PlumblineError, ServiceError  # noqa: E402
@@ -57,8 +57,8 @@ class Kind:
 
 
 KINDS = {
-    "platform": Kind(ROOT / ".venv", CONSTRAINTS / "platform.txt", {"cpu": 2.8, "cuda": 7.0}),
-    "engine": Kind(ROOT / ".venv-vllm", CONSTRAINTS / "vllm-cpu.txt", {"cpu": 2.7, "cuda": 7.0}),
+    "platform": Kind(ROOT / ".venv", CONSTRAINTS / "platform.txt", {"cpu": 2.9, "cuda": 7.0}),
+    "engine": Kind(ROOT / ".venv-vllm", CONSTRAINTS / "vllm-cpu.txt", {"cpu": 2.8, "cuda": 6.8}),
 }
 
 
@@ -67,10 +67,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("name", choices=KINDS)
     parser.add_argument("--torch", choices=WISHES, default="auto", help="the build of torch (default: %(default)s)")
+    parser.add_argument("--cpu-index", metavar="URL", default=CPU_INDEX, help="PyTorch's CPU index, or a mirror of it")
     parser.add_argument("--dry-run", action="store_true", help="say what would come, and make nothing")
     options = parser.parse_args(argv)
     try:
-        make(options.name, options.torch, dry=options.dry_run)
+        make(KINDS[options.name], options.torch, options.cpu_index, dry=options.dry_run)
     except PlumblineError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -84,19 +85,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def make(name: str, wish: str, *, dry: bool) -> None:
-    """Make the environment `name` from nothing, and say before and after what it is."""
-    kind = KINDS[name]
+def make(kind: Kind, wish: str, index: str, *, dry: bool) -> None:
+    """Make an environment from nothing, and say before and after what it is."""
     if dry:
-        build = chosen(kind, wish, sys.executable)
+        build = chosen(kind, wish, index, sys.executable)
         print(f"{kind.folder.name}: {described(kind, build)}")
         return
     finish([sys.executable, "-m", "venv", "--clear", str(kind.folder)], clean(os.environ), NO_VENV)
-    build = chosen(kind, wish, str(kind.python))
+    build = chosen(kind, wish, index, str(kind.python))
     print(f"setting up {kind.folder.name}: {described(kind, build)}", flush=True)
     room(kind, build)
     install(kind, *build.arguments(kind.constraints))
-    if name == "platform":
+    if kind is KINDS["platform"]:
         install(kind, "-c", str(kind.constraints), "-e", f".[{EXTRAS}]")
         # irrCAC's metadata pins an old scipy; it runs on the new one (docs/decisions/0003-irrcac.md).
         install(kind, "--no-deps", "-r", str(CONSTRAINTS / "no-deps.txt"))
@@ -109,9 +109,9 @@ def make(name: str, wish: str, *, dry: bool) -> None:
     (kind.folder / ".complete").write_text(kind_of_torch + "\n", encoding="utf-8")
 
 
-def chosen(kind: Kind, wish: str, python: str) -> Build:
+def chosen(kind: Kind, wish: str, index: str, python: str) -> Build:
     """The build of torch for this environment, asked of `python`'s pip."""
-    return choose(wish, pinned(kind.constraints), functools.partial(versions, python))
+    return choose(wish, pinned(kind.constraints), functools.partial(versions, python), index)
 
 
 def versions(python: str, options: Sequence[str]) -> list[str]:

@@ -41,9 +41,9 @@ def run(main: Callable[[], int | None]) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal of another encoding shows \\xe9 for what it cannot
             stream.reconfigure(errors="backslashreplace")
-    interrupt.begin()
     status = 0
     try:
+        interrupt.begin()
         status = main() or 0
         sys.stdout.flush()
     except PlumblineError as error:

@@ -1,0 +1,210 @@
+"""The set-up on machines of all kinds, against an index of our own that stands for PyPI and for PyTorch's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator, Sequence
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from generation.study import ROOT
+
+NOWHERE = "http://127.0.0.1:9/simple"  # nothing listens there
+#: As PyPI's torch: it cannot be imported without the libraries that it asks for.
+CUDA = "import nvidia_library\n__version__ = '2.13.0'\nclass version:\n    cuda = '13.0'\n"
+CPU = "__version__ = '2.13.0+cpu'\nclass version:\n    cuda = None\n"
+#: A build backend that needs no package, for the project that is installed in place.
+BACKEND = """
+import zipfile
+
+EXTRAS = ("annotation", "crowd", "dashboard", "demo", "dev", "evaluation", "generation", "report")
+
+def get_requires_for_build_editable(config_settings=None):
+    return []
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    with zipfile.ZipFile(f"{folder}/plumbline-0-py3-none-any.whl", "w") as wheel:
+        info = "plumbline-0.dist-info"
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: plumbline\\nVersion: 0\\n" + "".join(
+            f"Provides-Extra: {extra}\\n" for extra in EXTRAS
+        ))
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return "plumbline-0-py3-none-any.whl"
+"""
+
+
+def write_wheel(index: Path, name: str, version: str, code: str, needs: Sequence[str] = ()) -> None:
+    """A wheel of one module in an index's folder."""
+    folder = index / "simple" / name.replace("_", "-")
+    folder.mkdir(parents=True, exist_ok=True)
+    info = f"{name}-{version}.dist-info"
+    requires = "".join(f"Requires-Dist: {need}\n" for need in needs)
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{name}/__init__.py", code)
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+
+
+@pytest.fixture(scope="module")
+def indexes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of two indexes: `pypi/simple` with the CUDA build alone, `pytorch/simple` with the CPU's."""
+    folder = tmp_path_factory.mktemp("indexes")
+    write_wheel(folder / "pypi", "torch", "2.13.0", CUDA, ["nvidia_library==1"])
+    write_wheel(folder / "pypi", "nvidia_library", "1", "")
+    write_wheel(folder / "pypi", "another", "1", "")
+    write_wheel(folder / "pytorch", "torch", "2.13.0+cpu", CPU)
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A small repository that is set up by our scripts, in a folder with a blank in its name."""
+    folder = tmp_path / "my work"
+    for name in ("constraints/environment.py", "constraints/torch_build.py", "generation"):
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile)(ROOT / name, target)
+    for name in ("platform.txt", "vllm-cpu.txt"):
+        (folder / "constraints" / name).write_text("another==1\ntorch==2.13.0\n", encoding="utf-8")
+    (folder / "constraints" / "no-deps.txt").write_text("another==1\n", encoding="utf-8")
+    (folder / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n', encoding="utf-8"
+    )
+    (folder / "backend.py").write_text(BACKEND, encoding="utf-8")
+    return folder
+
+
+def set_up(
+    repository: Path, *arguments: str, index: str, pytorch: str = NOWHERE, **more: str
+) -> tuple[int, list[str], str]:
+    """Status, lines and complaints of `environment.py` on a machine where pip knows this index and nothing else."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
+    environment = {**kept, "PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": index, "PIP_NO_CACHE_DIR": "1", **more}
+    command = [sys.executable, "constraints/environment.py", *arguments, "--cpu-index", pytorch]
+    done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout.splitlines(), done.stderr
+
+
+def test_pytorchs_cpu_build_is_taken_where_its_index_answers(repository: Path, indexes: str) -> None:
+    status, lines, complaints = set_up(
+        repository, "platform", index=f"{indexes}/pypi/simple", pytorch=f"{indexes}/pytorch/simple",
+        # What a user's shell may hold, and would put packages elsewhere or refuse them.
+        PIP_USER="1", PIP_TARGET="/nowhere", PIP_REQUIRE_VIRTUALENV="1", PIP_NO_DEPS="1", VIRTUAL_ENV="/nowhere",
+    )  # fmt: skip
+    assert (status, complaints) == (0, "")
+    assert lines == [
+        f"setting up .venv: torch's CPU build (from {indexes}/pytorch/simple), about 2.9 GB on disk, once",
+        ".venv is complete: torch 2.13.0+cpu, CPU build, 0.0 GB",
+    ]
+    assert (repository / ".venv" / ".complete").read_text(encoding="utf-8") == "cpu\n"
+
+
+@pytest.mark.parametrize("name", ["platform", "engine"])
+def test_pypis_cuda_build_comes_with_all_that_it_needs(repository: Path, indexes: str, name: str) -> None:
+    """Where PyTorch's index does not answer: without its libraries `import torch` ends with an ImportError."""
+    status, lines, complaints = set_up(repository, name, index=f"{indexes}/pypi/simple")
+    assert (status, complaints) == (0, "")
+    assert "torch's CUDA build (pip's settings give no CPU build, nor does " in lines[0]
+    assert f"about {'7' if name == 'platform' else '6.8'} GB on disk" in lines[0]
+    assert "is complete: torch 2.13.0, CUDA build" in lines[-1]
+
+
+def test_a_cpu_build_in_pips_own_settings_is_taken_without_asking_elsewhere(
+    repository: Path, indexes: str, tmp_path: Path
+) -> None:
+    wheels = tmp_path / "wheels"
+    write_wheel(wheels, "torch", "2.13.0+cpu", CPU)
+    folder = str(wheels / "simple" / "torch")
+    status, lines, _ = set_up(repository, "engine", "--dry-run", index=f"{indexes}/pypi/simple", PIP_FIND_LINKS=folder)
+    assert (status, lines) == (
+        0,
+        [".venv-vllm: torch's CPU build (from pip's settings), about 2.8 GB on disk, once"],
+    )
+    status, lines, _ = set_up(
+        repository, "engine", "--dry-run", "--torch", "cuda", index=f"{indexes}/pypi/simple", PIP_FIND_LINKS=folder
+    )
+    assert lines == [".venv-vllm: torch's CUDA build (as asked for), about 6.8 GB on disk, once"]
+
+
+def test_the_cuda_build_that_is_asked_for_comes_beside_a_cpu_build(
+    repository: Path, indexes: str, tmp_path: Path
+) -> None:
+    write_wheel(tmp_path / "wheels", "torch", "2.13.0+cpu", CPU)
+    status, lines, complaints = set_up(
+        repository, "platform", "--torch", "cuda", index=f"{indexes}/pypi/simple",
+        PIP_FIND_LINKS=str(tmp_path / "wheels" / "simple" / "torch"),
+    )  # fmt: skip
+    assert (status, complaints) == (0, "")
+    assert lines[-1].startswith(".venv is complete: torch 2.13.0, CUDA build")
+    assert (repository / ".venv" / ".complete").read_text(encoding="utf-8") == "cuda\n"
+
+
+def test_no_cpu_build_where_it_was_asked_for_is_one_line(repository: Path, indexes: str) -> None:
+    status, lines, complaints = set_up(repository, "platform", "--torch", "cpu", index=f"{indexes}/pypi/simple")
+    assert (status, lines) == (2, [])
+    assert complaints.startswith("error: no CPU build of torch 2.13.0 for this Python")
+    assert len(complaints.splitlines()) == 1
+    assert not (repository / ".venv" / ".complete").exists()
+
+
+def test_pips_noise_is_left_out_and_its_errors_are_not(repository: Path, indexes: str) -> None:
+    said = set_up(repository, "platform", index=f"{indexes}/pypi/simple", PIP_EXTRA_INDEX_URL="file:///no/such/folder")
+    assert (said[0], said[2]) == (0, "")
+    (repository / "constraints" / "no-deps.txt").write_text("nothing-of-this-name==1\n", encoding="utf-8")
+    status, _, complaints = set_up(repository, "platform", index=f"{indexes}/pypi/simple")
+    assert status == 2
+    assert "ERROR: No matching distribution found for nothing-of-this-name==1" in complaints
+    assert complaints.splitlines()[-1].startswith("error: .venv: pip could not install ")
+    assert not (repository / ".venv" / ".complete").exists()
+
+
+def test_a_machine_without_venv_or_room_hears_what_to_do(repository: Path, indexes: str) -> None:
+    script = repository / "constraints" / "environment.py"
+    code = script.read_text(encoding="utf-8")
+    script.write_text(code.replace('"-m", "venv"', '"-m", "no_venv"'), encoding="utf-8")
+    status, _, complaints = set_up(repository, "platform", index=f"{indexes}/pypi/simple")
+    assert (status, len(complaints.splitlines())) == (2, 1)
+    assert complaints.startswith(
+        "error: Python's venv module failed; on Debian and Ubuntu: sudo apt install python3-venv"
+    )
+    script.write_text(code.replace('{"cpu": 2.9, "cuda": 7.0}', '{"cpu": 1e9, "cuda": 1e9}'), encoding="utf-8")
+    status, _, complaints = set_up(repository, "platform", index=f"{indexes}/pypi/simple")
+    assert (status, len(complaints.splitlines())) == (2, 1)
+    assert "GB are needed and" in complaints
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+@pytest.mark.parametrize(
+    ("there", "asked", "made"), [("cpu", "", 0), ("cpu", "cpu", 0), ("cpu", "cuda", 1), ("cuda", "cpu", 1), ("", "", 1)]
+)
+def test_another_build_than_the_one_that_is_there_is_made_anew(
+    repository: Path, there: str, asked: str, made: int
+) -> None:
+    shutil.copyfile(ROOT / "Makefile", repository / "Makefile")
+    if there:
+        (repository / ".venv").mkdir()
+        (repository / ".venv" / ".complete").write_text(f"{there}\n", encoding="utf-8")
+    wish = [f"TORCH={asked}"] if asked else []
+    kept = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "TORCH"}}
+    done = subprocess.run(
+        ["make", "--dry-run", "setup", *wish], cwd=repository, env=kept, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.count(f"environment.py platform --torch {asked or 'auto'}") == made
