@@ -50,7 +50,9 @@ def report(
     if ratings is not None:
         question = load_rubric(study).question_names()[0]
         frame = drift_by_quality(pairs, ratings, drift, per_pair=study.raters.per_pair, question=question)
-        parts.append(_drift(drift_correlations(frame, np.random.default_rng(study.sample.seed)), question))
+        table = drift_correlations(frame, np.random.default_rng(study.sample.seed))
+        empty = "no model has a drift yet" if drift.empty else "no pair has a rating that counts"
+        parts.append(_drift(table, question, empty))
     return "\n\n".join(parts)
 
 
@@ -135,7 +137,7 @@ def _left_out(scores: pd.DataFrame) -> str:
     return "\n".join(["Left out, failed, or included against the verdict, and why:", *(lines or ["  nothing"])])
 
 
-def _drift(table: pd.DataFrame, question: str) -> str:
+def _drift(table: pd.DataFrame, question: str, empty: str) -> str:
     rows = [
         [
             row["transformation"],
@@ -151,7 +153,7 @@ def _drift(table: pd.DataFrame, question: str) -> str:
     if bool(table["simulated"].any()):
         caption += "; SIMULATED ratings"
     header = ["transformation", "model", "rho", "95% interval", "pairs", ""]
-    return caption + "\n" + columns(header, rows, "no pair has a rating that counts")
+    return caption + "\n" + columns(header, rows, empty)
 
 
 def _shown(form: str, scale: float) -> Callable[[float], str]:

@@ -14,13 +14,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from generation.exceptions import DataError
+from generation.parts import first_complaint
 from generation.reading import read_json
 from generation.records import Score
 from generation.store import atomic
 from generation.study import Study
 from generation.transformations import ORIGINAL
 
+ASIDE = "scores_aside"
 _OURS = "plumbline"
 _META = "model_meta.json"  # mteb's file about a model
 
@@ -58,11 +62,8 @@ def note(study: Study, old: Score, row: Score) -> None:
     path = path_of(study, old)
     if not path.exists():
         return
-    try:
-        data = read_json(path)
-        known = data.get(_OURS)
-    except (DataError, AttributeError) as error:
-        raise DataError(f"{path} is damaged ({error}); delete it (its score stays in scores.parquet)") from None
+    data = _read(path)
+    known = data.get(_OURS)
     if path != path_of(study, row):
         remove(study, old)
         _write(study, row, data)
@@ -76,6 +77,57 @@ def remove(study: Study, row: Score) -> None:
     path.unlink(missing_ok=True)
     if [other.name for other in path.parent.glob("*.json")] == [_META]:
         (path.parent / _META).unlink()
+
+
+def set_aside(study: Study, row: Score) -> None:
+    """Put a score that the study has no place for now, and mteb's result of it, where `Aside` finds them again."""
+    path, place = path_of(study, row), _place_aside(study, row.unit_id, row.transformation, row.seed)
+    result = _read(path) if path.exists() else {}
+    if result or not place.exists():
+        _put(place, {**result, _OURS: _plain(row)})
+    remove(study, row)
+
+
+class Aside:
+    """Scores that the study had no place for (another model, data set, output or verdict), by their identities.
+
+    What an identity stands for never changes, so they hold as soon as it is asked for again.
+    """
+
+    def __init__(self, study: Study) -> None:
+        folder = study.folder / ASIDE
+        self._study = study
+        self._there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+
+    def take(self, unit_id: str, transformation: str, seed: int) -> Score | None:
+        """The score, if it was set aside; mteb's result of it is put back. Raises DataError for a damaged file."""
+        place = _place_aside(self._study, unit_id, transformation, seed)
+        if place.name not in self._there:
+            return None
+        data = _read(place)
+        try:
+            row = Score.model_validate(data.pop(_OURS))
+        except (KeyError, ValidationError) as error:
+            what = first_complaint(error) if isinstance(error, ValidationError) else "it holds no score"
+            raise DataError(f"{place} is damaged ({what}); delete it (its score is made again)") from None
+        if data:
+            _write(self._study, row, data)
+        return row
+
+
+def _place_aside(study: Study, unit_id: str, transformation: str, seed: int) -> Path:
+    return study.folder / ASIDE / f"{unit_id}-{transformation}-{seed}.json"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A file of mteb's. Raises DataError for one that is damaged."""
+    try:
+        data = read_json(path)
+    except DataError as error:
+        raise DataError(f"{path} is damaged ({error}); delete it (its score stays in scores.parquet)") from None
+    if not isinstance(data, dict):
+        raise DataError(f"{path} is damaged (no result of mteb's); delete it (its score stays in scores.parquet)")
+    return data
 
 
 def _model_meta(row: Score) -> dict[str, Any]:

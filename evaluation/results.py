@@ -1,7 +1,9 @@
 """What a study's models scored: the records of earlier runs, those that are being made, and the tables of both.
 
 A score is on disk as soon as it exists: mteb's file first, then a line in a journal, which becomes part of the table
-every few seconds. What stands in the tables under an identity that still holds is kept, with what the gate says now.
+every few seconds. What stands in the tables under an identity that still holds is kept, with what the gate says now;
+what the study has no place for any more is set aside, for when it has one again. A model that could not be evaluated
+has rows that say why.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ def read_drift(study: Study) -> pd.DataFrame:
 class Results:
     """The records of a run: what holds from earlier ones, and what is still to be made (`todo`).
 
-    Files of mteb's whose scores hold no more are removed. Raises DataError for files that cannot be read.
+    Raises DataError for files that cannot be read.
     """
 
     def __init__(self, study: Study, units: Sequence[Unit], pairs: Sequence[Pair], chosen: Sequence[ModelSpec]) -> None:
@@ -57,6 +59,7 @@ class Results:
         self._journal = Journal(study.scratch / "scores.journal")
         self._written = -math.inf
         self._scores: dict[tuple[str, Place], Score] = {}
+        self._failed: dict[str, str] = {}  # models: why
         self._drift: dict[tuple[str, str], Drift] = {}
         self.kept = self._keep_scores()
         self._keep_drift()
@@ -74,6 +77,7 @@ class Results:
 
     def save(self, todo: Todo, made: Moved | Scored | Measured) -> None:
         """Note what was made and put it on disk; the table of a large study is written every `WRITE_SECONDS`."""
+        self._failed.pop(todo.model.name, None)
         if isinstance(made, Moved):
             self._add_drift(todo.model, todo.pairs, made.values)
             self.write()
@@ -88,11 +92,16 @@ class Results:
         if time.monotonic() - self._written > WRITE_SECONDS:
             self.write()
 
+    def fail(self, model: Model, reason: str) -> None:
+        """Note why a model could not be evaluated; what it had made before stays."""
+        self._failed[model.name] = reason
+
     def write(self) -> None:
         """Write everything noted to the tables, in the study's order whatever order it was made in."""
         models = {model.name: number for number, model in enumerate(self.models)}
         places = {unit.place: number for number, unit in enumerate(self.units)}
-        scores = sorted(self._scores.items(), key=lambda item: (models[item[0][0]], places[item[0][1]]))
+        rows = {**self._scores, **self._failures()}
+        scores = sorted(rows.items(), key=lambda item: (models[item[0][0]], places[item[0][1]]))
         write_table(self.study.folder / "scores.parquet", [row for _, row in scores], Score)
         order = {pair.pair_id: number for number, pair in enumerate(self.pairs)}
         moved = sorted(self._drift.values(), key=lambda row: (models[row.model], order[row.pair_id]))
@@ -101,6 +110,17 @@ class Results:
         self._journal.remove()
         self._written = time.monotonic()
 
+    def _failures(self) -> dict[tuple[str, Place], Score]:
+        """Rows for what models lack that could not be evaluated."""
+        rows = {}
+        for model in self.models:
+            for unit in self.units if model.name in self._failed else ():
+                if (model.name, unit.place) not in self._scores:
+                    row = unit.row(self.study, model, Numbers())
+                    says = {"status": "failed", "reason": self._failed[model.name], "unit_id": "", "versions": ""}
+                    rows[model.name, unit.place] = row if row.status == "left_out" else row.model_copy(update=says)
+        return rows
+
     def _keep_scores(self) -> int:
         """Take over the scores that still hold; how many they are."""
         noted = [Score.model_validate(row) for _, row in self._journal.lines()]
@@ -108,9 +128,13 @@ class Results:
         # Seeds whose outputs are equal have one identity, and a file of mteb's each.
         before = {(row.unit_id, row.transformation, row.seed): row for row in rows if row.unit_id}
         self._refuse_lost({row.model for row in before.values()})
+        self._failed = {row.model: row.reason for row in rows if row.status == "failed"}
+        aside = mteb_results.Aside(self.study)
         kept: dict[_Known, Score] = {}
         for model in self.models:
             known = {unit.place: _known(unit, unit.unit_id(self.study, model)) for unit in self.units}
+            wanted = [known[unit.place] for unit in self.units if unit.decision.status != "left_out"]
+            before |= {key: row for key in wanted if key not in before and (row := aside.take(*key)) is not None}
             if model not in self._chosen and not before.keys() & set(known.values()):
                 continue  # a model that never ran has no rows, not even of what would be left out
             for unit in self.units:
@@ -121,7 +145,7 @@ class Results:
                     numbers = Numbers(old.score, old.original_score, old.versions, old.model_revision)
                     kept[known[unit.place]] = self._add(model, unit, numbers)
         for key in before.keys() - kept.keys():
-            mteb_results.remove(self.study, before[key])
+            mteb_results.set_aside(self.study, before[key])
         for key, row in kept.items():
             if row != before[key]:
                 mteb_results.note(self.study, before[key], row)

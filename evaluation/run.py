@@ -108,6 +108,7 @@ def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: Outcom
                     outcome.encoded += made.encoded
                     if made.failure:
                         outcome.failures[todo.model.name] = made.failure
+                        results.fail(todo.model, made.failure)
                         tqdm.write(f"{todo.model.name} failed: {made.failure}", file=sys.stderr)
                     continue
                 results.save(todo, made)

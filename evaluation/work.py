@@ -15,6 +15,7 @@ from evaluation import beside, tasks
 from evaluation.measures import Measured
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
+from evaluation.models.local import first_line
 from evaluation.units import Model, Numbers, Place, Unit
 from generation.datasets.specs import LocalDataset
 from generation.evaluation_specs import ModelSpec
@@ -87,6 +88,10 @@ def work(study: Study, todo: Todo, load: Loader) -> Iterator[Made]:
         yield from beside.measure(study, todo.beside, model)
     except PlumblineError as error:
         failure = str(error)
+    except (MemoryError, RuntimeError) as error:  # torch's is a RuntimeError
+        if isinstance(error, RuntimeError) and "memory" not in str(error):
+            raise
+        failure = f"memory does not suffice ({first_line(error)}); free some, or evaluate on a larger machine"
     finally:
         if model is not None:
             model.close()

@@ -70,7 +70,9 @@ def look_frame(looks: Sequence[Look]) -> pd.DataFrame:
 
 def coverage_frame(table: pd.DataFrame) -> pd.DataFrame:
     """Numbers of scores: a row a transformation, a column a status."""
-    words = {"evaluated": "Evaluated", "included_rejected": "Included though refused", "left_out": "Left out"}
+    words = {"evaluated": "Evaluated", "included_rejected": "Included though refused", "left_out": "Left out"} | {
+        "failed": "Model failed"
+    }
     there = [status for status in words if status in set(table["status"])]
     wide = table.pivot(index="transformation", columns="status", values="n").fillna(0).astype(int)
     wide = wide.loc[list(table["transformation"].drop_duplicates()), there].rename(columns=words)

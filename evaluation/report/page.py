@@ -83,7 +83,7 @@ def notes_of(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) ->
     notes = [SIMULATED] if any(verdict.simulated for verdict in verdicts) else []
     absent = [name for spec in study.evaluation.models if (name := label(study, spec)) not in set(scores["model"])]
     if absent:
-        notes.append(f"Without scores, as they failed or were not run: {', '.join(absent)}.")
+        notes.append(f"Without scores, as they were not run: {', '.join(absent)}; run `{COMMAND}`.")
     counts = scores.groupby("model", sort=False).size()
     fewer = [f"{model} ({counts.max() - count})" for model, count in counts.items() if count < counts.max()]
     if fewer:
@@ -173,7 +173,8 @@ def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> 
     for name in choices.translation or ():
         if name not in datasets:
             raise StudyError(f"--translation: no data set {name!r} has scores; {nearest(name, datasets)}")
-    baseline = model(choices.baseline) if choices.baseline else scores["model"].iloc[0]
+    scored = scores[scores["score"].notna()]["model"]
+    baseline = model(choices.baseline) if choices.baseline else (*scored, *scores["model"])[0]
     return Choices(baseline, choices.translation, tuple(map(model, choices.multilingual)))
 
 

@@ -52,7 +52,7 @@ def axis_table(
     own = dict(iter(first.groupby("model", sort=False)["original_all"]))
     models = scores["model"].drop_duplicates()
     values, *beside = (axis_means(paired, name).reindex(models) for name in ("score", "original", "difference"))
-    why = _failures(scores)
+    why = failures(scores)
     simulated = any(verdict.simulated for verdict in verdicts)
     wanted = {axis: transformations_of(scores, axis) for axis in AXES}
     rows = []
@@ -171,7 +171,7 @@ def _failed(scores: pd.DataFrame) -> pd.DataFrame:
     return failed.assign(reason=reasons)
 
 
-def _failures(scores: pd.DataFrame) -> dict[str, str]:
+def failures(scores: pd.DataFrame) -> dict[str, str]:
     """Why models that failed and have no score at all could not be evaluated."""
     scored = set(scores.loc[scores["status"].isin(SCORED), "model"])
     failed = scores[(scores["status"] == "failed") & ~scores["model"].isin(scored)].drop_duplicates("model")

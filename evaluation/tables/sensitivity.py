@@ -6,7 +6,7 @@ NaN, and the reason says how to have them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import pandas as pd
 from annotation.records import Verdict
 from evaluation.scopes import Scope, accepted_scopes, decision_at, needs, scope_of
 from evaluation.tables.pairs import counting_scores, paired_scores
-from evaluation.tables.scores import TOTAL, axis_means
+from evaluation.tables.scores import TOTAL, axis_means, failures
 from generation.campaign_specs import AcceptanceSpec
 from generation.transformations import AXES, TRANSFORMATIONS
 
@@ -117,9 +117,13 @@ def uncertainty_table(scores: pd.DataFrame, verdicts: Sequence[Verdict], accepte
 
 @dataclass(frozen=True)
 class _Ground:
-    """All scores that decisions can let in (rows of `paired_scores`, with the `unit` of each), and what units need."""
+    """All scores that decisions can let in (rows of `paired_scores`, with the `unit` of each), and what units need.
+
+    `failures` says why models that failed have none.
+    """
 
     models: tuple[str, ...]
+    failures: Mapping[str, str]
     paired: pd.DataFrame
     units: pd.DataFrame
 
@@ -129,7 +133,7 @@ class _Ground:
         units = units.assign(unit=np.arange(len(units)))
         paired = paired_scores(counting_scores(scores, include_rejected=True), scores)
         paired = paired.merge(units[["dataset", "transformation", "unit"]], on=["dataset", "transformation"])
-        return cls(tuple(scores["model"].drop_duplicates()), paired, units)
+        return cls(tuple(scores["model"].drop_duplicates()), failures(scores), paired, units)
 
     def counting(self, accepted: Collection[Scope]) -> list[str]:
         """The transformations that decisions let in, in the method's order."""
@@ -156,6 +160,8 @@ class _Ground:
             whole.append(np.where(empty, f"{axis}: {_NOTHING}", f"{axis}: {reason}" if reason else ""))
         joined = ["; ".join(filter(None, parts)) for parts in zip(*whole, strict=True)]
         table[_why(TOTAL)] = table["reason"] = joined
+        for model, why in self.failures.items():
+            table.loc[model, [*map(_why, _NAMES), "reason"]] = why
         return table.rename_axis("model").reset_index()
 
     def _let_in(self, accepted: Collection[Scope]) -> pd.DataFrame:

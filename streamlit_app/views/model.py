@@ -73,6 +73,9 @@ def _datasets(records: Records, model: str) -> None:
 
 def _ranks(records: Records, model: str) -> None:
     frame = records.ranks()
+    if model not in set(frame["model"]):
+        st.caption("It has no rank: it has no score.")
+        return
     row = frame[frame["model"] == model].iloc[0]
     before, after = int(row["rank_original"]), int(row["rank_transformed"])
     if len(frame) < 2:

@@ -26,7 +26,7 @@ def test_the_command_says_what_failed(study: Study, loader: Loader) -> None:
     evaluate(study, load=loader)
     done = _command(study)
     assert "translation: 1 item whose outputs failed was dropped [sts]" in done.stdout
-    assert "Scores by transformation (failed: items whose outputs failed)" in done.stdout
+    assert "Scores by transformation (failed: items whose outputs failed; original: of the same" in done.stdout
 
 
 def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loader) -> None:
@@ -55,7 +55,10 @@ def test_the_command_ends_with_one_line_where_a_model_fails(study: Study, tmp_pa
     assert done.stderr.splitlines()[-1].startswith("error: 1 of 2 models failed: broken")
     assert "Traceback" not in done.stderr
     assert "broken failed: model 'broken' cannot be loaded" in done.stderr
-    assert set(read_scores(study)["model"]) == {"one"}
+    assert "no model has a drift yet" not in done.stdout and "Everything" not in done.stdout
+    assert "everything: broken: model 'broken' cannot be loaded" in done.stdout
+    scores = read_scores(study)
+    assert {(row.model, row.status) for row in scores.itertuples()} == {("one", "evaluated"), ("broken", "failed")}
 
 
 def test_the_command_without_verdicts(study: Study) -> None:

@@ -1,0 +1,209 @@
+"""Scores that were paid for stay until they are out of date, and a model that fails is a row that says why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation.verdicts import read_verdicts
+from evaluation import display, tables
+from evaluation.models.encoder import Encoder
+from evaluation.report.page import FOLDER, notes_of, write_report
+from evaluation.results import read_drift, read_scores
+from evaluation.run import evaluate
+from generation.exceptions import DataError, ServiceError
+from generation.records import Rating
+from generation.study import Study
+
+from .conftest import FakeModel, Loader, json_of, write_outputs, write_pairs, write_study, write_verdicts
+
+ONE, TWO = {"name": "one", "revision": "1"}, {"name": "two", "revision": "1"}
+WHY = "model 'one' cannot be loaded: no such model"
+
+
+def with_models(folder: Path, *models: dict[str, Any], **changes: Any) -> Study:
+    return write_study(folder, evaluation={"models": list(models)}, **changes)
+
+
+def broken(*names: str) -> Loader:
+    return Loader(broken=lambda name: ServiceError(WHY) if name in names else None)
+
+
+def mteb_files(study: Study) -> set[str]:
+    folder = study.folder / "mteb"
+    return {str(path.relative_to(folder)) for path in folder.rglob("*.json")}
+
+
+def test_a_model_that_is_put_back_has_its_scores(study: Study, tmp_path: Path, loader: Loader) -> None:
+    evaluate(study, load=loader)
+    before, files = read_scores(study), mteb_files(study)
+    for models in ((TWO,), ({"name": "broken", "revision": "1"},)):
+        changed = with_models(tmp_path, *models)
+        evaluate(changed, load=broken("broken"))
+        assert "one" not in set(read_scores(changed)["model"]) and not any(
+            "one" in name for name in mteb_files(changed)
+        )
+    again = Loader()
+    outcome = evaluate(with_models(tmp_path, ONE, TWO), models=["one"], load=again)
+    assert (outcome.made, outcome.kept) == (0, 12)
+    pd.testing.assert_frame_equal(read_scores(study), before)
+    assert mteb_files(study) == files
+
+
+def test_a_data_set_that_is_put_back_has_its_scores(study: Study, tmp_path: Path, loader: Loader) -> None:
+    evaluate(study, load=loader)
+    before = read_scores(study)
+    text = study.file.read_text(encoding="utf-8")
+    kept = json.loads(json.dumps(study.model_dump(mode="json"))).get("datasets")[:1]
+    less = write_study(tmp_path, datasets=[{k: kept[0][k] for k in ("name", "task", "path", "language")}])
+    write_verdicts(less)
+    evaluate(less, load=Loader())
+    assert set(read_scores(less)["dataset"]) == {"sts"}
+    study.file.write_text(text, encoding="utf-8")
+    assert evaluate(study, load=Loader()).made == 0
+    pd.testing.assert_frame_equal(read_scores(study), before)
+
+
+def test_what_comes_back_as_it_was_is_not_scored_again(study: Study, tmp_path: Path, loader: Loader) -> None:
+    """Outputs that were away, a verdict that was another, gold scores that were others for a while."""
+    evaluate(study, models=["one"], load=loader)
+    before = read_scores(study)
+    outputs, gold = study.transformation_file("translation", 1337), tmp_path / "sts.csv"
+    kept, frame = outputs.read_bytes(), pd.read_csv(gold)
+
+    outputs.unlink()
+    evaluate(study, models=["one"], load=Loader())
+    assert (read_scores(study).set_index("transformation").loc["translation", "status"] == "left_out").all()
+    outputs.write_bytes(kept)
+    write_verdicts(study, translation="too low")
+    evaluate(study, models=["one"], load=Loader())
+    write_verdicts(study)
+    frame.assign(score=frame["score"][::-1].to_numpy()).to_csv(gold, index=False)
+    assert evaluate(study, models=["one"], load=Loader()).made == 3
+    frame.to_csv(gold, index=False)
+    assert evaluate(study, models=["one"], load=Loader()).made == 0
+    pd.testing.assert_frame_equal(read_scores(study), before)
+
+
+def test_a_data_set_that_cannot_be_read_leaves_all_scores(study: Study, tmp_path: Path, loader: Loader) -> None:
+    evaluate(study, load=loader)
+    before = (study.folder / "scores.parquet").read_bytes()
+    (tmp_path / "requests.csv").rename(tmp_path / "away.csv")
+    with pytest.raises(DataError, match="no file"):
+        evaluate(study, load=Loader())
+    assert (study.folder / "scores.parquet").read_bytes() == before
+
+
+def test_a_damaged_file_that_was_set_aside_is_one_line(study: Study, tmp_path: Path, loader: Loader) -> None:
+    evaluate(study, load=loader)
+    evaluate(with_models(tmp_path, TWO), load=Loader())
+    for path in (study.folder / "scores_aside").iterdir():
+        path.write_text("[" * 5000, encoding="utf-8")
+    with pytest.raises(DataError, match="is damaged .*delete it"):
+        evaluate(with_models(tmp_path, ONE, TWO), load=Loader())
+
+
+@pytest.mark.parametrize("chosen", [(), ("one",)])
+def test_a_model_that_fails_is_a_row_with_its_reason(study: Study, chosen: tuple[str, ...]) -> None:
+    outcome = evaluate(study, models=chosen, load=broken("one"))
+    assert outcome.failures == {"one": WHY}
+    scores = read_scores(study)
+    mine = scores[scores["model"] == "one"]
+    assert len(mine) == 6 and set(mine["status"]) == {"failed"} and set(mine["reason"]) == {WHY}
+    assert mine["score"].isna().all() and (mine["unit_id"] == "").all()
+    axes = tables.axis_table(scores).set_index("model").loc["one"]
+    assert np.isnan(axes["original"]) and axes["hteb_total_reason"] == axes["language_reason"] == WHY
+    listed = tables.left_out(scores)
+    assert listed[listed["status"] == "failed"][["transformation", "reason"]].values.tolist() == [
+        ["everything", f"one: {WHY}"]
+    ]
+    assert any(WHY in note for note in notes_of(study, scores, ()))
+
+
+def test_the_reason_stays_until_the_model_works_and_its_scores_stay_all_the_while(study: Study, loader: Loader) -> None:
+    evaluate(study, models=["two"], load=loader)
+    evaluate(study, load=broken("one"))
+    failed = read_scores(study)
+    evaluate(study, models=["two"], load=Loader())
+    pd.testing.assert_frame_equal(read_scores(study), failed)
+    assert evaluate(study, load=Loader()).made == 6
+    assert set(read_scores(study)["status"]) == {"evaluated"}
+    write_verdicts(study, translation="too low")  # a model that worked and works no more keeps what it has
+    write_outputs(study)
+    before = read_scores(study)
+    evaluate(study, load=broken("one", "two"))
+    after = read_scores(study)
+    assert set(after["status"]) == {"evaluated", "left_out"}
+    kept = before[before["transformation"] != "translation"]
+    assert after.dropna(subset="score")["score"].tolist() == kept["score"].tolist()
+
+
+@pytest.mark.parametrize("error", [MemoryError("Unable to allocate 9 GiB"), RuntimeError("CUDA out of memory. Tried")])
+def test_memory_that_does_not_suffice_fails_the_model_and_the_others_go_on(study: Study, error: Exception) -> None:
+    class Full(FakeModel):
+        def similarity_pairwise(self, *_: Any) -> Any:
+            raise error
+
+    def load(study: Study, spec: Any) -> Encoder:
+        return Encoder(Full() if spec.name == "one" else FakeModel(), spec.name, spec.revision)
+
+    outcome = evaluate(study, load=load)
+    assert outcome.failures["one"].startswith("memory does not suffice (") and list(outcome.failures) == ["one"]
+    assert read_scores(study).set_index("model").loc["two", "status"].tolist() == ["evaluated"] * 6
+
+
+def rated(study: Study) -> pd.DataFrame:
+    pairs = write_pairs(study)
+    rows = [
+        Rating(
+            pair_id=pair.pair_id,
+            transformation=pair.transformation,
+            language="en",
+            rater_id=rater,
+            question="quality",
+            value=4,
+            status="submitted",
+            submitted_at="2026-01-01T00:00:00Z",  # type: ignore[arg-type]
+            source="argilla",
+            simulated=False,
+        ).model_dump()
+        for pair in pairs
+        for rater in ("a", "b", "c")
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_the_command_does_not_say_that_there_are_no_ratings_where_there_is_no_drift(study: Study) -> None:
+    evaluate(study, load=broken("one", "two"))
+    pairs = pd.read_parquet(study.folder / "pairs.parquet")
+    said = display.report(
+        study, read_scores(study), read_verdicts(study), pairs=pairs, ratings=rated(study), drift=read_drift(study)
+    )
+    assert "no model has a drift yet" in said and "no pair has a rating" not in said
+    assert WHY in said
+
+
+def test_a_report_of_models_that_all_failed_says_why(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate(study, load=broken("one", "two"))
+    rated(study)
+    write_outputs(study)
+    monkeypatch.setattr("evaluation.report.page.refuse_stale", lambda *_: None)
+    monkeypatch.setattr("evaluation.report.page.read_all_ratings", lambda _: rated(study))
+    page = write_report(study)
+    assert page == study.folder / FOLDER / "index.html" and WHY.split(":")[1] in page.read_text(encoding="utf-8")
+
+
+def test_mtebs_file_of_a_score_that_was_set_aside_is_whole_again(study: Study, tmp_path: Path, loader: Loader) -> None:
+    evaluate(study, models=["one"], load=loader)
+    path = study.folder / "mteb" / "original" / "results" / "one" / "1" / "sts.json"
+    whole = json_of(path)
+    for _ in range(2):
+        evaluate(with_models(tmp_path, TWO), load=Loader())
+        assert not path.exists()
+        evaluate(with_models(tmp_path, ONE), load=Loader())
+        assert json_of(path) == whole
