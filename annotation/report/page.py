@@ -21,7 +21,8 @@ from annotation.report.methods import INTERVALS, listed, many, methods
 from annotation.tables import SIMULATED
 from generation.exhibits import Exhibit
 from generation.page import Figure, Section, write_page
-from generation.spreadsheet import write_csv
+from generation.report_folder import write_files
+from generation.spreadsheet import csv_bytes
 from generation.study import Study
 
 FOLDER = "report"
@@ -51,8 +52,8 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
     material = read_material(study, now)
     tables, drawn = all_tables(material), figure_frames(material)
     folder = study.folder / FOLDER
-    for name, frame in ({one.name: one.frame for one in tables.values()} | drawn).items():
-        write_csv(frame, folder / f"{name}.csv")
+    frames = {one.name: one.frame for one in tables.values()} | drawn
+    write_files(folder, {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()})
     page = folder / "index.html"
     title = f"What people decided: study {study.name}"
     write_page(page, title, SIMULATED if material.simulated else "", sections(material, tables, drawn))

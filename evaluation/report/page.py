@@ -39,8 +39,9 @@ from generation.page import Figure, png, svg, write_page
 from generation.parts import nearest
 from generation.records import Pair
 from generation.report import incomparable, labels, tally
+from generation.report_folder import write_files
 from generation.spreadsheet import csv_bytes
-from generation.store import atomic, read_frame
+from generation.store import read_frame
 from generation.study import Study
 
 FOLDER = "report_evaluation"
@@ -70,8 +71,9 @@ def write_report(study: Study, choices: Choices = _DEFAULT, compared: Study | No
     exhibits = all_exhibits(study, material, _known(choices, named, models))
     figures = all_figures(study, material)
     folder = study.folder / FOLDER
-    _write_files(folder / "tables", {name: content for one in exhibits.values() for name, content in _forms(one)})
-    _write_files(folder / "figures", {name: content for key in figures for name, content in _drawn(key, figures[key])})
+    made = {name: content for one in exhibits.values() for name, content in _forms(one)}
+    made |= {name: content for key in figures for name, content in _drawn(key, figures[key])}
+    write_files(folder, made)
     simulated = any(verdict.simulated for verdict in (*verdicts, *(other[0] if other else ())))
     title = f"Robustness of embedding models: study {study.name}"
     write_page(folder / "index.html", title, SIMULATED if simulated else "", sections(study, exhibits, figures))
@@ -83,7 +85,7 @@ def notes_of(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) ->
     notes = [SIMULATED] if any(verdict.simulated for verdict in verdicts) else []
     absent = [name for spec in study.evaluation.models if (name := label(study, spec)) not in set(scores["model"])]
     if absent:
-        notes.append(f"Without scores, as they were not run: {', '.join(absent)}; run `{COMMAND}`.")
+        notes.append(f"Without scores, as they failed or were not run: {', '.join(absent)}.")
     counts = scores.groupby("model", sort=False).size()
     fewer = [f"{model} ({counts.max() - count})" for model, count in counts.items() if count < counts.max()]
     if fewer:
@@ -181,19 +183,9 @@ def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> 
 def _forms(one: Exhibit) -> list[tuple[str, bytes]]:
     """A table's files."""
     made = (("csv", csv_bytes(one.frame)), ("md", one.markdown().encode()), ("tex", one.latex().encode()))
-    return [(f"{one.name}.{end}", content) for end, content in made]
+    return [(f"tables/{one.name}.{end}", content) for end, content in made]
 
 
 def _drawn(name: str, figure: Figure) -> list[tuple[str, bytes]]:
     """A figure's files."""
-    return [(f"{name}.svg", svg(figure.chart).encode()), (f"{name}.png", png(figure.chart))]
-
-
-def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files atomically; what an earlier report left in the folder goes."""
-    for name, content in files.items():
-        with atomic(folder / name) as file:
-            file.write(content)
-    for path in folder.iterdir() if folder.exists() else ():
-        if path.name not in files:
-            path.unlink()
+    return [(f"figures/{name}.svg", svg(figure.chart).encode()), (f"figures/{name}.png", png(figure.chart))]

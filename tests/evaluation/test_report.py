@@ -191,6 +191,18 @@ FIGURES = {"axes", "transformations", "model_1", "model_2", "shifts", "drift_1",
 FIGURES |= {"profiles", "threshold_decisions", "thresholds", "uncertainty"}
 
 
+@pytest.mark.usefixtures("undrawn")
+def test_a_report_leaves_what_is_not_its_own(tmp_path: Path) -> None:
+    study = write_records(tmp_path)
+    tables = write_report(study).parent / "tables"
+    (tables / "mine.csv").write_text("mine", encoding="utf-8")
+    (tables.parent / "paper.tex").write_text("mine", encoding="utf-8")
+    (study.folder / "text_drift.parquet").unlink()
+    write_report(study)
+    assert not (tables / "text_drift.csv").exists()
+    assert (tables / "mine.csv").read_text(encoding="utf-8") == "mine" and (tables.parent / "paper.tex").exists()
+
+
 def test_every_table_is_there_in_every_form(reported: Study) -> None:
     files = {path.name for path in (reported.folder / FOLDER / "tables").iterdir()}
     assert files == {f"{name}.{end}" for name in TABLES for end in ("csv", "md", "tex")}
