@@ -18,6 +18,7 @@ from annotation.collecting import collect
 from annotation.controls import read_controls
 from annotation.crowd.commands import add_crowd_commands
 from annotation.decisions import decide
+from annotation.doubts import doubts_of, doubts_text
 from annotation.forms import collect_csv, column_mapping
 from annotation.maintenance import add_commands, add_data_option, add_serve_options, home_of, keeper_of
 from annotation.planning import add_plan_options, plan
@@ -186,9 +187,11 @@ def _accept(options: argparse.Namespace) -> int:
     outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet")]
     with alone(study), stage(study, "accept", inputs, outputs):
         groups, verdicts = accept(study, options.amend)
+        collected = Collected.read(study)
+        doubts = doubts_of(study, collected, verdicts, signs_of(study, collected))
     print(f"Ratings and agreement (HTEB, Table 2), study {study.name}\n\n{agreement_text(groups)}\n")
     rules = [verdict_text(verdicts), *amendment_lines(read_rules(study), first_rating(read_all_ratings(study)))]
-    print(f"Verdicts, study {study.name}\n\n" + "\n".join(rules))
+    print(f"Verdicts, study {study.name}\n\n" + "\n".join(rules) + f"\n\n{doubts_text(doubts)}")
     return 0
 
 

@@ -17,8 +17,9 @@ import pandas as pd
 
 from annotation.records import Sign
 from generation.campaign_specs import QualitySpec
-from generation.records import Pair
 from generation.words import count_words
+
+COMMENTS = "comments (a hint)"  # the rule that proves nothing
 
 # (pool, kind of control) -> question: the answer that an attentive rater gives; `Rubric.expected` is one.
 Expected = Callable[[str, str], Mapping[str, int]]
@@ -91,15 +92,14 @@ def low_pairs(ratings: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
 
 
 def controls_missed(
-    ratings: pd.DataFrame, controls: Sequence[Pair], rules: QualitySpec, expected: Expected
+    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
 ) -> tuple[int, int]:
-    """(submitted ratings of controls that are off by more than `rules.within`, all whose right answer is known)."""
-    known = {pair.pair_id: pair for pair in controls}
-    own = ratings[(ratings["status"] == "submitted") & ratings["pair_id"].isin(known)]
-    own = own.assign(
-        pool=own["pair_id"].map(lambda key: known[key].pool), control=own["pair_id"].map(lambda key: known[key].control)
-    )
-    answers = _control_answers(own, expected)
+    """(submitted ratings of controls that are off by more than `rules.within`, all whose right answer is known).
+
+    `pairs` are as for `find_signs`; those that are no controls play no part.
+    """
+    controls = pairs[pairs["control"].isin(["positive", "negative"])].reset_index(drop=True)
+    answers = _control_answers(_of_pairs(ratings[ratings["status"] == "submitted"], controls), expected)
     return len(_missed(answers, rules)), len(answers)
 
 
@@ -221,7 +221,7 @@ def _comments(own: pd.DataFrame) -> Iterator[Sign]:
         }
         if found := [f"{count} {name}" for name, count in signs.items() if count]:
             evidence = f"of {len(comments)} comments: {', '.join(found)}"
-            yield Sign(rater_id=str(rater), rule="comments (a hint)", evidence=evidence, n=len(comments))
+            yield Sign(rater_id=str(rater), rule=COMMENTS, evidence=evidence, n=len(comments))
 
 
 def _some(said: Sequence[str]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import pandas as pd
+
 from annotation.intervals import RESAMPLES
 from annotation.overlap import NEAR
 from annotation.preregistration import amendments, fixed_text
@@ -107,8 +109,9 @@ def _controls(material: Material) -> str:
     given = int((material.control_ratings["status"] == "submitted").sum())
     count = "counts" if given == 1 else "count"
     text = f"Beside the sample stood {listed(told)}; {many(given, 'rating')} of these came in and {count} in no result."
+    controls = pd.DataFrame([pair.model_dump() for pair in material.controls])
     off, answered = controls_missed(
-        material.control_ratings, material.controls, material.study.quality, material.rubric.expected
+        material.control_ratings, controls, material.study.quality, material.rubric.expected
     )
     points = many(material.study.quality.within, "point")
     missed = (

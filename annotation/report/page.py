@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from annotation.collected import Collected
+from annotation.doubts import LOOKED_FOR, doubts_of
 from annotation.preregistration import amendments, fixed_text
 from annotation.report import crowd, exhibits, provenance
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
@@ -75,6 +77,7 @@ def sections(material: Material, tables: Mapping[str, Exhibit], drawn: Mapping[s
     """What the page says, in order."""
     return [
         _about(material),
+        _doubtful(material),
         _decided(material, tables),
         Section("Methods", [*methods(material), *crowd.paragraphs(material)]),
         _table_two(material, tables),
@@ -97,6 +100,13 @@ def _about(material: Material) -> Section:
         "Raters are named by pseudonyms. What they wrote in comments is not in this report, since it may hold names.",
     ]
     return Section("This report", [part for part in parts if part])
+
+
+def _doubtful(material: Material) -> Section:
+    """Before the verdicts, so that nobody reads these without it."""
+    doubts = doubts_of(material.study, Collected.read(material.study), material.verdicts, material.signs)
+    parts = ["\n".join(f"– {line}." for line in doubts)] if doubts else [f"Nothing. {LOOKED_FOR}"]
+    return Section("What is doubtful", parts)
 
 
 def _decided(material: Material, tables: Mapping[str, Exhibit]) -> Section:

@@ -16,6 +16,7 @@ import pandas as pd
 from annotation.agreement import Design
 from annotation.collected import Collected
 from annotation.decisions import read_decisions
+from annotation.doubts import doubts_of
 from annotation.preregistration import amendment_lines, first_rating, fixed_text, other_rules, read_rules
 from annotation.queues import Queue
 from annotation.ratings import counting_ratings, settled_pairs
@@ -48,6 +49,7 @@ class Status:
     mismatch: str  #: why the sample is no longer the study's; empty if it is
     rules_changed: bool  #: whether the study has other rules than those that were fixed
     decided: bool  #: whether nothing is undecided any more, by verdicts or, with `stop: anytime`, so far
+    doubts: tuple[str, ...]  #: what is doubtful about what was collected and decided (`annotation.doubts`)
     sources: tuple[str, ...]  #: where ratings came from
     simulated: bool
 
@@ -84,6 +86,7 @@ def read_status(
         mismatch=mismatched,
         rules_changed=bool(broken),
         decided=bool(found) and all(verdict.decision != "undecided" for verdict in found),
+        doubts=doubts_of(study, read, found, found_signs) if len(ratings) else (),
         sources=tuple(sorted(set(ratings["source"]))),
         simulated=bool(ratings["simulated"].any()),
     )

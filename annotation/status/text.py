@@ -8,6 +8,7 @@ import pandas as pd
 
 from annotation.collecting import SOURCE
 from annotation.crowd.ledger import FILE, ledgers
+from annotation.doubts import doubts_text
 from annotation.status.progress import FEW, IDLE
 from annotation.status.status import Status
 from annotation.tables import SIMULATED, count, display
@@ -26,6 +27,8 @@ def status_text(status: Status, arguments: str) -> str:
     ]
     if len(status.progress):
         parts += [_progress_text(status), _rater_text(status)]
+    if status.sources:
+        parts.append(doubts_text(status.doubts).replace("--study ...", arguments))
     return "\n\n".join([*parts, f"Next: {next_step(status, arguments)}"])
 
 

@@ -8,6 +8,7 @@ from functools import partial
 
 import streamlit as st
 
+from annotation.doubts import doubts_text
 from annotation.records import Verdict
 from annotation.status.text import next_step
 from annotation.tables import display, number
@@ -41,6 +42,7 @@ def draw(records: Records) -> None:
     with st.expander("Words used here"):
         st.text("\n".join(f"{word}: {meaning}" for word, meaning in WORDS.items()))
     section("How it stands", partial(_stages, records))
+    section("What is doubtful", partial(_doubts, records))
     section("Verdicts", partial(_tiles, records))
     section("What was evaluated", partial(_coverage, records))
     section("Rules and looks at results", partial(_rules, records))
@@ -55,6 +57,14 @@ def _stages(records: Records) -> None:
     st.text(f"Next: {step}")
     for command in _COMMAND.findall(step):
         st.code(command.strip(), language=None, wrap_lines=True)
+
+
+def _doubts(records: Records) -> None:
+    status = records.status()
+    if not status.sources:
+        st.caption("There are no ratings yet.")
+        return
+    st.text(doubts_text(status.doubts).replace("--study ...", study_arguments()))
 
 
 def _tiles(records: Records) -> None:

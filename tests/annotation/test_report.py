@@ -33,6 +33,7 @@ from tests.conftest import DEMO
 
 SECTIONS = [
     "This report",
+    "What is doubtful",
     "What was decided",
     "Methods",
     "Ratings and agreement",

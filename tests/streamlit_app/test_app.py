@@ -34,7 +34,7 @@ HOSTILE = (
 )
 HARM = ("<script", "<img", "[link]", "$x", ":smile:", "HYPERLINK")
 SECTIONS = {
-    "overview": ["How it stands", "Verdicts", "What was evaluated", "Rules and looks at results"],
+    "overview": ["How it stands", "What is doubtful", "Verdicts", "What was evaluated", "Rules and looks at results"],
     "drift": ["Lexical/Stylistic", "Length", "Language", "All texts, rated or not"],
     "verdicts": [
         "Verdicts",
