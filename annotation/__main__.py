@@ -12,6 +12,7 @@ from pathlib import Path
 
 from annotation import accounts, server
 from annotation.campaign import admit_annotators, alone
+from annotation.candidates import flagged_supply
 from annotation.client import attach, connect
 from annotation.collected import Collected
 from annotation.collecting import collect
@@ -35,6 +36,7 @@ from annotation.tables import agreement_text, verdict_text
 from annotation.verdicts import accept
 from generation import command
 from generation.exceptions import StudyError
+from generation.flagged import flagged_lines
 from generation.manifest import stage
 from generation.study import Study
 
@@ -69,7 +71,14 @@ def _sample(options: argparse.Namespace) -> int:
         if supply.failed:
             print(f"  {supply.transformation}, {supply.language}: {supply.failed_share:.1%} of the outputs failed"
                   " and are rated by nobody")  # fmt: skip
+    _say_flagged(study)
     return 0
+
+
+def _say_flagged(study: Study) -> None:
+    """Say how many of the outputs that raters are to see have error types."""
+    for line in flagged_lines(flagged_supply(read_supply(study))):
+        print(f"  {line}")
 
 
 def _shown(study: Study) -> list[Path]:
@@ -115,6 +124,8 @@ def _publish(options: argparse.Namespace) -> int:
     print(f"{study.name}: {new} new pairs published in {datasets} datasets; workspaces: {workspaces}")
     if not study.raters.simulated:
         _warn_of_readers(study, done)
+    if (study.folder / "sample.json").exists():
+        _say_flagged(study)
     return 0
 
 

@@ -13,13 +13,14 @@ import heapq
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import Field
 
 from annotation.agreement import POOLS
 from annotation.overlap import words_of
-from generation.exceptions import DataError
+from generation.exceptions import DataError, StudyError
+from generation.flagged import Flagged
 from generation.identity import identity
 from generation.jobs import Plan
 from generation.records import Number, Pair, Record, Text, TransformedText
@@ -41,7 +42,26 @@ class Supply(Record):
     ok: int = Field(description="outputs that could be drawn")
     failed: int = Field(description="outputs with an error that matters: nobody rates them")
     unanswered: int = Field(description="outputs that are still to come")
-    failed_share: Number = Field(description="failed over ok and failed; to be read beside the verdict")
+    failed_share: Number = Field(description="failed over all that came; to be read beside the verdict")
+    flagged: dict[str, int] = Field(
+        default_factory=dict, description="usable outputs with each error type, those that were kept out among them"
+    )
+    without: tuple[str, ...] = Field(default=(), description="error types that keep an output out (`sample.without`)")
+    kept_out: int = Field(default=0, description="usable outputs that could not be drawn for one of these")
+
+    @property
+    def kept_out_share(self) -> float:
+        """Of the usable outputs."""
+        return self.kept_out / (self.ok + self.kept_out) if self.kept_out else 0.0
+
+
+def flagged_supply(supplies: Iterable[Supply]) -> list[Flagged]:
+    """The shares of usable outputs with each error type, by transformation and language, as the sample was drawn."""
+    return [
+        Flagged(one.transformation, one.language, flag, n, one.ok + one.kept_out, flag in one.without)
+        for one in supplies
+        for flag, n in one.flagged.items()
+    ]
 
 
 @dataclass(frozen=True)
@@ -110,23 +130,44 @@ class Candidates:
         """
         kept: dict[Stratum, list[Candidate]] = defaultdict(list)
         counts: dict[str, Counter[str]] = defaultdict(Counter)
+        flagged: dict[str, Counter[str]] = defaultdict(Counter)
         for seed in self.plan.study.seeds:
             strata = self._strata(transformation, seed)
             for row in self._rows(transformation, seed):
                 stratum = strata.get(row["key"])
                 if stratum is None:
                     continue  # of other prompts, another generator, or a data set that was taken out
-                counts[stratum[0]][row["status"]] += 1
+                state = self._state(row)
+                counts[stratum[0]][state] += 1
+                if row["status"] == "ok":
+                    flagged[stratum[0]].update(row["flags"])
                 rank = _rank(self.plan.study.sample.seed, row["key"])
                 heap = kept[stratum]
-                if row["status"] != "ok" or (len(heap) == self._most and rank > heap[0].rank):
+                if state != "ok" or (len(heap) == self._most and rank > heap[0].rank):
                     continue
                 place = heapq.heappush if len(heap) < self._most else heapq.heapreplace
                 place(heap, Candidate(rank, stratum, row))
         if not any(kept.values()):
-            raise DataError(f"no usable outputs of {transformation} in {self.plan.study.folder}; run `{COMMAND}` first")
-        self.supply += [_supply(transformation, language, found) for language, found in sorted(counts.items())]
+            self._refuse(transformation, any(one["kept_out"] for one in counts.values()))
+        self.supply += [
+            _supply(transformation, language, found, flagged[language], self.plan.study.sample.without)
+            for language, found in sorted(counts.items())
+        ]
         return [candidate for heap in kept.values() for candidate in heap]
+
+    def _refuse(self, transformation: str, kept_out: bool) -> NoReturn:
+        study = self.plan.study
+        if not kept_out:
+            raise DataError(f"no usable outputs of {transformation} in {study.folder}; run `{COMMAND}` first")
+        raise StudyError(
+            f"{study.file}: every usable output of {transformation} has an error type of sample.without"
+            f" ({', '.join(study.sample.without)}); take the transformation or the error type out"
+        )
+
+    def _state(self, row: dict[str, Any]) -> str:
+        """The output's status, or `kept_out` for a usable one with an error type that the sample is drawn without."""
+        kept_out = row["status"] == "ok" and not set(self.plan.study.sample.without).isdisjoint(row["flags"])
+        return "kept_out" if kept_out else str(row["status"])
 
     def _texts(self) -> Iterator[Text]:
         for table in read_batches(self.plan.study.folder / "texts.parquet", Text, COMMAND):
@@ -207,8 +248,16 @@ def _pair(row: dict[str, Any], stratum: Stratum) -> Pair:
     )
 
 
-def _supply(transformation: str, language: str, found: Counter[str]) -> Supply:
-    counts = {status: found[status] for status in ("ok", "failed", "unanswered")}
-    decided = counts["ok"] + counts["failed"]
-    share = counts["failed"] / decided if decided else float("nan")
-    return Supply(transformation=transformation, language=language, **counts, failed_share=share)
+def _supply(
+    transformation: str, language: str, found: Counter[str], flagged: Counter[str], without: Sequence[str]
+) -> Supply:
+    counts = {state: found[state] for state in ("ok", "failed", "unanswered", "kept_out")}
+    decided = found["ok"] + found["kept_out"] + found["failed"]
+    return Supply(
+        transformation=transformation,
+        language=language,
+        **counts,
+        failed_share=found["failed"] / decided if decided else float("nan"),
+        flagged=dict(sorted(flagged.items())),
+        without=tuple(without),
+    )

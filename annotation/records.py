@@ -89,6 +89,10 @@ class Verdict(Record):
         default=math.nan,
         description="share of outputs that failed, so that none could be sampled; NaN if unknown",
     )
+    without: tuple[str, ...] = Field(
+        default=(), description="error types whose outputs were kept out of the sample: the verdict does not cover them"
+    )
+    kept_out_share: float = Field(default=0.0, description="share of usable outputs that were kept out so")
     simulated: bool = Field(description="true if any of the ratings is simulated")
     model: str = Field(description="the generator's model")
     generator_hash: str = Field(description="hash of model, revision and sampling")

@@ -47,6 +47,8 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
             "n_pairs": verdict.n_pairs,
             "n_ratings": verdict.n_ratings,
             "failed_share": verdict.failed_share,
+            "without": ", ".join(verdict.without),
+            "kept_out_share": verdict.kept_out_share,
             "n_excluded": verdict.n_excluded,
             "decision_with_excluded": verdict.decision_with_excluded or verdict.decision,
         }
@@ -123,13 +125,21 @@ def verdict_text(verdicts: Sequence[Verdict]) -> str:
             str(verdict.n_pairs),
             chance(verdict.probability),
             "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}",
-            "; ".join([*verdict.reasons, *verdict.sequence, *_excluded(verdict)]),
+            "; ".join([*verdict.reasons, *verdict.sequence, *kept_out(verdict), *_excluded(verdict)]),
         ]
         for verdict in verdicts
     ]
     simulated = f"\n{SIMULATED}" if any(verdict.simulated for verdict in verdicts) else ""
     header = ["Transformation", "Language, task" if tasks else "Language", "Verdict", "Pairs", "P", "Failed", "Reason"]
     return columns(header, rows, "no pairs") + simulated
+
+
+def kept_out(verdict: Verdict) -> list[str]:
+    """That the verdict rests on a sample without some outputs, in a line; nothing where it does not."""
+    if not verdict.without:
+        return []
+    names, share = ", ".join(verdict.without), f"{verdict.kept_out_share:.1%}"
+    return [f"does not cover outputs flagged {names}, {share} of the usable ones"]
 
 
 def _excluded(verdict: Verdict) -> list[str]:

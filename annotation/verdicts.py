@@ -5,7 +5,6 @@ Pure functions from ratings, pairs and the study's rule to records; `accept` rea
 
 from __future__ import annotations
 
-import math
 import operator
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.agreement import Design, compact, summarise, table_two
+from annotation.candidates import Supply
 from annotation.counted import SCOPES, Basis, Place, answers, basis, with_enough
 from annotation.decisions import mark_as_decided
 from annotation.preregistration import fix_rules
@@ -46,9 +46,7 @@ def accept(study: Study, amend: str | None = None) -> tuple[list[Group], list[Ve
     rests_on = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
     rests_on["rule_id"] = rule_id(study)
     groups, found, means = judge(pairs, ratings, design, rests_on, study.sample.seed)
-    failed = {(supply.transformation, supply.language): supply.failed_share for supply in read_supply(study)}
-    shares = [failed.get((verdict.transformation, verdict.language), math.nan) for verdict in found]
-    found = [one.model_copy(update={"failed_share": share}) for one, share in zip(found, shares, strict=True)]
+    found = _with_supply(found, read_supply(study))
     write_json(study.folder / "agreement.json", groups)
     write_json(study.folder / "verdicts.json", found)
     write_table(study.folder / "pair_means.parquet", means, PairMean)
@@ -153,6 +151,13 @@ def verdicts(
             )
         )
     return found
+
+
+def _with_supply(found: Sequence[Verdict], supplies: Sequence[Supply]) -> list[Verdict]:
+    """The verdicts with what could not be drawn, so that they do not cover it: what failed, and what was kept out."""
+    names = ("failed_share", "without", "kept_out_share")
+    facts = {(one.transformation, one.language): {name: getattr(one, name) for name in names} for one in supplies}
+    return [one.model_copy(update=facts.get((one.transformation, one.language), {})) for one in found]
 
 
 def _note_look(study: Study, found: Sequence[Verdict], n_ratings: int) -> None:

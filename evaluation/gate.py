@@ -16,6 +16,8 @@ from generation.identity import identity
 from generation.jobs import Plan
 from generation.languages import language_name
 
+_LATER = ("sequence", "without", "kept_out_share")  # came after the first verdicts: their hash is what it was
+
 Status = Literal["evaluated", "included_rejected", "left_out"]
 
 
@@ -58,7 +60,8 @@ def decide(
 
 def verdict_hash(verdict: Verdict) -> str:
     """Identity of a verdict as it stands in `verdicts.json`: another decision, reason or rating is another verdict."""
-    return identity("verdict-v1", verdict.model_dump_json())
+    later = {name for name in _LATER if getattr(verdict, name) == Verdict.model_fields[name].default}
+    return identity("verdict-v1", verdict.model_dump_json(exclude=later))
 
 
 def _found(

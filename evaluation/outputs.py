@@ -21,6 +21,8 @@ Policy = Literal["drop", "original"]
 class Outputs:
     """Outputs by `text_id`, ids of texts whose outputs failed, and what a study says of these (`evaluation.failed`).
 
+    What was kept out of the sample is as good as failed: nobody rated its like, so no verdict lets it through.
+
     `drop` leaves the whole item out (`Dataset.replaced` says what an item is), in classification's
     train split too; `original` leaves the text as it is.
     """
@@ -28,6 +30,7 @@ class Outputs:
     made: Mapping[str, str]
     failed: frozenset[str] = frozenset()
     policy: Policy = "drop"
+    kept_out: frozenset[str] = frozenset()  #: of the failed: usable ones that no verdict covers (`sample.without`)
 
     def missing(self, texts: Collection[str]) -> str:
         """How many texts (ids) have neither an output nor a failure, in one line; empty if all have one."""
@@ -36,9 +39,11 @@ class Outputs:
 
     def failed_items(self, dataset: Dataset) -> int:
         """Items with a failed output, in all splits."""
-        if not self.failed:
-            return 0
-        return len({(text.split, text.item) for text in dataset.texts() if text.text_id in self.failed})
+        return _items(dataset, self.failed)
+
+    def kept_out_items(self, dataset: Dataset) -> int:
+        """Those of them with an output that was kept out of the sample."""
+        return _items(dataset, self.kept_out)
 
     def change(self, text: Text, cell: str) -> str | None:
         """What is to stand in a text's place; None drops its item."""
@@ -52,6 +57,10 @@ class Outputs:
     def identity(self) -> list[object]:
         """All that decides what a data set becomes."""
         return [sorted(self.made.items()), [self.policy, sorted(self.failed)] if self.failed else []]
+
+
+def _items(dataset: Dataset, texts: Collection[str]) -> int:
+    return len({(text.split, text.item) for text in dataset.texts() if text.text_id in texts}) if texts else 0
 
 
 def same_items(dataset: Dataset, outputs: Outputs) -> Dataset:

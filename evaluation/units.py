@@ -31,7 +31,7 @@ from generation.study import Study
 from generation.transformations import ORIGINAL, TRANSFORMATIONS
 from generation.unit import COMMAND as GENERATE
 
-_COLUMNS = ("key", "status", "output")  # of a transformed text
+_COLUMNS = ("key", "status", "output", "flags")  # of a transformed text
 UNKNOWN = "unknown"  # a revision that neither the study nor the model names
 UNDEFINED = "the metric is undefined: all similarities, or all gold values, are equal"
 UNDEFINED_ORIGINAL = "on the original texts of the same items the metric is undefined"
@@ -89,6 +89,7 @@ class Unit:
     languages: tuple[str, ...]
     n: int
     n_failed: int = 0
+    n_kept_out: int = 0
     generator_hash: str = ""
     prompt_hash: str = ""
 
@@ -142,6 +143,7 @@ class Unit:
             original_score=made.original,
             n=self.n,
             n_failed=self.n_failed,
+            n_kept_out=self.n_kept_out,
             failed_policy=self.outputs.policy if self.outputs is not None and self.n_failed else "",
             status=self.decision.status,
             reason=reason,
@@ -194,7 +196,10 @@ class _Planner:
     def __init__(self, study: Study, verdicts: Sequence[Verdict], include_rejected: bool) -> None:
         self._study, self._verdicts, self._include_rejected = study, verdicts, include_rejected
         self._plan = Plan(study)
-        self._tables: dict[tuple[str, int], dict[str, str | None]] = {}
+        self._tables: dict[tuple[str, int], dict[str, tuple[str | None, frozenset[str]]]] = {}
+        self._without: dict[tuple[str, str], set[str]] = {}
+        for verdict in verdicts:
+            self._without.setdefault((verdict.transformation, verdict.language), set()).update(verdict.without)
 
     def units(self, spec: DatasetSpec, dataset: Dataset) -> Iterator[Unit]:
         """The units of one data set: the original, then transformations and seeds."""
@@ -226,7 +231,8 @@ class _Planner:
             if n_failed and not reason and outputs.policy == "drop":
                 left = transformed(dataset, outputs)
                 n, reason = tasks.size(left), tasks.unusable(left, self._study.evaluation.protocol)
-                reason = f"without the {n_failed} items whose outputs failed {reason}" if reason else ""
+                what = "failed or were kept out of the sample" if outputs.kept_out else "failed"
+                reason = f"without the {n_failed} items whose outputs {what} {reason}" if reason else ""
             decision = replace(decision, status="left_out", reason=reason) if reason else decision
         return Unit(
             dataset,
@@ -238,6 +244,7 @@ class _Planner:
             original.languages,
             n,
             n_failed,
+            outputs.kept_out_items(dataset),
             self._plan.generator_hash,
             self._plan.prompt_hashes[transformation],
         )
@@ -263,16 +270,22 @@ class _Planner:
             file = self._study.transformation_file(transformation, seed)
             rows = read_table(file, TransformedText, GENERATE, _COLUMNS).to_pylist() if file.exists() else []
             self._tables[transformation, seed] = {
-                row["key"]: row["output"] if row["status"] == "ok" else None
+                row["key"]: (row["output"] if row["status"] == "ok" else None, frozenset(row["flags"]))
                 for row in rows
                 if row["status"] != "unanswered"
             }
         table = self._tables[transformation, seed]
         found = {text: table[job.key] for text, job in jobs.items() if job.key in table}
+        kept_out = frozenset(
+            text
+            for text, (output, flags) in found.items()
+            if output is not None and flags & self._without.get((transformation, jobs[text].source_language), set())
+        )
         return Outputs(
-            {text: output for text, output in found.items() if output is not None},
-            frozenset(text for text, output in found.items() if output is None),
+            {text: output for text, (output, _) in found.items() if output is not None and text not in kept_out},
+            kept_out.union(text for text, (output, _) in found.items() if output is None),
             self._study.evaluation.failed,
+            kept_out,
         )
 
 

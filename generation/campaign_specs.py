@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from generation.flags import Flag, known_flags
 from generation.parts import Name, Part, Seed, refuse_duplicates
 
 
@@ -26,6 +27,14 @@ class SampleSpec(Part):
     batch: int = Field(
         default=50, ge=1, le=10**7, description="pairs of a queue that so many controls and repeats go with"
     )
+    without: tuple[Flag, ...] = Field(
+        default=(), description="error types whose outputs nobody is shown; no verdict covers them then"
+    )
+
+    @field_validator("without", mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        return known_flags(value)
 
 
 class SimulatedRater(Part):

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from generation.cleaning import clean, trim
 from generation.identification import rules_out
+from generation.parts import nearest
 from generation.records import nfc
 from generation.transformations import TRANSFORMATIONS
 from generation.words import count_words
@@ -44,6 +45,15 @@ LABELS: Mapping[Flag, str] = MappingProxyType(
         "summary_too_long": "Summary Too Long",
     }
 )
+
+
+def known_flags(value: Any) -> Any:
+    """What a study gives as error types, as it is. Raises ValueError for a name that is none."""
+    for name in value if isinstance(value, (list, tuple)) else ():
+        if name not in FLAGS:
+            raise ValueError(f"unknown error type {name!r}; {nearest(str(name), list(FLAGS))}")
+    return value
+
 
 # HTEB, A.2.
 RUNAWAY_TIMES = 5  # more words than so many times the original's

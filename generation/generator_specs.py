@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from generation.addresses import refuse_no_address
-from generation.flags import FLAGS, Flag
-from generation.parts import Line, Part, Variable, nearest
+from generation.flags import Flag, known_flags
+from generation.parts import Line, Part, Variable
 
 
 class Sampling(Part):
@@ -108,7 +108,4 @@ class RetrySpec(Part):
     @field_validator("flags", mode="before")
     @classmethod
     def _known(cls, value: Any) -> Any:
-        for name in value if isinstance(value, (list, tuple)) else ():
-            if name not in FLAGS:
-                raise ValueError(f"unknown error type {name!r}; {nearest(str(name), list(FLAGS))}")
-        return value
+        return known_flags(value)

@@ -146,6 +146,10 @@ class Score(Record):
     n_failed: int = Field(
         default=0, description="items whose outputs failed, in classification's train split too (`failed_policy`)"
     )
+    n_kept_out: int = Field(
+        default=0,
+        description="those of them whose outputs the sample was drawn without: no verdict covers these",
+    )
     failed_policy: Literal["drop", "original", ""] = Field(
         default="", description="whether these were dropped or scored with their originals; empty where there are none"
     )

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from generation import command
+from generation.flagged import flagged_lines, flagged_outputs
 from generation.forecast import forecast
 from generation.generators import make_generator
 from generation.jobs import Plan
@@ -127,6 +128,8 @@ def main() -> int:
         print(
             "  (all reasons are in the tables; the next run asks again for the unanswered, with --again for failed too)"
         )
+    for line in flagged_lines(flagged_outputs(study)):
+        print(f"  {line}")
     return 0
 
 

@@ -16,6 +16,7 @@ from annotation.tables import (
     band,
     chance,
     display,
+    kept_out,
     number,
     verdict_table,
     with_interval,
@@ -41,7 +42,7 @@ def verdicts_exhibit(material: Material) -> Exhibit:
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
         if any(one.n_excluded for one in material.verdicts):
             row["With excluded"] = f"{verdict.decision_with_excluded or verdict.decision} ({verdict.n_excluded})"
-        row["Reasons"] = "; ".join(verdict.reasons)
+        row["Reasons"] = "; ".join([*verdict.reasons, *kept_out(verdict)])
         rows.append(row)
     return Exhibit("verdicts", "Verdicts", verdict_table(material.verdicts), pd.DataFrame(rows))
 

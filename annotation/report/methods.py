@@ -82,10 +82,15 @@ def _supply(material: Material) -> str:
     ok, failed = sum(one.ok for one in material.supply), sum(one.failed for one in material.supply)
     waiting = sum(one.unanswered for one in material.supply)
     later = f"; {_verb(waiting, 'output', 'was', 'were')} still to come" if waiting else ""
+    out = sum(one.kept_out for one in material.supply)
+    every = ok + failed + out
+    names = listed(sorted({flag for one in material.supply for flag in one.without}))
+    kept = f" Nor could {out:,} ({out / every:.1%}) flagged {names}: the verdicts do not cover these." if out else ""
     if not failed:
-        return f"None of the {many(ok, 'output')} that there were had failed{later}."
-    share = f"{failed:,} of {many(ok + failed, 'output')} ({failed / (ok + failed):.1%})"
-    return f"Outputs that failed could not be drawn: {share}{later}."
+        first = f"None of the {many(every, 'output')} that there were had failed{later}."
+        return first + kept.replace(" Nor could", " Kept out were")
+    share = f"{failed:,} of {many(every, 'output')} ({failed / every:.1%})"
+    return f"Outputs that failed could not be drawn: {share}{later}.{kept}"
 
 
 def _languages(material: Material) -> str:

@@ -56,6 +56,8 @@ def stages_of(study: Study, ratings: pd.DataFrame, mismatched: str) -> dict[str,
 
 def mismatch(study: Study, pairs: pd.DataFrame) -> str:
     """Why pairs (rows of `Pair`) are no longer of the study's generator and prompts, in one line; empty if they are."""
+    if pairs.empty:
+        return ""
     made = pairs[["transformation", "generator_hash", "prompt_hash"]].drop_duplicates()
     try:
         refuse_other_makers(study, made.itertuples(index=False, name=None))

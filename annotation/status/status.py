@@ -14,6 +14,7 @@ from datetime import datetime
 import pandas as pd
 
 from annotation.agreement import Design
+from annotation.candidates import flagged_supply
 from annotation.collected import Collected
 from annotation.decisions import read_decisions
 from annotation.doubts import doubts_of
@@ -23,11 +24,12 @@ from annotation.ratings import counting_ratings, settled_pairs
 from annotation.records import Decision, Member, Sign, Verdict
 from annotation.review import signs_of
 from annotation.rubric import load_rubric
-from annotation.sample import read_pairs
+from annotation.sample import read_pairs, read_supply
 from annotation.status.progress import Asked, by_rater, by_transformation
 from annotation.status.stages import Stage, mismatch, stages_of
 from annotation.tables import count
 from annotation.verdicts import read_verdicts, verdicts
+from generation.flagged import Flagged, flagged_lines, flagged_outputs
 from generation.store import read_models
 from generation.study import Study
 
@@ -43,6 +45,7 @@ class Status:
     stages: dict[str, Stage]  #: in the flow's order
     rules: tuple[str, ...]  #: when they were fixed, and each amendment
     warnings: tuple[str, ...]
+    notes: tuple[str, ...]  #: what is worth knowing and needs no care
     progress: pd.DataFrame  #: `by_transformation`, with `verdict` in words; empty without a sample
     raters: pd.DataFrame  #: `by_rater`; empty without a sample
     unreviewed: tuple[str, ...]  #: raters with signs about whom nobody decided
@@ -69,7 +72,8 @@ def read_status(
     strange = read.ratings["pair_id"].nunique() - ratings["pair_id"].nunique()
     found_signs = (signs() if signs else signs_of(study, read)) if len(ratings) else []
     rules, broken = _rules(study, ratings)
-    warnings = [mismatched, broken]
+    flagged = _flagged(study, sampled=stages["sample"].state != "not yet")
+    warnings = [mismatched, broken, *(str(one) for one in flagged if one.doubtful)]
     if strange and len(read.pairs):
         warnings.append(f"{strange} rated pairs are not in the sample; run `python -m annotation collect` again")
     found = _found(study, stages, read, may_judge=not broken)
@@ -80,6 +84,7 @@ def read_status(
         stages=stages,
         rules=rules,
         warnings=tuple(filter(None, warnings)),
+        notes=tuple(flagged_lines(one for one in flagged if not one.doubtful)),
         progress=progress,
         raters=by_rater(ratings, _asked(study, stages, read.pairs, now), found_signs),
         unreviewed=unreviewed(found_signs, read_decisions(study)),
@@ -90,6 +95,13 @@ def read_status(
         sources=tuple(sorted(set(ratings["source"]))),
         simulated=bool(ratings["simulated"].any()),
     )
+
+
+def _flagged(study: Study, *, sampled: bool) -> list[Flagged]:
+    """The error types among what raters see, or before there is a sample among what it would be drawn from."""
+    if not sampled:
+        return flagged_outputs(study)
+    return flagged_supply(read_supply(study)) if (study.folder / "sample.json").exists() else []
 
 
 def read_members(study: Study) -> list[Member]:

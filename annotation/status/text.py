@@ -23,7 +23,7 @@ def status_text(status: Status, arguments: str) -> str:
     parts = [
         f"Study {study.name} on {status.now:%Y-%m-%d at %H:%M} UTC" + (f"\n{SIMULATED}" if status.simulated else ""),
         _flow_text(status, arguments),
-        "\n".join([*status.rules, *(f"WARNING: {line}" for line in status.warnings)]),
+        "\n".join([*status.rules, *status.notes, *(f"WARNING: {line}" for line in status.warnings)]),
     ]
     if len(status.progress):
         parts += [_progress_text(status), _rater_text(status)]

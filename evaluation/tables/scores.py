@@ -164,9 +164,10 @@ def _failed(scores: pd.DataFrame) -> pd.DataFrame:
     failed = scores[(scores["n_failed"] > 0) & scores["status"].isin(SCORED)]
     failed = failed.drop_duplicates(["dataset", "transformation", "seed"])  # the same for every model
     counts = failed.groupby(["transformation", "failed_policy"])["n_failed"].transform("sum")
+    what = failed["n_kept_out"].map(lambda n: "failed or were kept out of the sample" if n else "failed")
     reasons = [
-        f"{count} {'item' if count == 1 else 'items'} whose outputs failed {words[how][count == 1]}"
-        for count, how in zip(counts, failed["failed_policy"], strict=True)
+        f"{count} {'item' if count == 1 else 'items'} whose outputs {why} {words[how][count == 1]}"
+        for count, how, why in zip(counts, failed["failed_policy"], what, strict=True)
     ]
     return failed.assign(reason=reasons)
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.candidates import Candidate, Lengths, Turns
+from annotation.candidates import Candidate, Lengths, Supply, Turns, flagged_supply
 from annotation.overlap import NEAR, overlap, words_of
 from annotation.sample import draw_sample, read_pairs, read_supply
 from generation.exceptions import DataError, StudyError
+from generation.flagged import flagged_lines
 from generation.jobs import Plan
 from generation.manifest import stage
 from generation.records import Rating, Text, TransformedText, text_id
@@ -124,6 +125,50 @@ def test_what_failed_is_kept_with_the_sample(generated: Study) -> None:
     assert paraphrases.failed_share == pytest.approx(3 / 104)
     assert supply["expansion", "en"].failed_share == 0.0
     assert len(supply) == len(TRANSFORMATIONS)
+
+
+def flag(study: Study, flags: tuple[str, ...], number: int) -> set[str]:
+    """Give the first usable paraphrases other flags; their keys."""
+    rows = read_transformed(study, "paraphrasing", 1337)
+    chosen = [row.key for row in rows if row.status == "ok"][:number]
+    changed = [row.model_copy(update={"flags": flags}) if row.key in chosen else row for row in rows]
+    write_table(study.transformation_file("paraphrasing", 1337), changed, TransformedText)
+    return set(chosen)
+
+
+def test_outputs_with_an_error_type_are_kept_out_where_the_study_says_so(variant: Callable[..., Study]) -> None:
+    """101 paraphrases are usable: 30 in the wrong language, of which 6 are runaways too."""
+    every = variant(name="every", sample={"pairs": 1000}, transformations=["paraphrasing"])
+    some = variant(name="some", sample={"pairs": 1000, "without": ["wrong_language"]}, transformations=["paraphrasing"])
+    drawn, unflagged = {}, set[str]()
+    for study in (every, some):
+        generate(study)
+        unflagged = {pair.key for pair in draw_sample(study)}
+        wrong = flag(study, ("wrong_language",), 30)
+        flag(study, ("runaway", "wrong_language"), 6)
+        drawn[study.name] = {pair.key for pair in draw_sample(study)}
+    assert drawn["every"] == unflagged  # flags alone move no pair
+    assert drawn["some"] == unflagged - wrong
+    (seen,), (kept,) = read_supply(every), read_supply(some)
+    assert (seen.ok, seen.kept_out, seen.without) == (101, 0, ())
+    assert (kept.ok, kept.kept_out, kept.without) == (71, 30, ("wrong_language",))
+    assert seen.flagged == kept.flagged == {"runaway": 6, "wrong_language": 30}
+    assert kept.failed_share == seen.failed_share == pytest.approx(3 / 104)
+    lines = flagged_lines(flagged_supply([seen])), flagged_lines(flagged_supply([kept]))
+    assert lines[0] == [
+        "WARNING: paraphrasing, en: 29.7% of the outputs are flagged wrong_language; look at them, or keep them from"
+        " raters with `sample.without: [wrong_language]`",
+        "paraphrasing, en: 5.9% of the outputs are flagged runaway",
+    ]
+    assert lines[1][0].endswith("29.7% of the outputs are flagged wrong_language; they were kept out of the sample")
+    flag(some, ("wrong_language",), 1000)
+    with pytest.raises(StudyError, match="every usable output of paraphrasing has an error type of sample.without"):
+        draw_sample(some)
+
+
+def test_an_old_sample_says_nothing_of_flags() -> None:
+    old = {"transformation": "expansion", "language": "en", "ok": 9, "failed": 1, "unanswered": 0, "failed_share": 0.1}
+    assert flagged_lines(flagged_supply([Supply.model_validate(old)])) == []
 
 
 def test_failed_outputs_are_not_rated(generated: Study) -> None:

@@ -31,6 +31,7 @@ from generation.store import write_json, write_table
 from generation.study import Study
 from tests.annotation.test_quality import pair
 from tests.annotation.test_review import rate
+from tests.annotation.test_sample import flag
 from tests.conftest import DEMO
 
 ARGUMENTS = "--study s.yaml"
@@ -233,6 +234,16 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     people = demo.model_copy(update={"raters": demo.raters.model_copy(update={"simulated": ()})})
     assert at(people)[1] == f"{MAIN} collect {ARGUMENTS}"
     assert "No rater is known yet" in status_text(read_status(people, NOW), ARGUMENTS)
+
+
+def test_outputs_in_the_wrong_language_are_announced_before_and_after_the_sample(generated: Study) -> None:
+    """The sample study itself has 5 of 101 backtranslations that are the original again, which is named."""
+    flag(generated, ("wrong_language",), 90)
+    for _ in range(2):
+        text = status_text(read_status(generated, NOW), ARGUMENTS)
+        assert "WARNING: paraphrasing, en: 89.1% of the outputs are flagged wrong_language; look at them" in text
+        assert "\nbacktranslation, en: 4." in text and "of the outputs are flagged identical\n" in text
+        draw_sample(generated)
 
 
 def judged_by(study: Study, **rule: object) -> Study:

@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 
 from annotation.sample import draw_sample, read_supply
+from annotation.tables import verdict_text
 from annotation.verdicts import accept, read_agreement, read_pair_means, read_verdicts, refuse_stale
 from generation.exceptions import DataError, StudyError
 from generation.records import Pair, Rating
+from generation.run import generate
 from generation.store import write_table
 from generation.study import Study
 
 from .judgements import pair, ratings
+from .test_sample import flag
 
 
 def write(study: Study, pairs: list[Pair], value: int, **changes: object) -> None:
@@ -40,6 +43,18 @@ def test_accept_writes_what_others_read(generated: Study) -> None:
     assert stored["questions"][0]["low"] is None
     assert math.isnan(read_verdicts(generated)[0].questions[0].low)
     assert stored["questions"][0]["interval_reason"] == "all pairs have the same mean, so their spread is unknown"
+
+
+def test_a_verdict_says_that_it_rests_on_outputs_without_an_error_type(variant: Callable[..., Study]) -> None:
+    study = variant(sample={"pairs": 24, "without": ["wrong_language"]}, transformations=["paraphrasing"])
+    generate(study)
+    flag(study, ("wrong_language",), 30)
+    write(study, draw_sample(study), 4)
+    _, (found,) = accept(study)
+    assert (found.without, found.kept_out_share) == (("wrong_language",), pytest.approx(30 / 101))
+    assert "does not cover outputs flagged wrong_language, 29.7% of the usable ones" in verdict_text([found])
+    whole = found.model_copy(update={"without": (), "kept_out_share": 0.0})
+    assert "does not cover" not in verdict_text([whole])
 
 
 def test_ratings_of_other_pairs_are_refused(generated: Study) -> None:

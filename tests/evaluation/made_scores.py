@@ -29,6 +29,7 @@ def score_row(model: str, dataset: str, transformation: str, score: float, **cha
         "score": score,
         "n": 10,
         "n_failed": 0,
+        "n_kept_out": 0,
         "failed_policy": "",
         "status": "evaluated",
         "reason": "",

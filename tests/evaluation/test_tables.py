@@ -37,6 +37,7 @@ def _row(dataset: str, transformation: str, score: float, seed: int = 1, **chang
         "score": score,
         "n": 10,
         "n_failed": 0,
+        "n_kept_out": 0,
         "failed_policy": "",
         "status": "evaluated",
         "reason": "",

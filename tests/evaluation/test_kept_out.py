@@ -1,0 +1,63 @@
+"""Outputs that the sample was drawn without: nobody rated their like, so no score may rest on them."""
+
+from __future__ import annotations
+
+from evaluation.gate import verdict_hash
+from evaluation.units import Unit, plan_units
+from generation.identity import identity
+from generation.records import TransformedText
+from generation.run import read_transformed
+from generation.store import write_table
+from generation.study import Study
+
+from .conftest import verdict
+
+
+def units(study: Study, **changes: object) -> dict[str, Unit]:
+    """The units of paraphrases, by data set."""
+    found = plan_units(study, [verdict(study, name, **changes) for name in study.transformations])
+    return {unit.dataset.name: unit for unit in found if unit.transformation == "paraphrasing"}
+
+
+def flag(study: Study) -> set[str]:
+    """Say of every third paraphrase that it is in the wrong language; the ids of their texts."""
+    wrong = set[str]()
+    for seed in study.seeds:
+        rows = read_transformed(study, "paraphrasing", seed)
+        changed = [row.model_copy(update={"flags": ("wrong_language",)}) for row in rows[::3]]
+        rest = [row for row in rows if row.key not in {one.key for one in changed}]
+        write_table(study.transformation_file("paraphrasing", seed), [*changed, *rest], TransformedText)
+        wrong |= {row.text_id for row in changed if row.status == "ok"}
+    return wrong
+
+
+def test_what_was_kept_out_of_the_sample_is_dropped_and_counted(study: Study) -> None:
+    before = units(study)
+    wrong = flag(study)
+    rated, without = units(study), units(study, without=("wrong_language",))
+    assert {name: unit.content_id for name, unit in rated.items()} == {n: u.content_id for n, u in before.items()}
+    assert sum(unit.n_kept_out for unit in rated.values()) == 0
+    for name, unit in without.items():
+        items = {(text.split, text.item) for text in unit.dataset.texts() if text.text_id in wrong}
+        assert unit.n_kept_out == unit.n_failed - rated[name].n_failed == len(items) > 0
+        assert unit.outputs is not None and unit.outputs.kept_out <= wrong & unit.outputs.failed
+        assert unit.content_id != rated[name].content_id  # no score of the others is reused
+        if unit.decision.status == "evaluated":
+            left = {text.text_id for text in unit.dataset.texts()} - unit.outputs.failed
+            assert {text.text_id for text in unit.original().texts()} <= left
+            assert unit.n < rated[name].n or all(split != "test" for split, _ in items)
+
+
+def test_a_verdict_in_another_language_keeps_nothing_out(study: Study) -> None:
+    flag(study)
+    own = [verdict(study, name) for name in study.transformations]
+    other = verdict(study, "paraphrasing", language="de", without=("wrong_language",))
+    assert not any(unit.n_kept_out for unit in plan_units(study, [*own, other]))
+
+
+def test_the_hash_of_a_verdict_that_covers_everything_is_what_it_was(study: Study) -> None:
+    """Scores name the verdicts that let them through: those of earlier versions must still be found."""
+    one = verdict(study, "paraphrasing")
+    old = one.model_dump_json(exclude={"sequence", "without", "kept_out_share"})
+    assert verdict_hash(one) == identity("verdict-v1", old)
+    assert verdict_hash(one.model_copy(update={"without": ("empty",)})) != verdict_hash(one)
