@@ -34,7 +34,10 @@ def read_rules(study: Study) -> list[RuleSet]:
     """The sets of rules that were fixed, the oldest first; none before publishing. DataError for a damaged file."""
     path = study.folder / "rules.json"
     try:
-        return read_models(path, RuleSet, COMMAND) if path.exists() else []
+        found = read_models(path, RuleSet, COMMAND) if path.exists() else []
+        if path.exists() and not found:
+            raise DataError("it holds no rules")
+        return found
     except DataError:
         raise DataError(
             f"{path} is damaged; bring it back from a copy: without it nothing shows when the rules were fixed"

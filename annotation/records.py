@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from generation.records import Number, Record
 
@@ -130,14 +129,14 @@ class Decision(Record):
     rater_id: str = Field(description="pseudonym")
     exclude: bool = Field(description="whether the rater's answers stop counting")
     reason: str = Field(description="why, in the person's words")
-    decided_at: datetime = Field(description="when, UTC")
+    decided_at: AwareDatetime = Field(description="when, UTC")
     signs: tuple[str, ...] = Field(description="the rules whose signs there were, with their evidence")
 
 
 class RuleSet(Record):
     """The rules that a study's ratings are judged by, as they were fixed (`rules.json`; `preregistration.binding`)."""
 
-    fixed_at: datetime = Field(description="when, UTC")
+    fixed_at: AwareDatetime = Field(description="when, UTC")
     rules: dict[str, Any] = Field(description="the study's acceptance, quality and raters.per_pair")
     reason: str = Field(default="", description="why they were changed, where there were ratings before")
 
@@ -154,7 +153,7 @@ class Member(Record):
 class Look(Record):
     """One time that verdicts were reached (`looks.json`): results had been seen from then on."""
 
-    at: datetime = Field(description="when, UTC")
+    at: AwareDatetime = Field(description="when, UTC")
     n_ratings: int = Field(description="ratings that counted, over all questions")
     ratings_sha256: str = Field(description="hash of the ratings that they rested on (ratings.parquet)")
     rule_id: str = Field(description="hash of the rule that they followed")

@@ -36,12 +36,17 @@ def accept(study: Study, amend: str | None = None) -> tuple[list[Group], list[Ve
     """Compute Table 2, verdicts and pairs' means from what was collected.
 
     Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. Raises StudyError where the study's rules changed
-    after the first rating and `amend` does not say why.
+    after the first rating and `amend` does not say why, DataError where nobody has answered yet.
     """
     design = Design.of(study, load_rubric(study))
     mark_as_decided(study)
     pairs, ratings = read_pairs(study), read_ratings(study)
     _check_ratings(ratings, pairs, design.scale)
+    if not (ratings["status"] == "submitted").any():
+        raise DataError(
+            f"{study.folder / 'ratings.parquet'}: no rating in it was submitted, so there is nothing to judge; run"
+            " `python -m annotation collect --study ...` when raters have answered"
+        )
     fix_rules(study, amend)
     rests_on = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
     rests_on["rule_id"] = rule_id(study)

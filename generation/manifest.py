@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 
 from generation.exceptions import DataError
 from generation.parts import first_complaint
@@ -19,15 +19,21 @@ from generation.store import is_remote, read_json, write_json
 from generation.study import Study, file_hash
 
 
+def _time(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return text
+
+
 class _Entry(BaseModel):
     """What must be true of a stage's entry for it to be read."""
 
-    finished_at: AwareDatetime
+    finished_at: Annotated[str, AfterValidator(_time)]
     inputs: dict[str, str] = {}
     outputs: dict[str, str] = {}
 
 
-class _Manifest(BaseModel):
+class Manifest(BaseModel):
     """What must be true of a manifest for it to be read, whatever else stands in it."""
 
     stages: dict[str, _Entry] = {}
@@ -43,6 +49,7 @@ def stage(study: Study, name: str, inputs: Iterable[Path] = (), outputs: Iterabl
     Nothing is noted when the stage fails. `outputs` may be folders.
     """
     started, clock = datetime.now(UTC), time.monotonic()
+    read_manifest(study)  # refused before the stage's work, not after it
     yield
     entry = {
         "started_at": started.isoformat(timespec="seconds"),
@@ -67,7 +74,7 @@ def read_manifest(study: Study) -> dict[str, Any]:
         return {}
     manifest = read_json(path, "python -m generation.run --study ...")
     try:
-        _Manifest.model_validate(manifest)
+        Manifest.model_validate(manifest)
     except ValidationError as error:
         raise DataError(
             f"{path} is no manifest of ours ({first_complaint(error)}); bring it back from a copy, or delete it: then"

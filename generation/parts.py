@@ -9,28 +9,30 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from generation.cleaning import trim
+from generation.cleaning import shows
 
 _KINDS = ("local", "mteb", "recorded", "openai", "vllm")
-LONGEST = 500  # characters of a complaint
+LONGEST = 500  # characters of a complaint, and of a name or path
 LARGEST = 2**63 - 1  # what a column of whole numbers can hold
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 
 
 def _worded(value: str) -> str:
-    if not trim(value):
+    if not shows(value):
         raise ValueError("is empty; give it a value, or leave the key out")
     return value
 
 
 def _one_line(value: str) -> str:
+    if len(value) > LONGEST:
+        raise ValueError(f"has {len(value)} characters; {LONGEST} are enough")
     if not value.isprintable():
         raise ValueError(f"{value[:60]!a} holds a line break, or a character that shows as nothing; take it out")
     return value
 
 
 Words = Annotated[str, AfterValidator(_worded)]  # something to be read
-Line = Annotated[Words, Field(max_length=1000), AfterValidator(_one_line)]  # a name, a path: something to be seen
+Line = Annotated[Words, AfterValidator(_one_line)]  # a name, a path: something to be seen
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]  # of the environment
 Seed = Annotated[int, Field(ge=0, le=LARGEST)]
 

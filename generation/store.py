@@ -31,12 +31,14 @@ from pydantic import BaseModel, ValidationError
 
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.parts import first_complaint
-from generation.reading import MalformedError, parse_json, read_bytes
+from generation.reading import MalformedError, parse_json, read_bytes, refuse_no_file
 from generation.records import Record
+from generation.transformations import ORIGINAL, TRANSFORMATIONS
 
 R = TypeVar("R", bound=Record)
 M = TypeVar("M", bound=BaseModel)
 
+_TIMES = (0, 7_258_118_400_000_000)  # microseconds: 1970 to 2200
 BATCH = 4096  # rows in memory at a time, where a table is read or written in pieces
 
 
@@ -157,9 +159,11 @@ def read_models(path: Path, model: type[M], made_by: str) -> list[M]:
     """A JSON list of models."""
     data = read_json(path, made_by)
     try:
+        if not isinstance(data, list):
+            raise DataError(f"{path} does not hold what it should (a list); run `{made_by}` again")
         return [model.model_validate(item) for item in data]
-    except (ValidationError, TypeError) as error:
-        what = first_complaint(error) if isinstance(error, ValidationError) else str(error)
+    except ValidationError as error:
+        what = first_complaint(error)
         raise DataError(f"{path} does not hold what it should ({what}); run `{made_by}` again") from None
 
 
@@ -215,12 +219,17 @@ def read_batches(path: Path, record: type[Record], made_by: str, columns: Sequen
 def _parquet(path: Path, made_by: str) -> Iterator[pq.ParquetFile]:
     """An open Parquet file; what is wrong with it, while it is opened or read, is a DataError."""
     try:
-        with _here(path) as here, here.open("rb") as file:
+        with _here(path) as here, _opened(here) as file:
             yield pq.ParquetFile(file)
     except FileNotFoundError:
         raise DataError(f"{path} is not there yet; run `{made_by}` first") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
         raise DataError(f"{path} is damaged ({error}); delete it and run `{made_by}` again") from None
+
+
+def _opened(path: Path) -> IO[bytes]:
+    refuse_no_file(path)
+    return path.open("rb")
 
 
 def _wanted(file: pq.ParquetFile, path: Path, record: type[Record], made_by: str, columns: Sequence[str]) -> pa.Schema:
@@ -244,9 +253,35 @@ def _cast(table: pa.Table, schema: pa.Schema, record: type[Record], path: Path, 
             default = record.model_fields[field.name].get_default(call_default_factory=True)
             table = table.append_column(field, pa.array([default] * table.num_rows, field.type))
     try:
-        return table.select(schema.names).cast(schema)
+        table = table.select(schema.names).cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise DataError(f"{path} has a column of another type ({error}); run `{made_by}` again") from None
+    for name in schema.names:
+        wrong = _strange(table[name], schema.field(name), record)
+        if wrong:
+            raise DataError(f"{path}, column {name!r}: {wrong}; delete the file and run `{made_by}` again")
+    return _nan(table)
+
+
+def _strange(column: pa.ChunkedArray, field: pa.Field, record: type[Record]) -> str:
+    """What in a column no record has: empty cells, words that are none of its own, numbers and times without end."""
+    if not field.nullable and column.null_count:
+        return "has empty cells"
+    annotation = record.model_fields[field.name].annotation
+    if typing.get_origin(annotation) is Literal:
+        known = typing.get_args(annotation)
+        foreign = [value for value in pc.unique(column).to_pylist() if value not in known]
+        return f"holds {str(foreign[0])[:60]!r}, which is none of {', '.join(filter(None, known))}" if foreign else ""
+    if field.name == "transformation":
+        foreign = [name for name in pc.unique(column).to_pylist() if name not in (*TRANSFORMATIONS, ORIGINAL, None)]
+        return f"holds {str(foreign[0])[:60]!r}, which is no transformation" if foreign else ""
+    if pa.types.is_floating(field.type) and pc.any(pc.is_inf(column)).as_py():
+        return "holds a number without end"
+    if pa.types.is_timestamp(field.type) and len(column):
+        ends = pc.min_max(column.cast(pa.int64())).as_py()
+        if not _TIMES[0] <= ends["min"] <= ends["max"] <= _TIMES[1]:
+            return "holds a time before 1970 or after 2200"
+    return ""
 
 
 def read_frame(path: Path, record: type[Record], made_by: str) -> pd.DataFrame:

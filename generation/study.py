@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
@@ -21,7 +21,7 @@ from generation.exceptions import DataError, StudyError
 from generation.generator_specs import GeneratorSpec, RetrySpec
 from generation.identity import identity
 from generation.parts import Name, Part, Seed, first_complaint, nearest, refuse_duplicates
-from generation.reading import read_yaml
+from generation.reading import read_yaml, refuse_no_file
 from generation.transformations import TRANSFORMATIONS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,8 +37,10 @@ class Study(Part):
     description: str = ""
     datasets: tuple[DatasetSpec, ...] = Field(min_length=1)
     transformations: tuple[str, ...] = Field(default=tuple(TRANSFORMATIONS), min_length=1)
-    prompts: Name | Literal[""] = Field(
-        default="", description="a folder below prompts/ whose wordings go before the others"
+    prompts: str = Field(
+        default="",
+        pattern=r"^([a-z0-9][a-z0-9_-]{0,63})?$",
+        description="a folder below prompts/ whose wordings go before the others",
     )
     seeds: tuple[Seed, ...] = Field(default=(1337, 1338, 1339), min_length=1)
     generator: GeneratorSpec
@@ -217,6 +219,7 @@ def file_hash(path: Path) -> str:
     digest = hashlib.sha256()
     files = sorted((p for p in path.rglob("*") if p.is_file()), key=lambda p: p.parts) if path.is_dir() else [path]
     for file in files:
+        refuse_no_file(file)
         digest.update(str(file.relative_to(path)).encode() + b"\0")
         with file.open("rb") as content:
             while piece := content.read(_PIECE):

@@ -113,6 +113,9 @@ def _judge(status: Status, arguments: str) -> str:
     for stage, module in modules.items():
         if status.stages[stage].state != "done":
             return f"python -m {module} {arguments}"
+    missing = int(status.progress["open"].sum()) if len(status.progress) else 0
+    if missing:
+        return f"nothing has to be done: all is decided; {count(missing, 'answer')} that the study asked for are open"
     return "nothing is left to do"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from generation.cleaning import trim
+from generation.cleaning import shows
 from generation.datasets.specs import TaskType
 from generation.exceptions import DataError
 from generation.records import Text, nfc, text_id
@@ -125,7 +125,7 @@ class TextTable:
                 f"data set {self.dataset!r}: {self.split} split, item {self.items[row]}, column {name!r} holds"
                 f" {type(value).__name__} where a text should be"
             )
-        if not trim(value):
+        if not shows(value):
             return None
         language, text = self.languages[name][row], nfc(value)
         item = self.items[row] if index is None else f"{self.items[row]}/{name}/{index}"

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from generation.cleaning import trim
+from generation.cleaning import shows
 from generation.exceptions import DataError
 from generation.reading import MalformedError, parse_json, read_text, refuse_no_file
 
@@ -79,6 +79,8 @@ def numbers(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
 
 def _numeric(value: Any) -> bool:
     """Whether a cell may be a number: not true or false, and no time, which pandas would count in nanoseconds."""
+    if isinstance(value, int) and abs(value) > 10**300:  # more than a float can be
+        return False
     return isinstance(value, (int, float, str, Decimal, np.number)) and not isinstance(value, (bool, np.bool_))
 
 
@@ -95,7 +97,7 @@ def refuse_empty(value: Any, path: Path, row: Any, column: str) -> None:
     """Refuse what is no text, one that shows as nothing (white space, zero-width characters), and a null in it."""
     if isinstance(value, str) and "\0" in value:
         raise DataError(f"{path}: row {line(row)}, field {column!r} holds a null character; take it out")
-    if not isinstance(value, str) or not trim(value):
+    if not isinstance(value, str) or not shows(value):
         raise DataError(f"{path}: row {line(row)}, field {column!r} is empty; give it a text or remove the row")
 
 

@@ -1,0 +1,38 @@
+"""One finished study for all bad inputs; each spoils a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .ground import SECRET, Bad, Place, build, copy, left, run
+
+
+@pytest.fixture(scope="session")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return build(tmp_path_factory.mktemp("ground"))
+
+
+@pytest.fixture
+def refused(ground: Place, tmp_path: Path) -> Callable[[Bad], None]:
+    """Hold that a command refuses a bad input in one line that says enough, and leaves everything as it was."""
+
+    def check(bad: Bad) -> None:
+        place = copy(ground, tmp_path / "place")
+        bad.spoil(place)
+        before = left(place)
+        done = run(bad.command, place, bad.environment)
+        assert (done.status, done.out) == (2, "")
+        *_, line = done.err.strip().splitlines()
+        assert "error: " in line
+        assert line == done.err.strip() or done.err.startswith("usage:")  # argparse shows the usage first
+        for words in bad.says:
+            assert words in line
+        assert SECRET not in done.err
+        assert "Traceback" not in done.err
+        assert len(line) < 1500
+        assert left(place) == before
+
+    return check

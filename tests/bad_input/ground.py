@@ -1,0 +1,182 @@
+"""A small study that has come to its end, for each bad input to spoil a copy of, and what a command then did."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from annotation.__main__ import main as annotation
+from annotation.sample import read_pairs
+from evaluation.models import encoder
+from evaluation.models.encoder import Encoder
+from evaluation.report.__main__ import main as evaluation_report
+from evaluation.run import evaluate
+from evaluation.run import main as evaluation_run
+from generation import command
+from generation.compare import main as compare
+from generation.errors import main as errors
+from generation.evaluation_specs import ModelSpec
+from generation.run import main as generation_run
+from generation.study import ROOT, Study, load_study
+from tests.evaluation.conftest import Loader
+
+MAINS: Mapping[str, Callable[[], int]] = {
+    "generation.run": generation_run,
+    "generation.errors": errors,
+    "generation.compare": compare,
+    "annotation": annotation,
+    "evaluation.run": evaluation_run,
+    "evaluation.report": evaluation_report,
+}
+COLUMNS = "pair=Pair,rater=Who,quality=Q,fluency=F,time=When"
+SECRET = "hunter2"
+LOOSE = (".lock", ".key")  # files that a refused command may leave
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder with a study of its own: its file, data, records and home."""
+
+    root: Path
+
+    @property
+    def file(self) -> Path:
+        return self.root / "study.yaml"
+
+    @property
+    def data(self) -> Path:
+        return self.root / "data"
+
+    @property
+    def records(self) -> Path:
+        return self.root / "exports" / "small"
+
+    @property
+    def csv(self) -> Path:
+        return self.root / "answers.csv"
+
+    def change(self, path: str, value: Any) -> None:
+        """Set a value of the study, by its keys with dots between."""
+        content = yaml.safe_load(self.file.read_text(encoding="utf-8"))
+        *way, last = (int(key) if key.isdecimal() else key for key in path.split("."))
+        at = content
+        for key in way:
+            at = at.setdefault(key, {}) if isinstance(at, dict) else at[key]
+        at[last] = value
+        self.file.write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+Spoil = Callable[[Place], None]
+
+
+@dataclass(frozen=True)
+class Bad:
+    """One bad input: which command meets it, how it comes about, and what the line holds."""
+
+    name: str
+    command: str
+    spoil: Spoil
+    says: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+def run(words: str, place: Place, environment: Mapping[str, str]) -> Done:
+    """Run a command in this process, as its module's main does: {p} is the place, {s} its study."""
+    ours = {"ARGILLA_API_URL": None, "ARGILLA_API_KEY": None, "PLUMBLINE_ARGILLA_HOME": str(place.root / "home")}
+    module, *rest = words.split()
+    rest = [word.format(p=place.root, s=f"{place.file}", e=f"{place.root / 'exports'}") for word in rest]
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        for name, value in {**ours, **environment}.items():
+            patch.delenv(name, raising=False) if value is None else patch.setenv(name, value)
+        patch.setattr(sys, "argv", [module, *rest])
+        patch.setattr("evaluation.run.evaluate", functools.partial(evaluate, load=_load))
+        with pytest.raises(SystemExit) as ended:
+            command.run(MAINS[module])
+    return Done(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def _load(study: Study, spec: ModelSpec) -> Encoder:
+    """The model `fake` is made up, others are what they are."""
+    return Loader()(study, spec) if spec.name == "fake" else encoder.load(study, spec)
+
+
+def left(place: Place) -> dict[str, str]:
+    """Name and content of every file of a place but locks and keys, as a sum."""
+    found = {}
+    for file in sorted(place.root.rglob("*")):
+        if file.is_file() and not file.name.endswith(LOOSE):
+            found[str(file.relative_to(place.root))] = sha256(file.read_bytes()).hexdigest()
+    return found
+
+
+def build(root: Path) -> Place:
+    """The study, generated, sampled, rated by a CSV file, judged and evaluated."""
+    place = Place(root)
+    shutil.copytree(ROOT / "studies" / "demo", place.data)
+    content = {
+        "name": "small",
+        "datasets": [
+            {"name": "sentences", "task": "sts", "path": "data/pairs.csv", "language": "en"},
+            {"name": "requests", "task": "classification", "path": "data/requests.csv", "language": "en",
+             "columns": {"label": "intent"}},
+            {"name": "search", "task": "retrieval", "path": "data/retrieval", "language": "en"},
+        ],
+        "transformations": ["paraphrasing", "style_change"],
+        "seeds": [1337],
+        "generator": {"kind": "recorded", "model": "m", "path": "data/outputs"},
+        "sample": {"pairs": 6, "controls": {"positive": 1, "negative": 0}, "repeats": 1},
+        "raters": {"per_pair": 3},
+        "acceptance": {"min_pairs": 4},
+        "evaluation": {"models": [{"name": "fake", "revision": "1"}]},
+    }  # fmt: skip
+    place.file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    _must(run("generation.run --study {s} --exports {e}", place, {}))
+    _must(run("annotation sample --study {s} --exports {e}", place, {}))
+    study = load_study(place.file, root / "exports")
+    rows = ["Pair,Who,Q,F,When"]
+    for number, pair in enumerate(read_pairs(study)):
+        rows += [
+            f"{pair.pair_id},{who},{3 + (number + turn) % 3},{4 + turn % 2},2026-03-0{turn + 1}T10:{number:02d}:00"
+            for turn, who in enumerate(("ada", "bob", "cleo"))
+        ]
+    place.csv.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    _must(
+        run(f"annotation collect --study {{s}} --exports {{e}} --csv {{p}}/answers.csv --columns {COLUMNS}", place, {})
+    )
+    _must(run("annotation accept --study {s} --exports {e}", place, {}))
+    _must(run("evaluation.run --study {s} --exports {e}", place, {}))
+    return place
+
+
+def _must(done: Done) -> None:
+    if done.status:
+        raise AssertionError(done.err)
+
+
+def copy(place: Place, root: Path) -> Place:
+    """A place of one's own."""
+    shutil.copytree(place.root, root, copy_function=shutil.copy)
+    os.utime(root)
+    return Place(root)

@@ -1,0 +1,255 @@
+"""Data sets, prompts and recordings that cannot be used, a row each: which file, row and field, and what is wrong."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from generation import prompts
+from generation.prompts import PROMPTS
+
+from .ground import Bad, Place
+
+E = "--study {s} --exports {e}"
+GENERATE = f"generation.run {E}"
+NAN, INF = float("nan"), float("inf")
+WHEN = datetime.datetime(2024, 3, 1, tzinfo=datetime.UTC)
+PAIR = {"sentence1": "a b", "sentence2": "c d"}
+STS = {**PAIR, "score": 1.0}
+CLASS = {"text": "a b", "label": "x", "split": "train"}
+BLANKS = {"empty": "", "spaces": " ", "zero-width": "\u200b", "byte order mark": "\ufeff", "bidi": "\u200e\u200f"}
+
+
+def _jsonl(*rows: Any) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def _table(task: str, name: str, content: bytes | Callable[[Path], object]) -> Callable[[Place], None]:
+    """The study's first data set is this file."""
+
+    def spoil(place: Place) -> None:
+        file = place.data / name
+        if callable(content):
+            content(file)
+        else:
+            file.write_bytes(content)
+        place.change("datasets.0", {"name": "sentences", "task": task, "path": f"data/{name}", "language": "en"})
+
+    return spoil
+
+
+def _parquet(**columns: Any) -> Callable[[Path], object]:
+    return lambda file: pd.DataFrame(columns).to_parquet(file)
+
+
+def _retrieval(name: str, content: bytes) -> Callable[[Place], None]:
+    return lambda place: (place.data / "retrieval" / name).write_bytes(content) and None
+
+
+HEAD = "sentence1,sentence2,score\n"
+TABLES: tuple[tuple[str, str, str, Any, str], ...] = (
+    ("no rows", "sts", "t.csv", b"", "t.csv"),
+    ("only a header", "sts", "t.csv", HEAD.encode(), "no rows in split 'test'"),
+    ("latin-1", "sts", "t.csv", (HEAD + "caf\xe9,b,1\n").encode("latin-1"), "not UTF-8 (byte 0xe9 in line 2)"),
+    ("a null", "sts", "t.csv", (HEAD + "a\0b,b,1\n").encode(), "holds a null character (line 2)"),
+    ("a row too long", "sts", "t.csv", (HEAD + "a,b,3,5\n").encode(), "Expected 3 fields in line 2, saw 4"),
+    ("a row too short", "sts", "t.csv", (HEAD + "a,b,1\na\n").encode(), "row 2, field 'sentence2' is empty"),
+    ("a quote open", "sts", "t.csv", (HEAD + '"a,b,1\n').encode(), "t.csv"),
+    ("two columns of a name", "sts", "t.csv", b"sentence1,sentence2,score,score\na,b,1,2\n",
+     "two columns are called 'score'"),
+    ("semicolons", "sts", "t.csv", b"sentence1;sentence2;score\na;b;1\n", "there is one column alone"),
+    ("no column", "sts", "t.csv", b"sentence1,sentence2,gold\na,b,1\n", "no column 'score', which sts needs"),
+    ("a score of words", "sts", "t.csv", (HEAD + "a,b,high\n").encode(),
+     "row 1, field 'score' is not a number: 'high'"),
+    ("a score of 400 digits", "sts", "t.csv", (HEAD + f"a,b,{'9' * 400}\n").encode(), "row 1, field 'score' is not"),
+    ("a score inf", "sts", "t.csv", (HEAD + "a,b,inf\n").encode(), "row 1, field 'score' is not a number"),
+    ("a score nan", "sts", "t.csv", (HEAD + "a,b,nan\n").encode(), "row 1, field 'score' is not a number"),
+    ("a decimal comma", "sts", "t.csv", (HEAD + 'a,b,"3,5"\n').encode(), "row 1, field 'score' is not a number: '3,5'"),
+    ("a split", "sts", "t.csv", b"sentence1,sentence2,score,split\na,b,1,dev\n",
+     "split 'dev' is neither train nor test"),
+    ("a language", "sts", "t.csv", b"sentence1,sentence2,score,language\na,b,1,klingon\n", "row 1, field 'language'"),
+    ("another kind", "sts", "t.txt", b"x", "is not a .csv, .tsv, .jsonl or .parquet file"),
+    ("a folder", "sts", "t.csv", lambda file: file.mkdir(), "t.csv is a folder, not a file"),
+    ("a pipe", "sts", "t.csv", os.mkfifo, "is no ordinary file (a pipe or a device)"),
+    ("a pipe as Parquet", "sts", "t.parquet", os.mkfifo, "is no ordinary file"),
+    ("a link to itself", "sts", "t.csv", lambda file: file.symlink_to(file.name), "cannot be followed"),
+    ("not there", "sts", "t.csv", lambda file: None, "no file"),
+    ("not JSON", "sts", "t.jsonl", b"{\n", "line 1 is not JSON"),
+    ("a list", "sts", "t.jsonl", b"[]\n", "line 1 is not a JSON object"),
+    ("no object", "sts", "t.jsonl", b'"x"\n', "line 1 is not a JSON object"),
+    ("a key twice", "sts", "t.jsonl", b'{"score": 1, "score": 2}\n', "line 1 is not JSON: key 'score' stands twice"),
+    ("3,000 deep", "sts", "t.jsonl", b"[" * 3000 + b"\n", "line 1 is not JSON: nested too deep"),
+    ("5,000 digits", "sts", "t.jsonl", b'{"score": ' + b"9" * 5000 + b"}\n", "a number with more digits"),
+    ("half a character", "sts", "t.jsonl", b'{"sentence1": "\\ud800"}\n', "line 1 is not JSON: holds half a character"),
+    ("an escaped null", "sts", "t.jsonl", _jsonl({**STS, "sentence1": "a\0b"}),
+     "row 1, field 'sentence1' holds a null"),
+    ("latin-1 lines", "sts", "t.jsonl", b'{"sentence1": "\xe9"}\n', "not UTF-8 (byte 0xe9 in line 1)"),
+    ("a number for a text", "sts", "t.jsonl", _jsonl({**STS, "sentence1": 5}), "row 1, field 'sentence1' is empty"),
+    ("a null for a text", "sts", "t.jsonl", _jsonl(STS, {**STS, "sentence2": None}),
+     "row 2, field 'sentence2' is empty"),
+    ("a list for a text", "sts", "t.jsonl", _jsonl({**STS, "sentence1": ["a"]}), "row 1, field 'sentence1' is empty"),
+    ("a score true", "sts", "t.jsonl", _jsonl({**STS, "score": True}), "row 1, field 'score' is not a number"),
+    ("a score null", "sts", "t.jsonl", _jsonl(STS, {**STS, "score": None}), "row 2, field 'score' is not a number"),
+    ("a score list", "sts", "t.jsonl", _jsonl({**STS, "score": [1]}), "row 1, field 'score' is not a number: [1]"),
+    ("a score of 400 digits as JSON", "sts", "t.jsonl", _jsonl({**STS, "score": 10**400}), "row 1, field 'score'"),
+    ("a score NaN", "sts", "t.jsonl", _jsonl({**STS, "score": NAN}), "row 1, field 'score' is not a number"),
+    ("a score Infinity", "str", "t.jsonl", _jsonl({**STS, "score": INF}), "row 1, field 'score' is not a number"),
+    ("a score from a time", "sts", "t.parquet", _parquet(sentence1=["a"], sentence2=["b"], score=[WHEN]),
+     "row 1, field 'score' is not a number"),
+    ("a score from a date", "sts", "t.parquet", _parquet(sentence1=["a"], sentence2=["b"], score=[WHEN.date()]),
+     "row 1, field 'score' is not a number"),
+    ("scores of booleans", "sts", "t.parquet", _parquet(sentence1=["a"], sentence2=["b"], score=[True]),
+     "row 1, field 'score' is not a number"),
+    ("bytes", "sts", "t.parquet", _parquet(sentence1=[b"a"], sentence2=["b"], score=[1]), "field 'sentence1' is empty"),
+    ("no Parquet", "sts", "t.parquet", b"hello", "t.parquet cannot be read"),
+    ("an empty Parquet", "sts", "t.parquet", b"", "t.parquet cannot be read"),
+    ("a label 2", "pair_classification", "t.jsonl", _jsonl({**PAIR, "label": 2}), "other values than 0 and 1"),
+    ("a label null", "pair_classification", "t.jsonl", _jsonl({**PAIR, "label": None}),
+     "field 'label' is not a number"),
+    ("a class null", "classification", "t.jsonl", _jsonl({**CLASS, "label": None}), "row 1, field 'label' is no label"),
+    ("a class NaN", "classification", "t.jsonl", _jsonl({**CLASS, "label": NAN}), "row 1, field 'label' is no label"),
+    ("a class list", "classification", "t.jsonl", _jsonl({**CLASS, "label": ["x"]}),
+     "row 1, field 'label' is no label"),
+    ("a class mapping", "clustering", "t.jsonl", _jsonl({**CLASS, "label": {}, "split": "test"}),
+     "'label' is no label"),
+    ("a class blank", "clustering", "t.jsonl", _jsonl({**CLASS, "label": "\u200b", "split": "test"}),
+     "'label' is empty"),
+    ("a class time", "clustering", "t.parquet", _parquet(text=["a"], label=[WHEN]), "row 1, field 'label' is no label"),
+    ("no train split", "classification", "t.jsonl", _jsonl({**CLASS, "split": "test"}), "no rows in split 'train'"),
+    ("labels no list", "multilabel_classification", "t.jsonl", _jsonl(CLASS), "field 'label' is not a list of labels"),
+    ("labels with null", "multilabel_classification", "t.jsonl", _jsonl({**CLASS, "label": ["a", None]}),
+     "no label: None"),
+    ("labels with NaN", "multilabel_classification", "t.jsonl", _jsonl({**CLASS, "label": [NAN]}), "is no label: nan"),
+    ("labels with lists", "multilabel_classification", "t.jsonl", _jsonl({**CLASS, "label": [["a"]]}), "is no label"),
+    ("positive no list", "reranking", "t.jsonl", _jsonl({"query": "q", "positive": "p", "negative": ["n"]}),
+     "field 'positive' is not a list of texts"),
+    ("positive blank", "reranking", "t.jsonl", _jsonl({"query": "q", "positive": ["\u200b"], "negative": ["n"]}),
+     "row 1, field 'positive' is empty"),
+    ("negative empty", "reranking", "t.jsonl", _jsonl({"query": "q", "positive": ["p"], "negative": []}),
+     "field 'negative' is not a list of texts"),
+    ("negative of numbers", "reranking", "t.jsonl", _jsonl({"query": "q", "positive": ["p"], "negative": [3]}),
+     "row 1, field 'negative' holds 3, which is no text"),
+    ("relevance too short", "summarisation", "t.jsonl",
+     _jsonl({"human_summaries": ["a"], "machine_summaries": ["b", "c"], "relevance": [1]}), "not a list of 2 numbers"),
+    ("relevance NaN", "summarisation", "t.jsonl",
+     _jsonl({"human_summaries": ["a"], "machine_summaries": ["b"], "relevance": [NAN]}), "not a list of 1 numbers"),
+    ("relevance true", "summarisation", "t.jsonl",
+     _jsonl({"human_summaries": ["a"], "machine_summaries": ["b"], "relevance": [True]}), "not a list of 1 numbers"),
+    ("a bitext blank", "bitext_mining", "t.jsonl", _jsonl({**PAIR, "sentence1": "\u2060"}),
+     "field 'sentence1' is empty"),
+)  # fmt: skip
+TEXT = {"_id": "p01", "text": "a"}
+QRELS = "query-id\tcorpus-id\tscore\n"
+SEARCHES: tuple[tuple[str, str, bytes, str], ...] = (
+    ("_id null", "corpus.jsonl", _jsonl({**TEXT, "_id": None}), "corpus.jsonl: row 1, field '_id' is no id: None"),
+    ("_id a list", "queries.jsonl", _jsonl({**TEXT, "_id": ["q"]}), "queries.jsonl: row 1, field '_id' is no id"),
+    ("_id true", "corpus.jsonl", _jsonl({**TEXT, "_id": True}), "row 1, field '_id' is no id: True"),
+    ("_id empty", "corpus.jsonl", _jsonl({**TEXT, "_id": ""}), "row 1, field '_id' is no id"),
+    ("_id twice", "corpus.jsonl", _jsonl(TEXT, TEXT), "row 2: the id 'p01' stands there twice"),
+    ("no text", "corpus.jsonl", _jsonl({"_id": "p01"}), "row 1 lacks '_id' or 'text'"),
+    ("a blank text", "corpus.jsonl", _jsonl({**TEXT, "text": "\u200b"}), "corpus.jsonl: row 1, field 'text' is empty"),
+    ("a blank query", "queries.jsonl", _jsonl({"_id": "q01", "text": "\ufeff "}), "row 1, field 'text' is empty"),
+    ("a title of a list", "corpus.jsonl", _jsonl({**TEXT, "title": ["x"]}), "row 1, field 'title' is no text: ['x']"),
+    ("a language of a number", "corpus.jsonl", _jsonl({**TEXT, "language": 5}), "field 'language' is no text: 5"),
+    ("no JSON", "corpus.jsonl", b"x\n", "corpus.jsonl: line 1 is not JSON"),
+    ("latin-1", "queries.jsonl", b'{"_id": "q", "text": "\xe9"}', "queries.jsonl: not UTF-8"),
+    ("contradictions", "qrels/test.tsv", f"{QRELS}q01\tp01\t1\nq01\tp01\t0\n".encode(),
+     "test.tsv: row 2: 'q01' and 'p01' have relevance 0 here, 1 further up"),
+    ("all 0", "qrels/test.tsv", f"{QRELS}q01\tp01\t0\nq02\tp02\t0\n".encode(), "no passage is relevant to any query"),
+    ("no header", "qrels/test.tsv", b"q01\tp01\t1\n", "the first line is a judgement, not the header"),
+    ("no judgement", "qrels/test.tsv", QRELS.encode(), "no query has a relevance judgement"),
+    ("an unknown query", "qrels/test.tsv", f"{QRELS}q99\tp01\t1\n".encode(),
+     "row 1: 'q99' does not stand in queries.jsonl"),
+    ("an unknown passage", "qrels/test.tsv", f"{QRELS}q01\tp99\t1\n".encode(), "'p99' does not stand in corpus.jsonl"),
+    ("a relevance of words", "qrels/test.tsv", f"{QRELS}q01\tp01\tyes\n".encode(), "'yes' is not a whole number"),
+    ("a relevance of 5,000 digits", "qrels/test.tsv", f"{QRELS}q01\tp01\t{'9' * 5000}\n".encode(),
+     "not a whole number"),
+    ("a relevance of signs", "qrels/test.tsv", f"{QRELS}q01\tp01\t--1\n".encode(), "'--1' is not a whole number"),
+    ("spaces for tabs", "qrels/test.tsv", f"{QRELS}q01 p01 1\n".encode(), "row 1 has not query id, passage id"),
+)  # fmt: skip
+RECORDING = {"text": "a", "transformation": "paraphrasing", "language": None, "intermediate": None, "output": "b"}
+RECORDINGS: tuple[tuple[str, bytes, str], ...] = (
+    ("no JSON", b"x\n", "pairs.jsonl: line 1 is not JSON"),
+    ("deep", b"[" * 3000, "line 1 is not JSON: nested too deep"),
+    ("no recording", b"{}\n", "line 1: text: Field required"),
+    ("another key", _jsonl({**RECORDING, "x": 1}), "line 1: x: Extra inputs are not permitted"),
+    ("a number for a text", _jsonl({**RECORDING, "output": 3}), "line 1: output: Input should be a valid string"),
+    ("twice", _jsonl(RECORDING, RECORDING), "line 2: a second output for"),
+    ("latin-1", b"\xe9\n", "not UTF-8 (byte 0xe9 in line 1)"),
+)
+WORDED = "name: paraphrasing\nsource: us\nlanguage: en\n"
+WORDINGS: tuple[tuple[str, bytes, str], ...] = (
+    ("latin-1", b"name: paraphrasing\ntext: caf\xe9\n", "not UTF-8 (byte 0xe9 in line 2)"),
+    ("empty", b"", "paraphrasing.yaml: Input should be a valid dictionary"),
+    ("a list", b"- a\n", "paraphrasing.yaml: Input should be a valid dictionary"),
+    ("deep", b"a: " + b"[" * 3000, "nested too deep"),
+    ("a key twice", b"name: a\nname: b\n", "key 'name' stands twice"),
+    ("another name", f"{WORDED}variables: [text]\ntext: '{{text}}'\n".replace("name: p", "name: q").encode(),
+     "names itself"),
+    ("variables that differ", f"{WORDED}variables: [a]\ntext: '{{text}}'\n".encode(), "the text uses ['text']"),
+    ("a variable nobody fills", f"{WORDED}variables: [text, tone]\ntext: '{{text}} {{tone}}'\n".encode(),
+     "nothing fills {tone}"),
+    ("no text in it", f"{WORDED}variables: []\ntext: hello\n".encode(), "never says {text}"),
+    ("a number for a text", f"{WORDED}variables: [text]\ntext: 5\n".encode(), 'write it in quotes: "5"'),
+)  # fmt: skip
+
+
+def _recordings(content: bytes) -> Callable[[Place], None]:
+    """Recordings that are still to be served."""
+
+    def spoil(place: Place) -> None:
+        (place.data / "outputs" / "pairs.jsonl").write_bytes(content)
+        shutil.rmtree(place.records / "transformations")
+
+    return spoil
+
+
+def rows() -> Iterator[Bad]:
+    """A row for each file, and for each blank text in each task."""
+    for name, task, file, content, says in TABLES:
+        yield Bad(f"table: {name}", GENERATE, _table(task, file, content), (says,))
+    for name, blank in BLANKS.items():
+        for field in ("sentence1", "sentence2"):
+            spoil = _table("sts", "t.jsonl", _jsonl(STS, {**STS, field: blank}))
+            yield Bad(f"{field}: {name}", GENERATE, spoil, (f"t.jsonl: row 2, field {field!r} is empty",))
+        spoil = _table("classification", "t.jsonl", _jsonl({**CLASS, "text": blank}, {**CLASS, "split": "test"}))
+        yield Bad(f"text: {name}", f"evaluation.run {E}", spoil, ("t.jsonl: row 1, field 'text' is empty",))
+    for name, file, content, says in SEARCHES:
+        yield Bad(f"search: {name}", GENERATE, _retrieval(file, content), (says,))
+    for name, content, says in RECORDINGS:
+        yield Bad(f"recording: {name}", GENERATE, _recordings(content), (says,))
+
+
+@pytest.mark.parametrize("bad", tuple(rows()), ids=lambda bad: bad.name)
+def test_data_that_cannot_be_used_are_one_line(bad: Bad, refused: Callable[[Bad], None]) -> None:
+    refused(bad)
+
+
+@pytest.mark.parametrize(("name", "content", "says"), WORDINGS, ids=[name for name, _, _ in WORDINGS])
+def test_a_prompt_that_cannot_be_used_is_one_line(
+    name: str,
+    content: bytes,
+    says: str,
+    refused: Callable[[Bad], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shutil.copytree(PROMPTS, tmp_path / "prompts")
+    (tmp_path / "prompts" / "paraphrasing.yaml").write_bytes(content)
+    monkeypatch.setattr(prompts, "PROMPTS", tmp_path / "prompts")
+    monkeypatch.setattr(prompts.load_prompt, "__defaults__", (tmp_path / "prompts",))
+    refused(Bad(name, GENERATE, lambda place: None, ("paraphras", says)))
+
+
+@pytest.mark.parametrize("name", ["rubrics", "none"])
+def test_a_folder_without_prompts_is_refused(name: str, refused: Callable[[Bad], None]) -> None:
+    says = (f"no folder {name!r} of prompts", "known are: pteb, pteb_multilingual")
+    refused(Bad(name, GENERATE, lambda place: place.change("prompts", name), says))

@@ -1,0 +1,140 @@
+"""Answers from files that cannot be ratings of the study, a row each: which line, and what is wrong in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from .ground import COLUMNS, Bad, Place
+
+E = "--study {s} --exports {e}"
+COLLECT = f"annotation collect {E} --csv {{p}}/answers.csv --columns {COLUMNS}"
+HEAD = "Pair,Who,Q,F,When\n"
+#: The second line of the file, {0} being a pair's id.
+LINES: tuple[tuple[str, str, str], ...] = (
+    ("a pair of no study", "nope,dora,3,4,2026-03-01T10:00:00", "line 2: no pair 'nope'"),
+    ("no pair", ",dora,3,4,2026-03-01T10:00:00", "line 2: no pair ''"),
+    ("nobody", "{0},,3,4,2026-03-01T10:00:00", "line 2: who rated is not said"),
+    ("nobody to be seen", "{0},\u200b,3,4,2026-03-01T10:00:00", "line 2: who rated is not said"),
+    ("a decimal comma", "{0},dora,3,5,4,2026-03-01T10:00:00", "line 2: 6 cells, the header has 5"),
+    ("a decimal comma twice", "{0},dora,3,5,4,5,2026-03-01T10:00:00", "line 2: 7 cells, the header has 5"),
+    ("a decimal number", "{0},dora,3.5,4,2026-03-01T10:00:00", "line 2, quality: the answer '3.5' is not a whole"),
+    ("a word", "{0},dora,good,4,2026-03-01T10:00:00", "line 2, quality: the answer 'good' is not a whole number"),
+    ("400 digits", f"{{0}},dora,{'9' * 400},4,2026-03-01T10:00:00", "line 2, quality: the answer '999"),
+    ("400 noughts", f"{{0}},dora,3.{'0' * 400},4,2026-03-01T10:00:00", "line 2, quality: the answer '3.000"),
+    ("true", "{0},dora,true,4,2026-03-01T10:00:00", "line 2, quality: the answer 'true' is not a whole number"),
+    ("infinity", "{0},dora,inf,4,2026-03-01T10:00:00", "line 2, quality: the answer 'inf' is not a whole number"),
+    ("not a number", "{0},dora,nan,4,2026-03-01T10:00:00", "line 2, quality: the answer 'nan' is not a whole number"),
+    ("other digits", "{0},dora,٣,4,2026-03-01T10:00:00", "line 2, quality: the answer '٣' is not a whole number"),
+    ("off the scale", "{0},dora,6,4,2026-03-01T10:00:00", "line 2, quality: the answer 6 is not on the scale 1 to 5"),
+    ("nought", "{0},dora,3,0,2026-03-01T10:00:00", "line 2, fluency: the answer 0 is not on the scale 1 to 5"),
+    ("below nought", "{0},dora,-3,4,2026-03-01T10:00:00", "line 2, quality: the answer -3 is not on the scale"),
+    ("no answer", "{0},dora,,4,2026-03-01T10:00:00", "line 2: a submitted answer without 'quality'"),
+    ("cut off", "{0},dora,3", "line 2: the time '' is not ISO 8601"),
+    ("no time", "{0},dora,3,4,", "line 2: the time '' is not ISO 8601"),
+    ("a time in words", "{0},dora,3,4,yesterday", "line 2: the time 'yesterday' is not ISO 8601"),
+    ("the year 1500", "{0},dora,3,4,1500-01-01T10:00:00", "line 2: answered at 1500-01-01T10:00:00+00:00, before"),
+    ("the year 1", "{0},dora,3,4,0001-01-01T00:00:00", "line 2: answered at 0001-01-01T00:00:00+00:00, before there"),
+    ("the first hour, in a zone", "{0},dora,3,4,0001-01-01T00:00:00+14:00", "line 2: the time '0001-01-01T00:00:00+14"),
+    ("the last hour, in a zone", "{0},dora,3,4,9999-12-31T23:59:59-12:00", "line 2: the time '9999-12-31T23:59:59-12"),
+    ("the year 9999", "{0},dora,3,4,9999-12-31T23:59:59", "which is in the future"),
+    ("the year 2099", "{0},dora,3,4,2099-01-01T10:00:00", "line 2: answered at 2099-01-01T10:00:00+00:00, which is in"),
+    ("a number of seconds", "{0},dora,3,4,1772359200", "line 2: the time '1772359200' is not ISO 8601"),
+    ("a month 13", "{0},dora,3,4,2026-13-01T10:00:00", "line 2: the time '2026-13-01T10:00:00' is not ISO 8601"),
+    ("the same twice", "{0},dora,3,4,2026-03-01T10:00:00\n{0},dora,3,4,2026-03-02T10:00:00", "line 3: the same rater"),
+    ("the same in capitals", "{0},dora,3,4,2026-03-01T10:00:00\n{0},DORA,3,4,2026-03-02T10:00:00", "line 3: the same"),
+    ("a quote open", '{0},"dora,3,4,2026-03-01T10:00:00', "cannot be read as CSV"),
+    ("a null", "{0},do\0ra,3,4,2026-03-01T10:00:00", "holds a null character (line 2)"),
+    ("a cell of 1 MB", f"{{0}},{'x' * 1_000_000},3,4,2026-03-01T10:00:00", "cannot be read as CSV (field larger"),
+)  # fmt: skip
+FILES: tuple[tuple[str, bytes, str], ...] = (
+    ("empty", b"", "has no column 'Pair'"),
+    ("only a header", HEAD.encode(), "no answers in it, only a header"),
+    ("a column twice", b"Pair,Who,Q,F,When,Q\n", "has more than one column 'Q'"),
+    ("a column missing", b"Pair,Who,Q,When\n", "has no column 'F'; its columns are: Pair, Who, Q, When"),
+    ("semicolons", HEAD.replace(",", ";").encode(), "has no column 'Pair'; its columns are: Pair;Who;Q;F;When"),
+    ("latin-1", HEAD.encode() + b"a,Andr\xe9,3,4,x\n", "not UTF-8 (byte 0xe9 in line 2)"),
+    ("UTF-16", HEAD.encode("utf-16"), "not UTF-8 (byte 0xff in line 1)"),
+    ("Excel's own", b"PK\x03\x04\xff\x00", "not UTF-8"),
+)
+PLACES: tuple[tuple[str, Callable[[Path], object], str], ...] = (
+    ("nothing", lambda file: None, "cannot be read as CSV (it is not there)"),
+    ("a folder", lambda file: file.mkdir(), "is a folder, not a file"),
+    ("a pipe", os.mkfifo, "is no ordinary file"),
+    ("a link to itself", lambda file: file.symlink_to(file.name), "Too many levels of symbolic links"),
+)
+MAPPINGS: tuple[tuple[str, str], ...] = (
+    ("pair=Pair", "which column holds 'rater' is not said; add rater=NAME"),
+    ("pairs=Pair", "'pairs=Pair' is not like pair=NAME; did you mean 'pair'"),
+    ("pair=Pair,rater=Who,quality=Q,fluency=Q", "'Q' stands for two things; each needs a column of its own"),
+    ("pair=Pair,pair=Who,rater=Who,quality=Q,fluency=F", "'pair' is said twice"),
+    ("nonsense", "'nonsense' is not like pair=NAME"),
+    ("pair=", "'pair=' is not like pair=NAME"),
+)
+SITE = (
+    "HITId,AssignmentId,WorkerId,AssignmentStatus,SubmitTime,WorkTimeInSeconds,"
+    "Input.pair_id,Answer.quality,Answer.fluency"
+)
+ARCHIVES: tuple[tuple[str, str, str], ...] = (
+    ("no columns", "a,b\n1,2\n", "line 1: no column 'HITId'"),
+    ("a column twice", f"{SITE},HITId\n", "column 'HITId' stands there twice"),
+    ("a row too long", f"{SITE}\nH,A,W,Approved,2026-01-01,9,p,3,4,5\n", "line 2: other columns than the header"),
+    ("a row too short", f"{SITE}\nH,A,W,Approved\n", "line 2: other columns than the header; was it cut off?"),
+    ("a time at the end", f"{SITE}\nH,A,W,Approved,9999-12-31T23:59:59-12:00,9,p,3,4\n",
+     "is no time as the MTurk site"),
+    ("a time in words", f"{SITE}\nH,A,W,Approved,soon,9,p,3,4\n", "line 2: SubmitTime 'soon' is no time"),
+    ("an endless time of work", f"{SITE}\nH,A,W,Approved,2026-01-01,inf,p,3,4\n",
+     "WorkTimeInSeconds 'inf' is no number"),
+    ("a negative time of work", f"{SITE}\nH,A,W,Approved,2026-01-01,-9,p,3,4\n", "WorkTimeInSeconds '-9' is no number"),
+    ("a state", f"{SITE}\nH,A,W,Paid,2026-01-01,9,p,3,4\n", "line 2: AssignmentStatus 'Paid'; known are"),
+    ("an id", f"{SITE}\nH,A,=W(),Approved,2026-01-01,9,p,3,4\n", "line 2: WorkerId is no id of MTurk's"),
+    ("a pair", f"{SITE}\nH,A,W,Approved,2026-01-01,9,p,3,4\n", "line 2: pair 'p' is not one of this study's sample"),
+)  # fmt: skip
+
+
+def _lines(text: str) -> Callable[[Place], None]:
+    def spoil(place: Place) -> None:
+        pair = place.csv.read_text(encoding="utf-8").split("\n")[1].split(",")[0]
+        place.csv.write_text(HEAD + text.replace("{0}", pair) + "\n", encoding="utf-8")
+
+    return spoil
+
+
+def _instead(make: Callable[[Path], object]) -> Callable[[Place], None]:
+    def spoil(place: Place) -> None:
+        place.csv.unlink()
+        make(place.csv)
+
+    return spoil
+
+
+def rows() -> Iterator[Bad]:
+    """A row for each line, file, place, mapping and archive."""
+    for name, text, says in LINES:
+        yield Bad(f"line: {name}", COLLECT, _lines(text), ("answers.csv", says))
+    for name, content, says in FILES:
+        yield Bad(f"file: {name}", COLLECT, lambda place, c=content: place.csv.write_bytes(c) and None, ("csv: ", says))  # type: ignore[misc]
+    for name, make, says in PLACES:
+        yield Bad(f"place: {name}", COLLECT, _instead(make), ("answers.csv", says))
+    for mapping, says in MAPPINGS:
+        words = f"annotation collect {E} --csv {{p}}/answers.csv --columns {mapping}"
+        yield Bad(f"mapping: {mapping}", words, lambda place: None, ("--columns: ", says))
+    for name, text, says in ARCHIVES:
+        words = f"annotation crowd collect {E} --archive {{p}}/answers.csv"
+        yield Bad(f"archive: {name}", words, lambda place, t=text: place.csv.write_text(t) and None, (says,))  # type: ignore[misc]
+    yield Bad("--csv alone", f"annotation collect {E} --csv {{p}}/answers.csv", lambda place: None, ("go together",))
+    yield Bad("fewer", COLLECT, _fewer, ("2 ratings that were collected before", "Add --replace to drop them"))
+
+
+def _fewer(place: Place) -> None:
+    """One rater less than collected before, of one pair and a half."""
+    lines = place.csv.read_text(encoding="utf-8").splitlines()
+    place.csv.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("bad", tuple(rows()), ids=lambda bad: bad.name)
+def test_answers_that_are_none_are_one_line(bad: Bad, refused: Callable[[Bad], None]) -> None:
+    refused(bad)
