@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from torch_build import CPU_INDEX, WISHES, Build, choose, listed, pinned  # noqa: E402
 
-from generation.environments import NO_VENV, clean, finish  # noqa: E402
+from generation.environments import clean, finish, make_venv  # noqa: E402
 from generation.exceptions import PlumblineError, ServiceError  # noqa: E402
 
 CONSTRAINTS = ROOT / "constraints"
@@ -91,7 +91,8 @@ def make(kind: Kind, wish: str, index: str, *, dry: bool) -> None:
         build = chosen(kind, wish, index, sys.executable)
         print(f"{kind.folder.name}: {described(kind, build)}")
         return
-    finish([sys.executable, "-m", "venv", "--clear", str(kind.folder)], clean(os.environ), NO_VENV)
+    kind.folder.mkdir(exist_ok=True)
+    make_venv(kind.folder, "--clear")
     build = chosen(kind, wish, index, str(kind.python))
     print(f"setting up {kind.folder.name}: {described(kind, build)}", flush=True)
     room(kind, build)

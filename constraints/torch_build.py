@@ -50,9 +50,7 @@ def pinned(constraints: Path) -> str:
     return found[1]
 
 
-def choose(
-    wish: str, version: str, versions: Callable[[Sequence[str]], Sequence[str]], index: str = CPU_INDEX
-) -> Build:
+def choose(wish: str, version: str, versions: Callable[[Sequence[str]], Sequence[str]], index: str) -> Build:
     """The build for this machine. `versions` gives all of torch that pip, with these options, could install.
 
     `wish` "cpu" takes no other build and raises ServiceError where there is none; "cuda" takes the one without a mark;
@@ -60,18 +58,26 @@ def choose(
     nothing outside those settings is asked.
     """
     marked = f"{version}+cpu"
+    own = set(versions(()))
+    others = [name for name in own - {marked} if name.partition("+")[0] == version]
     if wish == "cuda":
-        return Build("cuda", f"torch=={version},!={marked}", (), "as asked for")
-    if marked in versions(()):
+        if others:
+            return Build("cuda", f"torch=={version},!={marked}", (), "as asked for")
+    elif marked in own:
         return Build("cpu", f"torch=={marked}", (), "from pip's settings")
-    if marked in versions(("--extra-index-url", index, *QUICKLY)):
+    elif marked in versions(("--extra-index-url", index, *QUICKLY)):
         return Build("cpu", f"torch=={marked}", ("--extra-index-url", index), f"from {index}")
-    if wish == "cpu":
+    elif wish == "cpu":
         raise ServiceError(
             f"no CPU build of torch {version} for this Python: pip's settings give none and {index} does not answer "
             "with one; name a folder that has one (PIP_FIND_LINKS=/path/to/wheels), or leave TORCH=cpu out"
         )
-    return Build("cuda", f"torch=={version}", (), f"pip's settings give no CPU build, nor does {index}")
+    elif others:
+        return Build("cuda", f"torch=={version}", (), f"pip's settings give no CPU build, nor does {index}")
+    raise ServiceError(
+        f"pip finds no{' CUDA' if wish == 'cuda' else ''} build of torch {version} for this Python; check the "
+        "network, or what pip is told to use in its place (pip config list)"
+    )
 
 
 def listed(answer: str) -> list[str]:

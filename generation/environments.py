@@ -5,12 +5,16 @@ Python's standard library alone, since it runs before any package is installed (
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from generation.exceptions import ServiceError
 
-NO_VENV = "Python's venv module failed; on Debian and Ubuntu: sudo apt install python3-venv"
+NO_VENV = "this Python cannot make environments; on Debian and Ubuntu: sudo apt install python3-venv"
 #: Variables that would make pip or Python put files elsewhere, or read another environment. Everything else of the
 #: user's pip configuration (index, proxy, certificates, cache) is the user's business and stays.
 LEAKS = frozenset(
@@ -23,6 +27,13 @@ LEAKS = frozenset(
 def clean(environment: Mapping[str, str]) -> dict[str, str]:
     """`environment` without what would leak another environment, or the user's own habits, into one that is made."""
     return {name: value for name, value in environment.items() if not name.startswith("PYTHON") and name not in LEAKS}
+
+
+def make_venv(folder: Path, *options: str) -> None:
+    """An environment that holds pip alone. Raises ServiceError where it cannot be made."""
+    if importlib.util.find_spec("ensurepip") is None:
+        raise ServiceError(NO_VENV)
+    finish([sys.executable, "-m", "venv", *options, str(folder)], clean(os.environ), f"{folder}: Python's venv failed")
 
 
 def finish(command: list[str], environment: Mapping[str, str], advice: str) -> str:

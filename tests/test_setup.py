@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from generation.environments import NO_VENV
 from generation.study import ROOT
 
 NOWHERE = "http://127.0.0.1:9/simple"  # nothing listens there
@@ -165,6 +166,13 @@ def test_no_cpu_build_where_it_was_asked_for_is_one_line(repository: Path, index
     assert not (repository / ".venv" / ".complete").exists()
 
 
+@pytest.mark.parametrize("wish", ["auto", "cuda"])
+def test_a_machine_without_a_network_hears_it_in_one_line(repository: Path, wish: str) -> None:
+    status, lines, complaints = set_up(repository, "platform", "--torch", wish, index=NOWHERE, PIP_RETRIES="0")
+    assert (status, lines, len(complaints.splitlines())) == (2, [], 1)
+    assert complaints.startswith("error: pip finds no ") and "check the network" in complaints
+
+
 def test_pips_noise_is_left_out_and_its_errors_are_not(repository: Path, indexes: str) -> None:
     said = set_up(repository, "platform", index=f"{indexes}/pypi/simple", PIP_EXTRA_INDEX_URL="file:///no/such/folder")
     assert (said[0], said[2]) == (0, "")
@@ -177,14 +185,17 @@ def test_pips_noise_is_left_out_and_its_errors_are_not(repository: Path, indexes
 
 
 def test_a_machine_without_venv_or_room_hears_what_to_do(repository: Path, indexes: str) -> None:
-    script = repository / "constraints" / "environment.py"
-    code = script.read_text(encoding="utf-8")
-    script.write_text(code.replace('"-m", "venv"', '"-m", "no_venv"'), encoding="utf-8")
+    (repository / "sitecustomize.py").write_text("import sys; sys.modules['ensurepip'] = None", encoding="utf-8")
+    status, _, complaints = set_up(repository, "platform", index=f"{indexes}/pypi/simple", PYTHONPATH=str(repository))
+    assert (status, complaints) == (2, f"error: {NO_VENV}\n")
+    (repository / ".venv").rmdir()
+    (repository / ".venv").write_text("", encoding="utf-8")  # nothing can be written there
     status, _, complaints = set_up(repository, "platform", index=f"{indexes}/pypi/simple")
     assert (status, len(complaints.splitlines())) == (2, 1)
-    assert complaints.startswith(
-        "error: Python's venv module failed; on Debian and Ubuntu: sudo apt install python3-venv"
-    )
+    assert complaints.startswith(f"error: {repository / '.venv'}: File exists")
+    (repository / ".venv").unlink()
+    script = repository / "constraints" / "environment.py"
+    code = script.read_text(encoding="utf-8")
     script.write_text(code.replace('{"cpu": 2.9, "cuda": 7.0}', '{"cpu": 1e9, "cuda": 1e9}'), encoding="utf-8")
     status, _, complaints = set_up(repository, "platform", index=f"{indexes}/pypi/simple")
     assert (status, len(complaints.splitlines())) == (2, 1)

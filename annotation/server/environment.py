@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from generation.environments import NO_VENV, clean, finish
+from generation.environments import clean, finish, make_venv
 from generation.exceptions import ServiceError
 
 from .home import REPOSITORY
@@ -89,13 +89,11 @@ def make(folder: Path, wanted: str, progress: Callable[[str], None]) -> None:
             raise ServiceError(f"{folder}: not a Python environment, so it is not replaced; move it away or change "
                                f"{LOCATION_VARIABLE}")  # fmt: skip
         shutil.rmtree(folder)
-    environment = clean(os.environ)
-    venv = [sys.executable, "-m", "venv", str(folder)]
-    finish(venv, environment, NO_VENV)
+    make_venv(folder)
     install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                "--no-input", "--no-deps", "--only-binary", ":all:",
                "--require-hashes", "-r", str(CONSTRAINTS)]  # fmt: skip
-    finish(install, environment, WITHOUT_NETWORK)
+    finish(install, clean(os.environ), WITHOUT_NETWORK)
     marker = folder / (STAMP + ".new")
     marker.write_text(wanted, encoding="utf-8")
     marker.replace(folder / STAMP)
