@@ -91,6 +91,8 @@ def _serve(options: argparse.Namespace) -> int:
         with server.running(home_of(options), database_url=options.database_url):
             return subprocess.run(shlex.split(options.during), check=False).returncode
     study = command.study_of(options) if options.study else None
+    of_crowd = [study.crowd.address] if study is not None and study.crowd is not None and study.crowd.address else []
+    addresses = [*options.address, *of_crowd]
 
     def welcome(connection: server.Connection) -> None:
         if study is not None:
@@ -99,7 +101,7 @@ def _serve(options: argparse.Namespace) -> int:
 
     server.serve(
         home_of(options), options.host, options.port, on_ready=welcome,
-        database_url=options.database_url, keeper=keeper_of(options),
+        database_url=options.database_url, keeper=keeper_of(options), addresses=addresses,
     )  # fmt: skip
     return 0
 

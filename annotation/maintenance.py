@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from annotation import accounts, server
 from annotation.campaign import admit_annotators
@@ -54,8 +55,25 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def public_address(text: str) -> str:
+    """An address such as https://argilla.example.org. Raises ArgumentTypeError."""
+    try:
+        parts = urlsplit(text)
+        sound = parts.scheme in ("http", "https") and parts.hostname and not (parts.username or parts.password)
+        sound = sound and (parts.port is None or parts.port > 0) and parts.path in ("", "/") and not parts.query
+    except ValueError:
+        sound = False
+    if not sound:
+        raise argparse.ArgumentTypeError("is no address; write for example https://argilla.example.org")
+    return text
+
+
 def add_serve_options(parser: argparse.ArgumentParser) -> None:
     """What `serve` takes for months of running."""
+    parser.add_argument(
+        "--address", metavar="URL", type=public_address, action="append", default=[],
+        help="where others reach the server, through a TLS proxy; requests under other names are refused then",
+    )  # fmt: skip
     parser.add_argument(
         "--database-url", metavar="URL", help="PostgreSQL in place of SQLite, kept for later starts; `sqlite`: back. "
         f"With a password: in {server.URL_VARIABLE}, for arguments are visible to all users of this machine",

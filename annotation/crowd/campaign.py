@@ -83,7 +83,9 @@ class Campaign(Steps):
         """Note in the ledger how all submissions are now."""
         rejected = {one.subject: one.cents for one in self.ledger.operations("reject") if one.state == "done"}
         for batch_id, posted_id in self.posted_ids().items():
-            for submission in self.platform.submissions(posted_id):
+            submissions = list(self.platform.submissions(posted_id))
+            self.platform.admit(batch_id, posted_id, [self.pseudonym(one.worker) for one in submissions])
+            for submission in submissions:
                 self.ledger.note(submission, batch_id, self.pseudonym(submission.worker))
                 cents = -rejected.get(submission.submission_id, 0)
                 if submission.state == "approved" and cents:

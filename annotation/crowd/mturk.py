@@ -259,6 +259,9 @@ class MTurk:
 
     # Workers who are kept out
 
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
+        """Nothing: MTurk itself shows the work, to its own workers alone."""
+
     def keep_out(self, worker: str) -> None:
         """Give a worker the qualification that no HIT of this study takes; without a message to them."""
         self._requester.call(

@@ -117,6 +117,10 @@ class Platform(Protocol):
         """Let nobody begin any more; nothing where it is closed."""
         ...
 
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
+        """Tell where the work is done which offer a batch's workers come from, and who of them the platform knows."""
+        ...
+
     def submissions(self, posted_id: str) -> Iterator[Submission]:
         """All submissions of an offer, every page, whatever their state."""
         ...

@@ -138,8 +138,13 @@ class Prolific:
         posted_id = made.get("id")
         if not isinstance(posted_id, str):
             raise UncertainError("Prolific did not say which study it made; run again")
+        self._rooms.admit(offer.batch.batch_id, posted_id, ())  # before anybody can come
         self._publish(posted_id)
         return posted_id
+
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
+        """Tell the batch's room which study its participants come from, and who of them Prolific knows."""
+        self._rooms.admit(batch_id, posted_id, pseudonyms)
 
     @cached_property
     def _choices(self) -> dict[str, dict[str, str]]:

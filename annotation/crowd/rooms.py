@@ -35,6 +35,7 @@ VERSION = 1
 #: ran out of time or was rejected must see every pair, too.
 ENOUGH = 1000
 PLATFORM = "prolific"
+ADMITTED = "admitted.json"  #: beside the file of rooms
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,10 @@ class Rooms(Protocol):
 
     def answers(self, offer: Offer, pseudonym: str) -> Sequence[PairAnswer]:
         """What one participant answered to a batch so far, in the order of answering."""
+        ...
+
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
+        """Note which study of Prolific a batch's participants come from, and who has a submission there."""
         ...
 
 
@@ -132,6 +137,19 @@ class ArgillaRooms:
                     found.append(_answer(record["external_id"], response, questions))
         return timed(found)
 
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
+        """Note which study of Prolific a room's participants come from, and who has a submission there."""
+        file = rooms_file(self._home).with_name(ADMITTED)
+        file.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        room_id = f"{batch_id}-{self._mode}"
+        with changing(self._home):
+            known = read_admitted(file)
+            before = known.get(room_id, {})
+            now = {"study": posted_id, "workers": sorted({*before.get("workers", ()), *pseudonyms})}
+            if now != before:
+                content = {"version": VERSION, "rooms": {**known, room_id: now}}
+                write_private(file, json.dumps(content, indent=1) + "\n")
+
     def _name(self, room: Room) -> str:
         # A queue's workspace ends with languages in capitals: no study's name runs into this one.
         return f"{self._study.name}-crowd-{room.room_id}"
@@ -154,6 +172,7 @@ class ArgillaRooms:
         entry = {
             "study": self._study.name,
             "platform": PLATFORM,
+            "address": crowd.address,
             "key": self._key.hex(),
             "workspace_id": workspace_id,
             "dataset_id": dataset_id,
@@ -194,6 +213,15 @@ def read_rooms(home: server.Home) -> dict[str, dict[str, Any]]:
     except (DataError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{file}: damaged ({error}); move it away and run launch again, which makes it anew") from None
     return rooms
+
+
+def read_admitted(file: Path) -> dict[str, dict[str, Any]]:
+    """Whom Prolific knows, by room; nobody where the file is not there or damaged: the next call writes it anew."""
+    try:
+        rooms = json.loads(file.read_text(encoding="utf-8"))["rooms"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return rooms if isinstance(rooms, dict) else {}
 
 
 def timed(answers: Sequence[PairAnswer]) -> list[PairAnswer]:

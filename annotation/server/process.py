@@ -6,7 +6,7 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -42,7 +42,7 @@ def running(
     postgres.choose(home, database_url)
     python = ensure_environment(progress)
     try:
-        child = start(home, python, "127.0.0.1", port or 0, progress)
+        child = start(home, python, ("127.0.0.1",), port or 0, progress)
     except InUseError:
         # Another process was quicker between our look and our start; its server is as good as ours.
         if (found := find(home)) is None:
@@ -65,11 +65,13 @@ def serve(  # noqa: PLR0913  # a command's options
     on_ready: Callable[[Connection], None] | None = None,
     database_url: str | None = None,
     keeper: Keeper | None = None,
+    addresses: Sequence[str] = (),
 ) -> None:
     """Run the server until Ctrl-C or SIGTERM, which end it cleanly and then raise KeyboardInterrupt.
 
     Prints the address, and on a home's first start the owner's generated password, once; then calls `on_ready`.
     `database_url` is a PostgreSQL database's (postgres.choose); `keeper` takes backups and watches the disk meanwhile.
+    With `addresses`, those under which others reach it, requests under any other name but this machine's are refused.
     Raises ServiceError when a server already runs on this home, when it does not come up, and when it ends by itself.
     """
     home = home or Home()
@@ -80,7 +82,7 @@ def serve(  # noqa: PLR0913  # a command's options
     python = ensure_environment(progress)
     with terminating():
         try:
-            child = start(home, python, host, port, progress)
+            child = start(home, python, (host, *addresses), port, progress)
         except InUseError as error:
             raise ServiceError(f"{home.path}: another server has just started on this folder; use that one") from error
         try:
@@ -96,14 +98,17 @@ def serve(  # noqa: PLR0913  # a command's options
     raise ServiceError(f"the Argilla server {how}; no submitted answer is lost: start it again, or see {home.log}")
 
 
-def start(home: Home, python: Path, host: str, port: int, progress: Callable[[str], None]) -> Child:
-    """A ready server; a database of an older version is backed up before it is migrated. Raises what Child raises."""
+def start(home: Home, python: Path, hosts: Sequence[str], port: int, progress: Callable[[str], None]) -> Child:
+    """A ready server on the first of `hosts`, reached under the others. Raises what Child raises.
+
+    A database of an older version is backed up before it is migrated.
+    """
     try:
-        return Child(home, python, host, port)
+        return Child(home, python, hosts, port)
     except MigrationNeededError:
         file, _ = backup(home, reason="upgrade")
         progress(f"The database is of an older version: backed up to {file}, now migrated")
-        return Child(home, python, host, port, may_migrate=True)
+        return Child(home, python, hosts, port, may_migrate=True)
 
 
 def watch(child: Child, keeper: Keeper | None) -> int:

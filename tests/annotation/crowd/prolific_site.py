@@ -71,11 +71,15 @@ class FakeRooms:
 
     given: dict[tuple[str, str], Sequence[PairAnswer]] = field(default_factory=dict)
     opened: list[str] = field(default_factory=list)
+    admitted: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     def open(self, offer: Offer) -> Room:
         batch_id = offer.batch.batch_id
         self.opened.append(batch_id)
         return Room(batch_id, f"https://argilla.example.org/crowd/enter/{batch_id}", f"DONE{batch_id[:4]}", "RETURN11")
+
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
+        self.admitted.setdefault((batch_id, posted_id), set()).update(pseudonyms)
 
     def answers(self, offer: Offer, pseudonym: str) -> Sequence[PairAnswer]:
         return self.given.get((offer.batch.batch_id, pseudonym), [])

@@ -8,6 +8,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from html import escape, unescape
 from typing import Any
@@ -22,9 +23,11 @@ from annotation.crowd.platform import Offer
 from annotation.crowd.rooms import ArgillaRooms, Room, rooms_file
 from annotation.crowd.workers import worker_pseudonym
 from annotation.rubric import load_rubric
+from annotation.server.plugin.plumbline_argilla.crowd_files import Newcomers
 from generation.study import Study
 from tests.annotation.campaigns import answer, pending, small
 from tests.annotation.crowd.offers import batch_offer
+from tests.annotation.test_browser import ALL_DONE
 from tests.conftest import make_variant
 
 KEY = bytes(range(32))
@@ -273,6 +276,84 @@ def test_a_room_does_not_fill_without_end(argilla: Argilla, home: server.Home, s
     assert user_of(argilla, study, visitor.pid) is None
 
 
+def changed_room(home: server.Home, room: Room, **changes: object) -> None:
+    file = rooms_file(home)
+    whole = json.loads(file.read_text(encoding="utf-8"))
+    whole["rooms"][room.room_id].update(changes)
+    file.write_text(json.dumps(whole), encoding="utf-8")
+
+
+def test_made_up_ids_take_no_place_from_who_prolific_knows(
+    argilla: Argilla, home: server.Home, study: Study, offer: Offer, visitor: Visitor, pid: str
+) -> None:
+    changed_room(home, visitor.room, most=1)
+    made_up, participant = Visitor(argilla, visitor.room, pid[::-1]), Visitor(argilla, visitor.room, "c" * 24)
+    assert made_up.begin().status_code == 200
+    assert visitor.begin().status_code == 503  # the one place for those whom nobody knows is taken
+    known = worker_pseudonym(KEY, study.name, "prolific", participant.pid)
+    ArgillaRooms(study, "sandbox", KEY, argilla).admit(offer.batch.batch_id, "5" * 24, [known])
+    assert participant.begin().status_code == 200  # has a submission at Prolific
+    assert visitor.begin().status_code == 503
+    with sqlite3.connect(home.path / "crowd" / "entries.db") as book:  # six hours and a minute later
+        book.execute(
+            "UPDATE entries SET consented_at = ? WHERE room = ?",
+            ((datetime.now(UTC) - timedelta(hours=6, minutes=1)).isoformat(), visitor.room.room_id),
+        )
+    assert visitor.begin().status_code == 200
+    for one in (made_up, participant):
+        one.http.close()
+
+
+def test_an_address_brings_few_newcomers_in_an_hour() -> None:
+    clock = iter([*range(12), 3600])
+    newcomers = Newcomers(lambda: float(next(clock)))
+    assert [newcomers.take("192.0.2.1") for _ in range(11)] == [True] * 10 + [False]
+    assert newcomers.take("192.0.2.2")
+    assert newcomers.take("192.0.2.1")  # the first is an hour ago
+    assert all(newcomers.take("127.0.0.1") for _ in range(100))
+
+
+def test_a_live_room_takes_its_own_study_and_each_session_once(
+    argilla: Argilla, study: Study, offer: Offer, pid: str
+) -> None:
+    rooms = ArgillaRooms(study, "live", KEY, argilla)
+    visitor = Visitor(argilla, rooms.open(offer), pid)
+    rooms.admit(offer.batch.batch_id, "d" * 24, [])
+
+    def enter(pid: str, study_id: str, session: str) -> httpx.Response:
+        ids = {"PROLIFIC_PID": pid, "STUDY_ID": study_id, "SESSION_ID": session}
+        return visitor.http.get(f"/crowd/enter/{visitor.room.room_id}", params=ids)
+
+    answers = {"consent": "yes", "q0": "0", "q1": "1"}
+    for study_id, session in (("a" * 24, "b" * 24), ("", "b" * 24), ("d" * 24, "")):
+        assert enter(pid, study_id, session).status_code == 400
+    assert "Bearer" in visitor.send(enter(pid, "d" * 24, "b" * 24), **answers).text
+    stolen = visitor.send(enter(pid[::-1], "d" * 24, "b" * 24), **answers)
+    assert stolen.status_code == 403
+    assert "somebody else" in stolen.text
+    assert "Bearer" in visitor.send(enter(pid[::-1], "d" * 24, "e" * 24), **answers).text
+    visitor.http.close()
+
+
+def test_discarding_everything_does_not_earn_the_code(
+    argilla: Argilla, study: Study, pid: str, room: Room, visitor: Visitor
+) -> None:
+    visitor.begin()
+    user = user_of(argilla, study, pid)
+    (dataset,) = [one.id for (_, name), one in argilla.datasets().items() if name.endswith(room.room_id)]
+    first, second = pending(argilla, user, dataset)
+    changed(argilla, user, first, "discarded")
+    changed(argilla, user, second, "discarded")
+    for shown in (visitor.done(), visitor.enter()):
+        assert room.code not in shown.text
+        assert "at least 1 pairs have to be rated" in shown.text
+        assert room.return_code in shown.text
+    answers = {"quality": {"value": 2}, "fluency": {"value": 2}}
+    items = [{"record_id": first["id"], "status": "submitted", "values": answers}]
+    argilla.request("POST", "/me/responses/bulk", api_key=user.api_key, json={"items": items})
+    assert room.code in visitor.done().text
+
+
 def test_a_damaged_file_of_rooms_closes_the_entrance_and_not_the_server(
     argilla: Argilla, home: server.Home, visitor: Visitor
 ) -> None:
@@ -321,7 +402,7 @@ def test_a_participant_works_through_a_room_in_the_browser(argilla: Argilla, roo
         page.keyboard.press("5")
         expect(page.locator("#fluency_5")).to_be_checked()
         page.keyboard.press("Enter")
-    expect(page.get_by_text("The task is completed!")).to_be_visible()
+    expect(page.get_by_text(ALL_DONE)).to_be_visible()
     page.reload()
     page.get_by_role("button").filter(has_text="Guidelines").click()
     links = page.get_by_role("link", name="get your completion code")

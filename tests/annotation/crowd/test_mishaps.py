@@ -248,11 +248,14 @@ def test_answers_that_come_after_the_submission_are_collected(variant: Make, pro
     launch(study, prolific)
     pid = "b" * 24
     submission, key = _participate(study, prolific, pid)
+    assert not any(prolific.rooms.admitted.values())
     whole = prolific.rooms.given[key]
     prolific.rooms.given[key] = whole[:2]
     found: list[object] = []
     step(study, prolific, lambda campaign: found.append(collect(campaign).troubles))
     assert found == [{submission: f"submission {submission}: no answers to 4 of its pairs"}]
+    (admitted,) = [one for one in prolific.rooms.admitted.values() if one]
+    assert admitted == {key[1]}  # the room learns who has a submission at Prolific
     prolific.rooms.given[key] = whole
     step(study, prolific, lambda campaign: found.append(collect(campaign).troubles))
     assert found[1] == {} and read_ratings(study)["pair_id"].nunique() == 4

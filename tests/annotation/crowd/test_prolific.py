@@ -81,6 +81,7 @@ def once(operation: str, moment: str, what: str) -> Callable[[str, str], str]:
 def test_a_batch_becomes_a_published_study_for_those_who_read_both_languages(live: Prolific, site: Site) -> None:
     posted_id = live.post(offer(), TOKEN)
     sent = site.studies[posted_id]
+    assert site.rooms.admitted == {("b" * 16, posted_id): set()}  # the room knows its study before anybody comes
     assert sent["status"] == "ACTIVE"
     assert (sent["internal_name"], sent["reward"], sent["total_available_places"]) == (TOKEN, 80, 3)
     assert sent["external_study_url"] == (

@@ -2,6 +2,8 @@
 
     launch     takes the home's lock and the port, sets Argilla's settings, runs one uvicorn process
     database   connections that count rightly under concurrent writers; migration, accounts, repair at the start
+    guard      how much is read from whom and for how long, safe headers; hosts, protocol: names, slow connections
+    signing_in passwords, ever more slowly where they are wrong; throttle: how slowly
     gate       one writing request at a time, in the order of arrival
     jobs       Argilla's background jobs in this process, in place of Redis
     journal    which jobs there are, kept over a crash
@@ -9,7 +11,7 @@
                text, query, index, evaluation: words and text queries
     crowd      where crowd participants enter and get their completion code; crowd_pages, crowd_book
     privacy    an annotator reads own answers and nobody else's
-    hardening  the pages, the log and the passwords made safe
+    hardening  the pages, the log, the passwords and the API's errors made safe
 
 It imports argilla_server, never the platform, and is started by the platform as `python -m plumbline_argilla`.
 """

@@ -13,6 +13,8 @@ if __name__ == "__main__":
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--address", action="append", default=[])
     parser.add_argument("--migrate", action="store_true")
     arguments = parser.parse_args()
-    sys.exit(main(arguments.home, arguments.host, arguments.port, may_migrate=arguments.migrate))
+    where = arguments.home, arguments.host, arguments.port
+    sys.exit(main(*where, addresses=arguments.address, may_migrate=arguments.migrate))

@@ -14,8 +14,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import json
 import logging
+import math
 import re
 import secrets
 import time
@@ -41,17 +41,23 @@ from starlette.routing import Route
 
 from . import crowd_pages as pages
 from .crowd_book import TICKET_SECONDS, Book, Entry, Seal
+from .crowd_files import Newcomers, Rooms
+from .guard import CLIENT
 
 LOGGER = logging.getLogger("plumbline_argilla.crowd")
 ROOM = re.compile(r"[0-9a-f]{16}-(?:live|sandbox)")
 PARTICIPANT = re.compile(r"[0-9a-f]{24}")
-VERSION = 1
+#: The share of a room's pairs that have to be rated, not discarded, for the completion code.
+LEAST_RATED = 0.5
 MOST_BYTES, MOST_FIELDS = 8192, 20
 COOKIE, COOKIE_SECONDS = "plumbline_crowd", 2 * 86400
 USED = (
     "This page has been used already, or is too old. Please open the study from Prolific once more: nothing of what you"
     " have answered is lost."
 )
+
+
+UNLIKE_PROLIFIC = "Please open this page from Prolific: the link lacks what Prolific adds to it."
 
 
 class RefusedError(Exception):
@@ -97,8 +103,8 @@ class Entrance:
         self._folder, self._seal = folder, seal
         self._one = asyncio.Lock()
         self._book: Book | None = None
-        self._rooms: dict[str, dict[str, Any]] = {}
-        self._read: tuple[int, int] | None = None  # time and size of the file as it was read
+        self._rooms, self._admitted = Rooms(folder / "rooms.json"), Rooms(folder / "admitted.json")
+        self._newcomers = Newcomers()
 
     async def show(self, request: Request) -> HTMLResponse:
         """What a participant who comes from Prolific sees."""
@@ -106,9 +112,19 @@ class Entrance:
         pid = request.query_params.get("PROLIFIC_PID", "")
         others = [request.query_params.get(name, "") for name in ("STUDY_ID", "SESSION_ID")]
         if not PARTICIPANT.fullmatch(pid) or not all(PARTICIPANT.fullmatch(one) for one in others if one):
-            raise RefusedError(400, "Please open this page from Prolific: the link lacks what Prolific adds to it.")
-        worker = pseudonym(bytes.fromhex(room["key"]), room["study"], room["platform"], pid)
-        return await self._next_page(room_id, room, worker)
+            raise RefusedError(400, UNLIKE_PROLIFIC)
+        key = bytes.fromhex(room["key"])
+        worker = pseudonym(key, room["study"], room["platform"], pid)
+        return await self._next_page(room_id, room, worker, self._session(room_id, key, *others))
+
+    def _session(self, room_id: str, key: bytes, study: str, session: str) -> str:
+        """What stands for Prolific's session. Raises RefusedError for a live room that this study does not have."""
+        if not room_id.endswith("-live"):
+            return ""  # a rehearsal is tried out with made-up ids
+        posted_id, _ = self._known(room_id)
+        if not session or (posted_id and not hmac.compare_digest(posted_id, study)):
+            raise RefusedError(400, UNLIKE_PROLIFIC)
+        return hmac.new(key, f"session\0{session}".encode(), hashlib.sha256).hexdigest()
 
     async def let_in(self, request: Request) -> HTMLResponse:
         """Note the consent, judge the answers, make the account where it is missing, and sign the browser in."""
@@ -119,17 +135,16 @@ class Entrance:
         ticket = self._seal.open("enter", form.get("ticket", ""))
         if ticket is None or ticket[2][0] != room_id or not self._entries.use(ticket[1], ticket[0]):
             raise RefusedError(409, USED)
-        worker = ticket[2][1]
+        _, worker, session = ticket[2]
         if self._entries.entry(room_id, worker).state == "new":
             if form.get("consent") != "yes":
                 raise RefusedError(422, "Without your consent you cannot take part. Please return your place.")
-            if self._entries.people(room_id) >= room["most"]:
-                raise RefusedError(503, "Too many people have entered here. Please return your place on Prolific.")
+            self._admit(room_id, room, worker, session)
             right = [int(question["right"]) for question in room["questions"]]
             given = [chosen(form.get(f"q{number}", "")) for number in range(len(right))]
             self._entries.judge(room_id, worker, right, given)
         if self._entries.entry(room_id, worker).state != "in":
-            return await self._next_page(room_id, room, worker)
+            return await self._next_page(room_id, room, worker, session)
         user = await self._account(room, worker)
         cookie = self._seal.close("worker", room["study"], room["platform"], worker, seconds=COOKIE_SECONDS)
         secure = "; Secure" if request.headers.get("x-forwarded-proto", request.url.scheme) == "https" else ""
@@ -140,6 +155,21 @@ class Entrance:
         target = f"/dataset/{UUID(room['dataset_id'])}/annotation-mode"
         return pages.sign_in(accounts.generate_user_token(user), expires, target, headers)
 
+    def _admit(self, room_id: str, room: dict[str, Any], worker: str, session: str) -> None:
+        """Give a new participant a place. Raises RefusedError where there is none for who Prolific does not know yet.
+
+        An id can be made up. So a session is one participant's; an address brings few newcomers in an hour; and who is
+        not among the submissions at Prolific when these are looked at holds a place for some hours only. Who is there
+        gets one in any case.
+        """
+        if session and not self._entries.owns(session, room_id, worker):
+            raise RefusedError(403, "This link has been used by somebody else. Please open the study from Prolific.")
+        _, known = self._known(room_id)
+        if worker in known or self._entries.entry(room_id, worker).missed:
+            return
+        if not self._newcomers.take(CLIENT.get()) or self._entries.strangers(room_id, known) >= room["most"]:
+            raise RefusedError(503, "Too many people have entered here. Please return your place on Prolific.")
+
     async def done(self, request: Request) -> HTMLResponse:
         """The completion code, or how much is left."""
         _, room = self._room(request)
@@ -148,32 +178,39 @@ class Entrance:
             raise RefusedError(
                 403, "Please open the study from Prolific once more in this browser, and then this page."
             )
-        left = await self._left(room, known[2][2])
-        return pages.finished(room) if left == 0 else pages.unfinished(room, left)
+        left, rated = await self._answered(room, known[2][2])
+        return pages.unfinished(room, left) if left else self._end(room, rated)
 
-    async def _next_page(self, room_id: str, room: dict[str, Any], worker: str) -> HTMLResponse:
+    def _end(self, room: dict[str, Any], rated: int) -> HTMLResponse:
+        """The completion code, for who has rated enough of what was answered."""
+        least = math.ceil(int(room["records"]) * LEAST_RATED)
+        return pages.finished(room) if rated >= least else pages.too_few_rated(room, rated, least)
+
+    async def _next_page(self, room_id: str, room: dict[str, Any], worker: str, session: str) -> HTMLResponse:
         """The page that suits how a participant stands."""
         entry: Entry = self._entries.entry(room_id, worker)
         if entry.state == "out":
             return pages.sent_back(room)
-        ticket = self._seal.close("enter", room_id, worker, seconds=TICKET_SECONDS)
+        ticket = self._seal.close("enter", room_id, worker, session, seconds=TICKET_SECONDS)
         if entry.state == "in":
-            left = await self._left(room, worker)
-            return pages.finished(room) if left == 0 else pages.resume(room_id, room, left, ticket)
+            left, rated = await self._answered(room, worker)
+            return pages.resume(room_id, room, left, ticket) if left else self._end(room, rated)
         questions = entry.open_questions(len(room["questions"]))
         return pages.entrance(room_id, room, questions, ticket, again=any(entry.missed))
 
-    async def _left(self, room: dict[str, Any], worker: str) -> int:
-        """How many pairs of the room a participant has neither submitted nor discarded."""
+    async def _answered(self, room: dict[str, Any], worker: str) -> tuple[int, int]:
+        """How many pairs of the room a participant has neither submitted nor discarded, and how many are submitted."""
         counted = (
-            select(func.count(Response.id))
+            select(Response.status, func.count(Response.id))
             .join(Record, Response.record_id == Record.id)
             .join(User, Response.user_id == User.id)
             .where(Record.dataset_id == UUID(room["dataset_id"]), User.username == worker)
-            .where(Response.status.in_((ResponseStatus.submitted, ResponseStatus.discarded)))
+            .group_by(Response.status)
         )
         async with database.AsyncSessionLocal() as session:
-            return max(0, int(room["records"]) - int(await session.scalar(counted) or 0))
+            number = {status: int(count) for status, count in await session.execute(counted)}
+        rated, discarded = (number.get(one, 0) for one in (ResponseStatus.submitted, ResponseStatus.discarded))
+        return max(0, int(room["records"]) - rated - discarded), rated
 
     async def _account(self, room: dict[str, Any], worker: str) -> User:
         """The participant's account, a member of the room's workspace; made where it is missing."""
@@ -201,21 +238,21 @@ class Entrance:
         return room_id, room
 
     def _all(self) -> dict[str, dict[str, Any]]:
-        """All rooms, read again where the file has changed."""
-        file = self._folder / "rooms.json"
+        """All rooms."""
         try:
-            now = file.stat()
-            if (now.st_mtime_ns, now.st_size) != self._read:
-                content = json.loads(file.read_text(encoding="utf-8"))
-                if content["version"] != VERSION:
-                    raise ValueError(f"version {content['version']}")
-                self._rooms, self._read = dict(content["rooms"]), (now.st_mtime_ns, now.st_size)
-        except FileNotFoundError:
-            return {}
+            return self._rooms.all()
         except (OSError, ValueError, KeyError, TypeError) as error:
             LOGGER.error("crowd/rooms.json cannot be read (%s); launch the campaign again", type(error).__name__)
             raise RefusedError(503, "This study cannot be opened at the moment. Please try again later.") from None
-        return self._rooms
+
+    def _known(self, room_id: str) -> tuple[str, frozenset[str]]:
+        """The study of Prolific that a room belongs to, where that is known, and who has a submission there."""
+        try:
+            found = self._admitted.all().get(room_id, {})
+            return str(found.get("study", "")), frozenset(found.get("workers", ()))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            LOGGER.error("crowd/admitted.json cannot be read (%s); run crowd status", type(error).__name__)
+            return "", frozenset()
 
 
 async def made(session: AsyncSession, worker: str) -> User:

@@ -13,17 +13,20 @@ import json
 import secrets
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 ATTEMPTS = 2  #: at each question; Prolific wants that many
 TICKET_SECONDS = 2 * 3600
+#: So long who consented holds a place in the room without the platform's word that they take part.
+HELD_SECONDS = 6 * 3600
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
     room TEXT NOT NULL, worker TEXT NOT NULL, consented_at TEXT, questions TEXT NOT NULL, state TEXT NOT NULL,
     PRIMARY KEY (room, worker));
+CREATE TABLE IF NOT EXISTS sessions (session TEXT PRIMARY KEY, room TEXT NOT NULL, worker TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS used (nonce TEXT PRIMARY KEY, expires REAL NOT NULL);
 """
 
@@ -78,10 +81,17 @@ class Book:
         )
         return Entry(state, tuple(missed), tuple(known))
 
-    def people(self, room: str) -> int:
-        """How many may work, or may not any more, in a room."""
-        (number,) = self._database.execute("SELECT COUNT(*) FROM entries WHERE room = ?", (room,)).fetchone()
-        return int(number)
+    def strangers(self, room: str, known: Collection[str]) -> int:
+        """How many consented of late of whom the platform has not said that they take part."""
+        since = (datetime.now(UTC) - timedelta(seconds=HELD_SECONDS)).isoformat(timespec="seconds")
+        rows = self._database.execute("SELECT worker FROM entries WHERE room = ? AND consented_at > ?", (room, since))
+        return sum(worker not in known for (worker,) in rows)
+
+    def owns(self, session: str, room: str, worker: str) -> bool:
+        """Whether a session is this participant's; it is from now on where nobody has come with it."""
+        self._database.execute("INSERT OR IGNORE INTO sessions VALUES (?, ?, ?)", (session, room, worker))
+        found = self._database.execute("SELECT room, worker FROM sessions WHERE session = ?", (session,)).fetchone()
+        return tuple(found) == (room, worker)
 
     def use(self, nonce: str, expires: float) -> bool:
         """Whether a ticket is used for the first time; it is used from now on."""

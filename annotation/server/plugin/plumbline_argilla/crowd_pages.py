@@ -137,6 +137,19 @@ def unfinished(room: Mapping[str, Any], left: int) -> HTMLResponse:
     return page("Not everything is answered yet", body)
 
 
+def too_few_rated(room: Mapping[str, Any], rated: int, least: int) -> HTMLResponse:
+    """Everything is answered, but most of it was discarded."""
+    target = f"/dataset/{room['dataset_id']}/annotation-mode"
+    body = (
+        f"<p>You rated {rated} of {int(room['records'])} pairs and discarded the others. For the completion code at"
+        f" least {least} pairs have to be rated. Discarded pairs can still be rated: choose &quot;discarded&quot; in"
+        f' the list of states above the pairs.</p><p><a class="button" href="{escape(target)}">Go on</a></p>'
+        f"<p>{_link(room['return_code'], 'I do not want to go on')} (this returns your place on Prolific)</p>"
+        f"{_contact(room)}"
+    )
+    return page("Too few pairs are rated", body)
+
+
 def sent_back(room: Mapping[str, Any]) -> HTMLResponse:
     """For who missed a question twice: a kind word, and the way to return the place."""
     body = (

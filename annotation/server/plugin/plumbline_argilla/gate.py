@@ -34,10 +34,7 @@ class WriteGate:
         if scope["type"] != "http" or not writes(scope):
             await self.app(scope, receive, send)
             return
-        # A slow client must hold nobody up: its body is read before the lock is taken, and its answer is sent after.
-        body = await read_body(receive)
-        if body is None:
-            return
+        # A slow client holds nobody up: the guard has read the body before, and the answer is sent after.
         answer: list[Message] = []
 
         async def keep(message: Message) -> None:
@@ -45,7 +42,7 @@ class WriteGate:
 
         try:
             async with self.lock:
-                await self.app(scope, replay(body, receive), keep)
+                await self.app(scope, receive, keep)
         finally:  # an error's answer is in here too
             for message in answer:
                 await send(message)
@@ -54,29 +51,3 @@ class WriteGate:
 def without_many_ranges(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """The headers without a Range of several parts: merging those takes starlette quadratic time (CVE-2025-62727)."""
     return [(name, value) for name, value in headers if not (name == b"range" and b"," in value)]
-
-
-async def read_body(receive: Receive) -> bytes | None:
-    """The request's whole body, or None when the client left before it was complete."""
-    parts: list[bytes] = []
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        parts.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(parts)
-
-
-def replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives `body` once, and then whatever the connection says (that the client left)."""
-    given = False
-
-    async def again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import logging
 import re
+import traceback
 from pathlib import Path
 from typing import Any
 
 from argilla_server.api.handlers.v1 import records as record_handlers
 from argilla_server.api.schemas.v1.info import Version
 from argilla_server.constants import DEFAULT_API_KEY, DEFAULT_PASSWORD
-from argilla_server.contexts import accounts
+from argilla_server.contexts import accounts, records, search
 from argilla_server.contexts.info import argilla_version
+from argilla_server.errors import base_errors
 from argilla_server.errors.future import UnprocessableEntityError
 from argilla_server.models import Record, Vector
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy.orm import selectinload
+from starlette.responses import JSONResponse
+
+from . import signing_in
 
 #: Passwords and keys that Argilla's own guides and images have used; nobody here may have them.
 WELL_KNOWN_PASSWORDS = frozenset({DEFAULT_PASSWORD, "1234", "12345678"})
@@ -24,6 +31,10 @@ WELL_KNOWN_KEYS = frozenset({DEFAULT_API_KEY, "argilla.apikey", "owner.apikey", 
 #: The routes that describe the API, and Argilla's status, in whose place a shorter one is put.
 DESCRIPTIONS = frozenset({"openapi", "swagger_ui_html", "swagger_ui_redirect", "redoc_html", "redirect_docs",
                           "redirect_api", "get_status"})  # fmt: skip
+SCHEMAS = "argilla_server.api.schemas"
+MOST_ROWS = 2**31 - 1
+LONGEST_NOTE, RECORDS_A_MINUTE = 300, 200
+INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 FOREIGN_IMPORT = re.compile(r"@import url\((?:https?:)?//[^)]*\);?")
 
 
@@ -31,6 +42,8 @@ def apply(app: FastAPI) -> None:
     """Harden the application. Call it once, after Argilla is imported and before it serves."""
     strip_foreign_fonts(app)
     logging.getLogger("argilla").addFilter(without_request_bodies)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(Sparing())
     hash_password = accounts.hash_password
 
     def hash_unknown_password(password: str) -> str:
@@ -40,12 +53,38 @@ def apply(app: FastAPI) -> None:
 
     accounts.hash_password = hash_unknown_password
     close_what_strangers_need_not_see(app)
+    signing_in.apply()
     record_handlers.selectinload = with_settings_of_vectors
+    refuse_what_handlers_fail_on()
+    say_less_of_errors(api_of(app))
+
+
+def api_of(app: FastAPI) -> FastAPI:
+    """The API, which is mounted in the application."""
+    return next(route.app for route in app.routes if getattr(route, "path", None) == "/api/v1")
+
+
+def say_less_of_errors(api: FastAPI) -> None:
+    """Answer what a body's own checks stumble over as what it is, and keep the words of other errors to the log."""
+
+    async def told(request: Request, error: Exception) -> JSONResponse:
+        frames = list(traceback.walk_tb(error.__traceback__))
+        if not frames or not frames[-1][0].f_globals.get("__name__", "").startswith(SCHEMAS):
+            raise error
+        return JSONResponse({"detail": "the request's values do not fit together"}, 422)
+
+    for kind in (TypeError, AttributeError, LookupError, ArithmeticError, RecursionError):
+        api.add_exception_handler(kind, told)
+
+    def without_words(self: Any, error: Exception) -> None:
+        self.type, self.message = "error", "the server's log says more"
+
+    base_errors.GenericServerError.__init__ = without_words
 
 
 def close_what_strangers_need_not_see(app: FastAPI) -> None:
     """Take away the API's descriptions, and of its status, which needs no signing in, all but the version."""
-    api = next(route.app for route in app.routes if getattr(route, "path", None) == "/api/v1")
+    api = api_of(app)
     for router in (app.router, api.router):
         router.routes[:] = [route for route in router.routes if getattr(route, "name", "") not in DESCRIPTIONS]
 
@@ -53,6 +92,26 @@ def close_what_strangers_need_not_see(app: FastAPI) -> None:
         return Version(version=argilla_version())
 
     api.add_api_route("/status", status, response_model=Version)
+
+
+def refuse_what_handlers_fail_on() -> None:
+    """Refuse `{"and": null}` and an offset that no database takes, which Argilla's schemas let through."""
+    validate = search.validate_search_records_query
+
+    async def validated(db: Any, query: Any, dataset: Any) -> None:
+        if query.filters is not None and query.filters.and_ is None:
+            raise UnprocessableEntityError("filters need a list of conditions in 'and'")
+        await validate(db, query, dataset)
+
+    search.validate_search_records_query = validated
+    whole_list = records.list_dataset_records
+
+    async def listed(*, offset: int = 0, **more: Any) -> Any:
+        if not 0 <= offset <= MOST_ROWS:
+            raise UnprocessableEntityError(f"the offset must be between 0 and {MOST_ROWS}")
+        return await whole_list(offset=offset, **more)
+
+    records.list_dataset_records = listed
 
 
 def with_settings_of_vectors(attribute: Any) -> Any:
@@ -64,20 +123,63 @@ def with_settings_of_vectors(attribute: Any) -> Any:
     return loaded.selectinload(Vector.vector_settings) if attribute is Record.vectors else loaded
 
 
+def pages_of(app: FastAPI) -> Path:
+    """Where this start's copy of Argilla's pages is."""
+    return next(Path(route.app.directory) for route in app.routes if getattr(route, "name", None) == "static")
+
+
+def page_policy(app: FastAPI) -> str:
+    """The content security policy of Argilla's pages: their own files, and the scripts inside the pages by their hash.
+
+    Styles may stand anywhere, for the pages' editors make their own. Nothing comes from elsewhere or goes there.
+    """
+    scripts: set[str] = set()
+    for page in pages_of(app).rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        scripts.update(map(quoted_hash, INLINE_SCRIPT.findall(text)))
+    return (
+        f"default-src 'none'; script-src 'self' {' '.join(sorted(scripts))};"
+        " style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:;"
+        " connect-src 'self'; manifest-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
+    )
+
+
+def quoted_hash(text: str) -> str:
+    """A script as a policy names it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
+
+
 def strip_foreign_fonts(app: FastAPI) -> None:
     """Take the calls to a font host on the internet out of this start's copy of the pages; the fonts have fallbacks."""
-    pages = next(Path(route.app.directory) for route in app.routes if getattr(route, "name", None) == "static")
-    for sheet in pages.rglob("*.css"):
+    for sheet in pages_of(app).rglob("*.css"):
         text = sheet.read_text(encoding="utf-8")
         stripped = FOREIGN_IMPORT.sub("", text)
         if stripped != text:
             sheet.write_text(stripped, encoding="utf-8")
 
 
+class Sparing:
+    """Lets so many records a minute into the log: nobody shall fill the disk with requests that fail."""
+
+    def __init__(self) -> None:
+        self.minute, self.number = 0, 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is written."""
+        minute = int(record.created // 60)
+        if minute != self.minute:
+            self.minute, self.number = minute, 0
+        self.number += 1
+        if self.number == RECORDS_A_MINUTE:
+            record.msg, record.args, record.exc_info = "more was to be said this minute, and is left out", (), None
+        return self.number <= RECORDS_A_MINUTE
+
+
 def without_request_bodies(record: logging.LogRecord) -> bool:
     """Let a refused request into the log by the names of its fields alone: its values may be passwords or texts."""
     if isinstance(record.msg, RequestValidationError):
         places = ", ".join(sorted({".".join(str(part) for part in error["loc"]) for error in record.msg.errors()}))
-        record.msg, record.args = "a request was not valid in: %s", (places,)
+        # A name of a field is the sender's own, too: in one line, and not endless.
+        record.msg, record.args = "a request was not valid in: %s", (ascii(places[:LONGEST_NOTE]),)
         record.exc_info = record.exc_text = None
     return True

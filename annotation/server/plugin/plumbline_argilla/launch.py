@@ -9,17 +9,19 @@ import contextlib
 import fcntl
 import json
 import os
+import resource
 import shutil
 import socket
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from .errors import MigrationNeededError, StartError
+from .hosts import Hosts
 from .journal import Journal
 
 if TYPE_CHECKING:
@@ -31,13 +33,15 @@ MIGRATION_EXIT = 4
 FAILED_EXIT = 1
 ERROR_MARK = "plumbline-argilla: error: "
 BUSY_SECONDS = 30
+MOST_FILES = 8192
 LOCK_TRIES, LOCK_PAUSE = 20, 0.05
 
 
-def main(home: Path, host: str, port: int, *, may_migrate: bool) -> int:
+def main(home: Path, host: str, port: int, *, addresses: Sequence[str] = (), may_migrate: bool) -> int:
     """Run the server on `home` until standard input closes or a signal ends it; the exit status.
 
-    A database of an older version is migrated only if `may_migrate`, else the status is MIGRATION_EXIT.
+    `addresses` are those under which others reach it, through a proxy: it answers under no other names then. A
+    database of an older version is migrated only if `may_migrate`, else the status is MIGRATION_EXIT.
     """
     os.umask(0o077)
     os.chdir(home)  # file names in the database's address are relative, so that no character of the path matters there
@@ -46,7 +50,7 @@ def main(home: Path, host: str, port: int, *, may_migrate: bool) -> int:
             return IN_USE_EXIT
         try:
             with scratch(home), listen(host, port) as listening:
-                run(listening, may_migrate)
+                run(listening, Hosts(host, addresses, Path("crowd", "rooms.json")), may_migrate)
         except MigrationNeededError:
             return MIGRATION_EXIT
         except StartError as error:
@@ -127,7 +131,7 @@ def database_url() -> str:
     return "sqlite+aiosqlite:///argilla.db?check_same_thread=False"
 
 
-def run(listening: socket.socket, may_migrate: bool) -> None:
+def run(listening: socket.socket, hosts: Hosts, may_migrate: bool) -> None:
     """Configure Argilla, bring the database up to date, and serve."""
     url = address(listening)
     os.environ.update(settings(url, Path("secret").read_text(encoding="utf-8").strip()))
@@ -136,7 +140,8 @@ def run(listening: socket.socket, may_migrate: bool) -> None:
 
     import uvicorn  # noqa: PLC0415
 
-    from . import database, engine, gate, jobs  # noqa: PLC0415
+    from . import database, engine, gate, hardening, jobs, protocol, signing_in  # noqa: PLC0415
+    from .guard import Guard  # noqa: PLC0415
 
     app = assembled(os.environ["ARGILLA_AUTH_SECRET_KEY"])
     owner = json.loads(Path("credentials.json").read_text(encoding="utf-8"))["owner"]
@@ -152,9 +157,13 @@ def run(listening: socket.socket, may_migrate: bool) -> None:
             if self.started:
                 write_state(url)
 
+    guarded = Guard(gate.WriteGate(app), hosts, hardening.page_policy(app), signing_in.role_of)
     server = Server(
-        uvicorn.Config(gate.WriteGate(app), access_log=False, log_level="warning", timeout_graceful_shutdown=10)
+        uvicorn.Config(
+            guarded, access_log=False, log_level="error", timeout_graceful_shutdown=10, **protocol.settings()
+        )
     )
+    allow_many_connections()
     threading.Thread(target=stop_with_parent, args=(server,), daemon=True).start()
     try:
         server.run(sockets=[listening])
@@ -176,6 +185,14 @@ def assembled(secret: str) -> FastAPI:
     privacy.apply()
     crowd.mount(app, secret)
     return app
+
+
+def allow_many_connections() -> None:
+    """Let this process have as many open files as it may: a connection is one, to a browser or to the database."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(MOST_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def write_state(url: str) -> None:

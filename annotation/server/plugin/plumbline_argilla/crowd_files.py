@@ -1,0 +1,57 @@
+"""What the platform's side leaves for the crowd's pages: files of JSON, read again where they have changed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+VERSION = 1
+
+
+class Rooms:
+    """The `rooms` of a file: settings of each room, or whom the platform knows in it."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._rooms: dict[str, dict[str, Any]] = {}
+        self._read: tuple[int, int] | None = None  # time and size of the file as it was read
+
+    def all(self) -> dict[str, dict[str, Any]]:
+        """By the room's id; none where there is no file. Raises OSError, ValueError, KeyError or TypeError."""
+        try:
+            now = self._file.stat()
+        except FileNotFoundError:
+            return {}
+        if (now.st_mtime_ns, now.st_size) != self._read:
+            content = json.loads(self._file.read_text(encoding="utf-8"))
+            if content["version"] != VERSION:
+                raise ValueError(f"version {content['version']}")
+            self._rooms, self._read = dict(content["rooms"]), (now.st_mtime_ns, now.st_size)
+        return self._rooms
+
+
+class Newcomers:
+    """How many people came from an address of late; nothing of it is written, and this machine's own is not counted."""
+
+    SECONDS, MOST, KEPT = 3600.0, 10, 10_000
+    HERE = frozenset({"", "127.0.0.1", "::1"})
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._times: OrderedDict[str, list[float]] = OrderedDict()
+
+    def take(self, address: str) -> bool:
+        """Whether one more may come from there; it is counted then."""
+        if address in self.HERE:
+            return True  # behind a proxy that does not say who asks, everybody has it
+        now = self._now()
+        times = [one for one in self._times.pop(address, []) if now - one < self.SECONDS]
+        free = len(times) < self.MOST
+        self._times[address] = [*times, now] if free else times
+        while len(self._times) > self.KEPT:
+            self._times.popitem(last=False)
+        return free
