@@ -80,17 +80,20 @@ def evaluate_task(dataset: Dataset, encoder: Encoder, protocol: Protocol, batch_
     """All that mteb measures of a model on a data set (`mteb.results.TaskResult`).
 
     mteb rounds the metrics of searches to five decimals, no others. It ranks 50,000 passages at a time and keeps the
-    best 1,000 of each query, so that 4 bytes x queries x 50,000 of similarities stand in memory at once. Raises what
-    the encoder raises (DataError for embeddings with NaN, ServiceError for a model that fails), and DataError where
-    mteb's result lacks the main metric.
+    best 1,000 of each query, so that 4 bytes x queries x 50,000 of similarities stand in memory at once. Similarities
+    that differ by rounding alone are ties (`evaluation.ties`). Raises what the encoder raises (DataError for embeddings
+    with NaN, ServiceError for a model that fails), and DataError where mteb's result lacks the main metric.
     """
     import mteb  # noqa: PLC0415 (takes seconds: only who evaluates waits for it)
 
+    from evaluation.ties import searcher, settle  # noqa: PLC0415 (it imports mteb)
+
     task = make_task(dataset, protocol)
+    settle(task, dataset.task)
     with _silent_mteb():
         # No cache: mteb's would lie in the home folder and give all copies of a task the first one's result.
         (result,) = mteb.evaluate(
-            encoder,
+            searcher(encoder, dataset.task),
             task,
             cache=None,
             co2_tracker=False,

@@ -1,8 +1,14 @@
-"""Rows with a query and its candidates, in the form that mteb 2 has searches in."""
+"""Rows with a query and its candidates, in the form that mteb 2 has searches in.
+
+Passages that are equally near are ranked by their ids, so these are hashes of the texts: of numbers the irrelevant
+ones, which come last, would always win.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from generation.identity import identity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,14 +33,19 @@ def search_data(frame: pd.DataFrame) -> dict[str, Any]:
         queries[query], judged[query] = asked, {}
         texts = [(text, 1) for text in right] + [(text, 0) for text in wrong]
         for place, (text, relevance) in enumerate(texts):
-            corpus[f"{query}-{place}"] = text
-            judged[query][f"{query}-{place}"] = relevance
+            passage = _passage(query, place, text)
+            corpus[passage] = text
+            judged[query][passage] = relevance
     return {
         "queries": Rows.from_dict({"id": list(queries), "text": list(queries.values())}),
         "corpus": Rows.from_dict({"id": list(corpus), "text": list(corpus.values())}),
         "relevant_docs": judged,
         "top_ranked": {query: list(passages) for query, passages in judged.items()},
     }
+
+
+def _passage(query: str, place: int, text: str) -> str:
+    return f"{query}-{identity('passage-v1', text)[:12]}-{place}"
 
 
 def instruction_data(frame: pd.DataFrame) -> dict[str, Any]:
@@ -53,7 +64,11 @@ def instruction_data(frame: pd.DataFrame) -> dict[str, Any]:
     for query, asked in zip(single["queries"]["id"], single["queries"]["text"], strict=True):
         row = frame.iloc[int(query.removeprefix("q"))]
         relevance = single["relevant_docs"][query]
-        lost = [f"{query}-{place}" for place, changes in enumerate(row["changed"]) if changes]
+        lost = [
+            _passage(query, place, text)
+            for place, (text, changes) in enumerate(zip(row["positive"], row["changed"], strict=True))
+            if changes
+        ]
         if not lost:
             continue
         changed[query] = lost
