@@ -2,8 +2,9 @@
 
 A verdict accepts a transformation by the mean over its pairs; some of these are bad all the same. Here an item counts
 only if each of its texts is one of a rated pair whose own mean reaches the threshold on every question
-(`annotation.verdicts.accepted_pairs`); original and transformed texts are scored on the same items. Few items have
-that where a pair is one sentence of many: what has fewer than `acceptance.min_pairs` items is NaN, with the reason.
+(`annotation.verdicts.accepted_pairs`), and its output is still the one that was rated; original and transformed texts
+are scored on the same items. Few items have that where a pair is one sentence of many: what has fewer than
+`acceptance.min_pairs` items is NaN, with the reason.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class AcceptedPairs:
         asked = load_rubric(study).question_names()
         good = frozenset() if means is None else accepted_pairs(means, asked)
         pairs = read_pairs(study) if self._rated else []
-        self._keys = frozenset(pair.key for pair in pairs if pair.pair_id in good)
+        self._judged = {pair.key: pair.transformed for pair in pairs if pair.pair_id in good}
         self._seeds = {(pair.transformation, pair.seed) for pair in pairs if pair.pair_id in good}
         self._known: dict[Place, _Selection] = {}
 
@@ -96,10 +97,12 @@ class AcceptedPairs:
             return _Selection(frozenset(), 0, f"it is not known which pairs are accepted: run `{ACCEPT}`")
         if (unit.transformation, unit.seed) not in self._seeds:
             return _Selection(frozenset(), 0, "no pair of this transformation and seed was rated and accepted")
+        made = outputs_of(unit).made
         texts = frozenset(
             text.text_id
             for text in unit.dataset.texts()
-            if self._plan.job(text, unit.transformation, unit.seed).key in self._keys
+            if (output := made.get(text.text_id)) is not None
+            and self._judged.get(self._plan.job(text, unit.transformation, unit.seed).key) == output
         )
         left, _ = accepted_alone(unit.dataset, outputs_of(unit), texts)
         n, least = tasks.size(left), self._study.acceptance.min_pairs

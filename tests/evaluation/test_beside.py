@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from annotation.records import PairMean
+from annotation.sample import read_pairs
 from annotation.verdicts import read_verdicts
 from evaluation import beside
 from evaluation.accepted_pairs import AcceptedPairs, accepted_alone, outputs_of, read_accepted_scores
@@ -134,6 +135,16 @@ def test_a_pair_that_one_question_rejects_takes_its_item_out(rated: Study) -> No
     found = row_of(read_accepted_scores(rated), dataset="sts", transformation="paraphrasing")
     assert math.isnan(found["original"]) and math.isnan(found["score"]) and not model.calls
     assert found["reason"] == "4 items consist of accepted pairs alone, of at least 5 that are needed"
+
+
+def test_an_output_that_is_not_the_one_that_was_rated_is_not_accepted(rated: Study) -> None:
+    pairs = read_pairs(rated)
+    first = pd.read_csv(rated.resolve("sts.csv"))["sentence1"][0]
+    others = [pair.model_copy(update={"transformed": "another"}) if pair.original == first else pair for pair in pairs]
+    write_table(rated.folder / "pairs.parquet", others, Pair)
+    run(rated, "one")
+    found = row_of(read_accepted_scores(rated), dataset="sts", transformation="paraphrasing")
+    assert (found["n"], found["n_pairs"]) == (5, 12)
 
 
 def test_what_was_not_rated_has_a_row_with_the_reason(rated: Study) -> None:
