@@ -24,6 +24,7 @@ from annotation.crowd.platform import Mode, NoMoneyError, Posted, RefusedError, 
 from annotation.crowd.steps import EXTENDED, LimitError, Steps, crowd_of, other_sample
 from annotation.crowd.workers import worker_pseudonym
 from annotation.sample import read_pairs
+from generation.exceptions import StudyError
 from generation.study import Study
 
 BONUS_REASON = "Your batch took longer than we had assumed. This bonus makes up the difference. Thank you."
@@ -97,11 +98,13 @@ class Campaign(Steps):
         """Offer what is still to be offered, as far as shares and money allow; call it again as batches get done."""
         self.platform.prepare()
         self.settle()
-        offered = self.ledger.offered()
+        offered, new = self.ledger.offered(), list[Offered]()
         if pilot or not offered or self._pilot_is_over(offered):
             new = next_batches(self.study, self.platform.mode, self.ledger.taken(), pilot)
-            self.ledger.add_batches(new)
-            offered += new
+        posted = self.posted_ids()
+        self._check([one for one in [*offered, *new] if one.batch.batch_id not in posted])
+        self.ledger.add_batches(new)
+        offered += new
         self.refresh()
         states = {batch_id: self.platform.posted(key) for batch_id, key in self.posted_ids().items()}
         there, extended, stopped = len(states), list[str](), ""
@@ -114,6 +117,15 @@ class Campaign(Steps):
         open_now = sum(self.platform.posted(key).open for key in now.values())
         waiting = len(offered) - len(now)
         return Launch(len(now) - there, len(extended), open_now, waiting, stopped, tuple(troubles))
+
+    def _check(self, batches: Sequence[Offered]) -> None:
+        """Raise StudyError where any of these could not be offered: before the first one costs something."""
+        for one in batches:
+            pay.cost(self.platform.name, one.reward, one.places, self.spec)
+            try:
+                self.platform.check(self.shown(one))
+            except StudyError as error:
+                raise StudyError(f"batch {one.batch.batch_id}: {error}; nothing was offered") from None
 
     def _pilot_is_over(self, offered: Sequence[Offered]) -> bool:
         """Whether all that was offered is a pilot, so that the rest is to come."""

@@ -28,8 +28,9 @@ from annotation.crowd.platform import (
     UncertainError,
 )
 from annotation.crowd.question import question_xml
+from annotation.crowd.steps import crowd_of
 from annotation.queues import Queue
-from annotation.rubric import ENGLISH, load_rubric, said
+from annotation.rubric import ENGLISH, Rubric, load_rubric, said
 from generation.crowd_specs import CrowdSpec
 from generation.exceptions import DataError, StudyError
 from generation.languages import language_name
@@ -74,6 +75,10 @@ class MTurk:
     def balance(self) -> int:
         """Cents that can be spent."""
         return self._requester.balance()
+
+    def check(self, offer: Offer) -> None:
+        """Raise StudyError for a page that is too long, a language without countries, too many countries."""
+        check_offer(self._study, self._rubric, offer, self._submit_to)
 
     def post(self, offer: Offer, token: str) -> str:
         """Create the batch's HIT; its id."""
@@ -304,6 +309,12 @@ class MTurk:
                                      " command again in some minutes") from None  # fmt: skip
             return found
         return str(made["QualificationType"]["QualificationTypeId"])
+
+
+def check_offer(study: Study, rubric: Rubric, offer: Offer, submit_to: str = SITES["live"]) -> None:
+    """Raise StudyError for what MTurk would not take; no service is asked."""
+    question_xml(study, rubric, offer, submit_to)
+    _countries(crowd_of(study), offer.batch.queue)
 
 
 def _countries(crowd: CrowdSpec, queue: Queue) -> tuple[str, ...]:

@@ -93,6 +93,10 @@ class Platform(Protocol):
         """Cents that can be spent; None where the platform does not say."""
         ...
 
+    def check(self, offer: Offer) -> None:
+        """Raise StudyError for an offer that could not be posted; nothing is made, and nothing is paid."""
+        ...
+
     def post(self, offer: Offer, token: str) -> str:
         """Put an offer before workers; the platform's id of it."""
         ...

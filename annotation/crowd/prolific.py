@@ -128,10 +128,17 @@ class Prolific:
 
     # Offers
 
+    def check(self, offer: Offer) -> None:
+        """Raise StudyError for a language or countries that Prolific cannot look for, or that nobody named."""
+        filters(self._study, offer, self._choices, self._group)
+
     def post(self, offer: Offer, token: str) -> str:
         """Make a study for the batch, and publish it if the campaign is live."""
+        try:
+            wanted = filters(self._study, offer, self._choices, self._group)
+        except StudyError as error:  # nothing was offered: the intention must not wait for an answer
+            raise RefusedError(str(error)) from None
         room = self._rooms.open(offer)
-        wanted = filters(self._study, offer, self._choices, self._group)
         made = self._api.change(
             "POST", "studies/", study_body(self._study, offer, room, token, wanted, self._project or None)
         )

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from annotation.campaign import shown
 from annotation.crowd import pay
-from annotation.crowd.ledger import Kind, Ledger, Operation
+from annotation.crowd.ledger import Kind, Ledger, Offered, Operation
 from annotation.crowd.platform import Mode, Offer, Platform, RefusedError
 from generation.crowd_specs import CrowdSpec
 from generation.exceptions import DataError, StudyError
@@ -136,10 +136,14 @@ class Steps:
         """A batch of the ledger as it is put before workers. DataError for a batch of another campaign."""
         for one in self.ledger.offered():
             if one.batch.batch_id == batch_id:
-                if not self.pairs.keys() >= set(one.batch.pair_ids):
-                    raise other_sample(self.study, self.platform.mode)
-                pairs = tuple(self.pairs[pair_id] for pair_id in one.batch.pair_ids)
-                return Offer(one.batch, pairs, one.places, one.reward)
+                return self.shown(one)
         raise DataError(
             f"{self.ledger.path}: no batch {batch_id!r} in the {self.platform.mode} {self.platform.name} campaign"
         )
+
+    def shown(self, one: Offered) -> Offer:
+        """A batch with the texts of its pairs. DataError where the sample does not have them any more."""
+        if not self.pairs.keys() >= set(one.batch.pair_ids):
+            raise other_sample(self.study, self.platform.mode)
+        pairs = tuple(self.pairs[pair_id] for pair_id in one.batch.pair_ids)
+        return Offer(one.batch, pairs, one.places, one.reward)

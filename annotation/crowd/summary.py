@@ -17,10 +17,9 @@ from annotation.crowd.campaign import Campaign, next_batches
 from annotation.crowd.judging import cases, on_rules
 from annotation.crowd.ledger import FILE, Ledger, Offered, ledgers
 from annotation.crowd.ledger_work import Judgement
-from annotation.crowd.mturk import SITES
+from annotation.crowd.mturk import check_offer
 from annotation.crowd.pay import PlatformName
 from annotation.crowd.platform import Mode, Offer
-from annotation.crowd.question import question_xml
 from annotation.crowd.steps import crowd_of
 from annotation.rubric import load_rubric
 from generation.command import columns
@@ -179,12 +178,9 @@ def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) 
             taken = ledger.taken()
     new = next_batches(study, mode, taken, pilot)
     rows, total, hours = [], 0, 0.0
-    if platform == "mturk":
-        _refuse_long_pages(study, new)
+    _check(study, platform, new)  # said now, not when money is about to be spent
     for one in new:
         batch = one.batch
-        for language in sorted(batch.queue.languages):
-            spec.countries_of(language)  # said now, not when money is about to be spent
         cost = pay.cost(platform, one.reward, one.places, spec)
         minutes = 60 * one.reward / 100 / spec.pay.hourly
         fees = cost - one.places * one.reward
@@ -207,12 +203,16 @@ def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) 
     )  # fmt: skip
 
 
-def _refuse_long_pages(study: Study, new: Sequence[Offered]) -> None:
-    """Say now which batch's page is longer than MTurk takes. StudyError, which names `sample.batch`."""
-    rubric, pairs = load_rubric(study), {pair.pair_id: pair for pair in shown(study)}
+def _check(study: Study, platform: PlatformName, new: Sequence[Offered]) -> None:
+    """Raise StudyError for a batch that `launch` would refuse, as far as that is known without the platform."""
+    spec, rubric, pairs = crowd_of(study), load_rubric(study), {pair.pair_id: pair for pair in shown(study)}
     for one in new:
-        offer = Offer(one.batch, tuple(pairs[key] for key in one.batch.pair_ids), one.places, one.reward)
-        question_xml(study, rubric, offer, SITES["live"])
+        if platform == "mturk":
+            texts = tuple(pairs[key] for key in one.batch.pair_ids)
+            check_offer(study, rubric, Offer(one.batch, texts, one.places, one.reward))
+        else:
+            for language in sorted(one.batch.queue.languages):
+                spec.countries_of(language)
 
 
 def _notes(study: Study, platform: PlatformName, new: Sequence[object]) -> list[str]:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from annotation.crowd import judging, pay
-from annotation.crowd.campaign import Campaign, Launch
+from annotation.crowd.campaign import Campaign, Launch, next_batches
 from annotation.crowd.collecting import collect
 from annotation.crowd.mturk import MTurk
 from annotation.crowd.platform import Mode
-from annotation.crowd.summary import read_summaries, summary_text
+from annotation.crowd.summary import plan_text, read_summaries, summary_text
 from annotation.ratings import read_all_ratings, read_ratings
+from generation.crowd_specs import PTEB_COUNTRIES, CrowdSpec
 from generation.exceptions import StudyError
 from generation.study import Study
 from tests.annotation.campaigns import Make
@@ -213,3 +214,37 @@ def test_answers_that_cannot_be_read_are_named_and_left_to_a_person(variant: Mak
     step(study, site, lambda campaign: left.extend(judging.approve_all(campaign)[1]))
     assert [(case.advice, case.work.submission.submission_id) for case in left] == [("ask", bad)]
     assert site.assignments[good].status == "Approved"
+
+
+def translations(variant: Make, **crowd: object) -> Study:
+    """Paraphrases of English and its translations, all batches open at once."""
+    return drawn(
+        variant, transformations=["paraphrasing", "translation"], crowd={**campaigns.CROWD, "share": 1.0, **crowd}
+    )
+
+
+def test_nothing_is_offered_where_a_later_batch_could_not_be(variant: Make, site: MTurkSite) -> None:
+    """The paraphrases come first and are fine; French has more countries than MTurk takes."""
+    codes = [*PTEB_COUNTRIES["es"], *PTEB_COUNTRIES["ar"], "FR", "BE", "CH", "LU", "MC", "SN", "CI", "ML"]
+    french = {"en": ["US"], "fr": codes}
+    study = translations(variant, countries=french)
+    for _ in range(2):
+        with pytest.raises(StudyError, match="batch .*: crowd.countries, fr: 33 countries, .*; nothing was offered"):
+            launch(study, site)
+    assert not site.hits and site.available == site.balance
+    assert read_summaries(study) == []  # the next try may have other batches
+    with pytest.raises(StudyError, match="crowd.countries, fr: 33 countries"):
+        plan_text(study, "mturk", "live")
+    mended = study.model_copy(update={"crowd": CrowdSpec.model_validate({**campaigns.CROWD, "share": 1.0})})
+    done = launch(mended, site)
+    assert done.posted == len(site.hits) > 3 and not done.troubles
+
+
+def test_the_plan_accepts_what_launching_accepts(variant: Make, site: MTurkSite) -> None:
+    """Into German MTurk's workers are looked for where German is read: nobody need say where English is."""
+    study = drawn(variant, transformations=["translation"], crowd={"share": 1.0})
+    batches = len(next_batches(study, "live", []))
+    assert f"{batches} batches" in plan_text(study, "mturk", "live")
+    with pytest.raises(StudyError, match="crowd.countries says nothing of 'en'"):
+        plan_text(study, "prolific", "live")  # Prolific looks for readers of both
+    assert launch(study, site).posted == batches

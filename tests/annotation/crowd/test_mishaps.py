@@ -21,7 +21,7 @@ from annotation.crowd.steps import LimitError
 from annotation.crowd.summary import read_summaries
 from annotation.crowd.workers import worker_pseudonym
 from annotation.ratings import read_all_ratings, read_ratings
-from generation.exceptions import DataError
+from generation.exceptions import DataError, StudyError
 from generation.study import Study
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd import campaigns
@@ -259,6 +259,14 @@ def test_answers_that_come_after_the_submission_are_collected(variant: Make, pro
     prolific.rooms.given[key] = whole
     step(study, prolific, lambda campaign: found.append(collect(campaign).troubles))
     assert found[1] == {} and read_ratings(study)["pair_id"].nunique() == 4
+
+
+def test_a_language_that_prolific_lacks_is_said_before_anything_is_offered(variant: Make, prolific: Site) -> None:
+    """The paraphrases come first and could be offered; of Spanish and Arabic this Prolific knows no readers."""
+    study = drawn(variant, transformations=["paraphrasing", "translation"], crowd={**PROLIFIC, "share": 1.0})
+    with pytest.raises(StudyError, match="Prolific cannot look for readers of .*; nothing was offered"):
+        launch(study, prolific)
+    assert not prolific.studies and read_summaries(study) == []
 
 
 def test_returned_work_is_used_no_more_and_stops_nothing(variant: Make, prolific: Site) -> None:

@@ -322,9 +322,11 @@ def test_what_stands_in_the_way_is_said_in_one_line(
     site.currency = "USD"
     open_on(site, study).prepare()
     with pytest.raises(StudyError, match="cannot look for readers of 'ha'"):
+        live.check(offer(output="ha"))
+    with pytest.raises(RefusedError, match="cannot look for readers of 'ha'"):
         live.post(offer(output="ha"), TOKEN)
     with pytest.raises(StudyError, match="says nothing of 'pt'"):
-        live.post(offer(output="pt"), TOKEN)
+        live.check(offer(output="pt"))
     with pytest.raises(ServiceError) as unknown:
         Prolific(study, "live", KEY, site.rooms, address=site.url, token="wrong").balance()
     assert "PROLIFIC_TOKEN" in one_line(unknown, site)
