@@ -16,6 +16,7 @@ from generation import interrupt
 from generation.exceptions import PlumblineError
 from generation.study import EXPORTS, Study, load_study
 
+_LONGEST = 1400  # characters of a complaint; a name in it may be of any length
 _FOLDER_TROUBLE = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -114,5 +115,6 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "
 
 def _complain(line: str, status: int) -> int:
     plain = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)  # no codes for a terminal
+    plain = plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} ..."
     print(f"error: {plain}" if status == 2 else plain, file=sys.stderr)
     return status

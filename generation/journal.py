@@ -13,8 +13,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from pydantic import ValidationError
 from pydantic_core import from_json
 
+from generation.exceptions import DataError
+from generation.parts import first_complaint
+from generation.reading import refuse_no_file
 from generation.records import Record
 
 R = TypeVar("R", bound=Record)
@@ -69,15 +73,21 @@ class Journal:
         with self._lock:
             self._synced = max(self._synced, end)
 
-    def lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Place and content of every whole line, in the order in which they were appended."""
+    def lines(self, record: type[Record] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Place and content of every whole line, in the order in which they were appended.
+
+        Raises DataError for a line that is no `record`, where one is named.
+        """
         if not self.path.exists():
             return
         place = 0
+        refuse_no_file(self.path)
         with self.path.open("rb") as file:
-            for line in file:
+            for number, line in enumerate(file, start=1):
                 row = _row(line)
                 if row is not None:
+                    if record is not None:
+                        _refuse_other(row, record, f"{self.path}, line {number}")
                     yield place, row
                 place += len(line)
 
@@ -103,6 +113,14 @@ class Journal:
         with self._lock:
             self._close()
             self.path.unlink(missing_ok=True)
+
+
+def _refuse_other(row: dict[str, Any], record: type[Record], where: str) -> None:
+    try:
+        record.model_validate(row)
+    except ValidationError as error:
+        what = first_complaint(error)
+        raise DataError(f"{where}: no {record.__name__} ({what}); move the journal away, then run again") from None
 
 
 def _row(line: bytes) -> dict[str, Any] | None:

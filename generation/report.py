@@ -199,7 +199,7 @@ def _rows(study: Study, transformation: str, seed: int, columns: Sequence[str]) 
     if path.exists():
         for table in read_batches(path, TransformedText, COMMAND, columns):
             yield table.to_pylist()
-    lines = (row for _, row in Journal(study.journal_file(transformation, seed)).lines())
+    lines = (row for _, row in Journal(study.journal_file(transformation, seed)).lines(TransformedText))
     while rows := list(itertools.islice(lines, BATCH)):
         yield rows
 

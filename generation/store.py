@@ -253,7 +253,11 @@ def _cast(table: pa.Table, schema: pa.Schema, record: type[Record], path: Path, 
             default = record.model_fields[field.name].get_default(call_default_factory=True)
             table = table.append_column(field, pa.array([default] * table.num_rows, field.type))
     try:
-        table = table.select(schema.names).cast(schema)
+        table = table.select(schema.names)
+        for field in schema:
+            if not field.nullable and table[field.name].null_count:
+                raise DataError(f"{path}, column {field.name!r}: has empty cells; run `{made_by}` again")
+        table = table.cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise DataError(f"{path} has a column of another type ({error}); run `{made_by}` again") from None
     for name in schema.names:
@@ -264,9 +268,7 @@ def _cast(table: pa.Table, schema: pa.Schema, record: type[Record], path: Path, 
 
 
 def _strange(column: pa.ChunkedArray, field: pa.Field, record: type[Record]) -> str:
-    """What in a column no record has: empty cells, words that are none of its own, numbers and times without end."""
-    if not field.nullable and column.null_count:
-        return "has empty cells"
+    """What in a column no record has: words that are none of its own, numbers and times without end."""
     annotation = record.model_fields[field.name].annotation
     if typing.get_origin(annotation) is Literal:
         known = typing.get_args(annotation)

@@ -103,7 +103,7 @@ class Unit:
         if self.path.exists():
             for table in read_batches(self.path, TransformedText, COMMAND, ["key", "status"]):
                 self._note((row["key"], IN_TABLE, row["status"]) for row in table.to_pylist())
-        self._note((row["key"], line, row["status"]) for line, row in self.journal.lines())
+        self._note((row["key"], line, row["status"]) for line, row in self.journal.lines(TransformedText))
 
     def _note(self, found: Iterable[tuple[str, int, str]]) -> None:
         query = (

@@ -319,7 +319,8 @@ def test_from_ratings_to_scores(generated: Study) -> None:
     (generated.folder / "scores.parquet").write_bytes(b"")
     assert at(generated)[0].stages["scores"].state == "under way"  # a run that was cut off
     noted(generated, "evaluation", ["verdicts.json", "ratings.parquet"])
-    assert states(at(generated)[0]) == "+ + + + + + + +" and at(generated)[1] == "nothing is left to do"
+    assert states(at(generated)[0]) == "+ + + + + + + +"
+    assert at(generated)[1] == "nothing has to be done: all is decided; 192 answers that the study asked for are open"
 
     decide(generated, "a", exclude=True, reason="more of it came up")
     status, following = at(generated)

@@ -47,7 +47,7 @@ def test_records_that_are_missing_are_told_from_damaged_ones(study: Study) -> No
 def test_a_transformation_that_there_is_not_is_damage(study: Study) -> None:
     drift = read_frame(study.folder / "drift.parquet", Drift, "").assign(transformation="no_such")
     write_table(study.folder / "drift.parquet", drift, Drift)
-    with pytest.raises(DataError, match=r"drift\.parquet is damaged: 'no_such' is no transformation"):
+    with pytest.raises(DataError, match=r"drift\.parquet, column 'transformation': holds 'no_such', which is no"):
         Records(study).drift(Choice("quality", MODELS[0]))
 
 

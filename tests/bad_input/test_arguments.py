@@ -1,0 +1,125 @@
+"""Words on the command line and in the environment that cannot be, a row each; no secret is ever in the line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+
+from generation.addresses import shown
+from generation.exceptions import ServiceError
+from generation.study import ROOT
+
+from .ground import SECRET, Bad, Place
+
+E = "--study {s} --exports {e}"
+WORDS: tuple[tuple[str, str], ...] = (
+    ("generation.run", "the following arguments are required: --study"),
+    (f"generation.run {E} --rate 0", "'0' is not a number above 0"),
+    (f"generation.run {E} --rate nan", "'nan' is not a number above 0"),
+    (f"generation.run {E} --rate inf", "'inf' is not a number above 0"),
+    (f"generation.run {E} --rate -1", "is not a number above 0"),
+    (f"generation.run {E} --generator other", "no generator 'other'; known are: m"),
+    (f"generation.run {E} --unknown", "unrecognized arguments: --unknown"),
+    ("generation.run --study none.yaml", "no study file none.yaml"),
+    ("generation.run --study {p}", "is a folder, not a file"),
+    ("generation.run --study {s}/x", "no study file"),
+    ("generation.run --study /dev/null", "is no ordinary file"),
+    (f"generation.run --study {'x' * 5000}", "File name too long"),
+    (f"generation.run --study {{s}} --exports s3://u:{SECRET}@bucket",
+     "keys, passwords and options do not belong into it"),
+    (f"generation.run --study {{s}} --exports s3://bucket/x?key={SECRET}", "keys, passwords and options do not belong"),
+    ("generation.run --study {s} --exports nope://x/y", "--exports nope://x/y"),
+    (f"generation.errors {E} --by colour", "invalid choice: 'colour'"),
+    (f"evaluation.run {E} --models other", "no model 'other'"),
+    (f"evaluation.report {E} --compare {{s}}", "is the study itself"),
+    (f"evaluation.report {E} --compare none.yaml", "no study file none.yaml"),
+    (f"evaluation.report {E} --baseline other", "other"),
+    (f"annotation review {E} --exclude nobody --reason x", "has no rater 'nobody'"),
+    (f"annotation review {E} --exclude a --keep b", "not allowed with argument"),
+    (f"annotation accept {E} --amend because", "leave it out: the rules are those that were fixed"),
+    (f"annotation plan {E} --pairs 0", "0"),
+    (f"annotation plan {E} --pairs x", "x"),
+    (f"annotation crowd plan {E} --platform other", "invalid choice: 'other'"),
+    (f"annotation crowd plan {E} --platform prolific --pilot 0", "'0' is not a whole number from 1 to 10000"),
+    (f"annotation crowd plan {E} --platform prolific --pilot -3", "is not a whole number from 1 to 10000"),
+    (f"annotation crowd launch {E} --platform mturk --live --max-cost nan", "'nan' is not a number above 0"),
+    (f"annotation crowd launch {E} --platform mturk --live --max-cost inf", "'inf' is not a number above 0"),
+    ("annotation serve --port x", "invalid int value: 'x'"),
+    ("annotation serve --backup-every 0h", "'0h' is no time; write for example 6h"),
+    ("annotation serve --keep 0", "'0' is not a whole number from 1 on"),
+    ("annotation users remove", "the following arguments are required: NAME"),
+    ("annotation backup --data {p}/none", "there is no database to back up"),
+    ("annotation restore {p}/none.tar.gz --data {p}/home", "none.tar.gz"),
+    ("annotation restore {s} --data {p}/home", "this backup is damaged"),
+    ("annotation nonsense", "invalid choice: 'nonsense'"),
+)  # fmt: skip
+URL, KEY = "ARGILLA_API_URL", "ARGILLA_API_KEY"
+PUBLISH = f"annotation publish {E}"
+PROLIFIC = f"annotation crowd launch {E} --platform prolific"
+ENVIRONMENTS: tuple[tuple[str, str, Mapping[str, str], str], ...] = (
+    ("a user in the address", PUBLISH, {URL: f"http://u:{SECRET}@127.0.0.1:1", KEY: "k"},
+     "an address with a key in it"),
+    ("a key for a user", PUBLISH, {URL: f"http://{SECRET}@127.0.0.1:1", KEY: "k"}, "an address with a key in it"),
+    ("a slash in a password", PUBLISH, {URL: f"http://u:{SECRET}/x@127.0.0.1:1", KEY: "k"},
+     "an address with a key in it"),
+    ("a key in the query", PUBLISH, {URL: f"http://127.0.0.1:1/?api_key={SECRET}", KEY: "k"}, "an address with a key"),
+    ("no address", PUBLISH, {URL: "argilla", KEY: "k"}, "'argilla' is no address; write it like https://argilla"),
+    ("a bad port", PUBLISH, {URL: "http://127.0.0.1:99999", KEY: "k"}, "is no address"),
+    ("a line break in the key", PUBLISH, {URL: "http://127.0.0.1:1", KEY: f"{SECRET}\r\nX: y"},
+     "characters that no key has"),
+    ("another alphabet", PUBLISH, {URL: "http://127.0.0.1:1", KEY: f"{SECRET}é"}, "characters that no key has"),
+    ("an address alone", PUBLISH, {URL: "http://127.0.0.1:1"}, "ARGILLA_API_KEY is not; set both"),
+    ("a key alone", PUBLISH, {KEY: SECRET}, "ARGILLA_API_URL is not; set both"),
+    ("nobody there", PUBLISH, {URL: "http://127.0.0.1:1", KEY: SECRET},
+     "Argilla at http://127.0.0.1:1 does not answer"),
+    ("a proxy that is none", PUBLISH, {URL: "http://h.invalid", KEY: "k", "http_proxy": f"socks9://u:{SECRET}@h"},
+     "the environment's http_proxy is not http://HOST:PORT"),
+    ("a proxy in brackets", PUBLISH, {URL: "http://h.invalid", KEY: "k", "http_proxy": f"http://u:{SECRET}@[h"},
+     "the environment's http_proxy is not http://HOST:PORT"),
+    ("a backup of another's", "annotation backup", {URL: f"http://u:{SECRET}@h"}, "names an Argilla elsewhere"),
+)  # fmt: skip
+
+
+def rows() -> Iterator[Bad]:
+    """A row for each line of words and each environment."""
+    for words, says in WORDS:
+        yield Bad(words[:60], words, lambda place: None, (says,))
+    for name, words, environment, says in ENVIRONMENTS:
+        yield Bad(name, words, lambda place: None, (says,), environment)
+
+
+@pytest.mark.parametrize("bad", tuple(rows()), ids=lambda bad: bad.name)
+def test_words_that_cannot_be_are_one_line(bad: Bad, refused: Callable[[Bad], None]) -> None:
+    refused(bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        (f"http://u:{SECRET}@host/v1 is down", "http://host/v1 is down"),
+        (f"to 'postgresql://u:{SECRET}/x@host:5432/d'", "to 'postgresql://host:5432/d'"),
+        (f"http://{SECRET}@host", "http://host"),
+        (f"GET https://host/x?a=1&api_key={SECRET}&b=2", "GET https://host/x?a=1&api_key=...&b=2"),
+        (f"s3://bucket/x?X-Amz-Signature={SECRET}", "s3://bucket/x?X-Amz-Signature=..."),
+        ("http://host:6900/users/a@b", "http://host:6900/users/a@b"),
+    ],
+)
+def test_an_address_is_shown_without_its_secrets(text: str, seen: str) -> None:
+    assert shown(text) == seen
+    assert str(ServiceError(text)) == seen
+
+
+def test_a_name_that_the_locale_cannot_write_is_one_line(ground: Place) -> None:
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    study = ground.file.read_text(encoding="utf-8").replace("data/pairs.csv", "data/pärchen.csv")
+    file = ground.root / "umlaut.yaml"
+    file.write_text(study, encoding="utf-8")
+    words = [sys.executable, "-m", "generation.run", "--study", str(file), "--exports", str(ground.root / "c")]
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, check=False)
+    file.unlink()
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1), done.stderr
+    assert b"set LC_ALL=C.UTF-8" in done.stderr
