@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from annotation.coefficients import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
+from annotation.coefficients import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement, undefined
 from annotation.intervals import confidence_sequence, holding, over_pairs, over_pairs_and_raters
-from annotation.records import Group, Summary
+from annotation.records import Estimate, Group, Summary
 from annotation.rubric import Rubric
 from generation.campaign_specs import AcceptanceSpec
 from generation.study import Study
@@ -22,6 +22,7 @@ from generation.transformations import AXES, TRANSFORMATIONS
 
 # HTEB, section 2.4: translation and cross-translation are rated as one pool, since a rater sees one sentence.
 POOLS: dict[str, str] = {name: "translation" if name == "cross_translation" else name for name in TRANSFORMATIONS}
+_LEFT_OUT = undefined("not computed: no decision rests on it")
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,14 @@ def compact(ratings: pd.DataFrame) -> pd.DataFrame:
     return kept.assign(**ids)
 
 
-def summarise(ratings: pd.DataFrame, question: str, design: Design, seed: int, *, anytime: bool = False) -> Summary:
+def summarise(
+    ratings: pd.DataFrame, question: str, design: Design, seed: int | None, *, anytime: bool = False
+) -> Summary:
     """One question's ratings (those that count, of any number of pairs) in the numbers of HTEB's Table 2, and more.
 
     The mean's interval is the rule's, or with `anytime` a confidence sequence over the pairs in the order of the column
     `turn` (`annotation.counted`), widened to hold the mean. All numbers are of the same ratings: those given. `seed` is
-    that of resampling pairs: equal ratings, equal intervals.
+    that of resampling pairs: equal ratings, equal intervals; None leaves out what no decision rests on.
     """
     own = ratings[ratings["question"] == question]
     answers = Answers.of(own, design.scale)
@@ -80,12 +83,22 @@ def summarise(ratings: pd.DataFrame, question: str, design: Design, seed: int, *
             "interval": "anytime" if anytime else design.rule.interval,
             "interval_reason": reason,
             "probability": probability,
-            "ac2": gwet_ac2(answers),
-            "alpha": krippendorff_alpha(answers, np.random.default_rng(seed)),
-            "kappa": mean_kappa(answers),
-            "raw": raw_agreement(answers, np.random.default_rng(seed)),
+            **_coefficients(answers, design, seed),
         }
     )
+
+
+def _coefficients(answers: Answers, design: Design, seed: int | None) -> dict[str, Estimate]:
+    """Every coefficient of agreement; without a seed only the one that the rule asks for, if it does."""
+    if seed is None:
+        ac2 = gwet_ac2(answers) if design.rule.min_ac2 is not None else _LEFT_OUT
+        return {"ac2": ac2, "alpha": _LEFT_OUT, "kappa": _LEFT_OUT, "raw": _LEFT_OUT}
+    return {
+        "ac2": gwet_ac2(answers),
+        "alpha": krippendorff_alpha(answers, np.random.default_rng(seed)),
+        "kappa": mean_kappa(answers),
+        "raw": raw_agreement(answers, np.random.default_rng(seed)),
+    }
 
 
 def _mean(

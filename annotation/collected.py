@@ -40,9 +40,11 @@ class Collected:
     @functools.cached_property
     def known(self) -> pd.DataFrame:
         """The ratings of these pairs."""
-        return self.ratings[self.ratings["pair_id"].isin(self.pairs["pair_id"])]
+        known = self.ratings["pair_id"].isin(self.pairs["pair_id"])
+        return self.ratings if known.all() else self.ratings[known]
 
     @functools.cached_property
     def of_sample(self) -> pd.DataFrame:
         """The ratings of the sample's pairs."""
-        return self.ratings[self.ratings["pair_id"].isin(self.sample["pair_id"])]
+        controls = self.pairs.loc[self.pairs["control"] != "", "pair_id"]
+        return self.known[~self.known["pair_id"].isin(controls)]

@@ -186,10 +186,11 @@ def _apart(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
     shared = _with_others(own[own["control"] == ""])
     shared = shared[shared.groupby(_HABIT, observed=True)["pair"].transform("size") >= rules.least_answers]
     of_rater = shared.groupby(_HABIT, observed=True)
-    varied = (of_rater[["value", "others"]].nunique() > 1).all(axis=1)
+    ends = of_rater[["value", "others"]]
+    varied = (ends.min() < ends.max()).all(axis=1)
     # Spearman's rho is Pearson's of the ranks; without scipy, which the dashboard's first page need not wait for.
-    ranks = of_rater[["value", "others"]].rank().to_numpy().T
-    shifts, places = (shared["value"] - shared["others"]).to_numpy(), of_rater.indices
+    ranks, places = ends.rank().to_numpy().T, of_rater.indices
+    shifts = (shared["value"] - shared["others"]).to_numpy()
     for group in varied.index:
         rows = places[group]
         shift = float(shifts[rows].mean())

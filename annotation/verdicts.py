@@ -122,7 +122,7 @@ def verdicts(
     ratings: pd.DataFrame,
     design: Design,
     rests_on: Mapping[str, str],
-    seed: int,
+    seed: int | None,
     settled: Collection[str] = (),
 ) -> list[Verdict]:
     """One verdict for each transformation and language of the sample (with scope `task` each task too), in its order.
@@ -131,7 +131,7 @@ def verdicts(
     its pool's ratings (translation and cross_translation are rated as one): all of them, those in its language, or
     those of its language and task, as the rule's scope says; of these those of the pairs that `annotation.counted` lets
     count. `settled` are pairs that get no more ratings (`annotation.ratings.settled_pairs`). `rests_on` and `seed` are
-    as for `judge`.
+    as for `judge`; without a seed there is no agreement but what the rule asks for.
     """
     rule, key = design.rule, SCOPES[design.rule.scope]
     sample = _sample_frame(pairs)
@@ -185,7 +185,7 @@ def _sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
     return pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
 
 
-def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int) -> dict[Place, dict[str, object]]:
+def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None) -> dict[Place, dict[str, object]]:
     """What was found about each group that the rule's scope judges apart: its verdicts' fields, by the group's key."""
     rule, key = design.rule, SCOPES[design.rule.scope]
     facts = sample.set_index("pair_id")
@@ -239,7 +239,7 @@ def with_exclusions(
         return list(found)
     every = counting_ratings(ratings, design.per_pair, with_excluded=True)
     rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
-    others = verdicts(pairs, every, design, rests_on, 0, settled_pairs(ratings, design.per_pair))
+    others = verdicts(pairs, every, design, rests_on, None, settled_pairs(ratings, design.per_pair))
     key = SCOPES[design.rule.scope]
     facts = _sample_frame(pairs).set_index("pair_id")
     counts = facts.loc[ratings.loc[excluded, "pair_id"], key].value_counts().to_dict()

@@ -144,7 +144,7 @@ def _found(study: Study, stages: dict[str, Stage], read: Collected, *, may_judge
     design = Design.of(study, load_rubric(study))
     sampled = read.of_sample
     counting, settled = counting_ratings(sampled, design.per_pair), settled_pairs(sampled, design.per_pair)
-    return verdicts(read_pairs(study), counting, design, _RESTS_ON, study.sample.seed, settled)
+    return verdicts(read_pairs(study), counting, design, _RESTS_ON, None, settled)
 
 
 def _progress(study: Study, read: Collected, found: Sequence[Verdict], *, fresh: bool) -> pd.DataFrame:

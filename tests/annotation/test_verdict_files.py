@@ -7,15 +7,20 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from annotation import agreement
+from annotation.coefficients import Answers, krippendorff_alpha
+from annotation.records import Decision, Estimate
 from annotation.sample import draw_sample, read_supply
 from annotation.tables import verdict_text
 from annotation.verdicts import accept, read_agreement, read_pair_means, read_verdicts, refuse_stale
 from generation.exceptions import DataError, StudyError
 from generation.records import Pair, Rating
 from generation.run import generate
-from generation.store import write_table
+from generation.store import write_json, write_table
 from generation.study import Study
 
 from .judgements import pair, ratings
@@ -55,6 +60,35 @@ def test_a_verdict_says_that_it_rests_on_outputs_without_an_error_type(variant: 
     assert "does not cover outputs flagged wrong_language, 29.7% of the usable ones" in verdict_text([found])
     whole = found.model_copy(update={"without": (), "kept_out_share": 0.0})
     assert "does not cover" not in verdict_text([whole])
+
+
+def test_exclusions_ask_for_decisions_and_resample_nothing_again(
+    generated: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three give 4; one more who gave 1 to each pair was excluded, and would have turned the first three's mean."""
+    pairs, resampled = draw_sample(generated), list[int]()
+
+    def counted(answers: Answers, generator: np.random.Generator) -> Estimate:
+        resampled.append(answers.pairs)
+        return krippendorff_alpha(answers, generator)
+
+    monkeypatch.setattr(agreement, "krippendorff_alpha", counted)
+    good = ratings(pairs, [4] * len(pairs), [4] * len(pairs), raters=2)
+    early = pd.Timestamp("2025-01-01", tz="UTC")
+    bad = ratings(pairs, [1] * len(pairs), [1] * len(pairs), raters=2).assign(submitted_at=early, excluded="careless")
+    bad["rater_id"] = "bad-" + bad["rater_id"].astype(str)
+    calls = []
+    for frame in (good, pd.concat([good, bad])):
+        write_table(generated.folder / "ratings.parquet", frame, Rating)
+        decisions = [Decision(rater_id=rater, exclude=True, reason="careless", decided_at=early, signs=())
+                     for rater in sorted({*bad["rater_id"]})]  # fmt: skip
+        write_json(generated.folder / "decisions.json", decisions)
+        write_table(generated.folder / "control_ratings.parquet", frame.iloc[:0], Rating)
+        _, found = accept(generated)
+        calls.append(len(resampled))
+    assert calls[0] > 0 and calls[1] == 2 * calls[0]
+    assert {one.decision for one in found} == {"accepted"}
+    assert {one.decision_with_excluded for one in found} == {"rejected"}
 
 
 def test_ratings_of_other_pairs_are_refused(generated: Study) -> None:
