@@ -9,11 +9,14 @@ import errno
 import io
 import math
 import os
+import sqlite3
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 
 from generation import interrupt
 from generation.exceptions import PlumblineError
+from generation.room import is_full
 from generation.study import EXPORTS, Study, load_study
 
 _LONGEST = 1400  # characters of a complaint; a name in it may be of any length
@@ -59,6 +62,10 @@ def run(main: Callable[[], int | None]) -> None:
         status = _complain(f"this locale has no file names with {name!a}; set LC_ALL=C.UTF-8, then run again", 2)
     except KeyboardInterrupt:
         status = _complain(interrupt.LINE, interrupt.STATUS)
+    except sqlite3.Error as error:
+        if not is_full(error):
+            raise
+        status = _complain(f"no room for a database (temporary ones are in {tempfile.gettempdir()}); make room", 2)
     except OSError as error:
         if error.errno not in _FOLDER_TROUBLE:
             raise

@@ -27,6 +27,7 @@ from typing import Any, Literal
 
 from generation.exceptions import DataError, PlumblineError, ServiceError
 from generation.reading import parse_json
+from generation.room import is_full
 
 from . import postgres, snapshots
 from .home import PRIVATE_FOLDER, Home, changing, make_folder, private
@@ -178,7 +179,8 @@ def unpacked(file: Path, near: Path) -> Iterator[tuple[Path, Manifest]]:
         try:
             manifest = unpack(file, work)
         except (DataError, tarfile.TarError, EOFError, zlib.error, OSError, *_MISFITS) as error:
-            if isinstance(error, OSError) and error.filename:
+            if isinstance(error, OSError) and (error.filename or is_full(error)):
+                error.filename = error.filename or str(near)
                 raise  # a folder's trouble, not the file's
             raise DataError(f"{file}: this backup is damaged ({type(error).__name__}: {error}); use another") from error
         if manifest.kind == "sqlite":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import time
@@ -61,9 +62,9 @@ class Keeper:
         return last is None or now - last >= every
 
     def tell(self, line: str) -> None:
-        """Say a line on the console and leave it in the log."""
+        """Say a line on the console and leave it in the log, if there is room for it."""
         self.say(line)
-        with open(self.home.log, "a", encoding="utf-8", opener=private) as log:
+        with contextlib.suppress(OSError), open(self.home.log, "a", encoding="utf-8", opener=private) as log:
             log.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {line}\n")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import re
 import sqlite3
 import subprocess
@@ -12,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from generation.exceptions import DataError, ServiceError
+from generation.room import is_full
 
 from . import postgres
 from .home import PRIVATE_FILE
@@ -36,6 +39,8 @@ def copy_sqlite(source: Path, target: Path) -> dict[str, int]:
             old.backup(new)  # all pages in one step: writers wait for nothing in WAL mode
             new.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
     except sqlite3.Error as error:
+        if is_full(error):  # the source is only read
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target)) from error
         raise DataError(f"{source}: cannot be copied ({error}); restore a backup or move it away") from error
     return check_sqlite(target)
 

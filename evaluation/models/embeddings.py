@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generation.exceptions import DataError, StudyError
+from generation.room import writing
 
 Embeddings = NDArray[np.float32]
 
@@ -51,6 +52,10 @@ class EmbeddingStore:
 
     def add(self, keys: Sequence[bytes], rows: Embeddings) -> None:
         """Keep rows (keys by dimensions) under keys that have none."""
+        with writing(self.folder or tempfile.gettempdir()):
+            self._add(keys, rows)
+
+    def _add(self, keys: Sequence[bytes], rows: Embeddings) -> None:
         width = self._fact("dimensions")
         if width is None:
             width = rows.shape[1]
@@ -126,7 +131,8 @@ class EmbeddingStore:
         self._keys = sqlite3.connect(keys, check_same_thread=False)
         self._closed = weakref.finalize(self, _close, self._file, self._keys)
         try:
-            self._keys.executescript(_SCHEMA)
+            with writing(self.folder or tempfile.gettempdir()):
+                self._keys.executescript(_SCHEMA)
             (self._count,) = self._keys.execute("SELECT count(*) FROM keys").fetchone()
             if self._count * (self._fact("dimensions") or 0) * 4 > os.fstat(self._file.fileno()).st_size:
                 raise sqlite3.DatabaseError("vectors.f32 is cut off")
@@ -166,7 +172,8 @@ def _remove(folder: Path) -> None:
 
 def _close(file: IO[bytes], keys: sqlite3.Connection) -> None:
     keys.close()
-    file.close()
+    with contextlib.suppress(OSError):  # on a full disk: rows that no key points to yet
+        file.close()
 
 
 def _size(folder: Path) -> int:

@@ -6,6 +6,7 @@ Argilla reads its settings when it is imported, so nothing here imports it befor
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -32,6 +33,8 @@ IN_USE_EXIT = 3
 MIGRATION_EXIT = 4
 FAILED_EXIT = 1
 ERROR_MARK = "plumbline-argilla: error: "
+#: What a full disk is called by the system and by SQLite, in errors of all kinds (of copying the pages: one a file).
+FULL = (os.strerror(errno.ENOSPC), "database or disk is full")
 BUSY_SECONDS = 30
 MOST_FILES = 8192
 LOCK_TRIES, LOCK_PAUSE = 20, 0.05
@@ -55,6 +58,11 @@ def main(home: Path, host: str, port: int, *, addresses: Sequence[str] = (), may
             return MIGRATION_EXIT
         except StartError as error:
             print(f"{ERROR_MARK}{' '.join(str(error).split())}", file=sys.stderr)
+            return FAILED_EXIT
+        except Exception as error:
+            if not any(words in str(error) for words in FULL):
+                raise
+            print(f"{ERROR_MARK}{home}: there is no room left on this disk; make room and start again", file=sys.stderr)
             return FAILED_EXIT
     return 0
 

@@ -1,0 +1,96 @@
+"""Disks that are full: what is said names the place, and nothing sound is called damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from annotation.server import Home, backup, running
+from annotation.server.backup import unpacked
+from annotation.server.keeper import Keeper
+from annotation.server.snapshots import TABLES
+from evaluation.models.embeddings import EmbeddingStore
+from generation.exceptions import ServiceError
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Makes a disk of a size, where this user may mount one."""
+    made: list[Path] = []
+
+    def mount(size: str) -> Path:
+        folder = tmp_path / f"disk-{size}"
+        folder.mkdir()
+        options = ["-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+        if subprocess.run(["mount", *options], capture_output=True, check=False).returncode:
+            pytest.skip("mounting a small disk needs root")
+        made.append(folder)
+        return folder
+
+    yield mount
+    for folder in made:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home with a sound database of a megabyte, which packs small."""
+    made = Home(tmp_path / "home")
+    made.path.mkdir()
+    with contextlib.closing(sqlite3.connect(made.database)) as database:
+        for table in TABLES:
+            database.execute(f"CREATE TABLE {table} (content BLOB)")
+        database.execute("INSERT INTO records VALUES (zeroblob(1000000))")
+        database.commit()
+    for name in ("credentials.json", "secret"):
+        (made.path / name).write_text("{}", encoding="utf-8")
+    return made
+
+
+def test_a_backup_to_a_full_disk_blames_the_disk_and_not_the_database(home: Home, disk: Callable[[str], Path]) -> None:
+    folder = disk("256k")
+    with pytest.raises(ServiceError) as error:
+        backup(home, folder)
+    assert str(error.value).startswith(f"{folder}: no backup can be written there (No space left on device); free")
+    assert list(folder.iterdir()) == []
+
+
+def test_a_backup_that_finds_no_room_to_unpack_is_not_called_damaged(
+    home: Home, tmp_path: Path, disk: Callable[[str], Path]
+) -> None:
+    file, _ = backup(home, tmp_path / "backups")
+    folder = disk("256k")
+    with pytest.raises(OSError, match="No space left") as error, unpacked(file, folder):
+        pass
+    assert str(error.value.filename) == str(folder)
+
+
+def test_embeddings_on_a_full_disk_name_their_folder(disk: Callable[[str], Path]) -> None:
+    folder = disk("256k") / "model"
+    store = EmbeddingStore(folder)
+    with pytest.raises(OSError, match="No space left") as error:
+        store.add([b"key"], np.zeros((1, 100_000), np.float32))
+    assert str(error.value.filename) == str(folder)
+    store.close()
+
+
+def test_a_server_on_a_full_disk_says_so_in_one_line(disk: Callable[[str], Path]) -> None:
+    folder = disk("2m")
+    with pytest.raises(ServiceError) as error, running(Home(folder / "home")):
+        pass
+    assert f"{folder / 'home'}: there is no room left on this disk; make room and start again" in str(error.value)
+
+
+def test_a_server_whose_disk_fills_up_goes_on_and_warns(disk: Callable[[str], Path]) -> None:
+    folder = disk("256k")
+    with pytest.raises(OSError, match="No space left"):
+        (folder / "rest").write_bytes(bytes(256 * 1024 + 1))
+    said: list[str] = []
+    Keeper(Home(folder), say=said.append).look()
+    assert "are free on this disk" in said[0]
