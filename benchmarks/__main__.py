@@ -17,6 +17,7 @@ import benchmarks.engine
 import benchmarks.evaluation
 import benchmarks.flags
 import benchmarks.generation
+import benchmarks.ratings
 import benchmarks.server
 import benchmarks.verdicts  # noqa: F401 (importing a module adds its benchmarks to the list)
 from benchmarks.registry import BENCHMARKS, Benchmark, Measurement, chosen, name_of
