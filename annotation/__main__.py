@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from annotation import accounts, server
-from annotation.campaign import admit_annotators, alone
+from annotation.campaign import admit_annotators
 from annotation.candidates import flagged_supply
 from annotation.client import attach, connect
 from annotation.collected import Collected
@@ -22,12 +22,12 @@ from annotation.decisions import decide
 from annotation.doubts import doubts_of, doubts_text
 from annotation.forms import collect_csv, column_mapping
 from annotation.maintenance import add_commands, add_data_option, add_serve_options, home_of, keeper_of
+from annotation.offering import alone
 from annotation.planning import add_plan_options, plan
-from annotation.preregistration import amendment_lines, first_rating, read_rules, refuse_other_rules
+from annotation.preregistration import amendment_lines, asked_rubric, first_rating, read_rules, refuse_other_rules
 from annotation.publishing import Publication, publish
 from annotation.ratings import read_all_ratings
 from annotation.review import review_text, signs_of
-from annotation.rubric import load_rubric
 from annotation.sample import draw_sample, read_supply
 from annotation.simulate import simulate
 from annotation.status.status import read_status
@@ -158,7 +158,7 @@ def _collect(options: argparse.Namespace) -> int:
     outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]
     with stage(study, "collect", _shown(study), outputs):
         if options.csv:
-            columns = column_mapping(options.columns, load_rubric(study).question_names())
+            columns = column_mapping(options.columns, asked_rubric(study).question_names())
             ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
         else:
             with connect(home) as argilla:

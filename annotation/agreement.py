@@ -83,16 +83,15 @@ def summarise(
             "interval": "anytime" if anytime else design.rule.interval,
             "interval_reason": reason,
             "probability": probability,
-            **_coefficients(answers, design, seed),
+            **_coefficients(answers, seed),
         }
     )
 
 
-def _coefficients(answers: Answers, design: Design, seed: int | None) -> dict[str, Estimate]:
-    """Every coefficient of agreement; without a seed only the one that the rule asks for, if it does."""
+def _coefficients(answers: Answers, seed: int | None) -> dict[str, Estimate]:
+    """Every coefficient of agreement; without a seed AC2 alone, which a rule may ask for and no resampling makes."""
     if seed is None:
-        ac2 = gwet_ac2(answers) if design.rule.min_ac2 is not None else _LEFT_OUT
-        return {"ac2": ac2, "alpha": _LEFT_OUT, "kappa": _LEFT_OUT, "raw": _LEFT_OUT}
+        return {"ac2": gwet_ac2(answers), "alpha": _LEFT_OUT, "kappa": _LEFT_OUT, "raw": _LEFT_OUT}
     return {
         "ac2": gwet_ac2(answers),
         "alpha": krippendorff_alpha(answers, np.random.default_rng(seed)),
@@ -124,7 +123,7 @@ def _mean(
     return (mean, low, high, probability), reason
 
 
-def table_two(ratings: pd.DataFrame, design: Design, seed: int) -> list[Group]:
+def table_two(ratings: pd.DataFrame, design: Design, seed: int | None) -> list[Group]:
     """HTEB's Table 2: each axis with its pools below it, then languages where there are some, then all.
 
     Single ratings are pooled, not means. `ratings` are those that count, of pairs with `min_raters` of them
@@ -144,7 +143,7 @@ def table_two(ratings: pd.DataFrame, design: Design, seed: int) -> list[Group]:
     return [_group(*part, design, seed) for part in parts if part[3]["question"].isin(design.questions).any()]
 
 
-def _group(level: str, name: str, axis: str, ratings: pd.DataFrame, design: Design, seed: int) -> Group:
+def _group(level: str, name: str, axis: str, ratings: pd.DataFrame, design: Design, seed: int | None) -> Group:
     present = set(ratings["transformation"].unique())
     return Group.model_validate(
         {

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from generation.exceptions import DataError, ServiceError, StudyError
 from generation.identity import identity
 from generation.jobs import Plan
 from generation.records import Pair, TransformedText
-from generation.store import only_one, read_batches
+from generation.store import read_batches
 from generation.study import Study
 from generation.unit import COMMAND
 
@@ -31,11 +30,6 @@ class Admission:
 
     readers: Mapping[str, int]  #: of each workspace
     unknown: int  #: annotators of whom nobody said what they read: they are let in everywhere
-
-
-def alone(study: Study) -> contextlib.AbstractContextManager[None]:
-    """Refuse a second command on the same campaign while one works on it."""
-    return only_one(study.scratch / ".campaign.lock", f"another command works on the campaign of {study.name!r}")
 
 
 def shown(study: Study) -> list[Pair]:
@@ -107,6 +101,12 @@ def refuse_other_prompts(study: Study, pairs: Iterable[Pair]) -> None:
     Raises StudyError or DataError. Where outputs are not on this machine, the study alone is looked at.
     """
     refuse_other_makers(study, ((pair.transformation, pair.generator_hash, pair.prompt_hash) for pair in pairs))
+    kinds = {pair.generator_kind for pair in pairs} - {"", study.generator.kind}
+    if kinds:
+        raise StudyError(
+            f"{study.file}: the sample's pairs are of a generator of kind {min(kinds)}, and the study's is of kind"
+            f" {study.generator.kind} now; undo the change, or give the new study another name"
+        )
 
 
 def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 import pandas as pd
 
 from annotation.answers import Answer, Part, check, keep, last_snapshot
-from annotation.campaign import alone, pseudonym, published, refuse_other_prompts, shown
+from annotation.campaign import pseudonym, published, refuse_other_prompts, shown
 from annotation.client import Argilla, Listed
-from annotation.publishing import COMMENT
+from annotation.offering import alone, refuse_other_sample
+from annotation.preregistration import asked_rubric
 from annotation.records import Member
-from annotation.rubric import Rubric, load_rubric
+from annotation.rubric import Rubric
+from annotation.wording import COMMENT
 from generation.exceptions import DataError
 from generation.records import Pair
 from generation.store import write_json
@@ -31,7 +33,9 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
     those of people who are no members, unless `replace` says so.
     """
     with alone(study):
-        rubric = load_rubric(study)
+        if not replace:
+            refuse_other_sample(study)
+        rubric = asked_rubric(study)
         pairs = {pair.pair_id: pair for pair in shown(study)}
         refuse_other_prompts(study, list(pairs.values()))
         known = {} if replace else last_snapshot(study, SOURCE)

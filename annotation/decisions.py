@@ -12,17 +12,21 @@ from datetime import UTC, datetime
 from annotation.ratings import exclusions, read_all_ratings, write_ratings
 from annotation.records import Decision, Sign
 from generation.exceptions import StudyError
+from generation.manifest import refuse_replaced, write_kept
 from generation.parts import nearest
-from generation.store import read_models, write_json
+from generation.store import read_models
 from generation.study import Study
 
+FILE = "decisions.json"
 COMMAND = "python -m annotation review --study ..."
 
 
 def read_decisions(study: Study) -> list[Decision]:
     """All decisions, the oldest first; none before the first."""
-    path = study.folder / "decisions.json"
-    return read_models(path, Decision, COMMAND) if path.exists() else []
+    path = study.folder / FILE
+    found = read_models(path, Decision, COMMAND) if path.exists() else []
+    refuse_replaced(study, FILE)
+    return found
 
 
 def mark_as_decided(study: Study) -> None:
@@ -51,6 +55,6 @@ def decide(study: Study, rater: str, *, exclude: bool, reason: str, signs: Seque
         signs=tuple(f"{sign.rule}: {sign.evidence}" for sign in signs if sign.rater_id == rater),
     )
     decisions = [*read_decisions(study), decision]
-    write_json(study.folder / "decisions.json", decisions)
+    write_kept(study, FILE, decisions)
     write_ratings(study, ratings, decisions)
     return decision

@@ -21,8 +21,10 @@ import pandas as pd
 from annotation import server
 from annotation.accounts import pseudonym_key
 from annotation.answers import Answer, Part, check, keep
-from annotation.campaign import alone, refuse_other_prompts, shown
-from annotation.rubric import Rubric, load_rubric
+from annotation.campaign import refuse_other_prompts, shown
+from annotation.offering import alone, refuse_other_sample
+from annotation.preregistration import asked_rubric
+from annotation.rubric import Rubric
 from generation.cleaning import trim
 from generation.exceptions import DataError, StudyError
 from generation.parts import nearest
@@ -42,8 +44,9 @@ def collect_csv(
     DataError with file and line for what is no rating of this study.
     """
     with alone(study):
-        rubric = load_rubric(study)
+        rubric = asked_rubric(study)
         pairs = {pair.pair_id: pair for pair in shown(study)}
+        refuse_other_sample(study)
         refuse_other_prompts(study, list(pairs.values()))
         form = _Form(study, rubric, path, columns, pseudonym_key(home))
         answers: dict[tuple[str, str], Answer] = {}

@@ -1,7 +1,8 @@
 """The rules that ratings are judged by are fixed before the first rating (PTEB, appendix B), and this is the proof.
 
 `rules.json` has each set of rules with the time when it was fixed: publishing fixes them. A change after the first
-rating needs a reason, which every report shows; what was fixed when can be held against the ratings' own times.
+rating needs a reason, which every report shows; what was fixed when can be held against the ratings' own times. What
+raters are asked is among the rules, word for word (`changes` tells what differs between two sets).
 """
 
 from __future__ import annotations
@@ -14,34 +15,41 @@ import pandas as pd
 
 from annotation.ratings import read_all_ratings
 from annotation.records import RuleSet
+from annotation.rubric import Rubric, load_rubric
+from annotation.rule_changes import changes
 from generation.exceptions import DataError, StudyError
-from generation.store import read_models, write_json
+from generation.manifest import refuse_replaced, write_kept
+from generation.store import read_models
 from generation.study import Study
 
+FILE = "rules.json"
 COMMAND = "python -m annotation publish --study ..."
 
 
 def rules_of(study: Study) -> dict[str, Any]:
-    """What the study says about judging ratings and raters."""
+    """What the study says about judging ratings and raters, and what these are asked."""
     return {
         "acceptance": study.acceptance.model_dump(mode="json"),
         "quality": study.quality.model_dump(mode="json"),
         "raters": {"per_pair": study.raters.per_pair},
+        "sample": {"seed": study.sample.seed},
+        "rubric": load_rubric(study).model_dump(mode="json"),
     }
 
 
 def read_rules(study: Study) -> list[RuleSet]:
     """The sets of rules that were fixed, the oldest first; none before publishing. DataError for a damaged file."""
-    path = study.folder / "rules.json"
+    path = study.folder / FILE
     try:
         found = read_models(path, RuleSet, COMMAND) if path.exists() else []
         if path.exists() and not found:
             raise DataError("it holds no rules")
-        return found
     except DataError:
         raise DataError(
             f"{path} is damaged; bring it back from a copy: without it nothing shows when the rules were fixed"
         ) from None
+    refuse_replaced(study, FILE)
+    return found
 
 
 def first_rating(ratings: pd.DataFrame) -> datetime | None:
@@ -60,10 +68,37 @@ def binding(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
     return held[-1] if held else next(iter(fixed), None)
 
 
+def seen(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
+    """The rules as they were when raters began: whatever was amended later, it is by these that they were asked."""
+    return binding([one for one in fixed if not one.reason], first)
+
+
+def asked_rubric(study: Study) -> Rubric:
+    """What raters are asked, word for word as it was fixed before they began; the study's rubric where none was."""
+    fixed = read_rules(study)
+    first = first_rating(read_all_ratings(study)) if len(fixed) > 1 else None
+    held = seen(fixed, first)
+    return load_rubric(study) if held is None else rubric_of(held) or load_rubric(study)
+
+
+def rubric_of(rules: RuleSet) -> Rubric | None:
+    """What raters were asked under a set of rules; None where an earlier version did not fix it."""
+    return Rubric.model_validate(rules.rules["rubric"]) if "rubric" in rules.rules else None
+
+
 def other_rules(study: Study, ratings: pd.DataFrame) -> list[str]:
-    """What the study says otherwise than the rules that hold; `ratings` are all that were collected."""
-    holds = binding(read_rules(study), first_rating(ratings))
-    return changes(holds.rules, rules_of(study)) if holds else []
+    """What the study says otherwise than the rules that hold; `ratings` are all that were collected.
+
+    Where an earlier version fixed them without the rubric, a question is missed by the answers that it got.
+    """
+    holds, now = binding(read_rules(study), first_rating(ratings)), rules_of(study)
+    if holds is None:
+        return []
+    what = changes(holds.rules, now)
+    asked, questions = set(ratings["question"].unique()), [one["name"] for one in now["rubric"]["questions"]]
+    if "rubric" not in holds.rules and asked and asked != set(questions):
+        what.append(f"rubric.questions {', '.join(sorted(asked))}, now {', '.join(questions)}")
+    return what
 
 
 def refuse_other_rules(study: Study, ratings: pd.DataFrame) -> None:
@@ -92,17 +127,11 @@ def fix_rules(study: Study, amend: str | None = None) -> None:
         raise StudyError(f"{study.file}: --amend: {why}")
     if not reason or any(one.startswith("raters.per_pair ") for one in what):
         refuse_other_rules(study, ratings)
-    if what or not fixed:
+    unworded = first_rating(ratings) is None and not any("rubric" in one.rules for one in fixed[-1:])
+    if what or unworded or not fixed:
         late = reason if first_rating(ratings) is not None else ""
         added = RuleSet(fixed_at=datetime.now(UTC), rules=rules_of(study), reason=late)
-        write_json(study.folder / "rules.json", [*fixed, added])
-
-
-def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """What differs between two sets of rules: `acceptance.threshold 3.0, now 2.5`."""
-    old, new = _flat(before), _flat(after)
-    names = list(dict.fromkeys([*old, *new]))
-    return [f"{name} {old.get(name)}, now {new.get(name)}" for name in names if old.get(name) != new.get(name)]
+        write_kept(study, FILE, [*fixed, added])
 
 
 def amendments(fixed: Sequence[RuleSet], first: datetime | None) -> list[tuple[RuleSet, list[str]]]:
@@ -127,13 +156,10 @@ def fixed_text(fixed: Sequence[RuleSet], first: datetime | None) -> str:
     """When the rules were fixed and when the first rating was given, in one sentence that says which came first."""
     if not fixed:
         return "The rules were not fixed yet; publishing fixes them."
-    held = binding([one for one in fixed if not one.reason], first) or fixed[0]
+    held = seen(fixed, first) or fixed[0]
+    worded = "" if "rubric" in held.rules else " The questions and their wording were not fixed with them."
     at = f"The rules were fixed on {held.fixed_at:%Y-%m-%d at %H:%M} UTC"
     if first is None:
-        return f"{at}; there is no rating yet."
+        return f"{at}; there is no rating yet.{worded}"
     order = "before" if held.fixed_at < first else "AFTER"
-    return f"{at}, {order} the first rating ({first:%Y-%m-%d, %H:%M} UTC)."
-
-
-def _flat(rules: dict[str, Any]) -> dict[str, Any]:
-    return {f"{part}.{name}": value for part, own in rules.items() for name, value in own.items()}
+    return f"{at}, {order} the first rating ({first:%Y-%m-%d, %H:%M} UTC).{worded}"

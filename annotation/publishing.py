@@ -14,18 +14,20 @@ from typing import Any
 
 from tqdm import tqdm
 
-from annotation.campaign import Admission, admit_annotators, alone, refuse_other_prompts, shown
-from annotation.client import Argilla, translated
-from annotation.preregistration import fix_rules
+from annotation.campaign import Admission, admit_annotators, refuse_other_prompts, shown
+from annotation.client import Argilla, Listed, translated
+from annotation.offering import ARGILLA, alone, begin_offering, refuse_other_sample
+from annotation.preregistration import asked_rubric, first_rating, fix_rules
 from annotation.queues import Queue, queues_of
-from annotation.rubric import Rubric, load_rubric, said
+from annotation.ratings import read_all_ratings
+from annotation.rubric import Rubric, load_rubric
+from annotation.wording import COMMENT, Words, answered, put_right
 from generation.exceptions import StudyError
 from generation.records import Pair
 from generation.study import Study
 
 BATCH = 500  # pairs sent at once; Argilla takes up to 500
 SHOWN = ("language", "output_language")
-COMMENT = "comment"
 
 
 @dataclass(frozen=True)
@@ -41,23 +43,59 @@ def publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]] |
 
     Makes workspaces and datasets where they are missing, adds pairs that are not there yet (by pair id), and lets in
     the annotators who read a queue's languages (`reads`, by user name; those of whom nothing is known everywhere).
-    Answers are never touched. Fixes the rules by which they will be judged. Raises StudyError or DataError for a
-    sample that is no longer the study's, for rules that changed after the first rating, and for datasets that ask
-    something else.
+    Answers are never touched. Fixes the rules by which they will be judged; a corrected wording reaches the datasets
+    while nobody has answered. Raises StudyError or DataError for a sample that is no longer the study's, for rules that
+    changed after the first rating, and for datasets with answers to other questions or words.
     """
     with alone(study):
         return _publish(study, argilla, reads or {})
 
 
 def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]]) -> Publication:
-    rubric, pairs = load_rubric(study), shown(study)
+    rubric, pairs = _rubric(study), shown(study)
     refuse_other_prompts(study, pairs)
+    refuse_other_sample(study)
+    _refuse_answered(study, argilla, rubric, pairs)
     fix_rules(study)
+    begin_offering(study, ARGILLA, rubric)
     there = argilla.workspaces()
     for name in sorted({queue.workspace(study) for queue in queues_of(pairs)} - set(there)):
         argilla.request("POST", "/workspaces", json={"name": name})
     admission = admit_annotators(study, argilla, reads)
     return Publication(_fill(study, argilla, rubric, pairs), admission)
+
+
+def _rubric(study: Study) -> Rubric:
+    """The study's own while it may still be corrected; from the first collected rating on the one that was asked."""
+    begun = first_rating(read_all_ratings(study)) is not None
+    return asked_rubric(study) if begun else load_rubric(study)
+
+
+def _refuse_answered(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair]) -> None:
+    """Refuse other words or questions than those that were answered, before anything is changed anywhere."""
+    listed = argilla.datasets()
+    there = {queue: listed.get((queue.workspace(study), queue.dataset(study))) for queue in queues_of(pairs)}
+    open_now = {queue: one.id for queue, one in there.items() if one is not None and one.status != "draft"}
+    shown_now = {queue: Words.shown(argilla, dataset_id) for queue, dataset_id in open_now.items()}
+    wanted = {queue: Words.of(rubric, queue) for queue in shown_now}
+    changed = {queue: what for queue in shown_now if (what := wanted[queue].differs_in(shown_now[queue]))}
+    if not changed or not any(answered(argilla, dataset_id) for dataset_id in open_now.values()):
+        return
+    queue, what = next(iter(changed.items()))
+    if wanted[queue].scales != shown_now[queue].scales:
+        raise StudyError(
+            f"the dataset {queue.dataset(study)!r} in Argilla asks {_asked(shown_now[queue])}, the rubric"
+            f" {rubric.name!r} {_asked(wanted[queue])}, and there are answers; give the new study another name"
+        )
+    raise StudyError(
+        f"the dataset {queue.dataset(study)!r} in Argilla shows other words than the rubric {rubric.name!r} ({what}),"
+        " and there are answers to them; undo the change, or collect, and say why in"
+        ' `python -m annotation accept --study ... --amend "reason"`'
+    )
+
+
+def _asked(words: Words) -> dict[str, list[int]]:
+    return {name: list(points) for name, points in words.scales.items()}
 
 
 def _fill(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair]) -> dict[str, int]:
@@ -66,8 +104,7 @@ def _fill(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair])
     for queue, wanted in queues_of(pairs).items():
         name = queue.dataset(study)
         dataset = listed.get((queue.workspace(study), name))
-        if dataset is not None and dataset.status == "draft":
-            # An earlier run was cut off while it made this one: nobody has seen it, so it is made anew.
+        if dataset is not None and not _can_stay(argilla, dataset, Words.of(rubric, queue)):
             argilla.request("DELETE", f"/datasets/{dataset.id}")
             dataset = None
         if dataset is None:
@@ -75,13 +112,28 @@ def _fill(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair])
             dataset_id, present = create_dataset(argilla, rubric, queue, where, study.raters.per_pair), set[str]()
         else:
             dataset_id = dataset.id
-            _check_questions(argilla, name, dataset_id, rubric)
             _check_answers(study, name, dataset.distribution["min_submitted"])
             present = {record["external_id"] for record in argilla.records(dataset_id)}
         missing = sorted((pair for pair in wanted if pair.pair_id not in present), key=lambda pair: pair.pair_id)
         send_pairs(argilla, dataset_id, name, missing)
         new[name] = len(missing)
     return new
+
+
+def _can_stay(argilla: Argilla, dataset: Listed, words: Words) -> bool:
+    """Whether a dataset can be filled up; one that nobody answered says the right words then.
+
+    An earlier run was cut off while it made a draft: nobody has seen it, so it is made anew, as is one that asks other
+    questions, which nobody has answered (`_refuse_answered`).
+    """
+    if dataset.status == "draft":
+        return False
+    now = Words.shown(argilla, dataset.id)
+    if words.scales != now.scales:
+        return False
+    if words.differs_in(now):
+        put_right(argilla, dataset.id, words)
+    return True
 
 
 def send_pairs(argilla: Argilla, dataset_id: str, name: str, pairs: Sequence[Pair]) -> None:
@@ -111,48 +163,32 @@ def create_dataset(
     """
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
-    client, language = argilla.sdk, rubric.language_for(queue.language, queue.output_language)
-    titles = rubric.field_titles(language, queue.language, queue.output_language)
+    client, words = argilla.sdk, Words.of(rubric, queue, note)
     settings = rg.Settings(
-        guidelines="\n\n".join(filter(None, (note, rubric.guidelines_for(queue.pool, language), note))),
+        guidelines=words.guidelines,
         # Never Markdown: the texts are data, and a rater must see them as they are.
         fields=[
             rg.TextField(name=name, title=title, use_markdown=False, client=client)
-            for name, title in zip(("original", "transformed"), titles, strict=True)
+            for name, title in words.fields.items()
         ],
         questions=[
             *(
                 rg.RatingQuestion(
-                    name=question.name,
-                    title=said(question.title, language),
-                    description=rubric.description(queue.pool, question, language),
-                    values=list(rubric.scale),
+                    name=name,
+                    title=words.questions[name][0],
+                    description=words.questions[name][1],
+                    values=list(points),
                     client=client,
                 )
-                for question in rubric.questions
+                for name, points in words.scales.items()
             ),
-            rg.TextQuestion(name=COMMENT, title=said(rubric.comment, language), required=False, client=client),
+            rg.TextQuestion(name=COMMENT, title=words.questions[COMMENT][0], required=False, client=client),
         ],
         metadata=[rg.TermsMetadataProperty(name=name, visible_for_annotators=True, client=client) for name in SHOWN],
         distribution=rg.TaskDistribution(min_submitted=per_pair),
     )
     with translated(argilla.url):
         return str(rg.Dataset(name=where[1], workspace=where[0], settings=settings, client=client).create().id)
-
-
-def _check_questions(argilla: Argilla, name: str, dataset_id: str, rubric: Rubric) -> None:
-    """Refuse a dataset that asks something else than the rubric: its answers would be read wrongly."""
-    asked = {
-        question["name"]: [option["value"] for option in question["settings"]["options"]]
-        for question in argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
-        if question["settings"]["type"] == "rating"
-    }
-    wanted = {question.name: list(rubric.scale) for question in rubric.questions}
-    if asked != wanted:
-        raise StudyError(
-            f"the dataset {name!r} in Argilla asks {asked}, the rubric {rubric.name!r} {wanted};"
-            " give the new study another name"
-        )
 
 
 def _check_answers(study: Study, name: str, asked: int) -> None:

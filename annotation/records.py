@@ -99,6 +99,8 @@ class Verdict(Record):
     pairs_sha256: str = Field(description="hash of the sample that was rated (pairs.parquet)")
     rule_id: str = Field(description="hash of the rule that it follows (acceptance, raters.per_pair)")
     ratings_sha256: str = Field(description="hash of the ratings that it rests on (ratings.parquet)")
+    generator_kind: str = Field(default="", description="of the generator, such as recorded; empty if unknown")
+    rubric_hash: str = Field(default="", description="hash of what raters were asked (the rubric); empty if unknown")
 
 
 class PairMean(Record):
@@ -137,8 +139,20 @@ class RuleSet(Record):
     """The rules that a study's ratings are judged by, as they were fixed (`rules.json`; `preregistration.binding`)."""
 
     fixed_at: AwareDatetime = Field(description="when, UTC")
-    rules: dict[str, Any] = Field(description="the study's acceptance, quality and raters.per_pair")
+    rules: dict[str, Any] = Field(
+        description="the study's acceptance, quality, raters.per_pair and its whole rubric (not in earlier versions)"
+    )
     reason: str = Field(default="", description="why they were changed, where there were ratings before")
+
+
+class Offering(Record):
+    """One time that the sample began to be offered to raters (`offered.json`), noted before the first request."""
+
+    at: AwareDatetime = Field(description="when, UTC")
+    to: str = Field(description="argilla, or mode and platform of a crowd: live mturk")
+    pairs_sha256: str = Field(description="hash of pairs.parquet")
+    controls_sha256: str = Field(description="hash of controls.parquet; empty where there was none")
+    rubric_hash: str = Field(description="hash of the rubric in whose words they were asked")
 
 
 class Member(Record):
@@ -157,4 +171,6 @@ class Look(Record):
     n_ratings: int = Field(description="ratings that counted, over all questions")
     ratings_sha256: str = Field(description="hash of the ratings that they rested on (ratings.parquet)")
     rule_id: str = Field(description="hash of the rule that they followed")
+    pairs_sha256: str = Field(default="", description="hash of the sample (pairs.parquet); empty if unknown")
+    rubric_hash: str = Field(default="", description="hash of the rubric; empty if unknown")
     decisions: dict[str, int] = Field(description="how many were accepted, rejected, undecided")

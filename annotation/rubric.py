@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, ValidationError, field_validator, mo
 
 from generation.campaign_specs import AcceptanceSpec
 from generation.exceptions import DataError, StudyError
+from generation.identity import identity
 from generation.languages import language_code
 from generation.parts import Part, first_complaint
 from generation.prompts import PROMPTS
@@ -164,6 +165,10 @@ class Rubric(Part):
             return names
         in_words = [langcodes.Language.get(code).display_name(language) for code in (original, transformed)]
         return f"{names[0]} ({in_words[0]})", f"{names[1]} ({in_words[1]})"
+
+    def identity(self) -> str:
+        """Hash of its whole content: questions, scale, every wording, expected answers."""
+        return identity("rubric-v1", self.model_dump(mode="json"))
 
     def language_for(self, language: str, output_language: str) -> str:
         """The language to address raters in: that of the texts that they judge, or English if there is no wording."""

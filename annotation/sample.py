@@ -6,17 +6,17 @@ a near-duplicate of theirs came or went.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from annotation.agreement import POOLS
 from annotation.candidates import Candidate, Candidates, Supply, Turns
 from annotation.controls import make_controls, read_controls, spares_needed
+from annotation.offering import alone, offered, refuse_other_sample
 from annotation.overlap import Seen
 from annotation.queues import Queue, queues_of
 from annotation.rubric import Rubric, load_rubric
 from generation.exceptions import StudyError
 from generation.jobs import Plan
-from generation.manifest import read_manifest
 from generation.records import Pair
 from generation.store import read_models, read_records, write_json, write_table
 from generation.study import Study
@@ -30,8 +30,14 @@ def draw_sample(study: Study) -> list[Pair]:
     For each transformation `sample.pairs` outputs that did not fail and that this study's generator and prompts
     made, over all seeds, in equal shares of the strata as far as they reach; fewer where there are fewer. No two
     originals of a transformation are near-duplicates, nor of a queue: what one rater sees. Drawn again from the same
-    outputs the sample is the same. Raises StudyError where another sample is published already.
+    outputs the sample is the same. Raises StudyError where another one may have been seen by raters already: such a
+    sample stays as it is, file by file.
     """
+    with alone(study):
+        return _draw(study)
+
+
+def _draw(study: Study) -> list[Pair]:
     rubric = load_rubric(study)  # a rule that the scale cannot hold is refused before anybody rates
     for name in study.transformations:
         rubric.pool(POOLS[name])
@@ -45,7 +51,8 @@ def draw_sample(study: Study) -> list[Pair]:
         spares += drawing.spares(rubric, drawn)
     pairs.sort(key=lambda pair: study.transformations.index(pair.transformation))
     controls = make_controls(study, rubric, pairs, spares)
-    _keep_what_was_published(study, [*pairs, *controls])
+    if _stays(study, [*pairs, *controls]):
+        return read_pairs(study)
     write_json(study.folder / "sample.json", candidates.supply)
     write_table(study.folder / "controls.parquet", controls, Pair)
     write_table(study.folder / "pairs.parquet", pairs, Pair)
@@ -74,7 +81,7 @@ class Drawing:
     def sample(self) -> list[Pair]:
         """`sample.pairs` of each transformation, or as many as there are."""
         taken = [self._take(turns) for _ in range(self._pairs) for turns in self._turns.values()]
-        return [candidate.pair for candidate in taken if candidate is not None]
+        return [self._pair(candidate) for candidate in taken if candidate is not None]
 
     def spares(self, rubric: Rubric, sample: Sequence[Pair]) -> list[Pair]:
         """Pairs that were not drawn, as many of each queue as its controls take."""
@@ -88,8 +95,11 @@ class Drawing:
                 if candidate is None:
                     break
                 needed[Queue.of(candidate.pair)] -= 1
-                found.append(candidate.pair)
+                found.append(self._pair(candidate))
         return found
+
+    def _pair(self, candidate: Candidate) -> Pair:
+        return candidate.pair.model_copy(update={"generator_kind": self._study.generator.kind})
 
     def _take(self, turns: Turns, queues: set[Queue] | None = None) -> Candidate | None:
         """The next candidate (of some queues) of which no near-duplicate was taken."""
@@ -108,15 +118,22 @@ def _groups(candidate: Candidate) -> tuple[str, Queue]:
     return candidate.pair.transformation, Queue.of(candidate.pair)
 
 
-def _keep_what_was_published(study: Study, pairs: Sequence[Pair]) -> None:
-    """Refuse to replace a sample that is before raters by another: their answers would belong to nothing."""
+def _stays(study: Study, pairs: Sequence[Pair]) -> bool:
+    """Whether the sample on disk is one that raters may have seen. Raises StudyError where `pairs` are others."""
     path = study.folder / "pairs.parquet"
-    published = "publish" in read_manifest(study).get("stages", {}) or (study.folder / "ratings.parquet").exists()
-    if not path.exists() or not published:
-        return
+    how = offered(study)
+    if not path.exists() or not how:
+        return False
+    refuse_other_sample(study)
     controls = read_controls(study) if (study.folder / "controls.parquet").exists() else []
-    if {pair.pair_id for pair in (*read_pairs(study), *controls)} != {pair.pair_id for pair in pairs}:
+    if _texts((*read_pairs(study), *controls)) != _texts(pairs):
         raise StudyError(
-            f"{path} is published, and the study now asks for other pairs (other outputs, seed, number or controls);"
+            f"{path} is {how}, and the study now asks for other pairs (other outputs, seed, number or controls);"
             " undo the change, or give the new study another name"
         )
+    return True
+
+
+def _texts(pairs: Iterable[Pair]) -> set[tuple[str, str, str]]:
+    """What raters see of pairs, by id: an output may be another under the same key."""
+    return {(pair.pair_id, pair.original, pair.transformed) for pair in pairs}

@@ -13,9 +13,11 @@ import numpy as np
 from tqdm import tqdm
 
 from annotation import server
-from annotation.campaign import admit, alone, published, shown, workspaces_of
+from annotation.campaign import admit, published, shown, workspaces_of
 from annotation.client import SIMULATED, Argilla, User
-from annotation.rubric import Rubric, load_rubric
+from annotation.offering import alone
+from annotation.preregistration import asked_rubric
+from annotation.rubric import Rubric
 from generation.campaign_specs import SimulatedRater
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.generators.recorded import Recorded
@@ -41,7 +43,7 @@ def simulate(study: Study, argilla: Argilla) -> int:
 
 
 def _simulate(study: Study, argilla: Argilla) -> int:
-    rubric = load_rubric(study)
+    rubric = asked_rubric(study)
     truth = _author_ratings(study, rubric)
     accounts = _accounts(study, argilla)
     todo: dict[str, list[Answer]] = {rater.name: [] for rater in study.raters.simulated}

@@ -17,6 +17,8 @@ from annotation.agreement import Design, compact, summarise, table_two
 from annotation.candidates import Supply
 from annotation.counted import SCOPES, Basis, Place, answers, basis, with_enough
 from annotation.decisions import mark_as_decided
+from annotation.offering import refuse_other_sample
+from annotation.preregistration import FILE as RULES
 from annotation.preregistration import fix_rules
 from annotation.ratings import counting_ratings, read_ratings, settled_pairs
 from annotation.records import Group, Look, PairMean, Verdict
@@ -25,11 +27,14 @@ from annotation.rules import decide
 from annotation.sample import read_pairs, read_supply
 from generation.exceptions import DataError
 from generation.identity import identity
+from generation.manifest import refuse_replaced, write_kept
 from generation.records import Pair
 from generation.store import read_frame, read_models, write_json, write_table
 from generation.study import Study, file_hash
 
+LOOKS = "looks.json"
 COMMAND = "python -m annotation accept --study ..."
+_MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a text
 
 
 def accept(study: Study, amend: str | None = None) -> tuple[list[Group], list[Verdict]]:
@@ -38,7 +43,9 @@ def accept(study: Study, amend: str | None = None) -> tuple[list[Group], list[Ve
     Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. Raises StudyError where the study's rules changed
     after the first rating and `amend` does not say why, DataError where nobody has answered yet.
     """
-    design = Design.of(study, load_rubric(study))
+    rubric = load_rubric(study)
+    design = Design.of(study, rubric)
+    refuse_other_sample(study)
     mark_as_decided(study)
     pairs, ratings = read_pairs(study), read_ratings(study)
     _check_ratings(ratings, pairs, design.scale)
@@ -49,13 +56,13 @@ def accept(study: Study, amend: str | None = None) -> tuple[list[Group], list[Ve
         )
     fix_rules(study, amend)
     rests_on = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
-    rests_on["rule_id"] = rule_id(study)
+    rests_on |= {"rule_id": rule_id(study), "rubric_hash": rubric.identity()}
     groups, found, means = judge(pairs, ratings, design, rests_on, study.sample.seed)
-    found = _with_supply(found, read_supply(study))
+    found = with_supply(found, read_supply(study))
     write_json(study.folder / "agreement.json", groups)
     write_json(study.folder / "verdicts.json", found)
     write_table(study.folder / "pair_means.parquet", means, PairMean)
-    _note_look(study, found, len(counting_ratings(ratings, design.per_pair)))
+    _note_look(study, found, len(counting_ratings(ratings, design.per_pair)), rests_on)
     return groups, found
 
 
@@ -64,12 +71,12 @@ def judge(
     ratings: pd.DataFrame,
     design: Design,
     rests_on: Mapping[str, str],
-    seed: int,
+    seed: int | None,
 ) -> tuple[list[Group], list[Verdict], pd.DataFrame]:
     """(Table 2, verdicts, pairs' own means) of a sample: `pairs`, and all ratings of theirs.
 
     `rests_on` are the verdicts' fields pairs_sha256, ratings_sha256 and rule_id. `seed` is that of resampling pairs for
-    intervals of agreement, on which no decision rests.
+    intervals of agreement, on which no decision rests; None leaves these out.
     """
     counting = counting_ratings(ratings, design.per_pair)
     found = verdicts(pairs, counting, design, rests_on, seed, settled_pairs(ratings, design.per_pair))
@@ -84,20 +91,35 @@ def read_verdicts(study: Study) -> list[Verdict]:
 
 def read_looks(study: Study) -> list[Look]:
     """When verdicts were reached, the first time first; the same ones reached again are no new look."""
-    path = study.folder / "looks.json"
-    return read_models(path, Look, COMMAND) if path.exists() else []
+    path = study.folder / LOOKS
+    found = read_models(path, Look, COMMAND) if path.exists() else []
+    refuse_replaced(study, LOOKS)
+    return found
 
 
 def refuse_stale(study: Study, found: Sequence[Verdict]) -> None:
-    """Raise DataError where verdicts no longer follow from what is on disk: other ratings, sample or rule."""
-    for verdict in found:
-        changed = [
-            f"{name}.parquet"
-            for name, was in (("pairs", verdict.pairs_sha256), ("ratings", verdict.ratings_sha256))
-            if (file := study.folder / f"{name}.parquet").exists() and file_hash(file) != was
-        ]
-        if verdict.rule_id != rule_id(study):
-            changed.append("the study's rule (acceptance, raters.per_pair)")
+    """Raise DataError where verdicts no longer follow from what is on disk: other ratings, sample, rule or questions.
+
+    What they rest on must be there. Of verdicts by earlier versions, which did not note what raters were asked, that is
+    not looked at. Whether the verdicts are those that follow is told by `annotation.verification`.
+    """
+    if not found:
+        return
+    rests_on = {(one.pairs_sha256, one.ratings_sha256, one.rule_id, one.rubric_hash) for one in found}
+    files = {name: study.folder / f"{name}.parquet" for name in ("pairs", "ratings")}
+    worded = any(one.rubric_hash for one in found)
+    needed = [*files.values(), *([study.folder / RULES] if worded else [])]
+    for path in needed:
+        if not path.exists():
+            raise DataError(f"{path} is gone, and the verdicts rest on it; bring it back from a copy")
+    pairs, ratings = (file_hash(path) for path in files.values())
+    rule, rubric = rule_id(study), load_rubric(study).identity() if worded else ""
+    now = {
+        "pairs.parquet": pairs, "ratings.parquet": ratings, "the study's rule (acceptance, raters.per_pair)": rule,
+        f"the rubric {study.rubric!r}": rubric,
+    }  # fmt: skip
+    for was in rests_on:
+        changed = [name for (name, is_now), one in zip(now.items(), was, strict=True) if one != is_now]
         if changed:
             raise DataError(f"{' and '.join(changed)} changed after the verdicts were reached; run `{COMMAND}` again")
 
@@ -140,7 +162,7 @@ def verdicts(
     for own in sample.drop_duplicates(["transformation", "language", *key[2:]]).to_dict("records"):
         result = judged[tuple(own[name] for name in key)]
         unit = {name: own[name] for name in ("transformation", "axis", "pool", "language")}
-        maker = {name: own[name] for name in ("model", "generator_hash", "prompt_hash")}
+        maker = {name: own[name] for name in _MAKER}
         found.append(
             Verdict.model_validate(
                 {
@@ -158,30 +180,29 @@ def verdicts(
     return found
 
 
-def _with_supply(found: Sequence[Verdict], supplies: Sequence[Supply]) -> list[Verdict]:
+def with_supply(found: Sequence[Verdict], supplies: Sequence[Supply]) -> list[Verdict]:
     """The verdicts with what could not be drawn, so that they do not cover it: what failed, and what was kept out."""
     names = ("failed_share", "without", "kept_out_share")
     facts = {(one.transformation, one.language): {name: getattr(one, name) for name in names} for one in supplies}
     return [one.model_copy(update=facts.get((one.transformation, one.language), {})) for one in found]
 
 
-def _note_look(study: Study, found: Sequence[Verdict], n_ratings: int) -> None:
-    """Remember that results have been seen: who looks again at more ratings judges by a rule of many looks."""
+def _note_look(study: Study, found: Sequence[Verdict], n_ratings: int, rests_on: Mapping[str, str]) -> None:
+    """Remember that results have been seen: who looks again at other ones judges by a rule of many looks."""
     looks = read_looks(study)
-    rests_on = file_hash(study.folder / "ratings.parquet"), rule_id(study)
-    if looks and (looks[-1].ratings_sha256, looks[-1].rule_id) == rests_on:
-        return
     counts = dict(Counter(verdict.decision for verdict in found))
-    look = Look(
-        at=datetime.now(UTC), n_ratings=n_ratings, ratings_sha256=rests_on[0], rule_id=rests_on[1], decisions=counts
-    )
-    write_json(study.folder / "looks.json", [*looks, look])
+    look = Look.model_validate({"at": datetime.now(UTC), "n_ratings": n_ratings, "decisions": counts, **rests_on})
+    if looks:  # what an earlier version did not note is taken for the same
+        last = {name: value for name, value in looks[-1].model_dump(exclude={"at"}).items() if value != ""}
+        if last == look.model_dump(include=set(last)):
+            return
+    write_kept(study, LOOKS, [*looks, look])
 
 
 def _sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
     """What verdicts need of the sample: a row a pair."""
     texts = ["pair_id", "transformation", "axis", "pool", "language", "output_language", "task_type"]
-    names = [*texts, "model", "generator_hash", "prompt_hash"]
+    names = [*texts, *_MAKER]
     return pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
 
 

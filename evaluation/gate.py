@@ -1,8 +1,9 @@
 """The gate: only what people accepted is evaluated.
 
 A verdict covers the transformation, the language of the originals, the output languages that were rated, and
-the generator and prompts that made the rated texts. What no accepted verdict covers is left out, with the
-reason and what to do; the user may include it, and then every record of it says so.
+the generator (its kind too) and prompts that made the rated texts, as long as these are still its outputs. What no
+accepted verdict covers is left out, with the reason and what to do; the user may include it, and then every record of
+it says so.
 """
 
 from __future__ import annotations
@@ -58,6 +59,17 @@ def decide(
     return Decision("included_rejected" if include_rejected else "left_out", reason, hashes)
 
 
+def withdrawn(decision: Decision, replaced: Mapping[str, str], *, include_rejected: bool) -> Decision:
+    """The decision on outputs, by language of the originals, that are not the ones that were rated: never simply yes.
+
+    `replaced` has the languages of the unit where that is so, and what is there instead.
+    """
+    if decision.status != "evaluated" or not replaced:
+        return decision
+    reason = replaced[min(replaced)]
+    return Decision("included_rejected" if include_rejected else "left_out", reason, decision.verdicts)
+
+
 def verdict_hash(verdict: Verdict) -> str:
     """Identity of a verdict as it stands in `verdicts.json`: another decision, reason or rating is another verdict."""
     later = {name for name in _LATER if getattr(verdict, name) == Verdict.model_fields[name].default}
@@ -76,15 +88,9 @@ def _found(
         rated = sorted({v.language for v in verdicts if v.transformation == transformation})
         known = f" (rated in {_names(rated)} only)" if rated else ""
         return None, f"no verdict for {transformation} in {language_name(language)}{known}: have a sample of it rated"
-    made = [v for v in named if v.generator_hash == plan.generator_hash]
-    if not made:
-        other = f"{named[0].model!r} ({named[0].generator_hash[:8]})"
-        now = f"{plan.study.generator.model!r} ({plan.generator_hash[:8]})"
-        return None, f"the verdict is of another generator or sampling, {other}, not of {now}: have its outputs rated"
-    prompted = [v for v in made if v.prompt_hash == plan.prompt_hashes[transformation]]
-    if not prompted:
-        was, now = made[0].prompt_hash[:8], plan.prompt_hashes[transformation][:8]
-        return None, f"the verdict is of other prompts ({was}, now {now}): have the new outputs rated"
+    prompted, reason = _made_now(named, plan, transformation)
+    if reason:
+        return None, reason
     # More than one verdict on one scope: the strictest holds.
     verdict = min(prompted, key=lambda v: ("rejected", "undecided", "accepted").index(v.decision))
     unrated = sorted(set(output_languages) - set(verdict.output_languages))
@@ -97,6 +103,25 @@ def _found(
     if verdict.decision != "accepted":
         return verdict, f"{verdict.decision}: {'; '.join(verdict.reasons) or 'the verdict gives no reason'}"
     return verdict, ""
+
+
+def _made_now(named: Sequence[Verdict], plan: Plan, transformation: str) -> tuple[list[Verdict], str]:
+    """Those of at least one verdict that are on texts of the generator and prompts in use; why there is none."""
+    made = [v for v in named if v.generator_hash == plan.generator_hash]
+    if not made:
+        other = f"{named[0].model!r} ({named[0].generator_hash[:8]})"
+        now = f"{plan.study.generator.model!r} ({plan.generator_hash[:8]})"
+        return [], f"the verdict is of another generator or sampling, {other}, not of {now}: have its outputs rated"
+    kind = plan.study.generator.kind
+    alike = [v for v in made if v.generator_kind in ("", kind)]
+    if not alike:
+        was = f"{made[0].generator_kind} outputs of {made[0].model!r}"
+        return [], f"the verdict is of {was}, not of {kind} ones: have these rated, or bring the study's kind back"
+    prompted = [v for v in alike if v.prompt_hash == plan.prompt_hashes[transformation]]
+    if not prompted:
+        was, now = alike[0].prompt_hash[:8], plan.prompt_hashes[transformation][:8]
+        return [], f"the verdict is of other prompts ({was}, now {now}): have the new outputs rated"
+    return prompted, ""
 
 
 def _names(codes: Collection[str]) -> str:

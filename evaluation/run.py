@@ -19,6 +19,7 @@ from tqdm import tqdm
 from annotation.records import Verdict
 from annotation.sample import read_pairs
 from annotation.verdicts import read_verdicts, refuse_stale
+from annotation.verification import refuse_edited
 from evaluation import display
 from evaluation.models import encoder
 from evaluation.results import Results, read_drift, read_scores
@@ -63,6 +64,7 @@ def evaluate(
     chosen = chosen_models(study, models)
     verdicts, pairs = _judged(study, include_rejected=include_rejected)
     refuse_stale(study, verdicts)
+    refuse_edited(study, verdicts)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         units = plan_units(study, verdicts, include_rejected=include_rejected)
         results = Results(study, units, pairs, chosen)

@@ -12,11 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from annotation.records import Verdict
+from annotation.sample import read_pairs
 from evaluation import gate, tasks
 from evaluation.models.encoder import model_id
 from evaluation.models.local import fingerprint
 from evaluation.outputs import Outputs, same_items, transformed
 from evaluation.protocols import METRICS
+from evaluation.rated_outputs import replaced_outputs
 from generation.datasets.loading import iter_datasets
 from generation.datasets.places import Dataset
 from generation.datasets.specs import DatasetSpec, LocalDataset
@@ -38,6 +40,7 @@ UNDEFINED_ORIGINAL = "on the original texts of the same items the metric is unde
 
 
 Place = tuple[str, str, int]  # data set, transformation, seed
+_Table = dict[str, tuple[str | None, frozenset[str]]]
 
 
 @dataclass(frozen=True)
@@ -196,7 +199,9 @@ class _Planner:
     def __init__(self, study: Study, verdicts: Sequence[Verdict], include_rejected: bool) -> None:
         self._study, self._verdicts, self._include_rejected = study, verdicts, include_rejected
         self._plan = Plan(study)
-        self._tables: dict[tuple[str, int], dict[str, tuple[str | None, frozenset[str]]]] = {}
+        self._pairs = read_pairs(study) if verdicts and (study.folder / "pairs.parquet").exists() else []
+        self._tables: dict[tuple[str, int], _Table] = {}
+        self._others: dict[str, dict[str, str]] = {}
         self._without: dict[tuple[str, str], set[str]] = {}
         for verdict in verdicts:
             self._without.setdefault((verdict.transformation, verdict.language), set()).update(verdict.without)
@@ -255,7 +260,7 @@ class _Planner:
         for job in jobs:
             written = kind.output_language(job.source_language, job.language)
             languages.setdefault(job.source_language, set()).add(written)
-        return gate.decide(
+        decision = gate.decide(
             self._verdicts,
             self._plan,
             transformation=transformation,
@@ -263,18 +268,22 @@ class _Planner:
             task_type=task,
             include_rejected=self._include_rejected,
         )
+        replaced = {code: why for code, why in self._replaced(transformation).items() if code in languages}
+        return gate.withdrawn(decision, replaced, include_rejected=self._include_rejected)
+
+    def _replaced(self, transformation: str) -> dict[str, str]:
+        """Why the sample's pairs are no longer the outputs, by language; looked for where a verdict accepts them."""
+        if transformation not in self._others:
+            accepted = any(
+                one.transformation == transformation and one.decision == "accepted" for one in self._verdicts
+            )
+            own = [pair for pair in self._pairs if accepted and pair.transformation == transformation]
+            self._others[transformation] = replaced_outputs(own, self._table)
+        return self._others[transformation]
 
     def _outputs(self, jobs: Mapping[str, Job], transformation: str, seed: int) -> Outputs:
-        """The outputs of a data set's texts; the table holds None for those that failed, and no unanswered ones."""
-        if (transformation, seed) not in self._tables:
-            file = self._study.transformation_file(transformation, seed)
-            rows = read_table(file, TransformedText, GENERATE, _COLUMNS).to_pylist() if file.exists() else []
-            self._tables[transformation, seed] = {
-                row["key"]: (row["output"] if row["status"] == "ok" else None, frozenset(row["flags"]))
-                for row in rows
-                if row["status"] != "unanswered"
-            }
-        table = self._tables[transformation, seed]
+        """The outputs of a data set's texts."""
+        table = self._table(transformation, seed)
         found = {text: table[job.key] for text, job in jobs.items() if job.key in table}
         kept_out = frozenset(
             text
@@ -287,6 +296,18 @@ class _Planner:
             self._study.evaluation.failed,
             kept_out,
         )
+
+    def _table(self, transformation: str, seed: int) -> _Table:
+        """A unit's outputs by key with their error types: None for those that failed, and no unanswered ones."""
+        if (transformation, seed) not in self._tables:
+            file = self._study.transformation_file(transformation, seed)
+            rows = read_table(file, TransformedText, GENERATE, _COLUMNS).to_pylist() if file.exists() else []
+            self._tables[transformation, seed] = {
+                row["key"]: (row["output"] if row["status"] == "ok" else None, frozenset(row["flags"]))
+                for row in rows
+                if row["status"] != "unanswered"
+            }
+        return self._tables[transformation, seed]
 
 
 def _content_id(spec: DatasetSpec, dataset: Dataset) -> str:

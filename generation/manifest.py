@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib.metadata
+import json
 import platform
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +16,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ValidationError
 
 from generation.exceptions import DataError
+from generation.identity import identity
 from generation.parts import first_complaint
 from generation.store import is_remote, read_json, write_json
 from generation.study import Study, file_hash
@@ -37,6 +40,7 @@ class Manifest(BaseModel):
     """What must be true of a manifest for it to be read, whatever else stands in it."""
 
     stages: dict[str, _Entry] = {}
+    kept: dict[str, list[str]] = {}  # what files that are evidence say, as hashes (`write_kept`)
 
 
 _PACKAGES = ("argilla", "irrCAC", "mteb", "numpy", "openai", "pandas", "scipy", "sentence-transformers", "torch")
@@ -59,12 +63,9 @@ def stage(study: Study, name: str, inputs: Iterable[Path] = (), outputs: Iterabl
         "inputs": _hashes(study, inputs),
         "outputs": _hashes(study, outputs),
     }
-    path = study.folder / "manifest.json"
-    manifest = read_manifest(study)
-    manifest["study"] = study.name
-    manifest["versions"] = versions()
-    manifest.setdefault("stages", {})[name] = entry
-    write_json(path, manifest)
+    with _changed(study) as manifest:
+        manifest["versions"] = versions()
+        manifest.setdefault("stages", {})[name] = entry
 
 
 def read_manifest(study: Study) -> dict[str, Any]:
@@ -82,6 +83,51 @@ def read_manifest(study: Study) -> dict[str, Any]:
         ) from None
     found: dict[str, Any] = manifest
     return found
+
+
+def write_kept(study: Study, name: str, records: Sequence[BaseModel]) -> None:
+    """Write records that are evidence to a JSON file; `refuse_replaced` notices whatever else changes it.
+
+    What they will be is noted beside what is there before the file is written, so that a kill in between accuses
+    nobody.
+    """
+    path, new = study.folder / name, identity("kept-v1", [json.loads(one.model_dump_json()) for one in records])
+    _note_kept(study, name, [_content(path), new])
+    write_json(path, list(records))
+    _note_kept(study, name, [new])
+
+
+def refuse_replaced(study: Study, name: str) -> None:
+    """Raise DataError where a file that is evidence is not the one that was written last, or is gone.
+
+    Of studies whose manifest knows nothing of the file (of earlier versions) nothing can be said.
+    """
+    path, known = study.folder / name, read_manifest(study).get("kept", {}).get(name)
+    if known and _content(path) not in known:
+        what = "is not what was written (edited by hand, or another copy's)" if path.exists() else "is gone"
+        raise DataError(f"{path} {what}; bring it back from a copy: it is the evidence of what was decided, and when")
+
+
+def _note_kept(study: Study, name: str, contents: list[str]) -> None:
+    with _changed(study) as manifest:
+        manifest.setdefault("kept", {})[name] = contents
+
+
+def _content(path: Path) -> str:
+    """Identity of what a JSON file says; empty where there is none."""
+    return identity("kept-v1", read_json(path, "the command that made it")) if path.exists() else ""
+
+
+@contextlib.contextmanager
+def _changed(study: Study) -> Iterator[dict[str, Any]]:
+    """The manifest, to be changed: it is written at the end, by one command at a time."""
+    study.scratch.mkdir(parents=True, exist_ok=True)
+    with (study.scratch / ".manifest.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        manifest = read_manifest(study)
+        manifest["study"] = study.name
+        yield manifest
+        write_json(study.folder / "manifest.json", manifest)
 
 
 def versions() -> dict[str, str]:

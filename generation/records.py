@@ -89,6 +89,7 @@ class Pair(Record):
     model: str = Field(description="the generator's model")
     generator_hash: str = Field(description="hash of model, revision and sampling")
     prompt_hash: str = Field(description="hash of the prompts' texts")
+    generator_kind: str = Field(default="", description="of the generator, such as recorded; empty if unknown")
 
 
 class Rating(Record):

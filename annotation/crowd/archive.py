@@ -18,7 +18,8 @@ from pathlib import Path
 
 from annotation.crowd.form import COMMENT, DISCARDED, SECONDS, Sheet
 from annotation.crowd.platform import PairAnswer, State, Submission
-from annotation.rubric import Rubric, load_rubric
+from annotation.preregistration import asked_rubric
+from annotation.rubric import Rubric
 from generation.exceptions import DataError
 from generation.parts import refuse_duplicates
 from generation.reading import read_text
@@ -40,7 +41,7 @@ def read_archive(path: Path, study: Study, pair_ids: Collection[str]) -> list[Ar
     """
     found: list[Archived] = []
     seen: set[str] = set()
-    rubric = load_rubric(study)
+    rubric = asked_rubric(study)
     for number, row in _rows(path):
         where = f"{path}, line {number}"
         at = _time(row["SubmitTime"], where)

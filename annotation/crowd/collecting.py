@@ -24,8 +24,9 @@ from annotation.crowd.ledger_work import Work
 from annotation.crowd.pay import PLATFORMS, PlatformName
 from annotation.crowd.platform import Mode, PairAnswer
 from annotation.crowd.workers import worker_pseudonym
+from annotation.preregistration import asked_rubric
 from annotation.ratings import read_all_ratings, read_ratings
-from annotation.rubric import Rubric, load_rubric
+from annotation.rubric import Rubric
 from generation.exceptions import DataError, StudyError
 from generation.study import Study
 
@@ -60,7 +61,7 @@ def collect(campaign: Campaign, *, replace: bool = False) -> Collection:
     finish(campaign)
     campaign.refresh()
     new = _read(campaign)
-    rubric = load_rubric(study)
+    rubric = asked_rubric(study)
     works = [one for one in campaign.ledger.work() if one.answered and not one.trouble]
     for batch_id in dict.fromkeys(work.batch_id for work in works):
         campaign.offer(batch_id)  # refuses another sample than the one that was offered
@@ -86,7 +87,7 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
     """
     pairs = {pair.pair_id: pair for pair in shown(study)}
     refuse_other_prompts(study, list(pairs.values()))
-    rubric, answers, left_out = load_rubric(study), list[Answer](), dict[str, str]()
+    rubric, answers, left_out = asked_rubric(study), list[Answer](), dict[str, str]()
     for submission, given in read_archive(path, study, pairs):
         if submission.state == "rejected":
             left_out[submission.submission_id] = f"assignment {submission.submission_id} was rejected"
@@ -131,7 +132,7 @@ def _read(campaign: Campaign) -> int:
 
     What could not be read is read again: a participant of Prolific may have gone on after submitting.
     """
-    ledger, rubric = campaign.ledger, load_rubric(campaign.study)
+    ledger, rubric = campaign.ledger, asked_rubric(campaign.study)
     todo = [one for one in ledger.work() if one.submission.state in COUNTED and (not one.answered or one.trouble)]
     for work in tqdm(
         todo,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from annotation.accounts import pseudonym_key
-from annotation.campaign import alone, refuse_other_prompts
+from annotation.campaign import refuse_other_prompts
 from annotation.client import connect
 from annotation.crowd import collecting, judging, pay, sheet, summary
 from annotation.crowd.campaign import Campaign
@@ -23,7 +23,8 @@ from annotation.crowd.pay import PLATFORMS, PlatformName
 from annotation.crowd.platform import Mode, Platform
 from annotation.crowd.steps import crowd_of
 from annotation.maintenance import add_data_option, home_of
-from annotation.preregistration import fix_rules
+from annotation.offering import alone, begin_offering, words_changed
+from annotation.preregistration import asked_rubric, fix_rules
 from generation import command
 from generation.exceptions import PlumblineError, StudyError
 from generation.manifest import stage
@@ -106,8 +107,11 @@ def _launch(options: argparse.Namespace) -> int:
         collecting.refuse_lost_ledger(campaign)
         refuse_other_prompts(study, list(campaign.pairs.values()))
         fix_rules(study)
+        rubric, where = asked_rubric(study), _where(campaign)
+        if words_changed(study, where[1:-1], rubric):
+            print(f"{where} batches that were offered before show the words of their launch, not the rubric's of now")
+        begin_offering(study, where[1:-1], rubric)
         done = campaign.launch(options.pilot)
-        where = _where(campaign)
         print(f"{where} {done.posted} batches offered now, {done.extended} opened again; {done.open} are open,"
               f" {done.waiting} wait until others are done")  # fmt: skip
         if campaign.platform.mode == "sandbox":

@@ -29,8 +29,9 @@ from annotation.crowd.platform import (
 )
 from annotation.crowd.question import question_xml
 from annotation.crowd.steps import crowd_of
+from annotation.preregistration import asked_rubric
 from annotation.queues import Queue
-from annotation.rubric import ENGLISH, Rubric, load_rubric, said
+from annotation.rubric import ENGLISH, Rubric, said
 from generation.crowd_specs import CrowdSpec
 from generation.exceptions import DataError, StudyError
 from generation.languages import language_name
@@ -61,7 +62,7 @@ class MTurk:
             raise StudyError(f"{study.file}: has no `crowd`; add it to ask crowd workers")
         refuse_other_mode(mode, endpoint)
         self.mode = mode
-        self._study, self._crowd, self._rubric = study, study.crowd, load_rubric(study)
+        self._study, self._crowd = study, study.crowd
         self._submit_to = f"{(endpoint or SITES[mode]).rstrip('/')}/mturk/externalSubmit"
         self._requester = Requester(client or connected(endpoint or ENDPOINTS[mode], retries))
         self._own_qualification = ""  # looked up once
@@ -78,12 +79,12 @@ class MTurk:
 
     def check(self, offer: Offer) -> None:
         """Raise StudyError for a page that is too long, a language without countries, too many countries."""
-        check_offer(self._study, self._rubric, offer, self._submit_to)
+        check_offer(self._study, asked_rubric(self._study), offer, self._submit_to)
 
     def post(self, offer: Offer, token: str) -> str:
         """Create the batch's HIT; its id."""
         try:
-            question = question_xml(self._study, self._rubric, offer, self._submit_to)
+            question = question_xml(self._study, asked_rubric(self._study), offer, self._submit_to)
             kind = self._hit_type(offer)
         except StudyError as error:  # nothing was offered: the intention must not wait for an answer
             raise RefusedError(str(error)) from None
@@ -161,7 +162,7 @@ class MTurk:
     def _hit_type(self, offer: Offer) -> dict[str, Any]:
         """What HITs of one queue and reward share. MTurk gives equal ones the same id."""
         queue = offer.batch.queue
-        title = said(self._rubric.pool(queue.pool).title, ENGLISH)
+        title = said(asked_rubric(self._study).pool(queue.pool).title, ENGLISH)
         names = dict.fromkeys((language_name(queue.language), language_name(queue.output_language)))
         return {
             "Title": f"Rate short texts: {title} ({' to '.join(names)})",
@@ -210,7 +211,7 @@ class MTurk:
         found = self._assignment(submission.submission_id)
         if submission.submitted_at is None or not found.get("Answer"):
             raise DataError(f"{where}: has no answers")
-        sheet = Sheet(self._study.name, self._rubric, where)
+        sheet = Sheet(self._study.name, asked_rubric(self._study), where)
         fields = fields_of_xml(found["Answer"], where)
         sheet.refuse_others(fields, offer.batch.batch_id)
         return sheet.answers(fields, offer.batch.pair_ids, submission.submitted_at.isoformat())

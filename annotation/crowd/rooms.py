@@ -22,9 +22,10 @@ from annotation import server
 from annotation.answers import PAUSE
 from annotation.client import Argilla
 from annotation.crowd.platform import Mode, Offer, PairAnswer
-from annotation.publishing import COMMENT, create_dataset, send_pairs
-from annotation.rubric import load_rubric
+from annotation.preregistration import asked_rubric
+from annotation.publishing import create_dataset, send_pairs
 from annotation.server.home import PRIVATE_FOLDER, changing, write_private
+from annotation.wording import COMMENT
 from generation.crowd_specs import CrowdSpec
 from generation.exceptions import DataError, ServiceError, StudyError
 from generation.reading import read_json
@@ -127,7 +128,7 @@ class ArgillaRooms:
         user = next((user_id for user_id, user in members.items() if user.username == pseudonym), None)
         if user is None:
             return []
-        shown, questions = {pair.pair_id for pair in offer.pairs}, load_rubric(self._study).question_names()
+        shown, questions = {pair.pair_id for pair in offer.pairs}, asked_rubric(self._study).question_names()
         found = []
         for record in self._argilla.records(dataset.id):
             for response in record.get("responses") or []:
@@ -163,11 +164,11 @@ class ArgillaRooms:
             return listed.id
         done = f"**[When you have rated all pairs: get your completion code]({_done_address(self._study, room)})**"
         return create_dataset(
-            self._argilla, load_rubric(self._study), offer.batch.queue, (name, name), ENOUGH, note=done
+            self._argilla, asked_rubric(self._study), offer.batch.queue, (name, name), ENOUGH, note=done
         )
 
     def _tell_server(self, offer: Offer, room: Room, workspace_id: str, dataset_id: str) -> None:
-        crowd, rubric, queue = crowd_with_address(self._study), load_rubric(self._study), offer.batch.queue
+        crowd, rubric, queue = crowd_with_address(self._study), asked_rubric(self._study), offer.batch.queue
         language = rubric.language_for(queue.language, queue.output_language)
         entry = {
             "study": self._study.name,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from annotation.crowd.campaign import Campaign
 from annotation.crowd.judging import named
 from annotation.crowd.platform import PairAnswer
-from annotation.rubric import load_rubric
+from annotation.preregistration import asked_rubric
 from generation.command import columns
 from generation.records import Pair
 
@@ -25,7 +25,7 @@ def sheet_text(campaign: Campaign, submission_id: str) -> str:
     Raises StudyError for a submission of another campaign.
     """
     (work,) = named(campaign, [submission_id])
-    rubric = load_rubric(campaign.study)
+    rubric = asked_rubric(campaign.study)
     kept = campaign.ledger.answers(submission_id)
     given = {row["pair_id"]: PairAnswer(**row) for row in json.loads(kept or "[]")}
     questions = rubric.question_names()

@@ -13,13 +13,14 @@ from annotation.candidates import Supply
 from annotation.controls import read_controls
 from annotation.crowd.summary import Summary, read_summaries
 from annotation.decisions import read_decisions
-from annotation.preregistration import binding, first_rating, read_rules, refuse_other_rules
+from annotation.preregistration import binding, first_rating, read_rules, refuse_other_rules, rubric_of, seen
 from annotation.ratings import counting_ratings, read_all_ratings, read_control_ratings, read_ratings
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Verdict
 from annotation.review import signs_of
 from annotation.rubric import Rubric, load_rubric
 from annotation.sample import read_pairs, read_supply
 from annotation.verdicts import read_agreement, read_looks, read_verdicts, refuse_stale
+from annotation.verification import refuse_edited
 from generation.manifest import read_manifest
 from generation.records import Pair
 from generation.study import Study
@@ -78,6 +79,12 @@ class Material:
         return first_rating(pd.concat([self.ratings, self.control_ratings]))
 
     @property
+    def asked(self) -> Rubric:
+        """What raters were asked, as they read it; the study's rubric where an earlier version fixed none."""
+        held = seen(self.rules, self.first)
+        return (rubric_of(held) if held else None) or self.rubric
+
+    @property
     def holds(self) -> RuleSet | None:
         """The rules that hold."""
         return binding(self.rules, self.first)
@@ -90,6 +97,7 @@ def read_material(study: Study, read_at: datetime | None = None, signs: Sequence
     """
     verdicts = read_verdicts(study)
     refuse_stale(study, verdicts)
+    refuse_edited(study, verdicts)
     refuse_other_rules(study, read_all_ratings(study))
     return replace(campaign_material(study, read_at, signs), verdicts=verdicts, groups=read_agreement(study))
 

@@ -126,11 +126,11 @@ def _controls(material: Material) -> str:
 
 
 def _raters(material: Material) -> list[str]:
-    questions = [f"{question.name} (“{question.title['en']}”)" for question in material.rubric.questions]
-    scale = material.rubric.scale
+    questions = [f"{question.name} (“{question.title['en']}”)" for question in material.asked.questions]
+    scale = material.asked.scale
     asked = (
         f"Raters answered {many(len(questions), 'question')} about a pair{', each' if questions[1:] else ''} on a scale"
-        f" from {scale[0]} to {scale[-1]}, by the rubric {material.rubric.name}: {listed(questions)}."
+        f" from {scale[0]} to {scale[-1]}, by the rubric {material.asked.name}: {listed(questions)}."
     )
     rated, per_pair = material.counting, material.study.raters.per_pair
     if rated.empty:

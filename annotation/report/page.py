@@ -38,6 +38,7 @@ _MAKERS = (
     exhibits.decisions_exhibit,
     exhibits.exclusions_exhibit,
     provenance.rules_exhibit,
+    provenance.wording_exhibit,
     provenance.amendments_exhibit,
     provenance.stages_exhibit,
     provenance.hashes_exhibit,
@@ -194,4 +195,4 @@ def _rules(material: Material, tables: Mapping[str, Exhibit]) -> Section:
         parts.append(f"The rules that hold now were fixed on {stamp(material.holds.fixed_at)}.")
     changed = amendments(material.rules, material.first)
     told = [tables["amendments"].table()] if changed else ["They were not changed after the first rating."]
-    return Section("Rules", [*parts, tables["rules"].table(), *told])
+    return Section("Rules", [*parts, tables["rules"].table(), tables["wording"].table(), *told])

@@ -9,6 +9,7 @@ import pandas as pd
 from annotation.preregistration import amendments
 from annotation.report.exhibits import stamp
 from annotation.report.material import Material
+from annotation.rubric import said
 from generation.campaign_specs import AcceptanceSpec, QualitySpec, RatersSpec
 from generation.exhibits import Exhibit
 from generation.parts import Part
@@ -23,12 +24,31 @@ def rules_exhibit(material: Material) -> Exhibit:
     rules = material.holds.rules if material.holds else {}
     rows = []
     for part, own in rules.items():
+        if part == "rubric":  # `wording_exhibit` has its words
+            continue
         fields = _RULES[part].model_fields if part in _RULES else {}
         for name, value in own.items():
             meaning = fields[name].description if name in fields else ""
             rows.append((f"{part}.{name}", "none" if value is None else str(value), meaning or ""))
     frame = pd.DataFrame(rows, columns=["rule", "value", "meaning"])
     return Exhibit("rules", "Rules as they are fixed", frame, frame.set_axis(["Rule", "Value", "Meaning"], axis=1))
+
+
+def wording_exhibit(material: Material) -> Exhibit:
+    """What raters read, in their languages: a row a pool, language and part (guidelines or question)."""
+    rubric, rows = material.asked, []
+    shown = dict.fromkeys(
+        (pair.pool, rubric.language_for(pair.language, pair.output_language)) for pair in material.pairs
+    )
+    for pool, language in shown:
+        text = rubric.pool(pool)
+        rows.append((pool, language, "guidelines", f"{said(text.asked, language)} {said(rubric.guidelines, language)}"))
+        for question in rubric.questions:
+            words = f"{said(question.title, language)} {rubric.description(pool, question, language)}"
+            rows.append((pool, language, question.name, words))
+    frame = pd.DataFrame(rows, columns=["pool", "language", "part", "words"])
+    printed = frame.set_axis(["Transformation", "Language", "Part", "Words"], axis=1)
+    return Exhibit("wording", "What raters were asked, in the words that they saw", frame, printed)
 
 
 def amendments_exhibit(material: Material) -> Exhibit:

@@ -21,6 +21,7 @@ from annotation.rubric import load_rubric
 from annotation.sample import COMMAND as SAMPLE
 from annotation.tables import SIMULATED, display
 from annotation.verdicts import accepted_pairs, pair_means, read_verdicts, refuse_stale
+from annotation.verification import refuse_edited
 from evaluation import tables
 from evaluation.accepted_pairs import read_accepted_scores
 from evaluation.display import short_names
@@ -106,6 +107,7 @@ def _evaluated(study: Study) -> tuple[list[Verdict], pd.DataFrame]:
     unrated = (scores["status"] == "included_rejected").any() and not (study.folder / "verdicts.json").exists()
     verdicts = [] if unrated else read_verdicts(study)
     refuse_stale(study, verdicts)
+    refuse_edited(study, verdicts)
     if scores.empty:
         raise DataError(f"{study.folder / 'scores.parquet'} has no scores; run `{COMMAND}` again")
     refuse_outrun(study, scores, verdicts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from annotation.client import Argilla, connect
 from annotation.collecting import collect
 from annotation.controls import read_controls
 from annotation.crowd.workers import WORKER
+from annotation.preregistration import read_rules
 from annotation.publishing import publish
 from annotation.queues import Queue
 from annotation.rubric import load_rubric
@@ -23,6 +25,7 @@ from annotation.sample import read_pairs
 from annotation.simulate import simulate, simulated_answer
 from generation import prompts
 from generation.exceptions import DataError, ServiceError, StudyError
+from generation.prompts import PROMPTS
 from generation.records import TransformedText
 from generation.run import read_transformed
 from generation.store import only_one, write_table
@@ -240,14 +243,57 @@ def test_simulation_never_reaches_a_server_elsewhere(argilla: Argilla, variant: 
         simulate(study, elsewhere)
 
 
-def test_a_dataset_with_other_questions_is_refused(argilla: Argilla, variant: Make) -> None:
-    study = small(variant, "otherscale")
+def reworded(study: Study, name: str, scale: int = 5, word: str = "") -> Study:
+    """The study with a rubric of its own: HTEB's on another scale, or with a word more in its first question."""
+    content = load_rubric(study).model_dump(mode="json") | {"name": name, "scale": list(range(1, scale + 1))}
+    for question in content["questions"]:
+        question["points"] = {point: question["points"][str(min(point, 5))] for point in content["scale"]}
+    content["questions"][0]["title"]["en"] += word
+    file = PROMPTS / "rubrics" / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8")
+    return study.model_copy(update={"rubric": name})
+
+
+@pytest.fixture
+def rubric_name(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of a rubric that a test writes; it goes with the test."""
+    name = f"test-{os.getpid()}-{len(request.node.name)}"
+    yield name
+    (PROMPTS / "rubrics" / f"{name}.yaml").unlink(missing_ok=True)
+
+
+def asked(argilla: Argilla, dataset_id: str) -> tuple[str, int]:
+    """The first question's title, and how many points it has."""
+    first = argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"][0]
+    return first["title"], len(first["settings"]["options"])
+
+
+def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
+    argilla: Argilla, variant: Make, rubric_name: str
+) -> None:
+    user = rater(argilla, "grace")
+    study = small(variant, "corrected")
     publish(study, argilla)
-    seven = load_rubric(study).model_copy(update={"scale": (1, 2, 3, 4, 5, 6, 7)})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("annotation.publishing.load_rubric", lambda _: seven)
-        with pytest.raises(StudyError, match="asks .* give the new study another name"):
-            publish(study, argilla)
+    dataset_id = dataset(study, argilla)
+    words = reworded(study, rubric_name, word=" (mended)")
+    publish(words, argilla)
+    assert dataset(study, argilla) == dataset_id
+    assert asked(argilla, dataset_id)[0].endswith("(mended)")
+    seven = reworded(study, rubric_name, scale=7)
+    assert sum(publish(seven, argilla).new.values()) == 4 + 4  # a scale cannot be changed: the dataset is made anew
+    assert asked(argilla, dataset(study, argilla))[1] == 7
+    assert [one.rules["rubric"]["scale"][-1] for one in read_rules(study)] == [5, 5, 7]
+
+    record = pending(argilla, user, dataset(study, argilla))[0]
+    answer(argilla, user, record, "submitted", quality=7, fluency=5)
+    with pytest.raises(StudyError, match=r"asks .*1, 2, 3, 4, 5, 6, 7.* there are answers; give the new study another"):
+        publish(study, argilla)
+    with pytest.raises(
+        StudyError, match=r"shows other words than the rubric .* \(the question 'quality', .*and there are"
+    ):
+        publish(reworded(study, rubric_name, scale=7, word="!"), argilla)
+    assert len(read_rules(study)) == 3
+    assert collect(study, argilla)["value"].max() == 7  # they are read as they were asked
 
 
 def test_a_server_of_the_environment_is_used(

@@ -31,7 +31,7 @@ from annotation.sample import draw_sample, read_pairs
 from annotation.simulate import simulate
 from annotation.status.status import read_members
 from annotation.verdicts import accept
-from generation.exceptions import DataError, ServiceError
+from generation.exceptions import DataError, ServiceError, StudyError
 from generation.records import Pair, Rating
 from generation.store import write_table
 from generation.study import ROOT, Study
@@ -205,6 +205,10 @@ def test_answers_to_another_sample_are_not_dropped_silently(argilla: Argilla, va
     answer(argilla, ada, record, "submitted", quality=4, fluency=5)
     others = [pair for pair in draw_sample(study) if pair.pair_id != record["external_id"]]
     write_table(study.folder / "pairs.parquet", others, Pair)
+    with pytest.raises(StudyError, match=r"pairs.parquet is not the one that was offered to raters on .*; bring"):
+        collect(study, argilla)
+    (study.folder / "offered.json").unlink()  # as of a study of an earlier version
+    (study.folder / "manifest.json").unlink()
     with pytest.raises(DataError, match=r"1 answers on the server .* are of pairs that are not in pairs.parquet"):
         collect(study, argilla)
     assert collect(study, argilla, replace=True).empty

@@ -22,7 +22,7 @@ from annotation.ratings import read_ratings
 from annotation.verdicts import accept, read_looks, read_verdicts
 from generation.campaign_specs import AcceptanceSpec
 from generation.exceptions import DataError, StudyError
-from generation.store import write_json
+from generation.manifest import write_kept
 from generation.study import Study
 from tests.annotation.test_review import rate
 
@@ -139,4 +139,4 @@ def _fixed_long_ago(study: Study) -> None:
         one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC) + timedelta(days=day)})
         for day, one in enumerate(read_rules(study))
     ]
-    write_json(study.folder / "rules.json", old)
+    write_kept(study, "rules.json", old)

@@ -24,9 +24,10 @@ from annotation.tables import SIMULATED
 from annotation.verdicts import accept
 from generation.campaign_specs import AcceptanceSpec, QualitySpec
 from generation.exceptions import DataError, StudyError
+from generation.manifest import write_kept
 from generation.records import Rating
 from generation.run import generate
-from generation.store import write_json, write_table
+from generation.store import write_table
 from generation.study import Study, load_study
 from tests.annotation.test_review import rate
 from tests.conftest import DEMO
@@ -44,7 +45,7 @@ SECTIONS = [
     "Provenance",
 ]
 TABLES = {"verdicts", "table_2", "agreement", "raters", "signs", "decisions", "exclusions", "rules", "amendments",
-          "stages", "hashes", "versions", "ratings_by_point", "means"}  # fmt: skip
+          "stages", "hashes", "versions", "ratings_by_point", "means", "wording"}  # fmt: skip
 SCRIPT = "=HYPERLINK(1) <script>alert(1)</script>"
 
 
@@ -198,7 +199,7 @@ def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
 def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -> None:
     accept(study)
     rules = [one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC)}) for one in read_rules(study)]
-    write_json(study.folder / "rules.json", rules)  # as though fixed before the ratings of 2026
+    write_kept(study, "rules.json", rules)  # as though fixed before the ratings of 2026
     before = Reader(write_report(study))
     assert "The rules were fixed on 2025-01-01 at 00:00 UTC, before the first rating" in before.words
     assert "They were not changed after the first rating." in before.words and table(study, "amendments").empty

@@ -199,7 +199,7 @@ def test_a_sample_that_raters_see_is_not_replaced(generated: Study, variant: Cal
 def test_a_sample_with_ratings_from_elsewhere_is_not_replaced(generated: Study, variant: Callable[..., Study]) -> None:
     draw_sample(generated)
     write_table(generated.folder / "ratings.parquet", [], Rating)
-    with pytest.raises(StudyError, match="is published, and the study now asks for other pairs"):
+    with pytest.raises(StudyError, match="is rated, and the study now asks for other pairs"):
         draw_sample(variant(sample={"pairs": 5}))
 
 

@@ -16,13 +16,14 @@ import pytest
 import yaml
 
 from annotation.records import Verdict
-from annotation.verdicts import rule_id
+from annotation.sample import read_pairs
+from annotation.verdicts import accept, rule_id
 from evaluation.models.encoder import Embeddings, Encoder
 from generation.datasets.loading import load_datasets
 from generation.evaluation_specs import ModelSpec
 from generation.identity import identity
 from generation.jobs import Plan
-from generation.records import Pair, TransformedText
+from generation.records import Pair, Rating, TransformedText
 from generation.store import write_json, write_table
 from generation.study import Study, file_hash, load_study
 from generation.transformations import TRANSFORMATIONS
@@ -200,13 +201,18 @@ def write_outputs(study: Study, status: Callable[[str, str], str] = lambda text,
 
 
 def write_pairs(study: Study) -> list[Pair]:
-    """The first five texts of each transformation, as annotation draws them."""
+    """Five texts of each transformation, as annotation draws them: four of the first data set, one of the last.
+
+    A translation's language is the data set's own, so each has some.
+    """
     plan = Plan(study)
-    dataset = load_datasets(study)[0]
+    dataset, *_, last = [*load_datasets(study), load_datasets(study)[-1]]
+    texts = [*list({t.text: t for t in dataset.texts()}.values())[: 5 if dataset.name == last.name else 4]]
+    texts += [next(iter(last.texts()))]
     pairs = []
     for name in study.transformations:
         kind = TRANSFORMATIONS[name]
-        for job in list(plan.jobs(dataset.texts(), name, study.seeds[0]))[:5]:
+        for job in list(plan.jobs(texts, name, study.seeds[0]))[:5]:
             pairs.append(
                 Pair(
                     pair_id=identity("pair", job.key),
@@ -227,6 +233,8 @@ def write_pairs(study: Study) -> list[Pair]:
                 )
             )
     write_table(study.folder / "pairs.parquet", pairs, Pair)
+    write_table(study.folder / "controls.parquet", list[Pair](), Pair)
+    write_json(study.folder / "sample.json", [])
     return pairs
 
 
@@ -257,15 +265,39 @@ def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
     return Verdict(**{**data, **changes})
 
 
-def write_verdicts(study: Study, **rejected: str) -> None:
-    """All transformations accepted but those that are named with a reason."""
-    verdicts = [
-        verdict(study, name, decision="rejected", reasons=(rejected[name],))
-        if name in rejected
-        else verdict(study, name)
-        for name in study.transformations
+REJECTED = "mean quality 2.00 is below 3; mean fluency 2.00 is below 3"
+
+
+def write_verdicts(study: Study, *rejected: str, raters: int = 3) -> None:
+    """Ratings of all pairs, by which all transformations are accepted but those that are named (REJECTED)."""
+    ratings = [
+        Rating(
+            pair_id=pair.pair_id,
+            transformation=pair.transformation,
+            language=pair.language,
+            rater_id=f"rater-{number}",
+            question=question,
+            value=2 if pair.transformation in rejected else 4,
+            status="submitted",
+            submitted_at=datetime(2026, 1, 2, tzinfo=UTC),
+            source="argilla",
+            simulated=False,
+        )
+        for pair in read_pairs(study)
+        for number in range(raters)
+        for question in ("quality", "fluency")
     ]
-    write_json(study.folder / "verdicts.json", verdicts)
+    write_table(study.folder / "ratings.parquet", ratings, Rating)
+    write_table(study.folder / "control_ratings.parquet", list[Rating](), Rating)
+    accept(study)
+
+
+@pytest.fixture
+def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verdicts that a test makes up are taken as they are (in this process)."""
+    for module in ("evaluation.run", "evaluation.report.page"):
+        for check in ("refuse_stale", "refuse_edited"):
+            monkeypatch.setattr(f"{module}.{check}", lambda *_: None)
 
 
 @pytest.fixture

@@ -25,11 +25,11 @@ from generation.exceptions import DataError
 from generation.identity import identity
 from generation.jobs import Plan
 from generation.records import Pair
-from generation.store import write_table
+from generation.store import write_json, write_table
 from generation.study import Study
 from generation.transformations import TRANSFORMATIONS
 
-from .conftest import FakeModel, changed, vectors, write_outputs, write_study, write_verdicts
+from .conftest import FakeModel, changed, vectors, verdict, write_outputs, write_study
 
 ROWS = range(6)  # of the data set sts: both sentences of these have accepted pairs, and the first of row 6
 
@@ -80,7 +80,7 @@ def rated(tmp_path: Path) -> Study:
     study = write_study(tmp_path, acceptance={"min_pairs": 5})
     write_outputs(study)
     write_rated(study)
-    write_verdicts(study)
+    write_json(study.folder / "verdicts.json", [verdict(study, name) for name in study.transformations])
     return study
 
 

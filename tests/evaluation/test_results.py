@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from mteb.results import TaskResult
 
+from annotation.verdicts import read_verdicts
 from evaluation.gate import verdict_hash
 from evaluation.models.encoder import Encoder
 from evaluation.results import read_drift, read_scores
@@ -45,10 +46,11 @@ def as_before(study: Study) -> None:
 def test_a_score_says_what_it_rests_on(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
     plan, found = Plan(study), rows(study, "sts")
+    made = {one.transformation: one for one in read_verdicts(study)}
     for name in ("paraphrasing", "translation"):
         row = found.loc[name]
         assert (row["generator_hash"], row["prompt_hash"]) == (plan.generator_hash, plan.prompt_hashes[name])
-        assert row["verdict_hash"] == verdict_hash(verdict(study, name))
+        assert row["verdict_hash"] == verdict_hash(made[name])
     assert (found.loc["original", ["generator_hash", "prompt_hash", "verdict_hash"]] == "").all()
     assert set(found["model_revision"]) == {"1"} and set(found["dataset_revision"]) == {
         load_datasets(study)[0].revision
@@ -60,8 +62,8 @@ def test_a_score_says_what_it_rests_on(study: Study, loader: Loader) -> None:
 
 def test_a_verdict_that_is_reached_anew_is_noted_without_encoding(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
-    changed = verdict(study, "paraphrasing", n_ratings=150)
-    write_json(study.folder / "verdicts.json", [changed, verdict(study, "translation")])
+    write_verdicts(study, raters=2)
+    changed = read_verdicts(study)[0]
     again = Loader()
     evaluate(study, models=["one"], load=again)
     assert again.loaded == []
@@ -133,7 +135,7 @@ def test_mteb_reads_its_results_of_the_original_and_of_each_copy(study: Study, l
 
 def test_a_file_of_mtebs_goes_when_its_score_does(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
-    write_verdicts(study, translation="too low")
+    write_verdicts(study, "translation")
     evaluate(study, models=["one"], load=loader)
     assert not result_file(study, "translation-1337").exists()
     assert result_file(study, "paraphrasing-1337").exists() and result_file(study, "original").exists()
@@ -151,8 +153,7 @@ def test_an_undefined_score_is_in_mtebs_file_too(study: Study, tmp_path: Path, l
 def test_a_damaged_file_of_mtebs_is_one_line(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
     result_file(study, "paraphrasing-1337").write_text("{")
-    changed = verdict(study, "paraphrasing", n_ratings=150)
-    write_json(study.folder / "verdicts.json", [changed, verdict(study, "translation")])
+    write_verdicts(study, raters=2)
     with pytest.raises(DataError, match=r"paraphrasing-1337.*sts.json is damaged .*delete it"):
         evaluate(study, models=["one"], load=loader)
 
@@ -178,6 +179,7 @@ def test_a_model_without_a_revision_is_told_apart_by_its_files(study: Study, tmp
         ({"prompt_hash": "f" * 32}, "the verdict is of other prompts (ffffffff"),
     ],
 )
+@pytest.mark.usefixtures("by_hand")
 def test_verdicts_of_something_else_leave_out_what_they_do_not_cover(
     study: Study, loader: Loader, changes: dict[str, str], words: str
 ) -> None:
@@ -206,11 +208,12 @@ def test_a_file_of_outputs_that_lacks_rows_leaves_its_units_out(study: Study, lo
     assert rows(study, "requests").loc["translation", "status"] == "evaluated"
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_seeds_with_equal_outputs_have_a_file_of_mtebs_each(tmp_path: Path, loader: Loader) -> None:
     study = write_study(tmp_path)
     write_outputs(study)
     write_pairs(study)
-    write_verdicts(study)
+    write_json(study.folder / "verdicts.json", [verdict(study, name) for name in study.transformations])
     evaluate(study, models=["one"], load=loader)
     more = write_study(tmp_path, seeds=[1337, 1338])
     write_outputs(more)  # the same for both seeds
@@ -218,7 +221,8 @@ def test_seeds_with_equal_outputs_have_a_file_of_mtebs_each(tmp_path: Path, load
     assert evaluate(more, models=["one"], load=loader).kept == 2 * (1 + 2 * 2)
     files = [result_file(more, f"paraphrasing-{seed}") for seed in more.seeds]
     assert [json_of(file)["plumbline"]["seed"] for file in files] == [1337, 1338]
-    write_verdicts(more, paraphrasing="too low")
+    refused = verdict(more, "paraphrasing", decision="rejected")
+    write_json(more.folder / "verdicts.json", [refused, verdict(more, "translation")])
     evaluate(more, models=["one"], load=loader)
     assert not any(list(file.parent.iterdir()) for file in files)
 

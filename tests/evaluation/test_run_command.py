@@ -11,7 +11,7 @@ from evaluation.run import evaluate
 from generation.datasets.loading import load_datasets
 from generation.study import ROOT, Study
 
-from .conftest import Loader, json_of, write_study, write_verdicts
+from .conftest import REJECTED, Loader, json_of, write_study, write_verdicts
 from .scored import failing
 
 
@@ -30,13 +30,13 @@ def test_the_command_says_what_failed(study: Study, loader: Loader) -> None:
 
 
 def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loader) -> None:
-    write_verdicts(study, translation="too low")
+    write_verdicts(study, "translation")
     evaluate(study, include_rejected=True, load=loader)
     done = _command(study, "--include-rejected")
     assert (done.returncode, done.stderr) == (0, "")
     assert "WITH WHAT NO VERDICT ACCEPTS" in done.stdout
     assert "translation [not accepted]" in done.stdout
-    assert "translation: rejected: too low (included all the same) [sts, requests]" in done.stdout
+    assert f"translation: rejected: {REJECTED} (included all the same) [sts, requests]" in done.stdout
     assert "0 scores made, 12 were there" in done.stdout
     entry = json_of(study.folder / "manifest.json")["stages"]["evaluation"]
     assert set(entry["outputs"]) == {

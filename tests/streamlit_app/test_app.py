@@ -21,6 +21,7 @@ from annotation.records import RuleSet, Verdict
 from annotation.sample import read_pairs
 from annotation.tables import SIMULATED
 from annotation.verdicts import read_verdicts
+from generation.manifest import write_kept
 from generation.records import Drift, Pair, Rating, Score
 from generation.store import read_frame, write_json, write_table
 from generation.study import Study, load_study
@@ -242,7 +243,7 @@ def test_amendments_and_looks_are_shown(page: Open, exports: Path, study: Study)
         RuleSet(fixed_at=datetime(2026, 2, 1, tzinfo=UTC), rules=other),
         RuleSet(fixed_at=datetime(2026, 4, 1, tzinfo=UTC), rules=rules, reason="<b>too low</b>"),
     ]
-    write_json(study.folder / "rules.json", fixed)
+    write_kept(study, "rules.json", fixed)
     shown = page("--study", DEMO, "--exports", exports)
     assert_calm(shown)
     assert shown.warning[1].value == "The rules were changed after the first rating, on 2026-04-01 at 00:00 UTC."

@@ -1,0 +1,114 @@
+"""What raters may have seen: from before the first request on the sample is theirs, and nothing replaces it any more.
+
+`offered.json` notes each beginning: the pairs, the controls and the words that went out. Rehearsals in a crowd's
+sandbox are noted too and bind nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+from pathlib import Path
+
+from annotation.crowd.ledger import FILE as LEDGER
+from annotation.crowd.ledger import ledgers
+from annotation.records import Offering
+from annotation.rubric import Rubric
+from generation.exceptions import StudyError
+from generation.manifest import read_manifest, refuse_replaced, write_kept
+from generation.store import only_one, read_models
+from generation.study import Study, file_hash
+
+FILE = "offered.json"
+ARGILLA = "argilla"
+_SANDBOX = "sandbox "  # how a rehearsal on a crowd platform begins
+COMMAND = "python -m annotation publish --study ..."
+
+
+def alone(study: Study) -> contextlib.AbstractContextManager[None]:
+    """Refuse a second command on the same campaign while one works on it."""
+    return only_one(study.scratch / ".campaign.lock", f"another command works on the campaign of {study.name!r}")
+
+
+def read_offered(study: Study) -> list[Offering]:
+    """When the sample began to be offered, the first time first. Raises DataError for a damaged or replaced file."""
+    path = study.folder / FILE
+    found = read_models(path, Offering, COMMAND) if path.exists() else []
+    refuse_replaced(study, FILE)
+    return found
+
+
+def offered(study: Study) -> str:
+    """How people may have come to see the sample, in words; empty where they cannot have.
+
+    Studies of earlier versions have no `offered.json`: there the manifest, the ledger and ratings tell.
+    """
+    for one in read_offered(study):
+        if not one.to.startswith(_SANDBOX):
+            return f"offered to raters ({one.to}, {one.at:%Y-%m-%d})"
+    if "publish" in read_manifest(study).get("stages", {}):
+        return "published"
+    live = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == "live"]
+    if live:
+        return f"offered to raters (live {live[0]})"
+    return "rated" if (study.folder / "ratings.parquet").exists() else ""
+
+
+def begin_offering(study: Study, to: str, rubric: Rubric) -> None:
+    """Note that the sample is about to be offered; to be called before the first request, with the study held.
+
+    `to` is `argilla`, or mode and platform of a crowd. Raises StudyError for another sample than the one that was
+    offered before, and for other words than those in which people are being asked elsewhere.
+    """
+    refuse_other_sample(study)
+    there, now = read_offered(study), _offering(study, to, rubric)
+    latest = {one.to: one for one in there}
+    for one in latest.values():
+        if one.rubric_hash != now.rubric_hash and not one.to.startswith(_SANDBOX):
+            _refuse_other_words(study, one, to, rubric)
+    if to not in latest or latest[to].model_copy(update={"at": now.at}) != now:
+        write_kept(study, FILE, [*there, now])
+
+
+def words_changed(study: Study, to: str, rubric: Rubric) -> bool:
+    """Whether what was offered there last shows other words than the rubric has."""
+    return any(one.rubric_hash != rubric.identity() for one in read_offered(study) if one.to == to)
+
+
+def _refuse_other_words(study: Study, one: Offering, to: str, rubric: Rubric) -> None:
+    line = f"{study.file}: the rubric {rubric.name!r} has changed, and"
+    if one.to != ARGILLA:
+        raise StudyError(
+            f"{line} the batches on {one.to} show the words of their launch ({one.at:%Y-%m-%d}); undo the change, or"
+            " give the new study another name"
+        )
+    if to != ARGILLA and not to.startswith(_SANDBOX):
+        raise StudyError(
+            f"{line} the datasets in Argilla show its old words; run `{COMMAND}` first, or undo the change"
+        )
+
+
+def refuse_other_sample(study: Study) -> None:
+    """Raise StudyError where `pairs.parquet` or `controls.parquet` is not the one that was offered to people."""
+    real = [one for one in read_offered(study) if not one.to.startswith(_SANDBOX)]
+    for name in ("pairs", "controls") if real else ():
+        was, now = getattr(real[-1], f"{name}_sha256"), _hash(study.folder / f"{name}.parquet")
+        if was != now:
+            raise StudyError(
+                f"{study.folder / name}.parquet is not the one that was offered to raters on {real[-1].at:%Y-%m-%d};"
+                " bring that one back, or give the new study another name"
+            )
+
+
+def _offering(study: Study, to: str, rubric: Rubric) -> Offering:
+    return Offering(
+        at=datetime.now(UTC),
+        to=to,
+        pairs_sha256=_hash(study.folder / "pairs.parquet"),
+        controls_sha256=_hash(study.folder / "controls.parquet"),
+        rubric_hash=rubric.identity(),
+    )
+
+
+def _hash(path: Path) -> str:
+    return file_hash(path) if path.exists() else ""

@@ -1,0 +1,84 @@
+"""The words that a dataset of Argilla's shows: what they are to be, what they are, and putting them right.
+
+Argilla lets guidelines, titles and descriptions of a published dataset be changed, and neither its questions nor their
+scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from annotation.client import Argilla
+from annotation.queues import Queue
+from annotation.rubric import Rubric, said
+
+COMMENT = "comment"
+FIELDS = ("original", "transformed")
+
+
+@dataclass(frozen=True)
+class Words:
+    """All that a dataset says to raters; titles by field, title and description by question."""
+
+    guidelines: str
+    fields: Mapping[str, str]
+    questions: Mapping[str, tuple[str, str]]
+    scales: Mapping[str, tuple[int, ...]]  #: the points of each question that has some
+
+    @classmethod
+    def of(cls, rubric: Rubric, queue: Queue, note: str = "") -> Words:
+        """What a rubric says to the raters of a queue; `note` (Markdown) stands above and below the guidelines."""
+        language = rubric.language_for(queue.language, queue.output_language)
+        titles = rubric.field_titles(language, queue.language, queue.output_language)
+        asked = {
+            one.name: (said(one.title, language), rubric.description(queue.pool, one, language))
+            for one in rubric.questions
+        }
+        return cls(
+            guidelines="\n\n".join(filter(None, (note, rubric.guidelines_for(queue.pool, language), note))),
+            fields=dict(zip(FIELDS, titles, strict=True)),
+            questions={**asked, COMMENT: (said(rubric.comment, language), "")},
+            scales=dict.fromkeys(rubric.question_names(), rubric.scale),
+        )
+
+    @classmethod
+    def shown(cls, argilla: Argilla, dataset_id: str) -> Words:
+        """What a dataset says now. Raises ServiceError."""
+        fields = argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]
+        questions = argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
+        return cls(
+            guidelines=argilla.request("GET", f"/datasets/{dataset_id}")["guidelines"] or "",
+            fields={one["name"]: one["title"] for one in fields},
+            questions={one["name"]: (one["title"], one["description"] or "") for one in questions},
+            scales={
+                one["name"]: tuple(option["value"] for option in one["settings"]["options"])
+                for one in questions
+                if one["settings"]["type"] == "rating"
+            },
+        )
+
+    def differs_in(self, other: Words) -> str:
+        """What another dataset says otherwise, in words; empty if nothing."""
+        if self.scales != other.scales:
+            return "the questions and their points"
+        found = [f"the question {name!r}" for name, own in self.questions.items() if other.questions.get(name) != own]
+        found += ["the texts' titles"] if self.fields != other.fields else []
+        found += ["the guidelines"] if self.guidelines.strip() != other.guidelines.strip() else []
+        return ", ".join(found)
+
+
+def put_right(argilla: Argilla, dataset_id: str, words: Words) -> None:
+    """Let a dataset say these words; its questions and their points are the same already. Raises ServiceError."""
+    argilla.request("PATCH", f"/datasets/{dataset_id}", json={"guidelines": words.guidelines})
+    for one in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]:
+        argilla.request("PATCH", f"/fields/{one['id']}", json={"title": words.fields[one["name"]]})
+    for one in argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]:
+        title, description = words.questions[one["name"]]
+        change = {"title": title, "description": description or None}
+        argilla.request("PATCH", f"/questions/{one['id']}", json=change)
+
+
+def answered(argilla: Argilla, dataset_id: str) -> bool:
+    """Whether anybody answered anything in a dataset, drafts and discards too. Raises ServiceError."""
+    return any(record.get("responses") for record in argilla.records(dataset_id))

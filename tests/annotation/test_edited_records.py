@@ -1,0 +1,314 @@
+"""An adversary with an editor: each record of a judged study is changed by hand, and the next command says so."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from annotation import rubric
+from annotation.decisions import decide
+from annotation.offering import ARGILLA, begin_offering, refuse_other_sample
+from annotation.preregistration import first_rating, fix_rules, fixed_text, other_rules, read_rules
+from annotation.ratings import read_all_ratings, read_ratings
+from annotation.records import PairMean, RuleSet
+from annotation.report.page import write_report
+from annotation.rubric import load_rubric
+from annotation.sample import draw_sample, read_pairs
+from annotation.verdicts import accept, read_looks, read_verdicts, refuse_stale
+from annotation.verification import refuse_edited
+from evaluation.units import plan_units
+from generation.exceptions import PlumblineError, StudyError
+from generation.records import Pair, Rating, TransformedText
+from generation.run import generate, read_transformed
+from generation.store import read_frame, write_json, write_table
+from generation.study import Study
+from tests.annotation.test_review import rate
+from tests.conftest import make_variant
+
+Make = Callable[..., Study]
+
+
+@pytest.fixture(scope="module")
+def judged_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a study that was generated, offered, rated and judged; not to be written to."""
+    folder = tmp_path_factory.mktemp("judged")
+    study = make_variant(folder)()
+    generate(study)
+    draw_sample(study)
+    fix_rules(study)
+    begin_offering(study, ARGILLA, load_rubric(study))
+    rate(study)
+    decide(study, "a", exclude=True, reason="fails controls")
+    accept(study)
+    write_report(study)
+    return folder
+
+
+@pytest.fixture
+def study(judged_once: Path, tmp_path: Path, variant: Make) -> Study:
+    """A copy of it for one test to change."""
+    shutil.copytree(judged_once / "exports", tmp_path / "exports")
+    return variant()
+
+
+def said_by(command: Callable[[], object]) -> str:
+    """The one line that a command ends with; empty where it does not mind."""
+    try:
+        command()
+    except PlumblineError as error:
+        return str(error)
+    return ""
+
+
+def checked(study: Study) -> str:
+    """What evaluation and reports say before they use verdicts."""
+
+    def check() -> None:
+        found = read_verdicts(study)
+        refuse_stale(study, found)
+        refuse_edited(study, found)
+
+    return said_by(check)
+
+
+def edit(path: Path, change: Callable[[Any], Any]) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    changed = change(content)
+    path.write_text(json.dumps(content if changed is None else changed, indent=1), encoding="utf-8")
+
+
+def test_what_nobody_changed_is_believed(study: Study) -> None:
+    assert checked(study) == ""
+    assert len(read_looks(study)) == 1
+    accept(study)
+    assert len(read_looks(study)) == 1 and checked(study) == ""
+
+
+def other(value: Any) -> Any:
+    """Another value of the same kind."""
+    if isinstance(value, str):
+        swapped = {"accepted": "rejected", "rejected": "accepted", "language": "task", "mean": "lower_bound"}
+        return swapped.get(value, {"pairs": "anytime"}.get(value, value + "x"))
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, (int, float)):
+        return value + 1
+    return [*value, "more"] if isinstance(value, list) else "accepted"
+
+
+FIELDS = (
+    "axis", "pool", "output_languages", "scope", "decision", "reasons", "n_pairs", "n_ratings", "threshold", "rule",
+    "probability", "n_excluded", "decision_with_excluded", "simulated", "model", "generator_hash", "prompt_hash",
+    "pairs_sha256", "ratings_sha256", "rule_id", "rubric_hash",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_of_a_verdict_that_was_edited_is_named(study: Study, field: str) -> None:
+    def change(verdicts: list[dict[str, Any]]) -> None:
+        verdicts[1][field] = other(verdicts[1][field])
+
+    edit(study.folder / "verdicts.json", change)
+    line = checked(study)
+    assert "python -m annotation accept" in line
+    if field == "decision":
+        was = {one.transformation: one.decision for one in read_verdicts(study)}["backtranslation"]
+        assert f"backtranslation in English says {was}, its ratings say " in line
+    if not field.endswith(("sha256", "_id", "rubric_hash")):
+        assert "verdicts.json: backtranslation in English says " in line
+
+
+@pytest.mark.parametrize("field", ["n_pairs", "n_raters", "n_ratings", "mean", "sd", "low", "high", "probability"])
+def test_a_number_of_a_verdict_that_was_edited_is_named(study: Study, field: str) -> None:
+    def change(verdicts: list[dict[str, Any]]) -> None:
+        verdicts[0]["questions"][0][field] += 1
+
+    edit(study.folder / "verdicts.json", change)
+    assert f"verdicts.json: paraphrasing in English says quality {field.replace('_', ' ')} " in checked(study)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda found: [*found, found[0]], "the verdict on paraphrasing in English stands there 2 times"),
+        (lambda found: found[1:], "lacks the verdict on paraphrasing in English"),
+        (lambda found: [*found, {**found[0], "language": "de"}], "has a verdict on paraphrasing in German, of which"),
+        (lambda found: [{**found[0], "questions": found[0]["questions"][:1]}, *found[1:]], "says questions quality"),
+    ],
+)
+def test_verdicts_that_were_added_or_taken_out_are_noticed(study: Study, change: Any, says: str) -> None:
+    edit(study.folder / "verdicts.json", change)
+    assert says in checked(study)
+
+
+def test_an_edited_table_2_and_edited_means_of_pairs_are_noticed(study: Study) -> None:
+    means = read_frame(study.folder / "pair_means.parquet", PairMean, "")
+    write_table(study.folder / "pair_means.parquet", means.assign(decision="accepted"), PairMean)
+    assert "pair_means.parquet: pair " in (line := checked(study)) and "says decision" not in line
+    write_table(study.folder / "pair_means.parquet", means.iloc[1:], PairMean)
+    assert "is missing (edited by hand" in checked(study)
+    write_table(study.folder / "pair_means.parquet", means, PairMean)
+
+    def change(groups: list[dict[str, Any]]) -> None:
+        groups[-1]["questions"][0]["ac2"]["value"] = 0.99
+
+    edit(study.folder / "agreement.json", change)
+    assert "agreement.json: overall says quality ac2 value 0.99, its ratings say " in checked(study)
+
+
+@pytest.mark.parametrize("name", ["pairs.parquet", "ratings.parquet", "rules.json"])
+def test_what_verdicts_rest_on_must_be_there(study: Study, name: str) -> None:
+    (study.folder / name).unlink()
+    assert f"{name} is gone" in checked(study)
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("rules.json", read_rules),
+        ("looks.json", read_looks),
+        ("decisions.json", accept),
+        ("offered.json", draw_sample),
+    ],
+)
+def test_evidence_that_was_edited_emptied_or_deleted_is_refused(
+    study: Study, name: str, command: Callable[[Study], object]
+) -> None:
+    def change(entries: list[dict[str, Any]]) -> None:
+        date = next(key for key in entries[0] if key in ("fixed_at", "at", "decided_at"))
+        entries[0][date] = "2020-01-01T00:00:00Z"
+
+    edit(study.folder / name, change)
+    assert f"{name} is not what was written" in said_by(lambda: command(study))
+    write_json(study.folder / name, list[RuleSet]())
+    line = said_by(lambda: command(study))
+    assert f"{name} is not what was written" in line or f"{name} is damaged; bring it back from a copy" in line
+    (study.folder / name).unlink()
+    assert f"{name} is gone; bring it back from a copy" in said_by(lambda: command(study))
+
+
+def test_ratings_and_pairs_that_were_edited_are_noticed(study: Study) -> None:
+    ratings = read_ratings(study)
+    write_table(study.folder / "ratings.parquet", ratings.assign(value=5), Rating)
+    assert "ratings.parquet changed after the verdicts were reached" in checked(study)
+    pairs = read_pairs(study)
+    write_table(study.folder / "pairs.parquet", pairs[1:], Pair)
+    assert "pairs.parquet is not the one that was offered" in said_by(lambda: refuse_other_sample(study))
+    assert "pairs.parquet is not the one that was offered" in said_by(lambda: accept(study))
+
+
+@pytest.fixture
+def reworded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Any], None]], None]:
+    """Change the study's rubric, as an editor would change its file."""
+    content = yaml.safe_load((rubric.PROMPTS / "rubrics" / "hteb.yaml").read_text(encoding="utf-8"))
+    (tmp_path / "rubrics").mkdir()
+    load = rubric.load_rubric
+
+    def write(change: Callable[[Any], None]) -> None:
+        change(content)
+        (tmp_path / "rubrics" / "hteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+        for module in ("preregistration", "verdicts", "verification", "publishing", "report.material", "sample"):
+            monkeypatch.setattr(f"annotation.{module}.load_rubric", lambda study: load(study, tmp_path / "rubrics"))
+
+    return write
+
+
+def without_quality(content: Any) -> None:
+    content["questions"] = [one for one in content["questions"] if one["name"] != "quality"]
+    for pool in content["pools"].values():
+        pool.get("questions", {}).pop("quality", None)
+        pool.pop("expected", None)
+
+
+def with_other_word(content: Any) -> None:
+    content["questions"][0]["points"][3]["de"] = "gut genug"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [(without_quality, "rubric.questions.quality is gone"), (with_other_word, "quality.points.3.de annehmbar: ")],
+)
+def test_a_rubric_that_changed_after_the_first_rating_needs_its_reason_and_every_report_says_so(
+    study: Study, reworded: Any, change: Callable[[Any], None], says: str
+) -> None:
+    reworded(change)
+    assert "the rubric 'hteb' changed after the verdicts were reached" in checked(study)
+    with pytest.raises(StudyError, match="changed after the first rating") as caught:
+        accept(study)
+    assert says in str(caught.value) and "--amend" in str(caught.value)
+    accept(study, "a slip of the pen")
+    assert len(read_looks(study)) == 2
+    page = write_report(study).read_text(encoding="utf-8")
+    assert "The rules were changed after the first rating" in page and says.partition(":")[0] in page
+    assert "Transformation quality: does the new text do what was asked" in page  # what raters read
+
+
+def test_rules_of_an_earlier_version_are_read_and_say_that_the_wording_was_not_fixed(
+    study: Study, reworded: Any
+) -> None:
+    (study.folder / "manifest.json").unlink()
+
+    def change(entries: list[dict[str, Any]]) -> None:
+        for entry in entries:
+            del entry["rules"]["rubric"], entry["rules"]["sample"]
+
+    edit(study.folder / "rules.json", change)
+    ratings = read_all_ratings(study)
+    assert other_rules(study, ratings) == []
+    assert "wording were not fixed with them" in fixed_text(read_rules(study), first_rating(ratings))
+    reworded(without_quality)
+    assert other_rules(study, ratings) == ["rubric.questions fluency, quality, now fluency"]
+
+
+@pytest.mark.parametrize("sample", [{"pairs": 24, "seed": 7}, {"pairs": 23}, {"pairs": 24, "repeats": 3}])
+def test_a_sample_that_was_offered_is_not_replaced_and_goes_on(
+    study: Study, variant: Make, sample: dict[str, Any]
+) -> None:
+    for name in ("ratings.parquet", "control_ratings.parquet"):  # a publish that was killed: nobody has answered
+        (study.folder / name).unlink()
+    before = {name: (study.folder / name).read_bytes() for name in ("pairs.parquet", "controls.parquet", "sample.json")}
+    line = said_by(lambda: draw_sample(variant(sample=sample)))
+    assert "is offered to raters (argilla, " in line and "and the study now asks for other pairs" in line
+    draw_sample(study)
+    assert {name: (study.folder / name).read_bytes() for name in before} == before
+
+
+def swapped(study: Study, number: int) -> None:
+    """Other texts for the first so many rated paraphrases."""
+    rated = [pair.key for pair in read_pairs(study) if pair.transformation == "paraphrasing"][:number]
+    rows = read_transformed(study, "paraphrasing", 1337)
+    others = [row.model_copy(update={"output": "Bananas."}) if row.key in rated else row for row in rows]
+    write_table(study.transformation_file("paraphrasing", 1337), others, TransformedText)
+
+
+def test_outputs_that_were_swapped_under_a_verdict_are_not_evaluated(study: Study) -> None:
+    found = [one.model_copy(update={"decision": "accepted"}) for one in read_verdicts(study)]
+
+    def decisions(**options: bool) -> set[tuple[str, str]]:
+        units = plan_units(study, found, **options)
+        return {(u.decision.status, u.decision.reason) for u in units if u.transformation == "paraphrasing"}
+
+    assert decisions() == {("evaluated", "")}
+    swapped(study, 1)
+    ((status, reason),) = decisions()
+    assert status == "left_out" and reason.startswith("1 of 24 rated texts are others now (first pair ")
+    assert {status for status, _ in decisions(include_rejected=True)} == {"included_rejected"}
+    assert "of paraphrasing are not those" not in checked(study)  # the verdict itself still follows from its ratings
+
+
+def test_a_verdict_on_one_kind_of_generator_does_not_cover_another(study: Study, variant: Make) -> None:
+    model = {"model": "plumbline-sample", "revision": "1"}
+    server = variant(generator={"kind": "openai", "base_url": "http://127.0.0.1:9/v1", **model})
+    found = [one.model_copy(update={"decision": "accepted"}) for one in read_verdicts(study)]
+    reasons = {unit.decision.reason for unit in plan_units(server, found) if unit.transformation == "paraphrasing"}
+    assert reasons == {
+        "the verdict is of recorded outputs of 'plumbline-sample', not of openai ones: have these rated, or bring the"
+        " study's kind back"
+    }
+    assert {one.generator_kind for one in found} == {"recorded"}
