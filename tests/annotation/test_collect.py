@@ -140,18 +140,18 @@ def test_what_did_not_change_is_not_read_again(
 
 
 def test_each_change_leaves_a_snapshot_that_stays(argilla: Argilla, variant: Make) -> None:
-    ada = rater(argilla, "ada")
+    lovelace = rater(argilla, "lovelace")
     study = small(variant, "history")
     publish(study, argilla)
     collect(study, argilla)
     assert snapshots(study) == {}
-    first, second, *_ = pending(argilla, ada, dataset(study, argilla))
-    answer(argilla, ada, first, "draft", quality=4)
+    first, second, *_ = pending(argilla, lovelace, dataset(study, argilla))
+    answer(argilla, lovelace, first, "draft", quality=4)
     collect(study, argilla)
     before = snapshots(study)
     collect(study, argilla)
     assert snapshots(study) == before and len(before) == 1
-    answer(argilla, ada, second, "submitted", quality=2, fluency=2, comment="nein")
+    answer(argilla, lovelace, second, "submitted", quality=2, fluency=2, comment="nein")
     collect(study, argilla)
     after = snapshots(study)
     assert list(after)[:1] == list(before) and len(after) == 2
@@ -161,7 +161,7 @@ def test_each_change_leaves_a_snapshot_that_stays(argilla: Argilla, variant: Mak
     assert latest[second["external_id"]]["values"] == {"quality": 2, "fluency": 2}
     assert latest[second["external_id"]]["comment"] == "nein"
     assert {one["rater_id"][:6] for one in latest.values()} == {"rater-"}
-    assert b"ada" not in b"".join(gzip.decompress(f.read_bytes()) for f in (study.folder / "snapshots").iterdir())
+    assert b"lovelace" not in b"".join(gzip.decompress(f.read_bytes()) for f in (study.folder / "snapshots").iterdir())
 
 
 def test_controls_and_repeats_are_collected_apart_and_no_verdict_counts_them(argilla: Argilla, variant: Make) -> None:

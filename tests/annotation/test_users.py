@@ -146,8 +146,6 @@ def test_well_known_keys_are_refused_or_warned_of_only_away_from_this_machine(
 ) -> None:
     with pytest.raises(ServiceError, match="is the key that Argilla's guides print"):
         guard("https://argilla.example.org", "argilla.apikey")
-    with pytest.raises(ServiceError, match="no address"):
-        guard("argilla.example.org", "k")
     key = connection(argilla).api_key
     guard(argilla.url, key)
     away = argilla.url.replace("127.0.0.1", "0.0.0.0")  # noqa: S104  # this machine, but not by its loopback name

@@ -80,7 +80,7 @@ def test_what_comes_back_as_it_was_is_not_scored_again(study: Study, tmp_path: P
     evaluate(study, models=["one"], load=Loader())
     assert (read_scores(study).set_index("transformation").loc["translation", "status"] == "left_out").all()
     outputs.write_bytes(kept)
-    write_verdicts(study, translation="too low")
+    write_verdicts(study, "translation")
     evaluate(study, models=["one"], load=Loader())
     write_verdicts(study)
     frame.assign(score=frame["score"][::-1].to_numpy()).to_csv(gold, index=False)
@@ -133,7 +133,7 @@ def test_the_reason_stays_until_the_model_works_and_its_scores_stay_all_the_whil
     pd.testing.assert_frame_equal(read_scores(study), failed)
     assert evaluate(study, load=Loader()).made == 6
     assert set(read_scores(study)["status"]) == {"evaluated"}
-    write_verdicts(study, translation="too low")  # a model that worked and works no more keeps what it has
+    write_verdicts(study, "translation")  # a model that worked and works no more keeps what it has
     write_outputs(study)
     before = read_scores(study)
     evaluate(study, load=broken("one", "two"))
