@@ -56,11 +56,11 @@ class Basis:
     standings: Mapping[Place, Standing]  #: by group; empty with `stop: fixed`
 
 
-def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, settled: Collection[str] = ()) -> Basis:
+def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: Mapping[str, int] | None = None) -> Basis:
     """The ratings of the pairs that verdicts rest on.
 
-    `sample` has a row a pair (pair_id, pool, language, task_type), `ratings` are those that count, `settled` the ids of
-    pairs that get no more (`annotation.ratings.settled_pairs`).
+    `sample` has a row a pair (pair_id, pool, language, task_type), `ratings` are those that count, `dealt` says how
+    many raters are done with each pair (`annotation.ratings.dealt_with`).
     """
     answered = answers(ratings, design.questions)
     if design.rule.stop == "fixed":
@@ -71,24 +71,27 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, settled: 
     numbers = dict(zip(answered.index, answered.tolist(), strict=True))
     for key, own in sample.groupby(SCOPES[design.rule.scope], sort=False)["pair_id"]:
         ids = own.iloc[turns.loc[own].to_numpy().argsort()]
-        standings[tuple(map(str, key))], counting = sequence(ids.tolist(), numbers, design, frozenset(settled))
+        standings[tuple(map(str, key))], counting = sequence(ids.tolist(), numbers, design, dealt or {})
         kept += counting
     own_ratings = _of_pairs(ratings, kept, design.questions)
     return Basis(own_ratings.assign(turn=own_ratings["pair_id"].map(turns).astype(np.int64)), standings)
 
 
 def sequence(
-    order: Sequence[str], answered: Mapping[str, int], design: Design, settled: Collection[str]
+    order: Sequence[str], answered: Mapping[str, int], design: Design, dealt: Mapping[str, int]
 ) -> tuple[Standing, list[str]]:
     """(how far it is, the pairs that count so far) of pairs in their `order`.
 
     `answered` are the ratings of each pair that count, on its question with the fewest. Up to the first pair that still
-    wants some, a pair counts with `min_raters`; one that is settled with fewer is passed over. Nothing here knows what
-    the ratings say.
+    wants some, a pair counts with `min_raters`; one that enough raters have dealt with, and fewer rated, is passed
+    over. `dealt` counts who submitted or discarded. Nothing here knows what the ratings say.
     """
 
+    def heard(pair_id: str) -> int:
+        return max(answered.get(pair_id, 0), dealt.get(pair_id, 0))
+
     def done(pair_id: str) -> bool:
-        return answered.get(pair_id, 0) >= design.per_pair or pair_id in settled
+        return heard(pair_id) >= design.per_pair
 
     def enough(pair_id: str) -> bool:
         return answered.get(pair_id, 0) >= design.rule.min_raters
@@ -96,7 +99,7 @@ def sequence(
     end = next((place for place, pair_id in enumerate(order) if not done(pair_id)), len(order))
     counting = [pair_id for pair_id in order[:end] if enough(pair_id)]
     waits = order[end] if end < len(order) else ""
-    missing = max(1, design.per_pair - answered.get(waits, 0)) if waits else 0
+    missing = design.per_pair - heard(waits) if waits else 0
     complete = sum(done(pair_id) and enough(pair_id) for pair_id in order)
     return Standing(complete, len(counting), end - len(counting), waits, missing), counting
 

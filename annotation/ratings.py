@@ -59,14 +59,14 @@ def exclusions(ratings: pd.DataFrame, decisions: Sequence[Decision]) -> list[str
     return [reasons.get(rater, "") for rater in ratings["rater_id"]]
 
 
-def settled_pairs(ratings: pd.DataFrame, per_pair: int) -> frozenset[str]:
-    """Ids of the pairs that as many raters as are wanted have dealt with: submitted or discarded, excluded ones too.
+def dealt_with(ratings: pd.DataFrame) -> dict[str, int]:
+    """How many raters have dealt with each pair: submitted or discarded, excluded ones too.
 
-    An anytime rule waits for them no longer (`annotation.counted`). `ratings` are all of the sample's.
+    An anytime rule waits for no pair that as many did as are wanted (`annotation.counted`). `ratings` are all of the
+    sample's.
     """
     dealt = ratings.loc[ratings["status"] != "draft", ["pair_id", "rater_id"]].drop_duplicates()
-    numbers = dealt["pair_id"].value_counts()
-    return frozenset(numbers.index[numbers >= per_pair])
+    return {str(pair_id): int(number) for pair_id, number in dealt["pair_id"].value_counts().items()}
 
 
 def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: bool = False) -> pd.DataFrame:

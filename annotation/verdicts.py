@@ -20,7 +20,7 @@ from annotation.decisions import mark_as_decided
 from annotation.offering import refuse_other_sample
 from annotation.preregistration import FILE as RULES
 from annotation.preregistration import fix_rules
-from annotation.ratings import counting_ratings, read_ratings, settled_pairs
+from annotation.ratings import counting_ratings, dealt_with, read_ratings
 from annotation.records import Group, Look, PairMean, Verdict
 from annotation.rubric import load_rubric
 from annotation.rules import decide
@@ -79,7 +79,7 @@ def judge(
     intervals of agreement, on which no decision rests; None leaves these out.
     """
     counting = counting_ratings(ratings, design.per_pair)
-    found = verdicts(pairs, counting, design, rests_on, seed, settled_pairs(ratings, design.per_pair))
+    found = verdicts(pairs, counting, design, rests_on, seed, dealt_with(ratings))
     found = with_exclusions(found, pairs, ratings, design)
     return table_two(with_enough(counting, design), design, seed), found, pair_means(counting, design)
 
@@ -145,19 +145,19 @@ def verdicts(
     design: Design,
     rests_on: Mapping[str, str],
     seed: int | None,
-    settled: Collection[str] = (),
+    dealt: Mapping[str, int] | None = None,
 ) -> list[Verdict]:
     """One verdict for each transformation and language of the sample (with scope `task` each task too), in its order.
 
     `pairs` are those of the sample, `ratings` those that count. A transformation is judged on
     its pool's ratings (translation and cross_translation are rated as one): all of them, those in its language, or
     those of its language and task, as the rule's scope says; of these those of the pairs that `annotation.counted` lets
-    count. `settled` are pairs that get no more ratings (`annotation.ratings.settled_pairs`). `rests_on` and `seed` are
-    as for `judge`; without a seed there is no agreement but what the rule asks for.
+    count. `dealt` says how many raters are done with each pair (`annotation.ratings.dealt_with`). `rests_on` and `seed`
+    are as for `judge`.
     """
     rule, key = design.rule, SCOPES[design.rule.scope]
     sample = _sample_frame(pairs)
-    judged = _judged(sample, basis(sample, ratings, design, settled), design, seed)
+    judged = _judged(sample, basis(sample, ratings, design, dealt), design, seed)
     found = []
     for own in sample.drop_duplicates(["transformation", "language", *key[2:]]).to_dict("records"):
         result = judged[tuple(own[name] for name in key)]
@@ -260,7 +260,7 @@ def with_exclusions(
         return list(found)
     every = counting_ratings(ratings, design.per_pair, with_excluded=True)
     rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
-    others = verdicts(pairs, every, design, rests_on, None, settled_pairs(ratings, design.per_pair))
+    others = verdicts(pairs, every, design, rests_on, None, dealt_with(ratings))
     key = SCOPES[design.rule.scope]
     facts = _sample_frame(pairs).set_index("pair_id")
     counts = facts.loc[ratings.loc[excluded, "pair_id"], key].value_counts().to_dict()

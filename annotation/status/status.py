@@ -20,7 +20,7 @@ from annotation.decisions import read_decisions
 from annotation.doubts import doubts_of
 from annotation.preregistration import amendment_lines, first_rating, fixed_text, other_rules, read_rules
 from annotation.queues import Queue
-from annotation.ratings import counting_ratings, settled_pairs
+from annotation.ratings import counting_ratings, dealt_with
 from annotation.records import Decision, Member, Sign, Verdict
 from annotation.review import signs_of
 from annotation.rubric import load_rubric
@@ -143,8 +143,8 @@ def _found(study: Study, stages: dict[str, Stage], read: Collected, *, may_judge
         return []
     design = Design.of(study, load_rubric(study))
     sampled = read.of_sample
-    counting, settled = counting_ratings(sampled, design.per_pair), settled_pairs(sampled, design.per_pair)
-    return verdicts(read_pairs(study), counting, design, _RESTS_ON, None, settled)
+    counting = counting_ratings(sampled, design.per_pair)
+    return verdicts(read_pairs(study), counting, design, _RESTS_ON, None, dealt_with(sampled))
 
 
 def _progress(study: Study, read: Collected, found: Sequence[Verdict], *, fresh: bool) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from annotation.agreement import Design
 from annotation.counted import basis
-from annotation.ratings import counting_ratings, read_all_ratings, settled_pairs
+from annotation.ratings import counting_ratings, dealt_with, read_all_ratings
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.sample import COMMAND as SAMPLE
@@ -133,7 +133,7 @@ def _material(study: Study, results: Results, short: Mapping[str, str]) -> Mater
     good = accepted_pairs(pair_means(counting, design), design.questions)
     frame["accepted"] = frame["pair_id"].isin(good)
     if len(counting):
-        rests_on = basis(pairs, counting, design, settled_pairs(rated, design.per_pair)).ratings
+        rests_on = basis(pairs, counting, design, dealt_with(rated)).ratings
         resampled = resampled_acceptance(pairs, rests_on, results.verdicts, design, rng=results.rng())
     return Material(
         results,

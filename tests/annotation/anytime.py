@@ -126,9 +126,9 @@ def _counting(
     line = order(names, done, seed)
     found = []
     for end in [*range(LOOK, len(names), LOOK), len(names)]:
-        settled = frozenset(done[:end])
-        answered = {name: int(given[int(name[5:])]) for name in settled}
-        standing, counting = sequence(line, answered, DESIGN, settled)
+        answered = {name: int(given[int(name[5:])]) for name in done[:end]}
+        dealt = dict.fromkeys(done[:end], DESIGN.per_pair)
+        standing, counting = sequence(line, answered, DESIGN, dealt)
         found.append((standing.complete, [int(name[5:]) for name in counting]))
     return found
 

@@ -11,7 +11,7 @@ import pytest
 from annotation.agreement import Design
 from annotation.counted import Standing, in_order, sequence
 from annotation.intervals import confidence_sequence
-from annotation.ratings import settled_pairs
+from annotation.ratings import dealt_with
 from annotation.rules import decide
 from annotation.verdicts import judge, pair_means, verdicts
 from generation.campaign_specs import AcceptanceSpec
@@ -67,27 +67,30 @@ def test_the_order_is_the_samples_and_no_answer_is_in_it() -> None:
 
 
 def test_the_sequence_ends_before_the_first_pair_that_waits() -> None:
-    """a and e have all three, b two and a discard, c one and two discards; d waits for two."""
+    """a and e have all three, b two and a discard, c one and two discards; d has one and a discard."""
     answered = {"a": 3, "b": 2, "c": 1, "d": 1, "e": 3}
-    standing, counting = sequence("abcde", answered, DESIGN, {"a", "b", "c", "e"})
+    standing, counting = sequence("abcde", answered, DESIGN, {"a": 3, "b": 3, "c": 3, "d": 2, "e": 3})
     assert counting == ["a", "b"]
-    assert standing == Standing(complete=3, counted=2, passed=1, waits="d", missing=2)
+    assert standing == Standing(complete=3, counted=2, passed=1, waits="d", missing=1)
     assert standing.lines("pair d", 2) == (
         "passed over in the sequence, since fewer than 2 of the ratings that they got count: 1 pair",
-        "complete are 3 pairs, of which 2 count in the sequence: pair d waits for 2 answers",
+        "complete are 3 pairs, of which 2 count in the sequence: pair d waits for 1 answer",
     )
-    whole, every = sequence("abce", answered, DESIGN, set("abce"))
+    whole, every = sequence("abce", answered, DESIGN, dict.fromkeys("abce", 3))
     assert every == ["a", "b", "e"] and whole.waits == ""
 
 
-def test_a_pair_is_settled_once_so_many_raters_dealt_with_it() -> None:
+def test_who_discarded_has_dealt_with_a_pair_and_a_draft_has_not() -> None:
     pairs = [pair(0), pair(1), pair(2)]
     frame = ratings(pairs, [3, 3, 3], [3, 3, 3], raters=3)
     third = frame["rater_id"] == "rater-2"
     frame.loc[third & (frame["pair_id"] == pairs[1].pair_id), "status"] = "discarded"
     frame.loc[third & (frame["pair_id"] == pairs[2].pair_id), "status"] = "draft"
-    assert settled_pairs(frame.assign(excluded="too fast"), 3) == {pairs[0].pair_id, pairs[1].pair_id}
-    assert settled_pairs(frame.assign(excluded=""), 2) == {one.pair_id for one in pairs}
+    assert dealt_with(frame.assign(excluded="too fast")) == {
+        pairs[0].pair_id: 3,
+        pairs[1].pair_id: 3,
+        pairs[2].pair_id: 2,
+    }
 
 
 def two_queues() -> tuple[list[Pair], pd.DataFrame]:
