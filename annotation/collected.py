@@ -1,7 +1,7 @@
 """What raters were shown and what they answered, read once for all that look at it.
 
-Frames and no records: a hundred thousand pairs are read in a tenth of a second, as records in one and a half. Ids are
-categories (in their order), so that they are compared, counted and grouped by as numbers.
+Frames and no records: a hundred thousand pairs are read in a tenth of a second, as records in one and a half. What is
+often the same is categories (in their order), so that it is compared, counted and grouped by as numbers.
 """
 
 from __future__ import annotations
@@ -17,6 +17,15 @@ from generation.records import Pair
 from generation.store import joined, read_table
 from generation.study import Study
 
+_OF_PAIRS = (
+    *("transformation", "axis", "pool", "dataset", "task_type", "language", "output_language"),
+    *("control", "model", "generator_hash", "prompt_hash"),
+)
+_OF_RATINGS = (
+    *("pair_id", "transformation", "language", "rater_id", "question", "status"),
+    *("source", "batch", "comment", "excluded"),
+)
+
 
 @dataclass(frozen=True)
 class Collected:
@@ -29,8 +38,8 @@ class Collected:
     def read(cls, study: Study) -> Collected:
         """What lies in the study's folder. Raises DataError for damaged files."""
         names = ("pairs.parquet", "controls.parquet") if (study.folder / "pairs.parquet").exists() else ()
-        pairs = joined((read_table(study.folder / name, Pair, SAMPLE) for name in names), Pair)
-        return cls(pairs, read_all_ratings(study).astype(dict.fromkeys(["pair_id", "rater_id"], "category")))
+        tables = (read_table(study.folder / name, Pair, SAMPLE, words=_OF_PAIRS) for name in names)
+        return cls(joined(tables, Pair, _OF_PAIRS), read_all_ratings(study, _OF_RATINGS))
 
     @functools.cached_property
     def sample(self) -> pd.DataFrame:

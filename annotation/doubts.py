@@ -109,9 +109,10 @@ def _open(study: Study, collected: Collected, verdicts: Sequence[Verdict]) -> It
 def _thin(collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Decided on few pairs, or on less than half of those that were drawn."""
     drawn: Counter[tuple[str, ...]] = Counter()
-    for names in zip(*(collected.sample[name] for name in ("pool", "language", "task_type")), strict=True):
+    groups = collected.sample.groupby(["pool", "language", "task_type"], observed=True).size()
+    for names, pairs in groups.items():
         for length in range(1, 4):
-            drawn[names[:length]] += 1
+            drawn[names[:length]] += pairs
     few = []
     for one in verdicts:
         scope = (one.pool, one.language, one.task_type)

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from annotation.records import Sign
@@ -71,7 +72,7 @@ def _of_pairs(submitted: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     known = place >= 0
     own = submitted.loc[known, ["rater_id", "question", "value", "seconds", "comment"]].reset_index(drop=True)
     own = own.assign(pair=place[known], value=own["value"].astype(float))
-    facts = {name: pairs[name].to_numpy()[own["pair"]] for name in ("pool", "control")}
+    facts = {name: pairs[name].astype("category").array[own["pair"]] for name in ("pool", "control")}
     # Names as categories, in their order: they are compared and grouped by as numbers.
     words = dict.fromkeys(["rater_id", "question", *facts], "category")
     found: pd.DataFrame = own.assign(**facts).astype(words)
@@ -167,9 +168,10 @@ def _one_answer(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
 def _too_fast(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Iterator[Sign]:
     """Pairs answered in less time than reading both texts takes at `words_a_second`."""
     timed = own.dropna(subset=["seconds"]).drop_duplicates(["rater_id", "pair"])
-    texts = pairs[["original", "transformed"]].iloc[timed["pair"].unique()]
-    words = texts["original"].map(count_words) + texts["transformed"].map(count_words)
-    fast = timed["seconds"] < timed["pair"].map(words) / rules.words_a_second
+    words, places = np.zeros(len(pairs), np.int64), timed["pair"].unique()
+    for name in ("original", "transformed"):
+        words[places] += pairs[name].iloc[places].map(count_words).to_numpy(np.int64)
+    fast = timed["seconds"] < words[timed["pair"]] / rules.words_a_second
     of_rater = timed.assign(fast=fast).groupby("rater_id", observed=True)
     found = of_rater.agg(n=("fast", "size"), fast=("fast", "sum"), middle=("seconds", "median"))
     found = found[(found["n"] >= rules.least_answers) & (found["fast"] / found["n"] > rules.too_fast)]
@@ -185,22 +187,21 @@ def _apart(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
     """Against the mean of the other raters of each pair (left one out), a question at a time."""
     shared = _with_others(own[own["control"] == ""])
     shared = shared[shared.groupby(_HABIT, observed=True)["pair"].transform("size") >= rules.least_answers]
-    of_rater = shared.groupby(_HABIT, observed=True)
-    ends = of_rater[["value", "others"]]
-    varied = (ends.min() < ends.max()).all(axis=1)
-    # Spearman's rho is Pearson's of the ranks; without scipy, which the dashboard's first page need not wait for.
-    ranks, places = ends.rank().to_numpy().T, of_rater.indices
-    shifts = (shared["value"] - shared["others"]).to_numpy()
-    for group in varied.index:
-        rows = places[group]
-        shift = float(shifts[rows].mean())
-        own_ranks, their_ranks = (pd.Series(column[rows]) for column in ranks)
-        rho = float(own_ranks.corr(their_ranks)) if varied[group] else math.nan
-        if abs(shift) >= rules.apart or rho < rules.least_rho:
-            rater, question = group
-            told = f"rho {rho:.2f}" if varied[group] else "no rank correlation (one of the two does not vary)"
-            evidence = f"{question}: {shift:+.2f} from the others' mean, {told}"
-            yield Sign(rater_id=str(rater), rule="apart from the others", evidence=evidence, n=len(rows))
+    shared = shared.assign(shift=shared["value"] - shared["others"])
+    ranks = shared.groupby(_HABIT, observed=True)[["value", "others"]].rank()
+    # Spearman's rho is Pearson's of the ranks; of n of them, ties or not, the mean is (n + 1) / 2.
+    of_rater = shared.assign(**ranks).groupby(_HABIT, observed=True)
+    middle = (of_rater["pair"].transform("size") + 1) / 2
+    own, theirs = ranks["value"] - middle, ranks["others"] - middle
+    products = shared[_HABIT].assign(both=own * theirs, own=own * own, theirs=theirs * theirs)
+    sums = products.groupby(_HABIT, observed=True).sum()
+    rhos = sums["both"] / np.sqrt(sums["own"] * sums["theirs"])  # NaN where one of the two does not vary
+    found = of_rater.agg(n=("pair", "size"), shift=("shift", "mean")).assign(rho=rhos)
+    found = found[(found["shift"].abs() >= rules.apart) | (found["rho"] < rules.least_rho)]
+    for (rater, question), n, shift, rho in found.itertuples(name=None):
+        told = "no rank correlation (one of the two does not vary)" if math.isnan(rho) else f"rho {rho:.2f}"
+        evidence = f"{question}: {shift:+.2f} from the others' mean, {told}"
+        yield Sign(rater_id=str(rater), rule="apart from the others", evidence=evidence, n=n)
 
 
 def _with_others(sampled: pd.DataFrame) -> pd.DataFrame:
@@ -213,16 +214,18 @@ def _with_others(sampled: pd.DataFrame) -> pd.DataFrame:
 
 def _comments(own: pd.DataFrame) -> Iterator[Sign]:
     once = own.drop_duplicates(["rater_id", "pair"])
-    written = once[once["comment"].str.strip() != ""]
-    for rater, comments in written.groupby("rater_id", observed=True)["comment"]:
-        signs = {
-            "dashes": sum(bool(_DASHES.search(comment)) for comment in comments),
-            "stock phrases": sum(bool(_STOCK.search(comment)) for comment in comments),
-            "wordy": sum(count_words(comment) > _WORDY for comment in comments),
-        }
-        if found := [f"{count} {name}" for name, count in signs.items() if count]:
-            evidence = f"of {len(comments)} comments: {', '.join(found)}"
-            yield Sign(rater_id=str(rater), rule=COMMENTS, evidence=evidence, n=len(comments))
+    comment = once["comment"].astype("category")  # each text is looked at once, however often it was written
+    looks = {"dashes": _DASHES.search, "stock phrases": _STOCK.search, "wordy": lambda text: count_words(text) > _WORDY}
+    texts = list(comment.cat.categories)
+    told = pd.DataFrame({"n": [bool(text.strip()) for text in texts]})
+    told = told.assign(**{name: [bool(look(text)) for text in texts] for name, look in looks.items()})
+    written = told["n"].to_numpy()[comment.cat.codes]
+    own_words = told.iloc[comment.cat.codes[written]].assign(rater_id=once["rater_id"].array[written])
+    counts = own_words.groupby("rater_id", observed=True).sum()
+    for rater, n, *found in counts[counts[[*looks]].any(axis=1)].itertuples(name=None):
+        said = [f"{count} {name}" for name, count in zip(looks, found, strict=True) if count]
+        evidence = f"of {n} comments: {', '.join(said)}"
+        yield Sign(rater_id=str(rater), rule=COMMENTS, evidence=evidence, n=n)
 
 
 def _some(said: Sequence[str]) -> str:

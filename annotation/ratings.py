@@ -6,7 +6,7 @@ no verdict can count these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pandas as pd
 
@@ -29,10 +29,14 @@ def read_control_ratings(study: Study) -> pd.DataFrame:
     return read_frame(study.folder / "control_ratings.parquet", Rating, COMMAND)
 
 
-def read_all_ratings(study: Study) -> pd.DataFrame:
-    """All ratings collected so far, of the sample, controls and repeats; an empty frame before the first time."""
+def read_all_ratings(study: Study, words: Collection[str] = ()) -> pd.DataFrame:
+    """All ratings collected so far, of the sample, controls and repeats; an empty frame before the first time.
+
+    Columns of text that `words` names are categories, in their order.
+    """
     paths = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet")]
-    return joined((read_table(path, Rating, COMMAND) for path in paths if path.exists()), Rating)
+    tables = (read_table(path, Rating, COMMAND, words=words) for path in paths if path.exists())
+    return joined(tables, Rating, words)
 
 
 def write_ratings(study: Study, whole: pd.DataFrame, decisions: Sequence[Decision]) -> None:

@@ -17,7 +17,7 @@ import tempfile
 import types
 import typing
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
@@ -197,10 +197,15 @@ def _tables(rows: Iterable[Record] | pd.DataFrame, schema: pa.Schema) -> Iterato
         yield pa.Table.from_pylist(batch, schema=schema)
 
 
-def read_table(path: Path, record: type[Record], made_by: str, columns: Sequence[str] = ()) -> pa.Table:
-    """A Parquet file of records (or some of its columns), checked for its columns, types and keys."""
-    with _parquet(path, made_by) as file:
-        schema = _wanted(file, path, record, made_by, columns)
+def read_table(
+    path: Path, record: type[Record], made_by: str, columns: Sequence[str] = (), words: Collection[str] = ()
+) -> pa.Table:
+    """A Parquet file of records (or some of its columns), checked for its columns, types and keys.
+
+    `words` names columns of text whose cells are read as numbers into a dictionary of what stands there.
+    """
+    with _parquet(path, made_by, words) as file:
+        schema = _encoded(_wanted(file, path, record, made_by, columns), words)
         table = _cast(file.read(columns=_there(file, schema)), schema, record, path, made_by)
     if set(record.KEY) <= set(schema.names):
         _refuse_duplicate_keys(table, record, path)
@@ -216,11 +221,11 @@ def read_batches(path: Path, record: type[Record], made_by: str, columns: Sequen
 
 
 @contextlib.contextmanager
-def _parquet(path: Path, made_by: str) -> Iterator[pq.ParquetFile]:
+def _parquet(path: Path, made_by: str, words: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
     """An open Parquet file; what is wrong with it, while it is opened or read, is a DataError."""
     try:
         with _here(path) as here, _opened(here) as file:
-            yield pq.ParquetFile(file)
+            yield pq.ParquetFile(file, read_dictionary=list(words))
     except FileNotFoundError:
         raise DataError(f"{path} is not there yet; run `{made_by}` first") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
@@ -292,10 +297,21 @@ def read_frame(path: Path, record: type[Record], made_by: str) -> pd.DataFrame:
     return frame
 
 
-def joined(tables: Iterable[pa.Table], record: type[Record]) -> pd.DataFrame:
-    """Tables of records, or none at all, one after another as a pandas frame with the record's types."""
-    frame: pd.DataFrame = pa.concat_tables([arrow_schema(record).empty_table(), *tables]).to_pandas()
-    return frame
+def joined(tables: Iterable[pa.Table], record: type[Record], words: Collection[str] = ()) -> pd.DataFrame:
+    """Tables of records, or none at all, one after another as a pandas frame with the record's types.
+
+    Columns that were read as `words` are categories, in their order.
+    """
+    empty = _encoded(arrow_schema(record), words).empty_table()
+    frame: pd.DataFrame = pa.concat_tables([empty, *tables]).unify_dictionaries().to_pandas()
+    ordered = {name: frame[name].cat.reorder_categories(frame[name].cat.categories.sort_values()) for name in words}
+    return frame.assign(**ordered)
+
+
+def _encoded(schema: pa.Schema, words: Collection[str]) -> pa.Schema:
+    """The schema with dictionaries for these columns of text."""
+    encoded = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([field.with_type(encoded) if field.name in words else field for field in schema])
 
 
 def read_records(path: Path, record: type[R], made_by: str) -> list[R]:
@@ -341,8 +357,16 @@ def _nan(table: pa.Table) -> pa.Table:
 
 
 def _refuse_duplicate_keys(table: pa.Table, record: type[Record], path: Path) -> None:
-    keys = table.select(list(record.KEY))
-    if keys.num_rows != keys.group_by(list(record.KEY)).aggregate([]).num_rows:
-        frame = keys.to_pandas()
-        first = frame[frame.duplicated()].iloc[0].to_dict()
-        raise DataError(f"{path}: the key {first} stands there twice; each {record.__name__} has one row")
+    # A row's key as one number: what stands in each column is looked up once, and rows are compared as numbers.
+    number, known = np.zeros(table.num_rows, np.int64), 1
+    for name in record.KEY:
+        column = table[name].combine_chunks()
+        codes = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
+        number = number * len(codes.dictionary) + codes.indices.to_numpy(zero_copy_only=False)
+        known *= len(codes.dictionary)
+    if known > np.iinfo(np.int64).max or not pd.Index(number).is_unique:
+        frame = table.select(list(record.KEY)).to_pandas()
+        twice = frame[frame.duplicated()]  # none where the numbers only ran over
+        if len(twice):
+            first = twice.iloc[0].to_dict()
+            raise DataError(f"{path}: the key {first} stands there twice; each {record.__name__} has one row")

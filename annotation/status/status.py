@@ -92,7 +92,7 @@ def read_status(
         rules_changed=bool(broken),
         decided=bool(found) and all(verdict.decision != "undecided" for verdict in found),
         doubts=doubts_of(study, read, found, found_signs) if len(ratings) else (),
-        sources=tuple(sorted(set(ratings["source"]))),
+        sources=tuple(sorted(ratings["source"].unique())),
         simulated=bool(ratings["simulated"].any()),
     )
 
@@ -171,8 +171,8 @@ def _verdict(decisions: Sequence[str], missing: int, *, fresh: bool, ready: bool
 
 def _asked(study: Study, stages: dict[str, Stage], pairs: pd.DataFrame, now: datetime) -> Asked:
     datasets = dict[str, str]()
-    for queue, own in pairs.groupby(["pool", "language", "output_language"])["pair_id"]:
-        datasets |= dict.fromkeys(own, Queue(*map(str, queue)).dataset(study))
+    for queue, own in pairs.groupby(["pool", "language", "output_language"], observed=True)["pair_id"]:
+        datasets |= dict.fromkeys(own.to_list(), Queue(*map(str, queue)).dataset(study))
     names = set(datasets.values())
     members = [member for member in read_members(study) if member.dataset in names]
     collected = stages["collected"].at
