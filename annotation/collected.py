@@ -43,8 +43,8 @@ class Collected:
 
     @functools.cached_property
     def sample(self) -> pd.DataFrame:
-        """The sample's pairs."""
-        return self.pairs[self.pairs["control"] == ""]
+        """The sample's pairs, without their texts."""
+        return self.pairs.drop(columns=["original", "transformed"])[self.pairs["control"] == ""]
 
     @functools.cached_property
     def known(self) -> pd.DataFrame:

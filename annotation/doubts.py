@@ -6,6 +6,7 @@ control: who reads only the verdict would not know.
 
 from __future__ import annotations
 
+import typing
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -112,7 +113,7 @@ def _thin(collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:
     groups = collected.sample.groupby(["pool", "language", "task_type"], observed=True).size()
     for names, pairs in groups.items():
         for length in range(1, 4):
-            drawn[names[:length]] += pairs
+            drawn[tuple(map(str, typing.cast("tuple[str, ...]", names)))[:length]] += pairs
     few = []
     for one in verdicts:
         scope = (one.pool, one.language, one.task_type)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -36,14 +35,6 @@ _WORDY = 30  # words of a comment
 _HABIT = ["rater_id", "question"]
 
 
-class _ControlAnswer(NamedTuple):
-    rater: str
-    kind: str
-    question: str
-    value: float
-    right: int
-
-
 def find_signs(ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected) -> list[Sign]:
     """All signs in the submitted ratings, by rater and rule.
 
@@ -51,7 +42,8 @@ def find_signs(ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, e
     `pairs` holds `generation.records.Pair` rows, of the sample and the controls; `expected` tells the right answers to
     these. Every rule looks at all raters at once: what one costs does not grow with how many others there are.
     """
-    pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
+    if not pairs["pair_id"].is_unique:
+        pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
     own = _of_pairs(ratings[ratings["status"] == "submitted"], pairs)
     if own.empty:
         return []
@@ -104,30 +96,29 @@ def controls_missed(
     return len(_missed(answers, rules)), len(answers)
 
 
-def _control_answers(own: pd.DataFrame, expected: Expected) -> list[_ControlAnswer]:
-    """Each rating of a control that has a right answer."""
+def _control_answers(own: pd.DataFrame, expected: Expected) -> pd.DataFrame:
+    """Each rating of a control that has a right answer, with that: `right`."""
     asked = own[own["control"].isin(["positive", "negative"])]
-    columns = (asked[name] for name in ("rater_id", "pool", "control", "question", "value"))
-    return [
-        _ControlAnswer(str(rater), kind, question, float(value), right)
-        for rater, pool, kind, question, value in zip(*columns, strict=True)
-        if (right := expected(pool, kind).get(question)) is not None
-    ]
+    groups = asked.groupby(["pool", "control", "question"], observed=True).indices
+    right = np.full(len(asked), math.nan)
+    for group, rows in groups.items():
+        pool, kind, question = map(str, typing.cast("tuple[str, ...]", group))
+        right[rows] = expected(pool, kind).get(question, math.nan)
+    answers: pd.DataFrame = asked.assign(right=right).dropna(subset=["right"])
+    return answers
 
 
-def _missed(answers: Iterable[_ControlAnswer], rules: QualitySpec) -> list[_ControlAnswer]:
-    return [one for one in answers if abs(one.value - one.right) > rules.within]
+def _missed(answers: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
+    return answers[(answers["value"] - answers["right"]).abs() > rules.within]
 
 
 def _controls(own: pd.DataFrame, rules: QualitySpec, expected: Expected) -> Iterator[Sign]:
-    by_rater = defaultdict[str, list[_ControlAnswer]](list)
-    for one in _control_answers(own, expected):
-        by_rater[one.rater].append(one)
-    for rater, answers in by_rater.items():
-        if missed := _missed(answers, rules):
-            said = [f"{one.kind} {one.question} {one.value:g} for {one.right}" for one in missed]
-            evidence = f"{len(missed)} of {len(answers)} answers to controls are off: {_some(said)}"
-            yield Sign(rater_id=rater, rule="controls", evidence=evidence, n=len(answers))
+    answers = _control_answers(own, expected)
+    n = answers["rater_id"].value_counts()
+    for rater, missed in _missed(answers, rules).groupby("rater_id", observed=True):
+        said = [f"{row.control} {row.question} {row.value:g} for {row.right:g}" for row in missed.itertuples()]
+        evidence = f"{len(missed)} of {n[rater]} answers to controls are off: {_some(said)}"
+        yield Sign(rater_id=str(rater), rule="controls", evidence=evidence, n=int(n[rater]))
 
 
 def _repeats(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Iterator[Sign]:
@@ -188,14 +179,14 @@ def _apart(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
     shared = _with_others(own[own["control"] == ""])
     shared = shared[shared.groupby(_HABIT, observed=True)["pair"].transform("size") >= rules.least_answers]
     shared = shared.assign(shift=shared["value"] - shared["others"])
-    ranks = shared.groupby(_HABIT, observed=True)[["value", "others"]].rank()
+    ranks: pd.DataFrame = shared.groupby(_HABIT, observed=True)[["value", "others"]].rank()
     # Spearman's rho is Pearson's of the ranks; of n of them, ties or not, the mean is (n + 1) / 2.
     of_rater = shared.assign(**ranks).groupby(_HABIT, observed=True)
     middle = (of_rater["pair"].transform("size") + 1) / 2
-    own, theirs = ranks["value"] - middle, ranks["others"] - middle
-    products = shared[_HABIT].assign(both=own * theirs, own=own * own, theirs=theirs * theirs)
+    mine, theirs = ranks["value"] - middle, ranks["others"] - middle
+    products = shared[_HABIT].assign(both=mine * theirs, mine=mine * mine, theirs=theirs * theirs)
     sums = products.groupby(_HABIT, observed=True).sum()
-    rhos = sums["both"] / np.sqrt(sums["own"] * sums["theirs"])  # NaN where one of the two does not vary
+    rhos: pd.Series = sums["both"] / np.sqrt(sums["mine"] * sums["theirs"])  # NaN where one of the two does not vary
     found = of_rater.agg(n=("pair", "size"), shift=("shift", "mean")).assign(rho=rhos)
     found = found[(found["shift"].abs() >= rules.apart) | (found["rho"] < rules.least_rho)]
     for (rater, question), n, shift, rho in found.itertuples(name=None):
@@ -215,7 +206,11 @@ def _with_others(sampled: pd.DataFrame) -> pd.DataFrame:
 def _comments(own: pd.DataFrame) -> Iterator[Sign]:
     once = own.drop_duplicates(["rater_id", "pair"])
     comment = once["comment"].astype("category")  # each text is looked at once, however often it was written
-    looks = {"dashes": _DASHES.search, "stock phrases": _STOCK.search, "wordy": lambda text: count_words(text) > _WORDY}
+    looks: dict[str, Callable[[str], object]] = {
+        "dashes": _DASHES.search,
+        "stock phrases": _STOCK.search,
+        "wordy": lambda text: count_words(text) > _WORDY,
+    }
     texts = list(comment.cat.categories)
     told = pd.DataFrame({"n": [bool(text.strip()) for text in texts]})
     told = told.assign(**{name: [bool(look(text)) for text in texts] for name, look in looks.items()})

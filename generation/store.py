@@ -303,9 +303,20 @@ def joined(tables: Iterable[pa.Table], record: type[Record], words: Collection[s
     Columns that were read as `words` are categories, in their order.
     """
     empty = _encoded(arrow_schema(record), words).empty_table()
-    frame: pd.DataFrame = pa.concat_tables([empty, *tables]).unify_dictionaries().to_pandas()
-    ordered = {name: frame[name].cat.reorder_categories(frame[name].cat.categories.sort_values()) for name in words}
-    return frame.assign(**ordered)
+    table = pa.concat_tables([empty, *tables])
+    for place, name in enumerate(table.schema.names):
+        if name in words:
+            table = table.set_column(place, name, _in_order(table[name].combine_chunks()))
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+def _in_order(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The column with its dictionary sorted."""
+    order = pc.sort_indices(column.dictionary).to_numpy()
+    places = np.empty(len(order), np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return pa.DictionaryArray.from_arrays(places[column.indices.to_numpy()], column.dictionary.take(order))
 
 
 def _encoded(schema: pa.Schema, words: Collection[str]) -> pa.Schema:

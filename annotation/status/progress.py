@@ -104,10 +104,11 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
 
 def _left(answers: pd.DataFrame, asked: Asked) -> dict[str, Counter[str]]:
     """How many pairs each member could still answer, by dataset: wanting, and neither answered nor discarded."""
-    got = _counts(answers[answers["status"] == "submitted"], "pair_id")
-    wanting = {pair: dataset for pair, dataset in asked.datasets.items() if got[pair] < asked.per_pair}
-    number = Counter(wanting.values())
-    settled = answers[(answers["status"] != "draft") & answers["pair_id"].isin(wanting)]
+    got = answers.loc[answers["status"] == "submitted", "pair_id"].value_counts()
+    complete = got.index[got >= asked.per_pair].tolist()
+    number = Counter(asked.datasets.values())
+    number.subtract(asked.datasets[pair] for pair in complete)
+    settled = answers[(answers["status"] != "draft") & ~answers["pair_id"].isin(complete)]
     done = _counts(settled, ["rater_id", "dataset"])
     left: dict[str, Counter[str]] = defaultdict(Counter)
     for member in asked.members:

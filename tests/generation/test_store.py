@@ -13,10 +13,12 @@ import pytest
 from hypothesis import given
 
 from generation.exceptions import DataError
-from generation.records import Number, Record
+from generation.records import Number, Rating, Record
 from generation.store import (
     BATCH,
+    arrow_schema,
     atomic,
+    joined,
     read_batches,
     read_frame,
     read_json,
@@ -197,3 +199,29 @@ def test_lists_of_texts_come_back_as_they_were(tmp_path: Path) -> None:
     rows = [Listed(key="a", flags=()), Listed(key="b", flags=("x", "y"))]
     write_table(tmp_path / "t.parquet", rows, Listed)
     assert read_records(tmp_path / "t.parquet", Listed, "make it") == rows
+
+
+def test_words_are_read_as_categories_in_their_order(tmp_path: Path) -> None:
+    paths = [tmp_path / "first.parquet", tmp_path / "second.parquet"]
+    row = {"transformation": "paraphrasing", "language": "en", "question": "quality", "value": 3, "status": "submitted"}
+    more = {"submitted_at": datetime(2026, 1, 1, tzinfo=UTC), "source": "argilla", "simulated": False}
+    for path, pair_id in zip(paths, ("z", "a"), strict=True):
+        write_table(path, [Rating(pair_id=pair_id, rater_id=rater, **row, **more) for rater in ("r2", "r1")], Rating)
+    words = ("pair_id", "rater_id", "excluded")
+    frame = joined((read_table(path, Rating, "x", words=words) for path in paths), Rating, words)
+    plain = joined((read_table(path, Rating, "x") for path in paths), Rating)
+    assert list(frame["pair_id"].cat.categories) == ["a", "z"]
+    assert list(frame["rater_id"].cat.categories) == ["r1", "r2"]
+    pd.testing.assert_frame_equal(frame.astype(dict.fromkeys(words, "str")), plain)
+    assert joined([], Rating, words)["pair_id"].cat.categories.empty
+
+
+@pytest.mark.parametrize("words", [(), ("pair_id", "rater_id")])
+def test_a_key_that_stands_there_twice_is_refused_however_it_is_read(tmp_path: Path, words: tuple[str, ...]) -> None:
+    path, schema = tmp_path / "ratings.parquet", arrow_schema(Rating)
+    row = {"transformation": "paraphrasing", "language": "en", "question": "quality", "value": 3, "status": "submitted"}
+    more = {"submitted_at": datetime(2026, 1, 1, tzinfo=UTC), "source": "argilla", "simulated": False}
+    rows = [Rating(pair_id=pair, rater_id=rater, **row, **more) for pair, rater in (("p", "r"), ("q", "r"), ("p", "r"))]
+    pq.write_table(pa.Table.from_pylist([one.model_dump() for one in rows], schema=schema), path)
+    with pytest.raises(DataError, match="'p'.* stands there twice"):
+        read_table(path, Rating, "x", words=words)
