@@ -172,9 +172,13 @@ def _collect(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     study = command.study_of(options)
-    words = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
-    print(status_text(read_status(study, datetime.now(UTC)), shlex.join(words)))
+    print(status_text(read_status(study, datetime.now(UTC)), _study_arguments(options)))
     return 0
+
+
+def _study_arguments(options: argparse.Namespace) -> str:
+    """The options that name the study, for the commands that are advised."""
+    return shlex.join(["--study", options.study, *(["--exports", options.exports] if options.exports else [])])
 
 
 def _review(options: argparse.Namespace) -> int:
@@ -204,7 +208,11 @@ def _accept(options: argparse.Namespace) -> int:
         doubts = doubts_of(study, collected, verdicts, signs_of(study, collected))
     print(f"Ratings and agreement (HTEB, Table 2), study {study.name}\n\n{agreement_text(groups)}\n")
     rules = [verdict_text(verdicts), *amendment_lines(read_rules(study), first_rating(read_all_ratings(study)))]
-    print(f"Verdicts, study {study.name}\n\n" + "\n".join(rules) + f"\n\n{doubts_text(doubts)}")
+    print(
+        f"Verdicts, study {study.name}\n\n"
+        + "\n".join(rules)
+        + f"\n\n{doubts_text(doubts, _study_arguments(options), judged=True)}"
+    )
     return 0
 
 

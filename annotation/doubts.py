@@ -24,7 +24,8 @@ FEW_PAIRS = 20  # below, an accepted transformation is called thin (HTEB rates 1
 CLOSE = 0.95  # a mean on its side of the threshold with less probability than this is close
 LOW_ALPHA, FAIR_AC2 = 0.2, 0.4  # bands of agreement (annotation.tables): "poor" beside at least "moderate"
 MANY_FAILED = 0.05  # of the outputs: more leave the sample one of what went well
-LOOKED_FOR = "Looked at: signs, controls, exclusions, open answers, thin samples, agreement, outputs."
+LOOKED_FOR = "Looked at: signs, controls, exclusions, open answers, thin samples, close means, agreement, outputs."
+_LOOKED_FOR_SO_FAR = "Looked at: signs and controls; the rest once there are verdicts."
 _NAMED = 5  # verdicts or raters that a line names
 
 
@@ -49,9 +50,14 @@ def doubts_of(
     )
 
 
-def doubts_text(doubts: Sequence[str]) -> str:
-    """The doubts for a terminal, a line each."""
-    return "\n".join(["Doubtful:", *(f"- {line}" for line in doubts)]) if doubts else f"Doubtful: nothing. {LOOKED_FOR}"
+def doubts_text(doubts: Sequence[str], arguments: str, *, judged: bool) -> str:
+    """The doubts for a terminal, a line each.
+
+    `arguments` are those that name the study in the command that is advised; `judged` is whether there are verdicts.
+    """
+    if not doubts:
+        return f"Doubtful: nothing. {LOOKED_FOR}" if judged else f"Doubtful: nothing yet. {_LOOKED_FOR_SO_FAR}"
+    return "\n".join(["Doubtful:", *(f"- {line}" for line in doubts)]).replace("--study ...", arguments)
 
 
 def _signs(collected: Collected, signs: Sequence[Sign], decisions: Sequence[Decision]) -> Iterator[str]:
@@ -104,7 +110,7 @@ def _open(study: Study, collected: Collected, verdicts: Sequence[Verdict]) -> It
     wanted = study.raters.per_pair
     left = len(collected.sample) * wanted - int(got.clip(upper=wanted).sum())
     if left:
-        yield f"{count(left, 'answer')} of {len(collected.sample) * wanted} that the sample wants are still open"
+        yield f"{left} of the {count(len(collected.sample) * wanted, 'answer')} that the sample wants are still open"
 
 
 def _thin(collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:

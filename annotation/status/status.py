@@ -51,6 +51,7 @@ class Status:
     unreviewed: tuple[str, ...]  #: raters with signs about whom nobody decided
     mismatch: str  #: why the sample is no longer the study's; empty if it is
     rules_changed: bool  #: whether the study has other rules than those that were fixed
+    judged: bool  #: whether there are verdicts that hold
     decided: bool  #: whether nothing is undecided any more, by verdicts or, with `stop: anytime`, so far
     doubts: tuple[str, ...]  #: what is doubtful about what was collected and decided (`annotation.doubts`)
     sources: tuple[str, ...]  #: where ratings came from
@@ -90,6 +91,7 @@ def read_status(
         unreviewed=unreviewed(found_signs, read_decisions(study)),
         mismatch=mismatched,
         rules_changed=bool(broken),
+        judged=bool(found),
         decided=bool(found) and all(verdict.decision != "undecided" for verdict in found),
         doubts=doubts_of(study, read, found, found_signs) if len(ratings) else (),
         sources=tuple(sorted(ratings["source"].unique())),

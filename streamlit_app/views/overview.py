@@ -64,7 +64,7 @@ def _doubts(records: Records) -> None:
     if not status.sources:
         st.caption("There are no ratings yet.")
         return
-    st.text(doubts_text(status.doubts).replace("--study ...", study_arguments()))
+    st.text(doubts_text(status.doubts, study_arguments(), judged=status.judged))
 
 
 def _tiles(records: Records) -> None:

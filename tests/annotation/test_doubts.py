@@ -105,7 +105,7 @@ def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) ->
     rate(generated)
     _, verdicts = accept(generated)
     lines = doubts(generated, verdicts)
-    assert "192 answers of 768 that the sample wants are still open" in lines
+    assert "192 of the 768 answers that the sample wants are still open" in lines
     assert doubts(generated, ()) == lines[:2]  # before there are verdicts answers are not waited for in vain
     one = verdicts[0]
     close = one.model_copy(update={"decision": "accepted", "probability": 0.62, "n_pairs": 11})
@@ -139,10 +139,20 @@ def test_accept_status_and_report_say_it(generated: Study) -> None:
     _, verdicts = accept(study)
     said = doubts(study, verdicts)
     status = status_text(read_status(study, NOW), "--study mine.yaml")
-    assert doubts_text(said).replace("--study ...", "--study mine.yaml") in status
+    assert doubts_text(said, "--study mine.yaml", judged=True) in status
+    assert "--study ..." not in status
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index("What is doubtful") < page.index("What was decided")
     assert "3 of 3 raters whose answers count show signs" in page
+
+
+def test_what_rests_on_verdicts_was_not_looked_at_before_there_are(generated: Study) -> None:
+    rate(generated)
+    before = read_status(generated, NOW)
+    assert not before.judged and "verdicts" in doubts_text((), "", judged=before.judged)
+    accept(generated)
+    after = read_status(generated, NOW)
+    assert after.judged and "agreement" in doubts_text((), "", judged=after.judged)
 
 
 def test_the_last_lines_of_accept_are_what_is_doubtful(generated: Study) -> None:
@@ -152,4 +162,5 @@ def test_the_last_lines_of_accept_are_what_is_doubtful(generated: Study) -> None
         [sys.executable, "-m", "annotation", "accept", *options], cwd=ROOT, capture_output=True, text=True, check=True
     )
     verdicts, _, last = done.stdout.partition("\nDoubtful:\n")
+    assert "--study ..." not in last and f"review --study {generated.file}" in last
     assert "accepted" in verdicts and last.startswith("- 4 of 4 raters whose answers count show signs")
