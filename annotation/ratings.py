@@ -12,21 +12,25 @@ import pandas as pd
 
 from annotation.controls import read_controls
 from annotation.records import Decision
+from generation.manifest import refuse_replaced_table, write_kept_table
 from generation.records import Rating
-from generation.store import joined, read_frame, read_table, write_table
+from generation.store import joined, read_frame, read_table
 from generation.study import Study
 
 COMMAND = "python -m annotation collect --study ..."
+SAMPLE, CONTROLS = "ratings.parquet", "control_ratings.parquet"
 
 
 def read_ratings(study: Study) -> pd.DataFrame:
     """The sample's ratings collected so far."""
-    return read_frame(study.folder / "ratings.parquet", Rating, COMMAND)
+    refuse_replaced_table(study, SAMPLE, COMMAND)
+    return read_frame(study.folder / SAMPLE, Rating, COMMAND)
 
 
 def read_control_ratings(study: Study) -> pd.DataFrame:
     """The ratings of controls and repeats collected so far."""
-    return read_frame(study.folder / "control_ratings.parquet", Rating, COMMAND)
+    refuse_replaced_table(study, CONTROLS, COMMAND)
+    return read_frame(study.folder / CONTROLS, Rating, COMMAND)
 
 
 def read_all_ratings(study: Study, words: Collection[str] = ()) -> pd.DataFrame:
@@ -34,7 +38,9 @@ def read_all_ratings(study: Study, words: Collection[str] = ()) -> pd.DataFrame:
 
     Columns of text that `words` names are categories, in their order.
     """
-    paths = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet")]
+    for name in (SAMPLE, CONTROLS):
+        refuse_replaced_table(study, name, COMMAND)
+    paths = [study.folder / name for name in (SAMPLE, CONTROLS)]
     tables = (read_table(path, Rating, COMMAND, words=words) for path in paths if path.exists())
     return joined(tables, Rating, words)
 
@@ -44,8 +50,8 @@ def write_ratings(study: Study, whole: pd.DataFrame, decisions: Sequence[Decisio
     whole = marked(whole, decisions, study.raters.per_pair)
     controls = {pair.pair_id for pair in read_controls(study)}
     told = whole["pair_id"].isin(controls)
-    write_table(study.folder / "control_ratings.parquet", whole[told], Rating)
-    write_table(study.folder / "ratings.parquet", whole[~told], Rating)
+    write_kept_table(study, CONTROLS, whole[told], Rating)
+    write_kept_table(study, SAMPLE, whole[~told], Rating)
 
 
 def marked(ratings: pd.DataFrame, decisions: Sequence[Decision], per_pair: int) -> pd.DataFrame:

@@ -7,18 +7,22 @@ import fcntl
 import importlib.metadata
 import json
 import platform
+import shutil
+import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+import pandas as pd
 from pydantic import AfterValidator, BaseModel, ValidationError
 
 from generation.exceptions import DataError
 from generation.identity import identity
 from generation.parts import first_complaint
-from generation.store import is_remote, read_json, write_json
+from generation.records import Record
+from generation.store import atomic, is_remote, read_json, write_json, write_table
 from generation.study import Study, file_hash
 
 
@@ -40,9 +44,10 @@ class Manifest(BaseModel):
     """What must be true of a manifest for it to be read, whatever else stands in it."""
 
     stages: dict[str, _Entry] = {}
-    kept: dict[str, list[str]] = {}  # what files that are evidence say, as hashes (`write_kept`)
+    kept: dict[str, list[str]] = {}  # what files that are evidence say, as hashes (`write_kept`, `write_kept_table`)
 
 
+_REPLACED = "is not what was written (edited by hand, or another copy's)"
 _PACKAGES = ("argilla", "irrCAC", "mteb", "numpy", "openai", "pandas", "scipy", "sentence-transformers", "torch")
 
 
@@ -102,10 +107,53 @@ def refuse_replaced(study: Study, name: str) -> None:
 
     Of studies whose manifest knows nothing of the file (of earlier versions) nothing can be said.
     """
-    path, known = study.folder / name, read_manifest(study).get("kept", {}).get(name)
-    if known and _content(path) not in known:
-        what = "is not what was written (edited by hand, or another copy's)" if path.exists() else "is gone"
+    path = study.folder / name
+    if _is_other(study, name, _content):
+        what = _REPLACED if path.exists() else "is gone"
         raise DataError(f"{path} {what}; bring it back from a copy: it is the evidence of what was decided, and when")
+
+
+def write_kept_table(study: Study, name: str, rows: Iterable[Record] | pd.DataFrame, record: type[Record]) -> None:
+    """Write a table that published numbers rest on; `refuse_replaced_table` notices whatever else changes it.
+
+    As with `write_kept`, a kill at any moment accuses nobody.
+    """
+    path = study.folder / name
+    study.scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".table-", dir=study.scratch) as folder:
+        made = Path(folder) / name
+        write_table(made, rows, record)
+        before, new = _table_content(path), _table_content(made)
+        if before == new and read_manifest(study).get("kept", {}).get(name) == [new]:
+            return
+        _note_kept(study, name, [before, new])
+        with made.open("rb") as source, atomic(path) as file:
+            shutil.copyfileobj(source, file)
+    _note_kept(study, name, [new])
+
+
+def refuse_replaced_table(study: Study, name: str, made_by: str) -> None:
+    """Raise DataError where a table that is there is not the one that was written last.
+
+    Of tables by earlier versions nothing can be said. `made_by` is the command that makes the table again.
+    """
+    path = study.folder / name
+    if path.exists() and _is_other(study, name, _table_content):
+        raise DataError(f"{path} {_REPLACED}; bring it back from a copy, or move it away and run `{made_by}` again")
+
+
+def _is_other(study: Study, name: str, content: Callable[[Path], str]) -> bool:
+    """Whether a file is another than the manifest says; looked at again while a command is writing it."""
+    known = read_manifest(study).get("kept", {}).get(name)
+    while known and content(study.folder / name) not in known:
+        before, known = known, read_manifest(study).get("kept", {}).get(name)
+        if known == before:
+            return True
+    return False
+
+
+def _table_content(path: Path) -> str:
+    return file_hash(path) if path.exists() else ""
 
 
 def _note_kept(study: Study, name: str, contents: list[str]) -> None:

@@ -32,6 +32,7 @@ from annotation.simulate import simulate
 from annotation.status.status import read_members
 from annotation.verdicts import accept
 from generation.exceptions import DataError, ServiceError, StudyError
+from generation.manifest import write_kept_table
 from generation.records import Pair, Rating
 from generation.store import write_table
 from generation.study import ROOT, Study
@@ -327,7 +328,7 @@ def test_killed_while_collecting_and_run_again_gives_the_same(
     simulate(study, argilla)
     whole = collect(study, argilla)
     path = study.folder / "ratings.parquet"
-    write_table(path, whole.iloc[:2], Rating)
+    write_kept_table(study, "ratings.parquet", whole.iloc[:2], Rating)
     before = path.read_bytes()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ARGILLA_")}
     base = [sys.executable, "-m", "annotation", "collect", "--study", str(study.file)]

@@ -196,6 +196,7 @@ def test_evidence_that_was_edited_emptied_or_deleted_is_refused(
 def test_ratings_and_pairs_that_were_edited_are_noticed(study: Study) -> None:
     ratings = read_ratings(study)
     write_table(study.folder / "ratings.parquet", ratings.assign(value=5), Rating)
+    assert "ratings.parquet is not what was written" in said_by(lambda: accept(study))
     assert "ratings.parquet changed after the verdicts were reached" in checked(study)
     pairs = read_pairs(study)
     write_table(study.folder / "pairs.parquet", pairs[1:], Pair)

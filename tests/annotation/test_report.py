@@ -24,10 +24,9 @@ from annotation.tables import SIMULATED
 from annotation.verdicts import accept
 from generation.campaign_specs import AcceptanceSpec, QualitySpec
 from generation.exceptions import DataError, StudyError
-from generation.manifest import write_kept
+from generation.manifest import write_kept, write_kept_table
 from generation.records import Rating
 from generation.run import generate
-from generation.store import write_table
 from generation.study import Study, load_study
 from tests.annotation.test_review import rate
 from tests.conftest import DEMO
@@ -101,7 +100,7 @@ def records(study: Study, name: str) -> list[dict[str, Any]]:
 
 
 def test_its_numbers_are_those_of_the_records(study: Study) -> None:
-    write_table(study.folder / "ratings.parquet", read_ratings(study).assign(comment="Ada Lovelace, 555-0100"), Rating)
+    write_kept_table(study, "ratings.parquet", read_ratings(study).assign(comment="Ada Lovelace, 555-0100"), Rating)
     accept(study)
     page = Reader(write_report(study))
     assert page.headings == SECTIONS
@@ -165,7 +164,7 @@ def test_what_does_not_count_is_counted_by_reason(study: Study) -> None:
         c.assign(rater_id="f", status="draft", **open_),
         c.assign(rater_id="g", status="discarded", **open_),
     ]
-    write_table(study.folder / "ratings.parquet", pd.concat([ratings, *added]).astype({"value": "Int64"}), Rating)
+    write_kept_table(study, "ratings.parquet", pd.concat([ratings, *added]).astype({"value": "Int64"}), Rating)
     accept(study)
     page = Reader(write_report(study))
     counts = table(study, "exclusions").set_index("why")["ratings"].to_list()
@@ -189,7 +188,7 @@ def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) ->
 
 
 def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
-    write_table(study.folder / "ratings.parquet", read_ratings(study).assign(simulated=True), Rating)
+    write_kept_table(study, "ratings.parquet", read_ratings(study).assign(simulated=True), Rating)
     accept(study)
     page = Reader(write_report(study))
     assert page.words.index(SIMULATED) < page.words.index("This report")

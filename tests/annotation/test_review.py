@@ -13,6 +13,7 @@ from annotation.rubric import load_rubric
 from annotation.sample import draw_sample, read_pairs
 from annotation.verdicts import accept, read_verdicts
 from generation.exceptions import StudyError
+from generation.manifest import write_kept_table
 from generation.records import Rating
 from generation.store import write_table
 from generation.study import Study
@@ -77,7 +78,7 @@ def test_a_decision_that_was_noted_by_a_killed_run_counts(generated: Study) -> N
     rate(generated)
     before = read_ratings(generated)
     decide(generated, "a", exclude=True, reason="fails controls")
-    write_table(generated.folder / "ratings.parquet", before, Rating)  # as though it had been killed before this
+    write_kept_table(generated, "ratings.parquet", before, Rating)  # as though it had been killed before this
     accept(generated)
     ratings = read_ratings(generated)
     assert set(ratings.loc[ratings["excluded"] == "fails controls", "rater_id"]) == {"a"}

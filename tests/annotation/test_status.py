@@ -24,10 +24,10 @@ from annotation.tables import SIMULATED, count
 from annotation.verdicts import accept, read_verdicts
 from generation import command
 from generation.campaign_specs import AcceptanceSpec
-from generation.manifest import stage
+from generation.manifest import stage, write_kept_table
 from generation.records import Rating
 from generation.run import generate
-from generation.store import write_json, write_table
+from generation.store import write_json
 from generation.study import Study
 from tests.annotation.test_quality import pair
 from tests.annotation.test_review import rate
@@ -197,7 +197,7 @@ def give(study: Study, raters: str, *, value: int = 5, pairs: int = 24) -> None:
         for rater in raters
         for question in ("quality", "fluency")
     ]  # fmt: skip
-    write_table(study.folder / "ratings.parquet", rows, Rating)
+    write_kept_table(study, "ratings.parquet", rows, Rating)
 
 
 def test_from_nothing_to_a_published_sample(demo: Study) -> None:
@@ -353,7 +353,7 @@ def test_ratings_from_files_and_of_pairs_that_are_gone(generated: Study) -> None
     give(generated, "ab")
     ratings = pd.read_parquet(generated.folder / "ratings.parquet").assign(source="form.csv")
     ratings.loc[ratings["pair_id"] == ratings["pair_id"][0], "pair_id"] = "gone"
-    write_table(generated.folder / "ratings.parquet", ratings, Rating)
+    write_kept_table(generated, "ratings.parquet", ratings, Rating)
     status, following = at(generated)
     assert status.stages["published"].note == "ratings came from files"
     assert status.warnings == ("1 rated pairs are not in the sample; run `python -m annotation collect` again",)

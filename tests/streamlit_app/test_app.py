@@ -21,7 +21,7 @@ from annotation.records import RuleSet, Verdict
 from annotation.sample import read_pairs
 from annotation.tables import SIMULATED
 from annotation.verdicts import read_verdicts
-from generation.manifest import write_kept
+from generation.manifest import write_kept, write_kept_table
 from generation.records import Drift, Pair, Rating, Score
 from generation.store import read_frame, write_json, write_table
 from generation.study import Study, load_study
@@ -228,7 +228,7 @@ def test_a_wrong_start_is_one_line(page: Open, arguments: tuple[str, ...]) -> No
 
 def test_a_stage_whose_input_changed_is_stale_and_the_command_is_there(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
-    write_table(study.folder / "ratings.parquet", ratings.assign(value=1), Rating)
+    write_kept_table(study, "ratings.parquet", ratings.assign(value=1), Rating)
     shown = page("--study", DEMO, "--exports", exports)
     states = table_with(shown, "State").set_index("Stage")["State"]
     assert states["verdicts"] == "⚠ stale"
@@ -358,7 +358,7 @@ def test_a_closed_pair_stays_closed_though_its_choice_is_reported_once_more(page
 
 def test_comments_stand_with_a_pair(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(comment=HOSTILE[0])
-    write_table(study.folder / "ratings.parquet", ratings, Rating)
+    write_kept_table(study, "ratings.parquet", ratings, Rating)
     shown = page("--study", DEMO, "--exports", exports, view="drift")
     shown.session_state["chosen_pair"] = (read_pairs(study)[0].pair_id, 0)
     shown.run()
@@ -367,7 +367,7 @@ def test_comments_stand_with_a_pair(page: Open, exports: Path, study: Study) -> 
 
 def test_people_are_not_called_simulated(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
-    write_table(study.folder / "ratings.parquet", ratings, Rating)
+    write_kept_table(study, "ratings.parquet", ratings, Rating)
     verdicts = [verdict.model_copy(update={"simulated": False}) for verdict in read_verdicts(study)]
     write_json(study.folder / "verdicts.json", verdicts)
     shown = page("--study", DEMO, "--exports", exports)
@@ -381,7 +381,7 @@ def test_people_are_not_called_simulated(page: Open, exports: Path, study: Study
 def test_one_simulated_rating_is_enough_for_the_banner(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
     ratings.loc[0, "simulated"] = True
-    write_table(study.folder / "ratings.parquet", ratings, Rating)
+    write_kept_table(study, "ratings.parquet", ratings, Rating)
     (study.folder / "verdicts.json").unlink()
     assert [item.value for item in page("--study", DEMO, "--exports", exports).warning] == [SIMULATED]
 
@@ -574,7 +574,7 @@ def hostile_study(folder: Path) -> Path:
 def test_too_few_ratings_say_why_there_is_no_rho(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
     keep = ratings[ratings["transformation"] == "expansion"]["pair_id"].drop_duplicates().head(2)
-    write_table(study.folder / "ratings.parquet", ratings[ratings["pair_id"].isin(keep)], Rating)
+    write_kept_table(study, "ratings.parquet", ratings[ratings["pair_id"].isin(keep)], Rating)
     shown = page("--study", DEMO, "--exports", exports, view="drift")
     assert_calm(shown)
     assert len(panels(shown)) == 1
@@ -584,7 +584,7 @@ def test_too_few_ratings_say_why_there_is_no_rho(page: Open, exports: Path, stud
 
 def test_no_ratings_at_all_are_said(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
-    write_table(study.folder / "ratings.parquet", ratings.head(0), Rating)
+    write_kept_table(study, "ratings.parquet", ratings.head(0), Rating)
     write_json(study.folder / "verdicts.json", list[Verdict]())
     for view, said in (("drift", "No pair has both a rating that counts and a drift."), ("verdicts", "no verdicts")):
         shown = page("--study", DEMO, "--exports", exports, view=view)

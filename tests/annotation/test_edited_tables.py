@@ -1,0 +1,40 @@
+"""Tables that published numbers rest on, changed by hand: the next command says so, and nothing makes them true."""
+
+from __future__ import annotations
+
+import pytest
+
+from generation.exceptions import DataError
+from generation.manifest import refuse_replaced_table, write_kept_table
+from generation.records import Drift
+from generation.store import write_table
+from generation.study import Study
+
+
+def drift(number: float) -> Drift:
+    return Drift(pair_id="a", transformation="paraphrasing", model="m", drift=number, unit_id="u")
+
+
+def test_a_table_that_was_edited_is_refused_and_named(generated: Study) -> None:
+    write_kept_table(generated, "drift.parquet", [drift(0.5)], Drift)
+    refuse_replaced_table(generated, "drift.parquet", "x")
+    write_table(generated.folder / "drift.parquet", [drift(0.1)], Drift)
+    with pytest.raises(DataError, match=r"drift\.parquet is not what was written .* run `x` again"):
+        refuse_replaced_table(generated, "drift.parquet", "x")
+    (generated.folder / "drift.parquet").unlink()
+    refuse_replaced_table(generated, "drift.parquet", "x")
+    write_kept_table(generated, "drift.parquet", [drift(0.2)], Drift)
+    refuse_replaced_table(generated, "drift.parquet", "x")
+
+
+def test_a_kill_while_a_table_is_written_accuses_nobody(generated: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_kept_table(generated, "drift.parquet", [drift(0.5)], Drift)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("generation.manifest.shutil.copyfileobj", stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_kept_table(generated, "drift.parquet", [drift(0.1)], Drift)
+    refuse_replaced_table(generated, "drift.parquet", "x")
+    assert not list(generated.scratch.glob(".table-*"))
