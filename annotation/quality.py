@@ -10,7 +10,7 @@ import itertools
 import math
 import re
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -115,10 +115,12 @@ def _missed(answers: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
 def _controls(own: pd.DataFrame, rules: QualitySpec, expected: Expected) -> Iterator[Sign]:
     answers = _control_answers(own, expected)
     n = answers["rater_id"].value_counts()
-    for rater, missed in _missed(answers, rules).groupby("rater_id", observed=True):
-        said = [f"{row.control} {row.question} {row.value:g} for {row.right:g}" for row in missed.itertuples()]
-        evidence = f"{len(missed)} of {n[rater]} answers to controls are off: {_some(said)}"
-        yield Sign(rater_id=str(rater), rule="controls", evidence=evidence, n=int(n[rater]))
+    missed = _missed(answers, rules)
+    rows = missed[["control", "question", "value", "right"]].itertuples(index=False, name=None)
+    said = (f"{control} {question} {value:g} for {right:g}" for control, question, value, right in rows)
+    for rater, lines in _of_raters(missed, said).items():
+        evidence = f"{len(lines)} of {n[rater]} answers to controls are off: {_some(lines)}"
+        yield Sign(rater_id=rater, rule="controls", evidence=evidence, n=int(n[rater]))
 
 
 def _repeats(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Iterator[Sign]:
@@ -131,10 +133,19 @@ def _repeats(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Iter
     )  # fmt: skip
     apart = both[(both["value"] - both["value_before"]).abs() > rules.within]
     n = both["rater_id"].value_counts()
-    for rater, rows in apart.groupby("rater_id", observed=True):
-        said = [f"{row.question} {row.value_before:g} then {row.value:g}" for row in rows.itertuples()]
-        evidence = f"{len(rows)} of {n[rater]} repeated answers are inconsistent: {_some(said)}"
-        yield Sign(rater_id=str(rater), rule="repeats", evidence=evidence, n=int(n[rater]))
+    rows = apart[["question", "value_before", "value"]].itertuples(index=False, name=None)
+    said = (f"{question} {before:g} then {now:g}" for question, before, now in rows)
+    for rater, lines in _of_raters(apart, said).items():
+        evidence = f"{len(lines)} of {n[rater]} repeated answers are inconsistent: {_some(lines)}"
+        yield Sign(rater_id=rater, rule="repeats", evidence=evidence, n=int(n[rater]))
+
+
+def _of_raters(rows: pd.DataFrame, said: Iterable[str]) -> dict[str, list[str]]:
+    """What is `said` of each row, by the row's rater."""
+    found: dict[str, list[str]] = {}
+    for rater, line in zip(rows["rater_id"], said, strict=True):
+        found.setdefault(str(rater), []).append(line)
+    return found
 
 
 def _one_answer(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
