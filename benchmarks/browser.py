@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import socket
 import subprocess
@@ -17,7 +18,6 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from generation.exceptions import ServiceError
 from generation.study import ROOT, Study
 
-APP = ROOT / "streamlit_app" / "app.py"
 DONE = "[data-testid=stApp][data-test-script-state=notRunning]"
 _SAYS = "text => document.body.innerText.includes(text)"
 _SHOWN = "selector => (document.querySelector(selector)?.getBoundingClientRect().width ?? 0) > 0"
@@ -43,9 +43,14 @@ def dashboard(study: Study, log: Path) -> Iterator[tuple[str, int]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    options = ["--server.port", str(port), "--", "--study", str(study.file), "--exports", str(study.folder.parent)]
-    command = [sys.executable, "-m", "streamlit", "run", str(APP), *options]
-    with log.open("wb") as output, subprocess.Popen(command, cwd=log.parent, stdout=output, stderr=output) as server:
+    options = ["--study", str(study.file), "--exports", str(study.folder.parent)]
+    command = [sys.executable, "-m", "streamlit_app", *options]
+    # From another folder, where Streamlit has no settings of ours and Python finds no package of ours by itself.
+    place = {**os.environ, "STREAMLIT_SERVER_PORT": str(port), "PYTHONPATH": str(ROOT)}
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(command, cwd=log.parent, env=place, stdout=output, stderr=output) as server,
+    ):
         try:
             _wait(f"http://127.0.0.1:{port}/_stcore/health", server, log)
             yield f"http://127.0.0.1:{port}", server.pid

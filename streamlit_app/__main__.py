@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import click
 from streamlit.web import cli
 
 from generation import command
+
+#: What the first page imports: done before anybody waits for it. Without `data`, whose caches want a server.
+FIRST = ("streamlit_app.made", "streamlit_app.frames")
 
 
 def main() -> int:
@@ -21,6 +25,8 @@ def main() -> int:
     )
     command.add_study_options(parser)
     parser.parse_args()
+    for module in FIRST:
+        import_module(module)
     app = Path(__file__).with_name("app.py")
     try:
         cli.main(["run", str(app), "--", *sys.argv[1:]], prog_name="streamlit", standalone_mode=False)
