@@ -23,7 +23,8 @@ from annotation.sample import read_pairs, read_supply
 from annotation.verdicts import COMMAND, judge, read_agreement, read_pair_means, with_supply
 from generation.exceptions import DataError
 from generation.languages import language_name
-from generation.study import Study
+from generation.manifest import read_manifest
+from generation.study import Study, file_hash
 
 _NEAR = 1e-5  # relative; what other versions of numpy and scipy may differ by, and irrCAC rounds by
 _RESAMPLED = ("alpha", "kappa", "raw")  # their intervals, or they themselves, take long and decide nothing
@@ -48,6 +49,17 @@ def refuse_edited(study: Study, found: Sequence[Verdict]) -> None:
         _complain(study, "pair_means.parquet", _other_means(read_pair_means(study), means))
     if (study.folder / "agreement.json").exists():
         _complain(study, "agreement.json", _other_groups(read_agreement(study), groups))
+
+
+def refuse_other_file(study: Study) -> None:
+    """Raise DataError where verdicts.json is not the file that `accept` wrote: a quick look, by the manifest alone.
+
+    What differs, and whether that matters, is told by `refuse_edited`.
+    """
+    path = study.folder / "verdicts.json"
+    was = read_manifest(study).get("stages", {}).get("accept", {}).get("outputs", {}).get(path.name)
+    if was is not None and file_hash(path) != was:
+        raise DataError(f"{path} is not what was written (edited by hand, or cut off); run `{COMMAND}` again")
 
 
 def _complain(study: Study, file: str, what: Iterator[str]) -> None:

@@ -21,6 +21,7 @@ from annotation.records import Look, RuleSet, Verdict
 from annotation.review import signs_of
 from annotation.status.status import Status, read_status
 from annotation.verdicts import read_looks, read_verdicts, refuse_stale
+from annotation.verification import refuse_other_file
 from generation.exceptions import DataError
 from generation.manifest import read_manifest
 from generation.records import Score
@@ -79,6 +80,7 @@ def _holds(source: Source) -> str:
     """Why the verdicts no longer hold; empty where they do."""
     try:
         refuse_stale(source.study, source.verdicts)
+        refuse_other_file(source.study)
     except DataError as error:
         return str(error)
     return ""
@@ -156,7 +158,7 @@ READERS: dict[str, Reader] = {
     "looks": Reader(_looks, (), _RULES),
     "amendments": Reader(_amendments, (), (*_RULES, *_COLLECTED)),
     "verdicts": Reader(lambda source: list(source.verdicts), ("verdicts.json",)),
-    "holds": Reader(_holds, ("verdicts.json",), _RATED),
+    "holds": Reader(_holds, ("verdicts.json",), (*_RATED, "manifest.json")),
     "simulated": Reader(_simulated, (), ("verdicts.json", *_COLLECTED)),
     "coverage": Reader(_coverage, ("scores.parquet",)),
     "judged": Reader(_later("judged"), _JUDGED, _RULES),

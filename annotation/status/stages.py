@@ -18,6 +18,7 @@ from annotation.campaign import refuse_other_makers
 from annotation.collecting import SOURCE
 from annotation.crowd.ledger import FILE, ledgers
 from annotation.verdicts import read_verdicts, refuse_stale
+from annotation.verification import refuse_other_file
 from generation.exceptions import DataError, PlumblineError
 from generation.manifest import read_manifest
 from generation.study import Study, file_hash
@@ -123,6 +124,7 @@ def _judged(study: Study, entries: Mapping[str, dict[str, Any]]) -> Stage:
     at = _ended(entries, "accept")
     try:
         refuse_stale(study, read_verdicts(study))
+        refuse_other_file(study)
     except DataError as error:
         return Stage("verdicts", "stale", at, str(error).partition(";")[0])
     return Stage("verdicts", "done", at)

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from annotation import rubric
+from annotation.__main__ import main
 from annotation.decisions import decide
 from annotation.offering import ARGILLA, begin_offering, refuse_other_sample
 from annotation.preregistration import first_rating, fix_rules, fixed_text, other_rules, read_rules
@@ -28,6 +29,7 @@ from generation.records import Pair, Rating, TransformedText
 from generation.run import generate, read_transformed
 from generation.store import read_frame, write_json, write_table
 from generation.study import Study
+from streamlit_app.data import Records
 from tests.annotation.test_review import rate
 from tests.conftest import make_variant
 
@@ -122,6 +124,22 @@ def test_a_field_of_a_verdict_that_was_edited_is_named(study: Study, field: str)
         assert f"backtranslation in English says {was}, its ratings say " in line
     if not field.endswith(("sha256", "_id", "rubric_hash")):
         assert "verdicts.json: backtranslation in English says " in line
+
+
+def test_status_and_the_dashboard_say_that_the_file_was_edited(
+    study: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(name: str) -> int:
+        options = ["--study", str(study.file), "--exports", str(study.folder.parent)]
+        monkeypatch.setattr("sys.argv", ["annotation", name, *options])
+        return main()
+
+    assert run("accept") == 0 and run("status") == 0
+    assert "edited by hand" not in capsys.readouterr().out and Records(study).verdicts_hold() == ""
+    edit(study.folder / "verdicts.json", lambda rows: [{**row, "decision": "accepted"} for row in rows])
+    assert run("status") == 0
+    assert "verdicts.json is not what was written (edited by hand" in capsys.readouterr().out
+    assert "verdicts.json is not what was written (edited by hand" in Records(study).verdicts_hold()
 
 
 @pytest.mark.parametrize("field", ["n_pairs", "n_raters", "n_ratings", "mean", "sd", "low", "high", "probability"])
