@@ -225,7 +225,9 @@ def _parquet(path: Path, made_by: str, words: Collection[str] = ()) -> Iterator[
     """An open Parquet file; what is wrong with it, while it is opened or read, is a DataError."""
     try:
         with _here(path) as here, _opened(here) as file:
-            yield pq.ParquetFile(file, read_dictionary=list(words))
+            there = pq.read_schema(file).names if words else []
+            file.seek(0)
+            yield pq.ParquetFile(file, read_dictionary=[name for name in words if name in there])
     except FileNotFoundError:
         raise DataError(f"{path} is not there yet; run `{made_by}` first") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:

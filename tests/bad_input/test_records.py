@@ -72,13 +72,23 @@ COLUMN: tuple[tuple[str, str, str, Any, str], ...] = (
 )
 
 
+def _unnoted(place: Place, name: str) -> Path:
+    """The file, which the manifest no longer knows, as in studies of before: what is in it is looked at."""
+    manifest = place.records / "manifest.json"
+    if name.endswith("ratings.parquet") and manifest.exists():
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+        content.get("kept", {}).pop(name, None)
+        manifest.write_text(json.dumps(content), encoding="utf-8")
+    return place.records / name
+
+
 def _bytes(name: str, content: bytes) -> Callable[[Place], None]:
-    return lambda place: (place.records / name).write_bytes(content) and None
+    return lambda place: _unnoted(place, name).write_bytes(content) and None
 
 
 def _instead(name: str, make: Callable[[Path], object]) -> Callable[[Place], None]:
     def spoil(place: Place) -> None:
-        file = place.records / name
+        file = _unnoted(place, name)
         file.unlink(missing_ok=True)
         make(file)
 
@@ -87,7 +97,7 @@ def _instead(name: str, make: Callable[[Path], object]) -> Callable[[Place], Non
 
 def _table(name: str, change: Callable[[pa.Table], pa.Table]) -> Callable[[Place], None]:
     def spoil(place: Place) -> None:
-        file = place.records / name
+        file = _unnoted(place, name)
         pq.write_table(change(pq.read_table(file)), file)
 
     return spoil
@@ -105,6 +115,12 @@ def _filled(column: str, values: list[Any]) -> Callable[[pa.Table], pa.Table]:
         return table.set_column(place, column, cells)
 
     return change
+
+
+def _edited(place: Place) -> None:
+    """Ratings that are in order but for not being the ones that were written."""
+    file = place.records / "ratings.parquet"
+    pq.write_table(_filled("value", [3])(pq.read_table(file)), file)
 
 
 def rows() -> Iterator[Bad]:
@@ -136,6 +152,7 @@ def rows() -> Iterator[Bad]:
     for name, line in (("no JSON of ours", b'{"key": "a"}\n'), ("other values", b'{"key": 1, "status": "x"}\n')):
         file = "transformations/paraphrasing/1337.journal"
         yield Bad(f"journal: {name}", GENERATE, _bytes(file, line), ("1337.journal", "line 1"))
+    yield Bad("ratings: edited", ACCEPT, _edited, ("ratings.parquet is not what was written (edited by hand",))
     yield Bad("no answer", ACCEPT, _table("ratings.parquet", lambda table: table.slice(0, 0)), ("nothing to judge",))
     drafts = _table("ratings.parquet", _filled("status", ["draft"]))
     yield Bad("drafts alone", ACCEPT, drafts, ("no rating in it was submitted, so there is nothing to judge",))

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+#: No page elsewhere has one of these as its own name.
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104
 
 
 class Hosts:
