@@ -43,22 +43,24 @@ class Keeper:
         self.next_look = time.monotonic() + LOOK_SECONDS
         now = datetime.now(UTC)
         trouble = disk_trouble(self.home)
-        if trouble and (self.warned is None or now - self.warned >= WARN_AGAIN):
+        if trouble and (self.warned is None or not timedelta() <= now - self.warned < WARN_AGAIN):
             self.warned = now
             self.tell(f"Warning: {trouble}")
         if self.every is not None and self.due(now, self.every):
             self.tried = now
             try:
                 backup(self.home, reason="scheduled")
-                thin(self.home.backups, self.keep)
+                thin(self.home.backups, self.keep, datetime.now(UTC))
             except (PlumblineError, OSError) as error:
                 self.tell(f"Warning: the scheduled backup failed: {error}")
 
     def due(self, now: datetime, every: timedelta) -> bool:
-        """Whether the last scheduled backup (of an earlier start, too) is older than the schedule allows."""
-        last = max(
-            [made for made, _ in scheduled(self.home.backups)] + ([self.tried] if self.tried else []), default=None
-        )
+        """Whether the last scheduled backup (of an earlier start, too) is older than the schedule allows.
+
+        Times that are yet to come are those of a clock that was wrong: nobody waits for them.
+        """
+        times = [made for made, _ in scheduled(self.home.backups)] + ([self.tried] if self.tried else [])
+        last = max((made for made in times if made <= now), default=None)
         return last is None or now - last >= every
 
     def tell(self, line: str) -> None:
@@ -89,10 +91,13 @@ def scheduled(folder: Path) -> list[tuple[datetime, Path]]:
     return sorted(((datetime.strptime(made, "%Y%m%dT%H%M%S%z"), file) for made, file in found), reverse=True)
 
 
-def thin(folder: Path, keep: int) -> None:
-    """Remove scheduled backups that are not among the `keep` newest nor the newest of a week; others stay."""
+def thin(folder: Path, keep: int, now: datetime) -> None:
+    """Remove scheduled backups that are not among the `keep` newest nor the newest of a week; others stay.
+
+    Those of a time that is yet to come (the clock was wrong) stay as well, and take no newer one's place.
+    """
     newest: dict[tuple[int, int], Path] = {}
-    files = scheduled(folder)
+    files = [(made, file) for made, file in scheduled(folder) if made <= now]
     for made, file in files:
         newest.setdefault(made.isocalendar()[:2], file)
     for _, file in files[keep:]:

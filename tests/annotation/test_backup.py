@@ -187,12 +187,32 @@ def test_thinning_keeps_the_newest_and_one_a_week_and_what_is_not_scheduled(tmp_
     others = {"argilla-20260302T000000Z-manual.tar.gz", "argilla-20260302T000000Z-upgrade.tar.gz", "notes.txt"}
     for name in others:
         (tmp_path / name).touch()
-    thin(tmp_path, keep=28)
+    thin(tmp_path, 28, start + timedelta(days=28))
     left = {file.name for file in tmp_path.iterdir()}
     assert others <= left
     days = sorted(name[8:16] for name in left - others)
     assert len(days) == 28 + 3 and days[:3] == ["20260308", "20260315", "20260322"]
     assert set(days[3:]) == {f"202603{day}" for day in range(23, 30)}
+
+
+def test_backups_of_a_clock_that_ran_ahead_stop_no_later_ones(tmp_path: Path) -> None:
+    now, every = datetime(2026, 3, 2, 12, tzinfo=UTC), timedelta(hours=6)
+    keeping = Keeper(Home(tmp_path), every)
+    folder = keeping.home.backups
+    folder.mkdir()
+
+    def made(at: datetime) -> Path:
+        file = folder / f"argilla-{at:%Y%m%dT%H%M%SZ}-scheduled.tar.gz"
+        file.touch()
+        return file
+
+    ahead = [made(now + timedelta(days=365, hours=hour)) for hour in range(3)]
+    keeping.tried = now + timedelta(days=365)
+    assert keeping.due(now, every)
+    right = [made(now - timedelta(hours=hour)) for hour in range(3)]
+    assert not keeping.due(now, every)
+    thin(folder, 3, now)
+    assert set(folder.iterdir()) == {*ahead, *right}
 
 
 @pytest.mark.parametrize("text", ["6", "0h", "h", "six", "6 h"])
