@@ -8,10 +8,10 @@ PY := $(VENV)/bin/python
 # pip reads its own settings (PIP_INDEX_URL and the like) as it always does.
 TORCH ?= auto
 
-.PHONY: help setup demo rehearse test check format serve dashboard screenshots bench constraints browser postgres engine clean
+.PHONY: help setup demo rehearse test test-all check format serve dashboard screenshots bench constraints browser postgres engine clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 setup: $(VENV)/.complete ## make the two environments: the platform's and the Argilla server's
 	@$(PY) -m annotation.server
@@ -50,8 +50,12 @@ rehearse: ## publish, let simulated raters answer, collect (part of demo)
 	@$(PY) -m annotation simulate --study $(STUDY)
 	@$(PY) -m annotation collect --study $(STUDY)
 
-test: setup browser postgres engine ## every test
-	@$(PY) -m pytest -n auto --dist loadfile
+# Many tests start commands: their modules are compiled once, also where a container's settings say otherwise.
+test: setup browser postgres engine ## every test; slow proofs at small numbers
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n auto --dist loadfile
+
+test-all: ## every test; slow proofs in full (docs/promises.md)
+	@PLUMBLINE_TESTS=full $(MAKE) --no-print-directory test
 
 check: setup ## formatting, lint, types
 	@$(PY) -m ruff format --check .

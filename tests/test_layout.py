@@ -55,13 +55,13 @@ def commands(text: str) -> list[str]:
 
 def test_every_make_target_that_documents_name_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z]+):", makefile, flags=re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE))
     named = {
         target
         for document in DOCUMENTS
-        for target in re.findall(r"(?:`|^)make ([a-z]+)", document.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        for target in re.findall(r"(?:`|^)make ([a-z-]+)", document.read_text(encoding="utf-8"), flags=re.MULTILINE)
     }
-    assert {"demo", "test", "serve", "dashboard"} <= named <= targets
+    assert {"demo", "test", "test-all", "serve", "dashboard"} <= named <= targets
 
 
 MODULES = [
@@ -139,11 +139,16 @@ def test_the_papers_threshold_and_scale_are_the_defaults() -> None:
     assert fields["seeds"].default == (1337, 1338, 1339)
 
 
-def test_every_promise_names_tests_that_exist() -> None:
+def promises() -> list[str]:
+    """The rows of docs/promises.md."""
     rows = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8").splitlines()
-    rows = [row for row in rows if row.startswith("| ") and not row.startswith("| promise ")]
-    assert rows
-    for row in rows:
+    found = [row for row in rows if row.startswith("| ") and not row.startswith("| promise ")]
+    assert found
+    return found
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    for row in promises():
         file = ""
         for word in re.findall(r"`((?:tests/|::|test_)[^`]*)`", row.rsplit(" | ", 1)[-1]):
             named, _, name = word.rpartition("::") if "/" in word or "::" in word else ("", "", word)
@@ -151,3 +156,20 @@ def test_every_promise_names_tests_that_exist() -> None:
             assert file and (ROOT / file).is_file(), f"docs/promises.md names {word}, which is not there"
             assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file} has no test {name}"
         assert file, f"docs/promises.md: no test holds {row!r}"
+
+
+def test_the_numbers_of_slow_proofs_are_those_of_the_document() -> None:
+    """Each `scaled(small, full)` of a test stands in docs/promises.md, and each of its numbers is some test's."""
+    written = {
+        (found[3], int(found[1]), int(found[2]))
+        for row in promises()
+        if (found := re.match(r"\| .* \| ([\d,]+) \| ([\d,]+) \| `(tests/[^`:]+)", row.replace(",", "")))
+    }
+    used = {
+        (str(file.relative_to(ROOT)), *(ast.literal_eval(number) for number in call.args))
+        for file in sorted((ROOT / "tests").rglob("test_*.py"))
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "scaled"
+    }
+    assert used
+    assert written == used

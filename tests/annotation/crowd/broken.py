@@ -9,7 +9,6 @@ campaign has one place of its own that breaks for certain when it is first reach
 
 from __future__ import annotations
 
-import os
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -29,7 +28,6 @@ from tests.annotation.crowd import campaigns
 from tests.conftest import make_variant
 
 BATCHES, REWARD = 2, 120  # four paraphrases, a positive and a negative control in a batch: 6 x $0.20 = $1.20
-TRIALS = "PLUMBLINE_TRIALS"  #: the variable for more broken campaigns than usual, on each platform
 #: Where the process can end around what changes something: calls of the platform, and writes of the ledger.
 STEPS = ("post", "approve", "reject", "bonus", "keep_out", "close")
 WRITES = ("_intend", "_settle", "judge", "keep_answers", "add_batches")
@@ -153,9 +151,9 @@ class Broken(ABC):
         assert ratings.loc[ratings["excluded"] != "", "rater_id"].nunique() == 1, why
 
 
-def runs(usual: int, blocks: int = 10) -> pytest.MarkDecorator:
-    """So many seeds, or as many as the environment says, in so many tests."""
-    number = int(os.environ.get(TRIALS, usual))
+def runs(number: int, places: Sequence[str], blocks: int = 6) -> pytest.MarkDecorator:
+    """So many seeds in so many tests; each place breaks for certain in one of them at least."""
+    assert number >= len(places)
     return pytest.mark.parametrize(
         "seeds", [range(block, number, blocks) for block in range(blocks)], ids=lambda seeds: f"from_{seeds.start}"
     )

@@ -14,6 +14,7 @@ from generation.study import Study
 from tests.annotation.crowd import campaigns
 from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, places, prepared, runs
 from tests.annotation.crowd.mturk_site import Fault, Moment, MTurkSite
+from tests.scale import scaled
 
 # MTurk's 20%: $1.44 a worker. Workers take 390 s, worth $2.60: a bonus of $1.40, and 20% of it.
 UNIT, BONUS, BONUS_FEE = 144, 140, 28
@@ -70,9 +71,8 @@ def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-@runs(2 * len(PLACES))
+@runs(scaled(36, 200), PLACES)
 def test_everybody_is_paid_once_and_every_answer_collected_once(study: Study, tmp_path: Path, seeds: range) -> None:
-    """Each of the 36 places breaks for certain in two of 72 campaigns; PLUMBLINE_TRIALS=200 runs 200 campaigns."""
     for seed in seeds:
         broken = BrokenMTurk(campaigns.copied(study, tmp_path / str(seed)), seed)
         with broken.site as site:

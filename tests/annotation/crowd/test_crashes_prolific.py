@@ -18,6 +18,7 @@ from generation.study import Study
 from tests.annotation.crowd import campaigns
 from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, places, prepared, runs
 from tests.annotation.crowd.prolific_site import PlaceError, Site, prolific_site
+from tests.scale import scaled
 
 # Prolific's share of 25% in this study: $1.50 a participant. The site's take 750 s, worth $5.00: a bonus of $3.80.
 UNIT, BONUS, BONUS_FEE = 150, 380, 95
@@ -97,9 +98,8 @@ def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-@runs(len(PLACES))
+@runs(scaled(36, 100), PLACES)
 def test_everybody_is_paid_once_and_every_answer_collected_once(study: Study, tmp_path: Path, seeds: range) -> None:
-    """Each of the 36 places breaks for certain in one of 36 campaigns; PLUMBLINE_TRIALS=100 runs 100 campaigns."""
     for seed in seeds:
         with prolific_site() as site:
             broken = BrokenProlific(campaigns.copied(study, tmp_path / str(seed)), seed, site)
