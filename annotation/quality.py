@@ -32,7 +32,6 @@ _STOCK = re.compile(
     re.IGNORECASE,
 )
 _WORDY = 30  # words of a comment
-_HABIT = ["rater_id", "question"]
 
 
 def find_signs(ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected) -> list[Sign]:
@@ -59,7 +58,10 @@ def find_signs(ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, e
 
 
 def _of_pairs(submitted: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
-    """The ratings of these pairs, with what is known of each; `pair` is its row in `pairs`."""
+    """The ratings of these pairs, with what is known of each.
+
+    `pair` is its row in `pairs`, and `answer` numbers what one rater gave to one pair, as it comes.
+    """
     place = pd.Index(pairs["pair_id"]).get_indexer(submitted["pair_id"])
     known = place >= 0
     own = submitted.loc[known, ["rater_id", "question", "value", "seconds", "comment"]].reset_index(drop=True)
@@ -68,7 +70,12 @@ def _of_pairs(submitted: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     # Names as categories, in their order: they are compared and grouped by as numbers.
     words = dict.fromkeys(["rater_id", "question", *facts], "category")
     found: pd.DataFrame = own.assign(**facts).astype(words)
-    return found
+    return found.assign(answer=pd.factorize(_codes(found["rater_id"]) * len(pairs) + found["pair"].to_numpy())[0])
+
+
+def _codes(column: pd.Series) -> np.ndarray:
+    """A column of categories as numbers that can be multiplied."""
+    return column.cat.codes.to_numpy(np.int64)
 
 
 def low_pairs(ratings: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
@@ -150,12 +157,16 @@ def _of_raters(rows: pd.DataFrame, said: Iterable[str]) -> dict[str, list[str]]:
 
 def _one_answer(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
     """Raters most of whose pairs have the same values for all questions that they were asked."""
-    answers = own.pivot(index=["rater_id", "pair"], columns="question", values="value")
-    questions, answers.columns = [str(name) for name in answers.columns], pd.RangeIndex(len(answers.columns))
-    asked = own.groupby(["rater_id", "question"], observed=True).size().unstack().notna()
-    of_pair = asked.loc[answers.index.get_level_values("rater_id")].to_numpy()
-    whole = answers[(answers.notna() | ~of_pair).all(axis=1)].reset_index()
-    patterns = whole.groupby(["rater_id", *answers.columns], observed=True, dropna=False).size().rename("same")
+    rater, question = _codes(own["rater_id"]), _codes(own["question"])
+    questions = [str(name) for name in own["question"].cat.categories]
+    asked = np.zeros((len(own["rater_id"].cat.categories), len(questions)), bool)
+    asked[rater, question] = True
+    values = np.full((own["answer"].max() + 1, len(questions)), math.nan)
+    values[own["answer"], question] = own["value"]
+    first = ~own["answer"].duplicated()
+    whole = pd.DataFrame(values).assign(rater_id=own["rater_id"].array[first])
+    whole = whole[(~np.isnan(values) | ~asked[rater[first]]).all(axis=1)]
+    patterns = whole.groupby(["rater_id", *range(len(questions))], observed=True, dropna=False).size().rename("same")
     # The most frequent first; of several that are, the one with the lowest values.
     most = patterns.reset_index().sort_values("same", ascending=False, kind="stable").drop_duplicates("rater_id")
     totals = whole["rater_id"].value_counts()
@@ -163,13 +174,17 @@ def _one_answer(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
         n = int(totals[rater])
         if n >= rules.least_answers and same / n >= rules.same_answer:
             given = zip(questions, values, strict=True)
-            said = ", ".join(f"{name} {value:g}" for name, value in given if asked.loc[rater, name])
+            said = ", ".join(f"{name} {value:g}" for name, value in given if not math.isnan(value))
             yield Sign(rater_id=str(rater), rule="same answer", evidence=f"{same} of {n} pairs have {said}", n=n)
 
 
 def _too_fast(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Iterator[Sign]:
     """Pairs answered in less time than reading both texts takes at `words_a_second`."""
-    timed = own.dropna(subset=["seconds"]).drop_duplicates(["rater_id", "pair"])
+    timed = own.dropna(subset=["seconds"]).drop_duplicates("answer")
+    # Words are counted only for raters who were too fast if each text had as many as its length allows.
+    most = (_most_words(pairs["original"]) + _most_words(pairs["transformed"])) / rules.words_a_second
+    may = timed["seconds"] < most[timed["pair"]]
+    timed = timed[may.groupby(timed["rater_id"], observed=True).transform("mean") > rules.too_fast]
     words, places = np.zeros(len(pairs), np.int64), timed["pair"].unique()
     for name in ("original", "transformed"):
         words[places] += pairs[name].iloc[places].map(count_words).to_numpy(np.int64)
@@ -185,22 +200,31 @@ def _too_fast(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Ite
         yield Sign(rater_id=str(row.Index), rule="too fast", evidence=evidence, n=row.n)
 
 
+def _most_words(texts: pd.Series) -> np.ndarray:
+    """How many words texts of such lengths have at most: a character each, and in ASCII a space between two."""
+    length = texts.str.len().to_numpy(np.int64)
+    return np.where(texts.str.isascii(), (length + 1) // 2, length)
+
+
 def _apart(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
     """Against the mean of the other raters of each pair (left one out), a question at a time."""
     shared = _with_others(own[own["control"] == ""])
-    shared = shared[shared.groupby(_HABIT, observed=True)["pair"].transform("size") >= rules.least_answers]
-    shared = shared.assign(shift=shared["value"] - shared["others"])
-    ranks: pd.DataFrame = shared.groupby(_HABIT, observed=True)[["value", "others"]].rank()
+    questions = own["question"].cat.categories
+    shared = shared.assign(habit=_codes(shared["rater_id"]) * len(questions) + _codes(shared["question"]))
+    shared = shared[np.bincount(shared["habit"])[shared["habit"]] >= rules.least_answers]
+    habit = shared["habit"].to_numpy()
+    of_rater = shared.assign(shift=shared["value"] - shared["others"]).groupby("habit")
+    found = of_rater.agg(n=("pair", "size"), shift=("shift", "mean"))
     # Spearman's rho is Pearson's of the ranks; of n of them, ties or not, the mean is (n + 1) / 2.
-    of_rater = shared.assign(**ranks).groupby(_HABIT, observed=True)
-    middle = (of_rater["pair"].transform("size") + 1) / 2
-    mine, theirs = ranks["value"] - middle, ranks["others"] - middle
-    products = shared[_HABIT].assign(both=mine * theirs, mine=mine * mine, theirs=theirs * theirs)
-    sums = products.groupby(_HABIT, observed=True).sum()
-    rhos: pd.Series = sums["both"] / np.sqrt(sums["mine"] * sums["theirs"])  # NaN where one of the two does not vary
-    found = of_rater.agg(n=("pair", "size"), shift=("shift", "mean")).assign(rho=rhos)
+    middle = (np.bincount(habit)[habit] + 1) / 2
+    mine, theirs = (_ranks(shared[name].to_numpy(), habit) - middle for name in ("value", "others"))
+    both, own_square, other_square = (
+        np.bincount(habit, product)[found.index] for product in (mine * theirs, mine * mine, theirs * theirs)
+    )
+    found["rho"] = pd.Series(both, found.index) / np.sqrt(own_square * other_square)  # NaN where one does not vary
     found = found[(found["shift"].abs() >= rules.apart) | (found["rho"] < rules.least_rho)]
-    for (rater, question), n, shift, rho in found.itertuples(name=None):
+    for place, n, shift, rho in found.itertuples(name=None):
+        rater, question = own["rater_id"].cat.categories[place // len(questions)], questions[place % len(questions)]
         told = "no rank correlation (one of the two does not vary)" if math.isnan(rho) else f"rho {rho:.2f}"
         evidence = f"{question}: {shift:+.2f} from the others' mean, {told}"
         yield Sign(rater_id=str(rater), rule="apart from the others", evidence=evidence, n=n)
@@ -208,14 +232,26 @@ def _apart(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
 
 def _with_others(sampled: pd.DataFrame) -> pd.DataFrame:
     """Ratings of pairs that others rated too, with `others`, these others' mean: all raters' sum less the own value."""
-    pairs = sampled.groupby(["pair", "question"], observed=True)["value"]
-    number = pairs.transform("size")
-    with_others = sampled.assign(others=(pairs.transform("sum") - sampled["value"]) / (number - 1))
-    return with_others[number > 1]
+    value = sampled["value"].to_numpy()
+    group = sampled["pair"].to_numpy() * len(sampled["question"].cat.categories) + _codes(sampled["question"])
+    number, total = np.bincount(group)[group], np.bincount(group, value)[group]
+    shared = number > 1
+    found: pd.DataFrame = sampled[shared].assign(others=(total - value)[shared] / (number[shared] - 1))
+    return found
+
+
+def _ranks(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """The rank of each value in its group; ties share their mean."""
+    places, points = pd.factorize(values, sort=True)
+    cells = groups * len(points) + places
+    shape = groups.max(initial=-1) + 1, len(points)
+    ties = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+    ranks = ties.cumsum(axis=1) - ties + (ties + 1) / 2
+    return ranks.ravel()[cells]
 
 
 def _comments(own: pd.DataFrame) -> Iterator[Sign]:
-    once = own.drop_duplicates(["rater_id", "pair"])
+    once = own.drop_duplicates("answer")
     comment = once["comment"].astype("category")  # each text is looked at once, however often it was written
     looks: dict[str, Callable[[str], object]] = {
         "dashes": _DASHES.search,

@@ -187,6 +187,18 @@ def test_drafts_and_strangers_play_no_part() -> None:
     assert find_signs(ratings.assign(pair_id="elsewhere"), PAIRS, RULES, expected) == []
 
 
+# Of nearly as many words as their lengths allow, or of far fewer; in scripts with and without spaces.
+TEXTS = (
+    "five four three two one",
+    "a b c d e f",
+    "a\x1cb  c\n",
+    "\u5b571\u5b572\u5b57",
+    "\xe9 \xe9 \xe9",
+    "z" * 200,
+    "",
+)
+
+
 def made_up(seed: int) -> tuple[list[Pair], pd.DataFrame, QualitySpec]:
     """A campaign with ties, missing answers, pairs of one rater alone, excluded raters, drafts; and rules."""
     draw = np.random.default_rng(seed)
@@ -194,6 +206,8 @@ def made_up(seed: int) -> tuple[list[Pair], pd.DataFrame, QualitySpec]:
     pairs = [pair(f"p{number}") for number in range(sample)]
     pairs += [pair(f"c{number}", ("positive", "negative")[number % 2]) for number in range(draw.integers(0, 6))]
     pairs += [pair(f"r{number}", "repeat", f"p{draw.integers(sample)}") for number in range(draw.integers(0, 6))]
+    texts = [{"original": text, "transformed": text} for text in (TEXTS[seed % len(TEXTS)], TEXTS[0])]
+    pairs = [one.model_copy(update=texts[place % 9 == 0]) for place, one in enumerate(pairs)]
     rows = []
     for one in pairs:
         for rater in draw.choice(raters, int(draw.integers(0, min(raters, 4) + 1)), replace=False):
