@@ -63,8 +63,8 @@ def doubts_text(doubts: Sequence[str], arguments: str, *, judged: bool) -> str:
 def _signs(collected: Collected, signs: Sequence[Sign], decisions: Sequence[Decision]) -> Iterator[str]:
     """Raters with signs whose answers count, and how much of what counts is theirs."""
     sampled = collected.of_sample
-    counting = sampled[(sampled["status"] == "submitted") & (sampled["excluded"] == "") & ~sampled["surplus"]]
-    by_rater = counting["rater_id"].value_counts()
+    counting = (sampled["status"] == "submitted") & (sampled["excluded"] == "") & ~sampled["surplus"]
+    by_rater = sampled.loc[counting, "rater_id"].value_counts()
     given = {str(rater): int(ratings) for rater, ratings in by_rater.items() if ratings}
     own = [sign for sign in signs if sign.rule != COMMENTS and sign.rater_id in given]
     raters = list(dict.fromkeys(sign.rater_id for sign in own))

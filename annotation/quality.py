@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from annotation.ratings import rows_of
 from annotation.records import Sign
 from generation.campaign_specs import QualitySpec
 from generation.words import count_words
@@ -43,7 +44,7 @@ def find_signs(ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, e
     """
     if not pairs["pair_id"].is_unique:
         pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
-    own = _of_pairs(ratings[ratings["status"] == "submitted"], pairs)
+    own = _of_pairs(ratings, pairs)
     if own.empty:
         return []
     found = itertools.chain(
@@ -57,14 +58,14 @@ def find_signs(ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, e
     return sorted(found, key=lambda sign: sign.rater_id)  # stable: a rater's stay in the order of the rules
 
 
-def _of_pairs(submitted: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
-    """The ratings of these pairs, with what is known of each.
+def _of_pairs(ratings: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+    """The submitted ratings of these pairs, with what is known of each.
 
     `pair` is its row in `pairs`, and `answer` numbers what one rater gave to one pair, as it comes.
     """
-    place = pd.Index(pairs["pair_id"]).get_indexer(submitted["pair_id"])
-    known = place >= 0
-    own = submitted.loc[known, ["rater_id", "question", "value", "seconds", "comment"]].reset_index(drop=True)
+    place = rows_of(pairs, ratings["pair_id"])
+    known = (place >= 0) & (ratings["status"] == "submitted").to_numpy()
+    own = ratings.loc[known, ["rater_id", "question", "value", "seconds", "comment"]].reset_index(drop=True)
     own = own.assign(pair=place[known], value=own["value"].astype(float))
     facts = {name: pairs[name].astype("category").array[own["pair"]] for name in ("pool", "control")}
     # Names as categories, in their order: they are compared and grouped by as numbers.
@@ -99,7 +100,7 @@ def controls_missed(
     `pairs` are as for `find_signs`; those that are no controls play no part.
     """
     controls = pairs[pairs["control"].isin(["positive", "negative"])].reset_index(drop=True)
-    answers = _control_answers(_of_pairs(ratings[ratings["status"] == "submitted"], controls), expected)
+    answers = _control_answers(_of_pairs(ratings, controls), expected)
     return len(_missed(answers, rules)), len(answers)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
 import pandas as pd
 
 from annotation.controls import read_controls
@@ -79,6 +80,13 @@ def dealt_with(ratings: pd.DataFrame) -> dict[str, int]:
     return {str(pair_id): int(number) for pair_id, number in dealt["pair_id"].value_counts().items()}
 
 
+def rows_of(pairs: pd.DataFrame, names: pd.Series) -> np.ndarray:
+    """The row in `pairs` of each pair that is named, -1 where there is none; each name is looked up once."""
+    named = names.astype("category").cat
+    rows: np.ndarray = pd.Index(pairs["pair_id"]).get_indexer(named.categories)[named.codes]
+    return rows
+
+
 def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: bool = False) -> pd.DataFrame:
     """The ratings that count: submitted and not excluded, of each pair the first `per_pair` raters' by submission.
 
@@ -87,13 +95,11 @@ def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: boo
     """
     rated = ratings["status"] == "submitted"
     submitted = ratings[rated if with_excluded else rated & (ratings["excluded"] == "")]
-    numbers = pd.DataFrame(
-        {
-            "pair": pd.factorize(submitted["pair_id"])[0],
-            "rater": pd.factorize(submitted["rater_id"], sort=True)[0],
-            "at": submitted["submitted_at"].array,
-        }
-    )
+    pair, rater = pd.factorize(submitted["pair_id"])[0], pd.factorize(submitted["rater_id"], sort=True)[0]
+    raters = rater.max(initial=0) + 1
+    if np.bincount(pd.unique(pair * raters + rater) // raters).max(initial=0) <= per_pair:
+        return submitted  # no pair has more than may count
+    numbers = pd.DataFrame({"pair": pair, "rater": rater, "at": submitted["submitted_at"].array})
     keys = ["pair", "rater"]
     turns = numbers.groupby(keys, as_index=False).agg(at=("at", "max")).sort_values(["at", "rater"])
     turns["turn"] = turns.groupby("pair").cumcount()

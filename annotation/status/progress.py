@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.ratings import counting_ratings
+from annotation.ratings import counting_ratings, rows_of
 from annotation.records import Member, Sign
 
 IDLE = timedelta(days=7)  # who has something to rate and has not answered for longer is behind
@@ -43,18 +43,19 @@ def by_transformation(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int,
     that raters are still asked for; what was excluded is not asked for again), `drafts`, `discarded`, `surplus` and
     `excluded`.
     """
-    frame, place = pairs[_UNIT].reset_index(drop=True), pd.Index(pairs["pair_id"])
-    answers = ratings.drop_duplicates(_ANSWER)
+    frame, answer = pairs[_UNIT].reset_index(drop=True), ["pair", "rater_id"]
+    ratings = ratings[[*_ANSWER, "status", "excluded", "submitted_at"]].assign(pair=rows_of(pairs, ratings["pair_id"]))
+    answers = ratings.drop_duplicates(answer)
     submitted = answers["status"] == "submitted"
     counts = {
         "submitted": answers[submitted],
-        "counting": counting_ratings(ratings, per_pair).drop_duplicates(_ANSWER),
+        "counting": counting_ratings(ratings, per_pair).drop_duplicates(answer),
         "drafts": answers[answers["status"] == "draft"],
         "discarded": answers[answers["status"] == "discarded"],
         "excluded": answers[submitted & (answers["excluded"] != "")],
     }
     for name, some in counts.items():
-        frame[name] = np.bincount(place.get_indexer(some["pair_id"]), minlength=len(frame))
+        frame[name] = np.bincount(some["pair"], minlength=len(frame))
     frame["surplus"] = frame["submitted"] - frame["excluded"] - frame["counting"]
     frame["open"] = (per_pair - frame["submitted"]).clip(lower=0)
     frame["complete"] = frame["counting"] >= per_pair
@@ -71,8 +72,10 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
     have none of the rater's; NA for who is no member: ratings from files), `drafts`, `discarded`, `last` (when the last
     answer was submitted), `signs`, `excluded`, and `behind` (why, or empty; see `_behind`).
     """
-    answers = ratings.drop_duplicates(_ANSWER)
-    answers = answers.assign(dataset=answers["pair_id"].map(asked.datasets)).dropna(subset=["dataset"])
+    answers = ratings[[*_ANSWER, "status", "excluded", "submitted_at", "simulated"]].drop_duplicates(_ANSWER)
+    pairs = answers["pair_id"].astype("category").cat
+    datasets = pd.Categorical([asked.datasets.get(pair) for pair in pairs.categories.tolist()])
+    answers = answers.assign(dataset=datasets[pairs.codes.to_numpy()]).dropna(subset=["dataset"])
     submitted = answers[answers["status"] == "submitted"]
     first = answers.drop_duplicates("rater_id")
     known = dict(zip(first["rater_id"], first["simulated"], strict=True))
@@ -82,7 +85,7 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
     behind = _behind(submitted, excluded, left, asked)
     drafts, discarded = (_counts(answers[answers["status"] == name], "rater_id") for name in ("draft", "discarded"))
     of_rater = Counter(sign.rater_id for sign in signs)
-    given, last = _counts(submitted, "rater_id"), submitted.groupby("rater_id", observed=True)["submitted_at"].max()
+    given, last = _counts(submitted, "rater_id"), _last(submitted)
     rows: list[dict[str, Any]] = [
         {
             "rater_id": rater,
@@ -126,7 +129,7 @@ def _behind(
     is neither counted nor behind.
     """
     given = _counts(submitted, ["dataset", "rater_id"])
-    last = submitted.groupby("rater_id", observed=True)["submitted_at"].max()
+    last = _last(submitted)
     raters: dict[str, set[str]] = defaultdict(set)
     for member in asked.members:
         if member.rater_id not in excluded:
@@ -141,6 +144,12 @@ def _behind(
         if places and answered is not None and asked.at - answered > IDLE:
             behind[rater].append(f"no answer for {(asked.at - answered).days} days")
     return behind
+
+
+def _last(submitted: pd.DataFrame) -> dict[Any, datetime]:
+    """When each rater submitted last."""
+    found: dict[Any, datetime] = submitted.groupby("rater_id", observed=True)["submitted_at"].max().to_dict()
+    return found
 
 
 def _counts(frame: pd.DataFrame, by: str | list[str]) -> Counter[Any]:

@@ -165,6 +165,27 @@ def test_counting_keeps_a_raters_questions_together() -> None:
     ]
 
 
+def test_what_counts_is_what_one_pair_after_another_says() -> None:
+    """With and without pairs that more raters answered than may count; a question may lack an answer."""
+    draw = np.random.default_rng(1)
+    for per_pair in (1, 2, 3, 5) * 5:
+        matrix = [tuple(3 if draw.random() < 0.6 else None for _ in range(5)) for _ in range(8)]
+        both = pd.concat([long(matrix), long(matrix[:5], question="fluency")], ignore_index=True).sample(
+            frac=0.9, random_state=per_pair
+        )
+        minutes = [START + timedelta(minutes=int(minute)) for minute in draw.integers(0, 4, len(both))]
+        both = both.assign(submitted_at=minutes, status=draw.choice(["submitted", "draft"], len(both), p=[0.8, 0.2]))
+        last: dict[str, dict[str, datetime]] = {}
+        for row in both[both["status"] == "submitted"].itertuples():
+            known = last.setdefault(row.pair_id, {})
+            known[row.rater_id] = max(known.get(row.rater_id, START), row.submitted_at)
+        first = {
+            pair: sorted(known, key=lambda rater: (known[rater], rater))[:per_pair] for pair, known in last.items()
+        }
+        plain = [row.status == "submitted" and row.rater_id in first[row.pair_id] for row in both.itertuples()]
+        assert counting_ratings(both, per_pair).equals(both[plain])
+
+
 def test_tables_show_agreement_in_numbers_and_words() -> None:
     found = table_two(long([(5, 5, 4), (3, 3, 3), (2, 1, 2), (4, 4, 4), (1, 1, 1), (5, 5, 5)]), DESIGN, 1)
     text = agreement_text(found)
