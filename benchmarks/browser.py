@@ -43,10 +43,10 @@ def dashboard(study: Study, log: Path) -> Iterator[tuple[str, int]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    options = ["--study", str(study.file), "--exports", str(study.folder.parent)]
+    options = ["--study", str(study.file), "--exports", str(study.folder.parent), "--port", str(port)]
     command = [sys.executable, "-m", "streamlit_app", *options]
     # From another folder, where Streamlit has no settings of ours and Python finds no package of ours by itself.
-    place = {**os.environ, "STREAMLIT_SERVER_PORT": str(port), "PYTHONPATH": str(ROOT)}
+    place = {**os.environ, "PYTHONPATH": str(ROOT)}
     with (
         log.open("wb") as output,
         subprocess.Popen(command, cwd=log.parent, env=place, stdout=output, stderr=output) as server,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -17,22 +16,31 @@ FIRST = ("streamlit_app.made", "streamlit_app.frames")
 
 
 def main() -> int:
-    """Run Streamlit on the pages; they read the same arguments (`streamlit_app.start`)."""
+    """Run Streamlit on the pages; they read the study's options (`streamlit_app.start`)."""
     parser = argparse.ArgumentParser(
         prog="python -m streamlit_app",
         description="Show a study: what is done and stale, ratings, verdicts, scores. Runs until Ctrl-C.",
         epilog="example: python -m streamlit_app --study studies/demo.yaml",
     )
     command.add_study_options(parser)
-    parser.parse_args()
+    parser.add_argument("--port", type=_port, metavar="N", help="the port on this machine (default: 8501)")
+    options = parser.parse_args()
+    study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
+    port = ["--server.port", str(options.port)] if options.port else []
     for module in FIRST:
         import_module(module)
     app = Path(__file__).with_name("app.py")
     try:
-        cli.main(["run", str(app), "--", *sys.argv[1:]], prog_name="streamlit", standalone_mode=False)
+        cli.main(["run", str(app), *port, "--", *study], prog_name="streamlit", standalone_mode=False)
     except click.Abort:  # an interrupt before the server is there
         raise KeyboardInterrupt from None
     return 0
+
+
+def _port(value: str) -> int:
+    if not (value.isascii() and value.isdecimal() and 0 < int(value) < 65536):
+        raise argparse.ArgumentTypeError(f"{value!r} is no port (1 to 65535)")
+    return int(value)
 
 
 if __name__ == "__main__":

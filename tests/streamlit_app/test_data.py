@@ -21,6 +21,7 @@ from generation.exceptions import DataError
 from generation.records import Drift, Pair
 from generation.store import read_frame, write_table
 from generation.study import ROOT, Study
+from streamlit_app import __main__ as starting
 from streamlit_app import frames, search
 from streamlit_app.data import NotYetError, Records
 from streamlit_app.made import Choice
@@ -103,9 +104,33 @@ def test_the_first_page_waits_for_no_others_modules() -> None:
     assert not {"argilla", "httpx", "altair", "jinja2", "evaluation.results", "streamlit_app.later"} & set(loaded)
 
 
+def test_a_port_is_streamlits_and_the_study_is_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that pages name repeat the pages' arguments, and no other command has a port."""
+    asked: list[list[str]] = []
+    monkeypatch.setattr(starting.cli, "main", lambda words, **_: asked.append(words))
+    for port in ([], ["--port", "8599"]):
+        monkeypatch.setattr("sys.argv", ["streamlit_app", "--study", "s.yaml", *port, "--exports", "e"])
+        starting.main()
+    assert [words[2:] for words in asked] == [
+        ["--", "--study", "s.yaml", "--exports", "e"],
+        ["--server.port", "8599", "--", "--study", "s.yaml", "--exports", "e"],
+    ]
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "eighty"])
+def test_what_is_no_port_is_refused(
+    port: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["streamlit_app", "--study", "s.yaml", f"--port={port}"])
+    with pytest.raises(SystemExit, match="2"):
+        starting.main()
+    assert f"{port!r} is no port (1 to 65535)" in capsys.readouterr().err
+
+
 def test_it_binds_to_this_machine_and_tells_nobody() -> None:
     file = Path(ROOT) / "streamlit_app" / ".streamlit" / "config.toml"
     config = tomllib.loads(file.read_text(encoding="utf-8"))
     assert config["server"]["address"] == "127.0.0.1"
+    assert config["server"]["fileWatcherType"] == "none"
     assert config["browser"]["gatherUsageStats"] is False
     assert config["client"]["disableDataExport"] is True
