@@ -172,13 +172,8 @@ def _collect(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     study = command.study_of(options)
-    print(status_text(read_status(study, datetime.now(UTC)), _study_arguments(options)))
+    print(status_text(read_status(study, datetime.now(UTC)), study.arguments))
     return 0
-
-
-def _study_arguments(options: argparse.Namespace) -> str:
-    """The options that name the study, for the commands that are advised."""
-    return shlex.join(["--study", options.study, *(["--exports", options.exports] if options.exports else [])])
 
 
 def _review(options: argparse.Namespace) -> int:
@@ -194,7 +189,7 @@ def _review(options: argparse.Namespace) -> int:
             study, rater, exclude=bool(options.exclude), reason=options.reason or "", signs=signs_of(study, collected)
         )
     done = "excluded" if decision.exclude else "kept"
-    print(f"{study.name}: {rater} is {done}: {decision.reason}; run `python -m annotation accept --study ...` again")
+    print(f"{study.name}: {rater} is {done}: {decision.reason}; run `{study.command('annotation accept')}` again")
     return 0
 
 
@@ -208,11 +203,7 @@ def _accept(options: argparse.Namespace) -> int:
         doubts = doubts_of(study, collected, verdicts, signs_of(study, collected))
     print(f"Ratings and agreement (HTEB, Table 2), study {study.name}\n\n{agreement_text(groups)}\n")
     rules = [verdict_text(verdicts), *amendment_lines(read_rules(study), first_rating(read_all_ratings(study)))]
-    print(
-        f"Verdicts, study {study.name}\n\n"
-        + "\n".join(rules)
-        + f"\n\n{doubts_text(doubts, _study_arguments(options), judged=True)}"
-    )
+    print(f"Verdicts, study {study.name}\n\n" + "\n".join(rules) + f"\n\n{doubts_text(doubts, judged=True)}")
     return 0
 
 

@@ -46,7 +46,7 @@ def published(study: Study, argilla: Argilla) -> dict[Queue, Listed]:
         if dataset is None:
             raise ServiceError(
                 f"Argilla at {argilla.url} has no dataset {queue.dataset(study)!r};"
-                " run `python -m annotation publish --study ...` first"
+                " run `{study.command('annotation publish')}` first"
             )
         found[queue] = dataset
     return found
@@ -134,7 +134,7 @@ def _made_on_disk(study: Study, transformation: str) -> set[tuple[Any, Any]]:
     for seed in study.seeds:
         path = study.transformation_file(transformation, seed)
         if path.exists():
-            for table in read_batches(path, TransformedText, COMMAND, ["generator_hash", "prompt_hash"]):
+            for table in read_batches(path, TransformedText, study.command(COMMAND), ["generator_hash", "prompt_hash"]):
                 keys = table.group_by(table.schema.names).aggregate([])
                 found |= set(zip(*(column.to_pylist() for column in keys.columns), strict=True))
     return found

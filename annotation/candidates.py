@@ -158,7 +158,8 @@ class Candidates:
     def _refuse(self, transformation: str, kept_out: bool) -> NoReturn:
         study = self.plan.study
         if not kept_out:
-            raise DataError(f"no usable outputs of {transformation} in {study.folder}; run `{COMMAND}` first")
+            how = study.command(COMMAND)
+            raise DataError(f"no usable outputs of {transformation} in {study.folder}; run `{how}` first")
         raise StudyError(
             f"{study.file}: every usable output of {transformation} has an error type of sample.without"
             f" ({', '.join(study.sample.without)}); take the transformation or the error type out"
@@ -170,7 +171,7 @@ class Candidates:
         return "kept_out" if kept_out else str(row["status"])
 
     def _texts(self) -> Iterator[Text]:
-        for table in read_batches(self.plan.study.folder / "texts.parquet", Text, COMMAND):
+        for table in read_batches(self.plan.study.folder / "texts.parquet", Text, self.plan.study.command(COMMAND)):
             yield from (as_record(row, Text) for row in table.to_pylist())
 
     def _strata(self, transformation: str, seed: int) -> dict[str, Stratum]:
@@ -188,7 +189,7 @@ class Candidates:
 
     def _rows(self, transformation: str, seed: int) -> Iterator[dict[str, Any]]:
         path = self.plan.study.transformation_file(transformation, seed)
-        for table in read_batches(path, TransformedText, COMMAND, _ROW):
+        for table in read_batches(path, TransformedText, self.plan.study.command(COMMAND), _ROW):
             yield from table.to_pylist()
 
 

@@ -38,7 +38,7 @@ class Collected:
     def read(cls, study: Study) -> Collected:
         """What lies in the study's folder. Raises DataError for damaged files."""
         names = ("pairs.parquet", "controls.parquet") if (study.folder / "pairs.parquet").exists() else ()
-        tables = (read_table(study.folder / name, Pair, SAMPLE, words=_OF_PAIRS) for name in names)
+        tables = (read_table(study.folder / name, Pair, study.command(SAMPLE), words=_OF_PAIRS) for name in names)
         return cls(joined(tables, Pair, _OF_PAIRS), read_all_ratings(study, _OF_RATINGS))
 
     @functools.cached_property

@@ -27,7 +27,7 @@ UNRELATED = 0.1  # the most that an original may overlap with a negative's other
 DONORS = 500  # texts of a queue that are looked through for an unrelated one
 _STOPS = {".", "。", "।", "۔"}
 _NO_SPACES = ("zh", "ja")
-COMMAND = "python -m annotation sample --study ..."
+COMMAND = "annotation sample"
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Donor:
 
 def read_controls(study: Study) -> list[Pair]:
     """The study's controls and repeats; `Pair.control` says which is which."""
-    return read_records(study.folder / "controls.parquet", Pair, COMMAND)
+    return read_records(study.folder / "controls.parquet", Pair, study.command(COMMAND))
 
 
 def number_of_batches(study: Study, pairs: int) -> int:

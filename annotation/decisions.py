@@ -18,13 +18,13 @@ from generation.store import read_models
 from generation.study import Study
 
 FILE = "decisions.json"
-COMMAND = "python -m annotation review --study ..."
+COMMAND = "annotation review"
 
 
 def read_decisions(study: Study) -> list[Decision]:
     """All decisions, the oldest first; none before the first."""
     path = study.folder / FILE
-    found = read_models(path, Decision, COMMAND) if path.exists() else []
+    found = read_models(path, Decision, study.command(COMMAND)) if path.exists() else []
     refuse_replaced(study, FILE)
     return found
 

@@ -38,7 +38,7 @@ def doubts_of(
     """
     supply = read_supply(study) if (study.folder / "sample.json").exists() else []
     return (
-        *_signs(collected, signs, read_decisions(study)),
+        *_signs(study, collected, signs, read_decisions(study)),
         *_controls(study, collected),
         *_exclusions(verdicts),
         *_open(study, collected, verdicts),
@@ -50,17 +50,14 @@ def doubts_of(
     )
 
 
-def doubts_text(doubts: Sequence[str], arguments: str, *, judged: bool) -> str:
-    """The doubts for a terminal, a line each.
-
-    `arguments` are those that name the study in the command that is advised; `judged` is whether there are verdicts.
-    """
+def doubts_text(doubts: Sequence[str], *, judged: bool) -> str:
+    """The doubts for a terminal, a line each; `judged` is whether there are verdicts."""
     if not doubts:
         return f"Doubtful: nothing. {LOOKED_FOR}" if judged else f"Doubtful: nothing yet. {_LOOKED_FOR_SO_FAR}"
-    return "\n".join(["Doubtful:", *(f"- {line}" for line in doubts)]).replace("--study ...", arguments)
+    return "\n".join(["Doubtful:", *(f"- {line}" for line in doubts)])
 
 
-def _signs(collected: Collected, signs: Sequence[Sign], decisions: Sequence[Decision]) -> Iterator[str]:
+def _signs(study: Study, collected: Collected, signs: Sequence[Sign], decisions: Sequence[Decision]) -> Iterator[str]:
     """Raters with signs whose answers count, and how much of what counts is theirs."""
     sampled = collected.of_sample
     counting = (sampled["status"] == "submitted") & (sampled["excluded"] == "") & ~sampled["surplus"]
@@ -74,7 +71,7 @@ def _signs(collected: Collected, signs: Sequence[Sign], decisions: Sequence[Deci
     share = sum(given[rater] for rater in raters) / sum(given.values())
     kept = {one.rater_id for one in decisions} & set(raters)
     left = len(raters) - len(kept)
-    unsettled = f"; about {left} of them nobody decided (`python -m annotation review --study ...`)" if left else ""
+    unsettled = f"; about {left} of them nobody decided (`{study.command('annotation review')}`)" if left else ""
     yield (
         f"{len(raters)} of {count(len(given), 'rater')} whose answers count show signs of careless answers ({rules});"
         f" {share:.0%} of the ratings that count are theirs{unsettled}"

@@ -22,7 +22,7 @@ from generation.study import Study, file_hash
 FILE = "offered.json"
 ARGILLA = "argilla"
 _SANDBOX = "sandbox "  # how a rehearsal on a crowd platform begins
-COMMAND = "python -m annotation publish --study ..."
+COMMAND = "annotation publish"
 
 
 def alone(study: Study) -> contextlib.AbstractContextManager[None]:
@@ -33,7 +33,7 @@ def alone(study: Study) -> contextlib.AbstractContextManager[None]:
 def read_offered(study: Study) -> list[Offering]:
     """When the sample began to be offered, the first time first. Raises DataError for a damaged or replaced file."""
     path = study.folder / FILE
-    found = read_models(path, Offering, COMMAND) if path.exists() else []
+    found = read_models(path, Offering, study.command(COMMAND)) if path.exists() else []
     refuse_replaced(study, FILE)
     return found
 
@@ -84,7 +84,8 @@ def _refuse_other_words(study: Study, one: Offering, to: str, rubric: Rubric) ->
         )
     if to != ARGILLA and not to.startswith(_SANDBOX):
         raise StudyError(
-            f"{line} the datasets in Argilla show its old words; run `{COMMAND}` first, or undo the change"
+            f"{line} the datasets in Argilla show its old words; run `{study.command(COMMAND)}` first, or undo the"
+            " change"
         )
 
 

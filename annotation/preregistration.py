@@ -23,7 +23,7 @@ from generation.store import read_models
 from generation.study import Study
 
 FILE = "rules.json"
-COMMAND = "python -m annotation publish --study ..."
+COMMAND = "annotation publish"
 
 
 def rules_of(study: Study) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def read_rules(study: Study) -> list[RuleSet]:
     """The sets of rules that were fixed, the oldest first; none before publishing. DataError for a damaged file."""
     path = study.folder / FILE
     try:
-        found = read_models(path, RuleSet, COMMAND) if path.exists() else []
+        found = read_models(path, RuleSet, study.command(COMMAND)) if path.exists() else []
         if path.exists() and not found:
             raise DataError("it holds no rules")
     except DataError:
@@ -109,7 +109,8 @@ def refuse_other_rules(study: Study, ratings: pd.DataFrame) -> None:
     line = f"{study.file}: changed after the first rating ({first:%Y-%m-%d %H:%M} UTC): {'; '.join(what)}; undo it, or"
     if any(one.startswith("raters.per_pair ") for one in what):
         raise StudyError(f"{line} give the new study another name: so many ratings were asked for")
-    raise StudyError(f'{line} run `python -m annotation accept --study ... --amend "reason"`, which every report shows')
+    how = f'{study.command("annotation accept")} --amend "reason"'
+    raise StudyError(f"{line} run `{how}`, which every report shows")
 
 
 def fix_rules(study: Study, amend: str | None = None) -> None:

@@ -90,7 +90,7 @@ def _refuse_answered(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequ
     raise StudyError(
         f"the dataset {queue.dataset(study)!r} in Argilla shows other words than the rubric {rubric.name!r} ({what}),"
         " and there are answers to them; undo the change, or collect, and say why in"
-        ' `python -m annotation accept --study ... --amend "reason"`'
+        f' `{study.command("annotation accept")} --amend "reason"`'
     )
 
 

@@ -18,20 +18,20 @@ from generation.records import Rating
 from generation.store import joined, read_frame, read_table
 from generation.study import Study
 
-COMMAND = "python -m annotation collect --study ..."
+COMMAND = "annotation collect"
 SAMPLE, CONTROLS = "ratings.parquet", "control_ratings.parquet"
 
 
 def read_ratings(study: Study) -> pd.DataFrame:
     """The sample's ratings collected so far."""
-    refuse_replaced_table(study, SAMPLE, COMMAND)
-    return read_frame(study.folder / SAMPLE, Rating, COMMAND)
+    refuse_replaced_table(study, SAMPLE, study.command(COMMAND))
+    return read_frame(study.folder / SAMPLE, Rating, study.command(COMMAND))
 
 
 def read_control_ratings(study: Study) -> pd.DataFrame:
     """The ratings of controls and repeats collected so far."""
-    refuse_replaced_table(study, CONTROLS, COMMAND)
-    return read_frame(study.folder / CONTROLS, Rating, COMMAND)
+    refuse_replaced_table(study, CONTROLS, study.command(COMMAND))
+    return read_frame(study.folder / CONTROLS, Rating, study.command(COMMAND))
 
 
 def read_all_ratings(study: Study, words: Collection[str] = ()) -> pd.DataFrame:
@@ -40,9 +40,9 @@ def read_all_ratings(study: Study, words: Collection[str] = ()) -> pd.DataFrame:
     Columns of text that `words` names are categories, in their order.
     """
     for name in (SAMPLE, CONTROLS):
-        refuse_replaced_table(study, name, COMMAND)
+        refuse_replaced_table(study, name, study.command(COMMAND))
     paths = [study.folder / name for name in (SAMPLE, CONTROLS)]
-    tables = (read_table(path, Rating, COMMAND, words=words) for path in paths if path.exists())
+    tables = (read_table(path, Rating, study.command(COMMAND), words=words) for path in paths if path.exists())
     return joined(tables, Rating, words)
 
 

@@ -21,7 +21,7 @@ from generation.records import Pair
 from generation.store import read_models, read_records, write_json, write_table
 from generation.study import Study
 
-COMMAND = "python -m annotation sample --study ..."
+COMMAND = "annotation sample"
 
 
 def draw_sample(study: Study) -> list[Pair]:
@@ -61,12 +61,12 @@ def _draw(study: Study) -> list[Pair]:
 
 def read_pairs(study: Study) -> list[Pair]:
     """The study's sample."""
-    return read_records(study.folder / "pairs.parquet", Pair, COMMAND)
+    return read_records(study.folder / "pairs.parquet", Pair, study.command(COMMAND))
 
 
 def read_supply(study: Study) -> list[Supply]:
     """What the sample was drawn from, by transformation and language, with the share of failed outputs."""
-    return read_models(study.folder / "sample.json", Supply, COMMAND)
+    return read_models(study.folder / "sample.json", Supply, study.command(COMMAND))
 
 
 class Drawing:

@@ -33,7 +33,7 @@ from generation.store import read_frame, read_models, write_json, write_table
 from generation.study import Study, file_hash
 
 LOOKS = "looks.json"
-COMMAND = "python -m annotation accept --study ..."
+COMMAND = "annotation accept"
 _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a text
 
 
@@ -48,11 +48,11 @@ def accept(study: Study, amend: str | None = None) -> tuple[list[Group], list[Ve
     refuse_other_sample(study)
     mark_as_decided(study)
     pairs, ratings = read_pairs(study), read_ratings(study)
-    _check_ratings(ratings, pairs, design.scale)
+    _check_ratings(study, ratings, pairs, design.scale)
     if not (ratings["status"] == "submitted").any():
         raise DataError(
             f"{study.folder / 'ratings.parquet'}: no rating in it was submitted, so there is nothing to judge; run"
-            " `python -m annotation collect --study ...` when raters have answered"
+            f" `{study.command('annotation collect')}` when raters have answered"
         )
     fix_rules(study, amend)
     rests_on = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
@@ -86,13 +86,13 @@ def judge(
 
 def read_verdicts(study: Study) -> list[Verdict]:
     """The verdicts reached last."""
-    return read_models(study.folder / "verdicts.json", Verdict, COMMAND)
+    return read_models(study.folder / "verdicts.json", Verdict, study.command(COMMAND))
 
 
 def read_looks(study: Study) -> list[Look]:
     """When verdicts were reached, the first time first; the same ones reached again are no new look."""
     path = study.folder / LOOKS
-    found = read_models(path, Look, COMMAND) if path.exists() else []
+    found = read_models(path, Look, study.command(COMMAND)) if path.exists() else []
     refuse_replaced(study, LOOKS)
     return found
 
@@ -121,7 +121,8 @@ def refuse_stale(study: Study, found: Sequence[Verdict]) -> None:
     for was in rests_on:
         changed = [name for (name, is_now), one in zip(now.items(), was, strict=True) if one != is_now]
         if changed:
-            raise DataError(f"{' and '.join(changed)} changed after the verdicts were reached; run `{COMMAND}` again")
+            line = f"{' and '.join(changed)} changed after the verdicts were reached"
+            raise DataError(f"{line}; run `{study.command(COMMAND)}` again")
 
 
 def rule_id(study: Study) -> str:
@@ -131,12 +132,12 @@ def rule_id(study: Study) -> str:
 
 def read_agreement(study: Study) -> list[Group]:
     """Table 2 as computed last."""
-    return read_models(study.folder / "agreement.json", Group, COMMAND)
+    return read_models(study.folder / "agreement.json", Group, study.command(COMMAND))
 
 
 def read_pair_means(study: Study) -> pd.DataFrame:
     """The pairs' own means as computed last: the columns of `PairMean`."""
-    return read_frame(study.folder / "pair_means.parquet", PairMean, COMMAND)
+    return read_frame(study.folder / "pair_means.parquet", PairMean, study.command(COMMAND))
 
 
 def verdicts(
@@ -298,13 +299,13 @@ def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset
     return frozenset(counts.index[counts == len(set(questions))])
 
 
-def _check_ratings(ratings: pd.DataFrame, pairs: Sequence[Pair], scale: Sequence[int]) -> None:
+def _check_ratings(study: Study, ratings: pd.DataFrame, pairs: Sequence[Pair], scale: Sequence[int]) -> None:
     """Refuse ratings that do not belong here: of other pairs, or off the scale."""
     strange = set(ratings["pair_id"].unique()) - {pair.pair_id for pair in pairs}
     if strange:
         raise DataError(
             f"{len(strange)} rated pairs are not in the sample (first {min(strange)});"
-            " run `python -m annotation collect --study ...` again"
+            f" run `{study.command('annotation collect')}` again"
         )
     values = ratings.loc[ratings["status"] == "submitted", "value"]
     if values.isna().any() or not values.isin(scale).all():

@@ -59,14 +59,16 @@ def refuse_other_file(study: Study) -> None:
     path = study.folder / "verdicts.json"
     was = read_manifest(study).get("stages", {}).get("accept", {}).get("outputs", {}).get(path.name)
     if was is not None and file_hash(path) != was:
-        raise DataError(f"{path} is not what was written (edited by hand, or cut off); run `{COMMAND}` again")
+        line = f"{path} is not what was written (edited by hand, or cut off)"
+        raise DataError(f"{line}; run `{study.command(COMMAND)}` again")
 
 
 def _complain(study: Study, file: str, what: Iterator[str]) -> None:
     first = next(what, None)
     if first is not None:
         raise DataError(
-            f"{study.folder / file}: {first} (edited by hand, or made by another version); run `{COMMAND}` again"
+            f"{study.folder / file}: {first} (edited by hand, or made by another version); run"
+            f" `{study.command(COMMAND)}` again"
         )
 
 

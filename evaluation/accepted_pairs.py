@@ -94,7 +94,8 @@ class AcceptedPairs:
 
     def _select(self, unit: Unit) -> _Selection:
         if not self._rated:
-            return _Selection(frozenset(), 0, f"it is not known which pairs are accepted: run `{ACCEPT}`")
+            line = f"it is not known which pairs are accepted: run `{self._study.command(ACCEPT)}`"
+            return _Selection(frozenset(), 0, line)
         if (unit.transformation, unit.seed) not in self._seeds:
             return _Selection(frozenset(), 0, "no pair of this transformation and seed was rated and accepted")
         made = outputs_of(unit).made

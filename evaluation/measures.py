@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 import pandas as pd
@@ -19,7 +18,7 @@ from generation.store import read_frame, read_records, write_table
 from generation.study import Study
 from generation.transformations import ORIGINAL, TRANSFORMATIONS
 
-COMMAND = "python -m evaluation.run --study ..."
+COMMAND = "evaluation.run"
 
 Fields = Mapping[str, object]  # a row's own fields
 
@@ -96,7 +95,7 @@ class MeasureTable(Generic[R]):
         wanted = [u for u in units if u.transformation != ORIGINAL and u.decision.status != "left_out"]
         self._units = {unit.place: unit for unit in wanted}
         self._rows: dict[tuple[str, Place], R] = {}
-        kept = {(row.unit_id, row.transformation, row.seed): row for row in stored(self._path, measure.record)}
+        kept = {(row.unit_id, row.transformation, row.seed): row for row in stored(study, measure.file, measure.record)}
         for model, unit in self._wanted():
             old = kept.get((measure.identity(unit, model), unit.transformation, unit.seed))
             known = measure.blank(unit)
@@ -139,12 +138,13 @@ class MeasureTable(Generic[R]):
         return ((model, unit) for model in self._models for unit in self._units.values())
 
 
-def stored(path: Path, record: type[R_any]) -> list[R_any]:
+def stored(study: Study, file: str, record: type[R_any]) -> list[R_any]:
     """Records of earlier runs; none before the first. They can be made again, so a damaged file may go."""
+    path = study.folder / file
     if not path.exists():
         return []
     try:
-        return read_records(path, record, COMMAND)
+        return read_records(path, record, study.command(COMMAND))
     except DataError as error:
         raise DataError(f"{error} (nothing else is lost when {path.name} is deleted: it is made again)") from None
 
@@ -152,4 +152,6 @@ def stored(path: Path, record: type[R_any]) -> list[R_any]:
 def read_rows(study: Study, file: str, record: type[MeasureRow]) -> pd.DataFrame:
     """The rows of a table; none where it is not there yet."""
     path = study.folder / file
-    return read_frame(path, record, COMMAND) if path.exists() else pd.DataFrame(columns=list(record.model_fields))
+    if not path.exists():
+        return pd.DataFrame(columns=list(record.model_fields))
+    return read_frame(path, record, study.command(COMMAND))

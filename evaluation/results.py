@@ -37,12 +37,12 @@ R = TypeVar("R", bound=Record)
 
 def read_scores(study: Study) -> pd.DataFrame:
     """The study's scores (`generation.records.Score`); what earlier versions did not write is empty."""
-    return read_frame(study.folder / "scores.parquet", Score, COMMAND)
+    return read_frame(study.folder / "scores.parquet", Score, study.command(COMMAND))
 
 
 def read_drift(study: Study) -> pd.DataFrame:
     """The study's drift (`generation.records.Drift`)."""
-    return read_frame(study.folder / "drift.parquet", Drift, COMMAND)
+    return read_frame(study.folder / "drift.parquet", Drift, study.command(COMMAND))
 
 
 class Results:
@@ -124,7 +124,7 @@ class Results:
     def _keep_scores(self) -> int:
         """Take over the scores that still hold; how many they are."""
         noted = [Score.model_validate(row) for _, row in self._journal.lines()]
-        rows = [*stored(self.study.folder / "scores.parquet", Score), *noted]
+        rows = [*stored(self.study, "scores.parquet", Score), *noted]
         # Seeds whose outputs are equal have one identity, and a file of mteb's each.
         before = {(row.unit_id, row.transformation, row.seed): row for row in rows if row.unit_id}
         self._refuse_lost({row.model for row in before.values()})
@@ -161,7 +161,7 @@ class Results:
                     raise StudyError(f"{error}; until then its scores stay as they are") from None
 
     def _keep_drift(self) -> None:
-        before = {row.unit_id: row.drift for row in stored(self.study.folder / "drift.parquet", Drift)}
+        before = {row.unit_id: row.drift for row in stored(self.study, "drift.parquet", Drift)}
         for model in self.models:
             there = [(pair, before[key]) for pair in self.pairs if (key := _drift_id(model, pair)) in before]
             self._add_drift(model, [pair for pair, _ in there], [value for _, value in there])

@@ -32,7 +32,7 @@ from generation.records import Pair, Rating
 from generation.store import only_one, read_frame
 from generation.study import Study
 
-SAMPLE = "python -m annotation sample --study ..."
+SAMPLE = "annotation sample"
 
 
 @dataclass
@@ -128,8 +128,10 @@ def _report(study: Study, verdicts: Sequence[Verdict]) -> str:
         study,
         read_scores(study),
         verdicts,
-        pairs=read_frame(pairs, Pair, SAMPLE) if pairs.exists() else pd.DataFrame(columns=list(Pair.model_fields)),
-        ratings=read_frame(ratings, Rating, "python -m annotation collect --study ...") if ratings.exists() else None,
+        pairs=read_frame(pairs, Pair, study.command(SAMPLE))
+        if pairs.exists()
+        else pd.DataFrame(columns=list(Pair.model_fields)),
+        ratings=read_frame(ratings, Rating, study.command("annotation collect")) if ratings.exists() else None,
         drift=read_drift(study),
     )
 

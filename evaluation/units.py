@@ -301,7 +301,11 @@ class _Planner:
         """A unit's outputs by key with their error types: None for those that failed, and no unanswered ones."""
         if (transformation, seed) not in self._tables:
             file = self._study.transformation_file(transformation, seed)
-            rows = read_table(file, TransformedText, GENERATE, _COLUMNS).to_pylist() if file.exists() else []
+            rows = (
+                read_table(file, TransformedText, self._study.command(GENERATE), _COLUMNS).to_pylist()
+                if file.exists()
+                else []
+            )
             self._tables[transformation, seed] = {
                 row["key"]: (row["output"] if row["status"] == "ok" else None, frozenset(row["flags"]))
                 for row in rows

@@ -43,7 +43,7 @@ def errors_measure(*, after_retries: bool) -> Measure:
         if kind is None:
             raise DataError(
                 f"an output of the transformation {row['transformation']!r}, which there is not: its file"
-                " is damaged; delete it and run `python -m generation.run --study ...` again"
+                " is damaged; delete it and generate again"
             )
         told = kind.output_language(row["source_language"], row["language"]) in KNOWN
         flags = row[column]

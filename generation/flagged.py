@@ -55,7 +55,7 @@ def flagged_outputs(study: Study) -> list[Flagged]:
     for name in study.transformations:
         made_by = plan.generator_hash, plan.prompt_hashes[name]
         for path in (study.transformation_file(name, seed) for seed in study.seeds):
-            for table in read_batches(path, TransformedText, COMMAND, _COLUMNS) if path.exists() else ():
+            for table in read_batches(path, TransformedText, study.command(COMMAND), _COLUMNS) if path.exists() else ():
                 languages, flags = _usable(table, made_by)
                 outputs.update((name, language) for language in languages)
                 found.update((name, *one) for one in flags)

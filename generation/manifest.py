@@ -78,7 +78,7 @@ def read_manifest(study: Study) -> dict[str, Any]:
     path = study.folder / "manifest.json"
     if not path.exists():
         return {}
-    manifest = read_json(path, "python -m generation.run --study ...")
+    manifest = read_json(path, study.command("generation.run"))
     try:
         Manifest.model_validate(manifest)
     except ValidationError as error:

@@ -68,7 +68,8 @@ def studies_of(options: argparse.Namespace) -> list[Study]:
             raise StudyError(f"{second.file}: study {second.name!r} is named twice; name each once")
     found = [by for study in studies for by in _generators(study)]
     if not found:
-        raise DataError(f"no outputs in {', '.join(str(study.folder) for study in studies)}; run `{COMMAND}` first")
+        commands = ", then ".join(f"`{study.command(COMMAND)}`" for study in studies)
+        raise DataError(f"no outputs in {', '.join(str(study.folder) for study in studies)}; run {commands} first")
     return found
 
 
@@ -135,13 +136,13 @@ def _units(study: Study) -> list[tuple[str, int]]:
 
 
 def _count(study: Study) -> int:
-    batches = read_batches(study.folder / "texts.parquet", Text, COMMAND, ["split"])
+    batches = read_batches(study.folder / "texts.parquet", Text, study.command(COMMAND), ["split"])
     return sum(batch.num_rows for batch in batches)
 
 
 def _texts_hash(study: Study) -> str:
     """Equal for studies with the same texts, in whatever order and data sets they stand."""
-    batches = read_batches(study.folder / "texts.parquet", Text, COMMAND, ["text_id"])
+    batches = read_batches(study.folder / "texts.parquet", Text, study.command(COMMAND), ["text_id"])
     ids = np.concatenate([np.empty(0, "S16"), *(_packed(batch["text_id"].to_pylist()) for batch in batches)])
     return hashlib.sha256(np.sort(ids).tobytes()).hexdigest()
 
@@ -167,7 +168,7 @@ def _places(
     """For each place of a text, in order: the key of its output and its group; and each group's data set, language."""
     numbers: dict[tuple[str, str], int] = {}
     keys, groups = [np.empty(0, "S16")], [np.empty(0, np.int32)]
-    for table in read_batches(plan.study.folder / "texts.parquet", Text, COMMAND):
+    for table in read_batches(plan.study.folder / "texts.parquet", Text, plan.study.command(COMMAND)):
         rows = table.to_pylist()
         keys.append(_packed(plan.job(as_record(row, Text), transformation, seed).key for row in rows))
         places = (numbers.setdefault((row["dataset"], row["language"]), len(numbers)) for row in rows)
@@ -197,7 +198,7 @@ def _rows(study: Study, transformation: str, seed: int, columns: Sequence[str]) 
     """A unit's outputs in pieces: those of its table, then those of its journal, which are newer."""
     path = study.transformation_file(transformation, seed)
     if path.exists():
-        for table in read_batches(path, TransformedText, COMMAND, columns):
+        for table in read_batches(path, TransformedText, study.command(COMMAND), columns):
             yield table.to_pylist()
     lines = (row for _, row in Journal(study.journal_file(transformation, seed)).lines(TransformedText))
     while rows := list(itertools.islice(lines, BATCH)):

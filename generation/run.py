@@ -59,14 +59,16 @@ def failures(study: Study) -> Counter[str]:
     reasons: Counter[str] = Counter()
     for name in study.transformations:
         for seed in study.seeds:
-            for table in read_batches(study.transformation_file(name, seed), TransformedText, COMMAND, ["reason"]):
+            for table in read_batches(
+                study.transformation_file(name, seed), TransformedText, study.command(COMMAND), ["reason"]
+            ):
                 reasons.update(reason for reason in table["reason"].to_pylist() if reason)
     return reasons
 
 
 def read_transformed(study: Study, transformation: str, seed: int) -> list[TransformedText]:
     """The outputs of one unit: those that the study wants, by key, and any kept from before (see `Unit`)."""
-    return read_records(study.transformation_file(transformation, seed), TransformedText, COMMAND)
+    return read_records(study.transformation_file(transformation, seed), TransformedText, study.command(COMMAND))
 
 
 def _return_large_blocks() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from pathlib import Path
 from typing import cast
 
@@ -56,7 +57,9 @@ class Study(Part):
 
     _file: Path = PrivateAttr(default=Path("study.yaml"))
     _exports: Path = PrivateAttr(default=EXPORTS)
+    _options: tuple[str, ...] = PrivateAttr(default=("--study", "FILE"))
     _outputs: str = PrivateAttr(default="transformations")
+    _by_candidate: bool = PrivateAttr(default=False)
 
     @field_validator("transformations")
     @classmethod
@@ -106,6 +109,16 @@ class Study(Part):
         return self._file
 
     @property
+    def arguments(self) -> str:
+        """The options that name this study on a command line, for the commands that are advised."""
+        return shlex.join(self._options)
+
+    def command(self, module: str) -> str:
+        """A command on this study to be pasted: of `annotation accept`, say, with the options that name it."""
+        by = ["--generator", self.generator.model] if self._by_candidate and module == "generation.run" else []
+        return shlex.join(["python", "-m", *module.split(), *self._options, *by])
+
+    @property
     def folder(self) -> Path:
         """Where every stage leaves its records: `exports/<name>/`."""
         return self._exports / self.name
@@ -153,6 +166,7 @@ class Study(Part):
             return self
         study = self.model_copy(update={"generator": generator})
         plain = re.sub(r"[^a-z0-9]+", "-", generator.model.lower()).strip("-")
+        study._by_candidate = True
         study._outputs = f"candidates/{plain}-{identity('candidate-v1', *generator.identity())[:8]}"
         return study
 
@@ -179,6 +193,7 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     except StudyError as error:
         raise StudyError(f"{path}: {error}") from None
     study._file = path.resolve()
+    study._options = ("--study", str(file), *(("--exports", str(exports)) if exports is not None else ()))
     if exports is not None:
         study._exports = _exports(exports)
     return study

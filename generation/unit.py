@@ -18,7 +18,7 @@ from generation.output import with_language
 from generation.records import Text, TransformedText
 from generation.store import BATCH, as_record, read_batches, write_table
 
-COMMAND = "python -m generation.run --study ..."
+COMMAND = "generation.run"
 IN_TABLE = -1
 # place: number of the text's row; for outputs that the study does not want now, a number after those.
 # line: place in the journal, or IN_TABLE; NULL: there is none yet.
@@ -88,7 +88,7 @@ class Unit:
     def _all_jobs(self) -> Iterator[tuple[int, Job]]:
         """The job of every text with the text's row; equal texts have equal jobs."""
         row = 0
-        for table in read_batches(self.texts, Text, COMMAND):
+        for table in read_batches(self.texts, Text, self.plan.study.command(COMMAND)):
             for text in table.to_pylist():
                 yield row, self.plan.job(as_record(text, Text), self.transformation, self.seed)
                 row += 1
@@ -101,7 +101,7 @@ class Unit:
     def _find(self) -> None:
         """Note what is there; later lines of a journal go before earlier ones, and those before the table."""
         if self.path.exists():
-            for table in read_batches(self.path, TransformedText, COMMAND, ["key", "status"]):
+            for table in read_batches(self.path, TransformedText, self.plan.study.command(COMMAND), ["key", "status"]):
                 self._note((row["key"], IN_TABLE, row["status"]) for row in table.to_pylist())
         self._note((row["key"], line, row["status"]) for line, row in self.journal.lines(TransformedText))
 
@@ -116,7 +116,7 @@ class Unit:
         """Put outputs that stand in the table alone into the journal, so that all can be read in any order."""
         if not self.path.exists():
             return
-        for table in read_batches(self.path, TransformedText, COMMAND):
+        for table in read_batches(self.path, TransformedText, self.plan.study.command(COMMAND)):
             for row in table.to_pylist():
                 (line,) = self._keys.execute("SELECT line FROM outputs WHERE key = ?", (row["key"],)).fetchone()
                 if line == IN_TABLE:

@@ -21,7 +21,7 @@ from generation.page import svg
 from generation.spreadsheet import csv_bytes
 from streamlit_app import frames
 from streamlit_app.data import NotYetError, Records
-from streamlit_app.start import opened, study_arguments
+from streamlit_app.start import opened
 
 if TYPE_CHECKING:
     import altair as alt
@@ -61,7 +61,6 @@ def complain(line: str, *, not_yet: bool = False, what: str = "This cannot be sh
 
     `what` is how it is called, in words of ours.
     """
-    line = line.replace("--study ...", study_arguments())
     with st.container(border=True):
         if not_yet:
             st.markdown(":material/hourglass_empty: **Not there yet**")

@@ -56,7 +56,7 @@ def text_drift(source: Source) -> pd.DataFrame:
 
 def pairs(source: Source) -> pd.DataFrame:
     """The sample's pairs."""
-    return _in_python(read_frame(source.study.folder / "pairs.parquet", Pair, SAMPLE))
+    return _in_python(read_frame(source.study.folder / "pairs.parquet", Pair, source.study.command(SAMPLE)))
 
 
 def material(source: Source) -> Material:

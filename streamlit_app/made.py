@@ -99,7 +99,7 @@ def _simulated(source: Source) -> bool:
 def _coverage(source: Source) -> pd.DataFrame:
     """Columns: transformation, status, n (scores of all models, data sets and seeds)."""
     # What `evaluation.results` would import to read the same table takes longer than the page.
-    scores = read_frame(source.study.folder / "scores.parquet", Score, "python -m evaluation.run --study ...")
+    scores = read_frame(source.study.folder / "scores.parquet", Score, source.study.command("evaluation.run"))
     counts = scores.groupby(["transformation", "status"], sort=False).size()
     found: pd.DataFrame = counts.rename("n").reset_index()
     return found

@@ -44,9 +44,9 @@ def find(study: Study, query: str, where: str, units: Sequence[tuple[str, int]])
 
 def _batches(study: Study, where: str, units: Sequence[tuple[str, int]]) -> Iterator[pa.Table]:
     if where == ORIGINAL:
-        yield from read_batches(study.folder / "texts.parquet", Text, COMMAND, _TEXT)
+        yield from read_batches(study.folder / "texts.parquet", Text, study.command(COMMAND), _TEXT)
         return
     for transformation, seed in units:
         if where in ("", transformation):
             path = study.transformation_file(transformation, seed)
-            yield from read_batches(path, TransformedText, COMMAND, _OUTPUT)
+            yield from read_batches(path, TransformedText, study.command(COMMAND), _OUTPUT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from typing import NoReturn
 
@@ -26,8 +25,3 @@ def opened() -> Records:
     parser = _Parser(prog="app.py", add_help=False)
     add_study_options(parser)
     return Records(study_of(parser.parse_args(sys.argv[1:])))
-
-
-def study_arguments() -> str:
-    """The options that the dashboard was started with, for the commands that it names."""
-    return shlex.join(sys.argv[1:]) or "--study FILE"

@@ -173,3 +173,10 @@ def test_the_numbers_of_slow_proofs_are_those_of_the_document() -> None:
     }
     assert used
     assert written == used
+
+
+def test_no_advised_command_leaves_the_study_open() -> None:
+    files = [file for package in FLOW for file in (ROOT / package).rglob("*.py")]
+    assert files
+    found = [file.relative_to(ROOT) for file in files if "--study ..." in file.read_text(encoding="utf-8")]
+    assert not found, f"{found[0]} advises a command that cannot be pasted; use Study.command"

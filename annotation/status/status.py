@@ -76,7 +76,9 @@ def read_status(
     flagged = _flagged(study, sampled=stages["sample"].state != "not yet")
     warnings = [mismatched, broken, *(str(one) for one in flagged if one.doubtful)]
     if strange and len(read.pairs):
-        warnings.append(f"{strange} rated pairs are not in the sample; run `python -m annotation collect` again")
+        warnings.append(
+            f"{strange} rated pairs are not in the sample; run `{study.command('annotation collect')}` again"
+        )
     found = _found(study, stages, read, may_judge=not broken)
     progress = _progress(study, read, found, fresh=stages["verdicts"].state == "done")
     return Status(
@@ -109,7 +111,7 @@ def _flagged(study: Study, *, sampled: bool) -> list[Flagged]:
 def read_members(study: Study) -> list[Member]:
     """Who was asked to rate what when answers were last collected from Argilla; none before."""
     path = study.folder / "members.json"
-    return read_models(path, Member, "python -m annotation collect --study ...") if path.exists() else []
+    return read_models(path, Member, study.command("annotation collect")) if path.exists() else []
 
 
 def unreviewed(signs: Sequence[Sign], decisions: Sequence[Decision]) -> tuple[str, ...]:

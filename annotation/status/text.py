@@ -28,7 +28,7 @@ def status_text(status: Status, arguments: str) -> str:
     if len(status.progress):
         parts += [_progress_text(status), _rater_text(status)]
     if status.sources:
-        parts.append(doubts_text(status.doubts, arguments, judged=status.judged))
+        parts.append(doubts_text(status.doubts, judged=status.judged))
     return "\n\n".join([*parts, f"Next: {next_step(status, arguments)}"])
 
 

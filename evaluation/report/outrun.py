@@ -34,7 +34,7 @@ def refuse_outrun(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict
             continue
         file = study.folder / "scores.parquet"
         line = f"{file}: {row['transformation']} ({row['language']}) was {was} when it was written and is {now} now"
-        raise DataError(f"{line}; run `{COMMAND}` again")
+        raise DataError(f"{line}; run `{study.command(COMMAND)}` again")
 
 
 def _refuse_other_settings(study: Study, scores: pd.DataFrame) -> None:
@@ -51,4 +51,5 @@ def _refuse_other_settings(study: Study, scores: pd.DataFrame) -> None:
         others = sorted(set(scores[name]) - {"", value})
         if others:
             what = f"{name.removesuffix('_hash')} {others[0][:8]!r}, and the study now has {value[:8]!r}"
-            raise DataError(f"{study.folder / 'scores.parquet'}: made with {what}; run `{COMMAND}` again")
+            line = f"{study.folder / 'scores.parquet'}: made with {what}"
+            raise DataError(f"{line}; run `{study.command(COMMAND)}` again")

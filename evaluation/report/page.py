@@ -90,7 +90,7 @@ def notes_of(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) ->
     counts = scores.groupby("model", sort=False).size()
     fewer = [f"{model} ({counts.max() - count})" for model, count in counts.items() if count < counts.max()]
     if fewer:
-        notes.append(f"Scores not made yet: {', '.join(fewer)}; run `{COMMAND}` again.")
+        notes.append(f"Scores not made yet: {', '.join(fewer)}; run `{study.command(COMMAND)}` again.")
     if ((scores["n_failed"] > 0) & (scores["failed_policy"] == "drop") & scores["score"].notna()).any():
         notes.append(SAME_ITEMS)
     known = set(scores["dataset"])
@@ -109,7 +109,7 @@ def _evaluated(study: Study) -> tuple[list[Verdict], pd.DataFrame]:
     refuse_stale(study, verdicts)
     refuse_edited(study, verdicts)
     if scores.empty:
-        raise DataError(f"{study.folder / 'scores.parquet'} has no scores; run `{COMMAND}` again")
+        raise DataError(f"{study.folder / 'scores.parquet'} has no scores; run `{study.command(COMMAND)}` again")
     refuse_outrun(study, scores, verdicts)
     return verdicts, scores
 
@@ -118,7 +118,7 @@ def _material(study: Study, results: Results, short: Mapping[str, str]) -> Mater
     """All that the report is made of, models by their short names."""
     rubric, drawn = load_rubric(study), study.folder / "pairs.parquet"
     none = not results.verdicts and not drawn.exists()  # nobody rated anything yet
-    pairs = pd.DataFrame(columns=list(Pair.model_fields)) if none else read_frame(drawn, Pair, SAMPLE)
+    pairs = pd.DataFrame(columns=list(Pair.model_fields)) if none else read_frame(drawn, Pair, study.command(SAMPLE))
     question, rated = rubric.question_names()[0], read_all_ratings(study)
 
     def shortened(frame: pd.DataFrame) -> pd.DataFrame:

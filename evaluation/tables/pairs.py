@@ -12,7 +12,9 @@ import pandas as pd
 
 from generation.transformations import ORIGINAL
 
-EARLIER = "an earlier version did not score the original on the same items: run `python -m evaluation.run` again"
+EARLIER = (
+    "an earlier version did not score the original on the same items, which `evaluation.run` does when it runs again"
+)
 NO_ORIGINAL = "the original has no score"
 _UNIT = ["model", "dataset", "transformation"]
 _NUMBERS = ["score", "original", "original_all"]

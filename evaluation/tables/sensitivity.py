@@ -21,7 +21,7 @@ from generation.transformations import AXES, TRANSFORMATIONS
 
 STEP = 0.25
 _NOTHING = "nothing of it is accepted"
-UNSCORED = "has no scores: run `python -m evaluation.run --study ... --include-rejected`"
+UNSCORED = "has no scores, which `evaluation.run --include-rejected` makes"
 _UNDEFINED = 0.025  # more undefined resamples than this would be a whole tail of the interval
 _NAMES = (*AXES, TOTAL)
 

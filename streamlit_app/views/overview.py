@@ -16,7 +16,6 @@ from generation.transformations import TRANSFORMATIONS
 from streamlit_app import frames
 from streamlit_app.data import Records
 from streamlit_app.elements import complain, section, show, table
-from streamlit_app.start import study_arguments
 
 _COMMAND = re.compile(r"python -m [^,;(]+")
 _BESIDE = 4  # tiles
@@ -53,7 +52,7 @@ def _stages(records: Records) -> None:
     table(f"{records.study.name}-stages", frames.stage_frame(status.stages))
     for line in status.warnings:
         complain(line, what="This needs care")
-    step = next_step(status, study_arguments())
+    step = next_step(status, records.study.arguments)
     st.text(f"Next: {step}")
     for command in _COMMAND.findall(step):
         st.code(command.strip(), language=None, wrap_lines=True)
@@ -64,7 +63,7 @@ def _doubts(records: Records) -> None:
     if not status.sources:
         st.caption("There are no ratings yet.")
         return
-    st.text(doubts_text(status.doubts, study_arguments(), judged=status.judged))
+    st.text(doubts_text(status.doubts, judged=status.judged))
 
 
 def _tiles(records: Records) -> None:

@@ -156,7 +156,7 @@ def test_what_was_not_rated_has_a_row_with_the_reason(rated: Study) -> None:
     (rated.folder / "pair_means.parquet").unlink()
     run(rated, "one")
     assert set(read_accepted_scores(rated)["reason"]) == {
-        "it is not known which pairs are accepted: run `python -m annotation accept --study ...`"
+        f"it is not known which pairs are accepted: run `{rated.command('annotation accept')}`"
     }
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +94,17 @@ def test_defaults_are_the_papers() -> None:
 def test_paths_are_relative_to_the_study_file(tmp_path: Path) -> None:
     study = load_study(write_study(tmp_path / "here"))
     assert study.resolve("words.csv") == (tmp_path / "here" / "words.csv").resolve()
+
+
+def test_a_command_that_is_advised_can_be_pasted(tmp_path: Path) -> None:
+    data = study_data()
+    other = {**data["generator"], "model": "other model"}
+    file = write_study(tmp_path / "my studies", candidates=[other])
+    study = load_study(file, tmp_path / "records")
+    options = ["--study", str(file), "--exports", str(tmp_path / "records")]
+    assert shlex.split(study.command("annotation accept")) == ["python", "-m", "annotation", "accept", *options]
+    by = study.by(study.candidates[0])
+    assert shlex.split(by.command("generation.run")) == [
+        "python", "-m", "generation.run", *options, "--generator", "other model",
+    ]  # fmt: skip
+    assert "--generator" not in by.command("annotation accept")
