@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -76,8 +77,7 @@ def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected
         cells = [f"{row['model']}{mark}", str(row["n_failed"]), hundred(row["original"])]
         for name in (*AXES, TOTAL):
             cells.append(f"{hundred(row[name])} ({points(row[f'{name}_difference'])})")
-            if row[f"{name}_reason"]:
-                notes.append(f"  {row['model']}, {name}: {row[f'{name}_reason']}")
+        notes += [f"  {note}" for note in axis_notes(row, {name: name for name in (*AXES, TOTAL)})]
         rows.append(cells)
         if row["included_rejected"]:
             notes.append(f"  not accepted, but included: {row['included_rejected']}")
@@ -85,6 +85,23 @@ def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected
     if bool(table["simulated"].any()):
         caption += "; verdicts from simulated ratings"
     return "\n".join([caption, columns(["model", "failed", "original", *AXES, TOTAL], rows), *dict.fromkeys(notes)])
+
+
+def axis_notes(row: Mapping[Any, Any], heads: Mapping[str, str]) -> list[str]:
+    """What a row of `axis_table` lacks and why, once where it is the same for all axes, and what it is compared with.
+
+    `heads` are what its axes and the total are called.
+    """
+    why = {head: row[f"{name}_reason"] for name, head in heads.items()}
+    if len(set(why.values())) == 1:
+        notes = [f"{row['model']}: {reason}" for reason in list(why.values())[:1] if reason]
+    else:
+        notes = [f"{row['model']}, {head}: {reason}" for head, reason in why.items() if reason]
+    same = {head: hundred(row[f"{name}_original"]) for name, head in heads.items()}
+    others = [f"{head} {own}" for head, own in same.items() if own not in (hundred(row["original"]), hundred(math.nan))]
+    if others:
+        notes.append(f"{row['model']}, original of the same data sets and items: {', '.join(others)}")
+    return notes
 
 
 def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:

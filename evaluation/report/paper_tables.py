@@ -13,7 +13,7 @@ import pandas as pd
 from annotation.records import Verdict
 from annotation.tables import display, number
 from evaluation import tables
-from evaluation.display import decimal, hundred, points
+from evaluation.display import axis_notes, decimal, hundred, points
 from evaluation.report.charts import p_value
 from evaluation.tables import TOTAL
 from generation.exhibits import Exhibit, reasons
@@ -45,19 +45,16 @@ def axes(results: Results, *, include_rejected: bool = False) -> Exhibit:
     """HTEB, Tables 14 and 15: original, axes and total by model, and their averages."""
     frame = tables.axis_table(results.scores, results.verdicts, include_rejected=include_rejected)
     rows = []
-    average = frame[["original", *(f"{name}{end}" for name in _AXIS_HEADS for end in ("", "_difference"))]].mean(
-        skipna=False
-    )
-    for row in [*frame.to_dict(orient="records"), {"model": "Average", "included_rejected": "", **average}]:
+    ends = ("", "_original", "_difference")
+    average = frame[["original", *(f"{name}{end}" for name in _AXIS_HEADS for end in ends)]].mean(skipna=False)
+    unsaid = {"model": "Average", "included_rejected": "", **{f"{name}_reason": "" for name in _AXIS_HEADS}}
+    why = []
+    for row in [*frame.to_dict(orient="records"), {**unsaid, **average}]:
+        why += axis_notes(row, _AXIS_HEADS)
         cells = {"Model": row["model"] + (REFUSED if row["included_rejected"] else "")}
         cells["Original"] = hundred(row["original"])
         cells |= {head: moved(row[name], row[f"{name}_difference"]) for name, head in _AXIS_HEADS.items()}
         rows.append(cells)
-    why = [
-        f"{head}, {line}"
-        for name, head in _AXIS_HEADS.items()
-        for line in reasons(frame["model"], frame[f"{name}_reason"])
-    ]
     caption = "Scores times 100 by axis, in brackets the difference from the original of the same items in points"
     made = exhibit(results, "axes", caption, frame, rows, why)
     return _with_refused(made) if include_rejected else made

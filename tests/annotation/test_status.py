@@ -18,12 +18,13 @@ from annotation.records import Member
 from annotation.review import signs_of
 from annotation.sample import draw_sample, read_pairs
 from annotation.status.progress import Asked, by_rater, by_transformation
+from annotation.status.stages import stages_of
 from annotation.status.status import Status, read_status
 from annotation.status.text import ago, next_step, status_text
 from annotation.tables import SIMULATED, count
 from annotation.verdicts import accept, read_verdicts
 from generation import command
-from generation.campaign_specs import AcceptanceSpec
+from generation.campaign_specs import AcceptanceSpec, ControlsSpec, SampleSpec
 from generation.manifest import stage, write_kept_table
 from generation.records import Rating
 from generation.run import generate
@@ -236,13 +237,40 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     assert "No rater is known yet" in status_text(read_status(people, NOW), ARGUMENTS)
 
 
+OTHER_SAMPLES: dict[str, object] = {
+    "pairs": 20,
+    "seed": 7,
+    "controls": ControlsSpec(positive=2),
+    "repeats": 3,
+    "batch": 10,
+    "without": ("wrong_language",),
+}
+
+
+@pytest.mark.parametrize("field", SampleSpec.model_fields)
+def test_a_sample_that_was_drawn_with_another_setting_is_stale(
+    field: str, generated: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
+    monkeypatch.setattr("sys.argv", ["annotation", "sample", *where])
+    assert main() == 0
+    none = ratings_of([])
+    assert stages_of(generated, none, "")["sample"].state == "done"
+    other = generated.sample.model_copy(update={field: OTHER_SAMPLES[field]})
+    stage_now = stages_of(generated.model_copy(update={"sample": other}), none, "")["sample"]
+    assert stage_now.state == "stale" and stage_now.note.startswith(f"drawn with other settings: sample.{field}")
+
+
 def test_outputs_in_the_wrong_language_are_announced_before_and_after_the_sample(generated: Study) -> None:
     """The sample study itself has 5 of 101 backtranslations that are the original again, which is named."""
     flag(generated, ("wrong_language",), 90)
     for _ in range(2):
         text = status_text(read_status(generated, NOW), ARGUMENTS)
-        assert "WARNING: paraphrasing, en: 89.1% of the outputs are flagged wrong_language; look at them" in text
-        assert "\nbacktranslation, en: 4." in text and "of the outputs are flagged identical\n" in text
+        assert (
+            "WARNING: paraphrasing, en: 89.1% of the outputs are flagged wrong_language (docs/flags.md); look at them"
+            in text
+        )
+        assert "flagged with an error type (docs/flags.md): " in text and "% of backtranslation, en, identical" in text
         draw_sample(generated)
 
 
@@ -356,7 +384,8 @@ def test_ratings_from_files_and_of_pairs_that_are_gone(generated: Study) -> None
     write_kept_table(generated, "ratings.parquet", ratings, Rating)
     status, following = at(generated)
     assert status.stages["published"].note == "ratings came from files"
-    assert status.warnings == ("1 rated pairs are not in the sample; run `python -m annotation collect` again",)
+    again = generated.command("annotation collect")
+    assert status.warnings == (f"1 rated pairs are not in the sample; run `{again}` again",)
     assert "collect --study s.yaml --csv FILE --columns MAPPING" in following
     assert status.progress["counting"].sum() == 8 * 24 * 2 - 2
 

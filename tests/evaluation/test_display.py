@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from evaluation.display import report
+from evaluation.report import paper_tables
+from evaluation.report.paper_tables import Results
 from generation.records import Drift, Rating
 
 from .conftest import write_outputs, write_pairs, write_study
@@ -30,3 +33,32 @@ def test_drift_is_set_against_the_first_question_of_the_studys_rubric(tmp_path: 
     said = report(study, scores, [], pairs=frames[0], ratings=frames[1], drift=frames[2])
     assert "against mean similarity" in said
     assert "paraphrasing    one    -1.00" in said  # the further it moved, the less similar it is
+
+
+def test_why_a_model_failed_stands_once_below_the_axes(tmp_path: Path) -> None:
+    rows = [score_row("one", "sts", "original", 0.8), score_row("one", "sts", "translation", 0.7)]
+    rows += [
+        score_row("two", "sts", name, float("nan"), status="failed", reason="no such model")
+        for name in ("original", "translation")
+    ]
+    notes = paper_tables.axes(Results(pd.DataFrame(rows), [], (), 1)).notes
+    assert [note for note in notes if "no such model" in note] == ["two: no such model"]
+    assert "two: no such model" in said_of(tmp_path, rows).partition("Scores by transformation")[0]
+    assert said_of(tmp_path, rows).partition("Scores by transformation")[0].count("no such model") == 1
+
+
+def test_the_original_that_a_difference_is_taken_from_can_be_seen(tmp_path: Path) -> None:
+    """70 beside 80 is no -8: it is taken from 78, the original on the items that have an output."""
+    dropped = {"n_failed": 2, "failed_policy": "drop", "original_score": 0.78}
+    rows = [score_row("one", "sts", "original", 0.8), score_row("one", "sts", "translation", 0.7, **dropped)]
+    axes = said_of(tmp_path, rows).partition("Scores by transformation")[0]
+    assert "80.00" in axes and "70.00 (-8.00)" in axes
+    assert "\n  one, original of the same data sets and items: language 78.00" in axes
+    whole = [rows[0], score_row("one", "sts", "translation", 0.7)]
+    assert "same data sets and items: language" not in said_of(tmp_path, whole)
+
+
+def said_of(folder: Path, rows: list[dict[str, Any]]) -> str:
+    drift = pd.DataFrame(columns=list(Drift.model_fields))
+    study = write_study(folder)
+    return report(study, pd.DataFrame(rows), [], pairs=pd.DataFrame(), ratings=None, drift=drift)
