@@ -28,7 +28,7 @@ from annotation.preregistration import amendment_lines, asked_rubric, first_rati
 from annotation.publishing import Publication, publish
 from annotation.ratings import read_all_ratings
 from annotation.review import review_text, signs_of
-from annotation.sample import draw_sample, read_supply
+from annotation.sample import draw_sample, read_supply, sample_settings
 from annotation.simulate import simulate
 from annotation.status.status import read_status
 from annotation.status.text import status_text
@@ -58,7 +58,8 @@ def _plan(options: argparse.Namespace) -> int:
 def _sample(options: argparse.Namespace) -> int:
     study = command.study_of(options)
     transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
-    with stage(study, "sample", transformed, [*_shown(study), study.folder / "sample.json"]):
+    made = [*_shown(study), study.folder / "sample.json"]
+    with stage(study, "sample", transformed, made, sample_settings(study)):
         pairs = draw_sample(study)
     kinds = Counter(pair.control for pair in read_controls(study))
     more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {kinds['repeat']} repeats"
@@ -124,6 +125,8 @@ def _publish(options: argparse.Namespace) -> int:
         done = publish(study, argilla, accounts.languages_at(argilla, home))
     new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
     print(f"{study.name}: {new} new pairs published in {datasets} datasets; workspaces: {workspaces}")
+    for line in done.corrections():
+        print(f"  {line}")
     if not study.raters.simulated:
         _warn_of_readers(study, done)
     if (study.folder / "sample.json").exists():

@@ -9,7 +9,7 @@ server does so, and Argilla elsewhere too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tqdm import tqdm
@@ -36,6 +36,16 @@ class Publication:
 
     new: Mapping[str, int]  #: pairs that were not there before, by dataset
     admission: Admission
+    corrected: Mapping[str, str] = field(default_factory=dict)  #: what an unanswered dataset says otherwise now
+
+    def corrections(self) -> list[str]:
+        """A line for each correction, with the datasets that have it."""
+        by_change: dict[str, list[str]] = {}
+        for name, what in self.corrected.items():
+            by_change.setdefault(what, []).append(name)
+        return [
+            f"corrected, where nobody had answered: {what} ({', '.join(names)})" for what, names in by_change.items()
+        ]
 
 
 def publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]] | None = None) -> Publication:
@@ -62,7 +72,8 @@ def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]])
     for name in sorted({queue.workspace(study) for queue in queues_of(pairs)} - set(there)):
         argilla.request("POST", "/workspaces", json={"name": name})
     admission = admit_annotators(study, argilla, reads)
-    return Publication(_fill(study, argilla, rubric, pairs), admission)
+    corrected = dict[str, str]()
+    return Publication(_fill(study, argilla, rubric, pairs, corrected), admission, corrected)
 
 
 def _rubric(study: Study) -> Rubric:
@@ -78,7 +89,7 @@ def _refuse_answered(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequ
     open_now = {queue: one.id for queue, one in there.items() if one is not None and one.status != "draft"}
     shown_now = {queue: Words.shown(argilla, dataset_id) for queue, dataset_id in open_now.items()}
     wanted = {queue: Words.of(rubric, queue) for queue in shown_now}
-    changed = {queue: what for queue in shown_now if (what := wanted[queue].differs_in(shown_now[queue]))}
+    changed = {queue: what for queue in shown_now if (what := wanted[queue].corrects(shown_now[queue]))}
     if not changed or not any(answered(argilla, dataset_id) for dataset_id in open_now.values()):
         return
     queue, what = next(iter(changed.items()))
@@ -98,15 +109,23 @@ def _asked(words: Words) -> dict[str, list[int]]:
     return {name: list(points) for name, points in words.scales.items()}
 
 
-def _fill(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair]) -> dict[str, int]:
-    """Make the datasets that are missing, and send the pairs that are; returns how many, by dataset."""
+def _fill(
+    study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair], corrected: dict[str, str]
+) -> dict[str, int]:
+    """Make the datasets that are missing, and send the pairs that are; returns how many, by dataset.
+
+    Notes in `corrected` what a dataset says otherwise than before.
+    """
     listed, new = argilla.datasets(), {}
     for queue, wanted in queues_of(pairs).items():
         name = queue.dataset(study)
         dataset = listed.get((queue.workspace(study), name))
-        if dataset is not None and not _can_stay(argilla, dataset, Words.of(rubric, queue)):
-            argilla.request("DELETE", f"/datasets/{dataset.id}")
-            dataset = None
+        if dataset is not None:
+            stays, what = _put_right(argilla, dataset, Words.of(rubric, queue))
+            corrected |= {name: what} if what else {}
+            if not stays:
+                argilla.request("DELETE", f"/datasets/{dataset.id}")
+                dataset = None
         if dataset is None:
             where = (queue.workspace(study), name)
             dataset_id, present = create_dataset(argilla, rubric, queue, where, study.raters.per_pair), set[str]()
@@ -120,20 +139,21 @@ def _fill(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair])
     return new
 
 
-def _can_stay(argilla: Argilla, dataset: Listed, words: Words) -> bool:
-    """Whether a dataset can be filled up; one that nobody answered says the right words then.
+def _put_right(argilla: Argilla, dataset: Listed, words: Words) -> tuple[bool, str]:
+    """Whether a dataset can be filled up, and what was corrected: one that nobody answered says the right words then.
 
     An earlier run was cut off while it made a draft: nobody has seen it, so it is made anew, as is one that asks other
     questions, which nobody has answered (`_refuse_answered`).
     """
     if dataset.status == "draft":
-        return False
+        return False, ""
     now = Words.shown(argilla, dataset.id)
+    what = words.corrects(now)
     if words.scales != now.scales:
-        return False
-    if words.differs_in(now):
+        return False, what
+    if what:
         put_right(argilla, dataset.id, words)
-    return True
+    return True, what
 
 
 def send_pairs(argilla: Argilla, dataset_id: str, name: str, pairs: Sequence[Pair]) -> None:

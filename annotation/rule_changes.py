@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from generation.campaign_specs import AcceptanceSpec, QualitySpec
 from generation.parts import Part
 
 _LONGEST = 80  # characters of a wording that are quoted
+_BEFORE = 20  # of them, those before the first that differs
 _SPECS: dict[str, type[Part]] = {"acceptance": AcceptanceSpec, "quality": QualitySpec}
 
 
@@ -41,7 +43,7 @@ def _named(value: Any) -> Any:
 def _differences(place: str, old: Any, new: Any) -> Iterator[str]:
     if not (isinstance(old, dict) and isinstance(new, dict)):
         if old != new:
-            yield f"{place} {_quoted(old)}, now {_quoted(new)}"
+            yield f"{place} {from_to(old, new)}"
         return
     for name in [*old, *(name for name in new if name not in old)]:
         if name not in new:
@@ -51,10 +53,27 @@ def _differences(place: str, old: Any, new: Any) -> Iterator[str]:
         else:
             yield from _differences(f"{place}.{name}", old[name], new[name])
     if place == "rubric.questions" and list(old) != list(new) and set(old) == set(new):
-        yield f"{place} {_quoted(list(old))}, now {_quoted(list(new))}"
+        yield f"{place} {from_to(list(old), list(new))}"
 
 
-def _quoted(value: Any) -> str:
-    """The value in a line; a long wording's beginning."""
-    text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+def from_to(old: Any, new: Any) -> str:
+    """Both values in a line, `3.0, now 2.5`; of long wordings the part in which they differ."""
+    before, after = _plain(old), _plain(new)
+    start = 0
+    if max(len(before), len(after)) > _LONGEST:
+        pairs = itertools.takewhile(lambda both: both[0] == both[1], zip(before, after, strict=False))
+        same = sum(1 for _ in pairs)
+        start = before.rfind(" ", 0, max(0, same - _BEFORE)) + 1
+    return f"{_part(before, start)}, now {_part(after, start)}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "none"
+    return str(value).replace("\n", " ")
+
+
+def _part(text: str, start: int) -> str:
+    """A long wording's part from a place on."""
+    end = start + _LONGEST
+    return f"{'...' if start else ''}{text[start:end]}{'...' if len(text) > end else ''}"

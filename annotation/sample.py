@@ -7,6 +7,7 @@ a near-duplicate of theirs came or went.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from annotation.agreement import POOLS
 from annotation.candidates import Candidate, Candidates, Supply, Turns
@@ -57,6 +58,11 @@ def _draw(study: Study) -> list[Pair]:
     write_table(study.folder / "controls.parquet", controls, Pair)
     write_table(study.folder / "pairs.parquet", pairs, Pair)
     return pairs
+
+
+def sample_settings(study: Study) -> dict[str, Any]:
+    """What the study says of its sample: with other settings it would be another one."""
+    return {"sample": study.sample.model_dump(mode="json")}
 
 
 def read_pairs(study: Study) -> list[Pair]:

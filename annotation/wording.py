@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from annotation.client import Argilla
 from annotation.queues import Queue
 from annotation.rubric import Rubric, said
+from annotation.rule_changes import from_to
 
 COMMENT = "comment"
 FIELDS = ("original", "transformed")
@@ -58,14 +59,23 @@ class Words:
             },
         )
 
-    def differs_in(self, other: Words) -> str:
-        """What another dataset says otherwise, in words; empty if nothing."""
-        if self.scales != other.scales:
-            return "the questions and their points"
-        found = [f"the question {name!r}" for name, own in self.questions.items() if other.questions.get(name) != own]
-        found += ["the texts' titles"] if self.fields != other.fields else []
-        found += ["the guidelines"] if self.guidelines.strip() != other.guidelines.strip() else []
-        return ", ".join(found)
+    def corrects(self, shown: Words) -> str:
+        """What is said otherwise than a dataset shows it, in words; empty if nothing."""
+        if self.scales != shown.scales:
+            return f"the questions and their points {from_to(shown.points(), self.points())}"
+        found = []
+        for name, own in self.questions.items():
+            for old, new in zip(shown.questions.get(name, ("", "")), own, strict=True):
+                found += [f"the question {name!r} {from_to(old, new)}"] if old != new else []
+        if self.fields != shown.fields:
+            found.append(f"the texts' titles {from_to(list(shown.fields.values()), list(self.fields.values()))}")
+        if self.guidelines.strip() != shown.guidelines.strip():
+            found.append(f"the guidelines {from_to(shown.guidelines.strip(), self.guidelines.strip())}")
+        return "; ".join(found)
+
+    def points(self) -> str:
+        """The questions and their points, in words."""
+        return "; ".join(f"{name} {', '.join(map(str, points))}" for name, points in self.scales.items())
 
 
 def put_right(argilla: Argilla, dataset_id: str, words: Words) -> None:

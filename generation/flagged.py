@@ -43,10 +43,11 @@ class Flagged:
 
     def __str__(self) -> str:
         """In words, for one line."""
-        end = "; they were kept out of the sample" if self.kept_out else ""
+        end = ""
         if self.doubtful:
             end = f"; look at them, or keep them from raters with `sample.without: [{self.flag}]`"
-        return f"{self.transformation}, {self.language}: {self.share:.1%} of the outputs are flagged {self.flag}{end}"
+        what = f"flagged {self.flag} (docs/flags.md)"
+        return f"{self.transformation}, {self.language}: {self.share:.1%} of the outputs are {what}{end}"
 
 
 def flagged_outputs(study: Study) -> list[Flagged]:
@@ -72,6 +73,12 @@ def _usable(table: pa.Table, made_by: tuple[str, str]) -> tuple[list[str], list[
 
 
 def flagged_lines(found: Iterable[Flagged]) -> list[str]:
-    """A line for each share above `NAMED`, the largest first; those above `DOUBTFUL` are warnings."""
+    """A warning for each share above `DOUBTFUL`, and one line for all others above `NAMED`; the largest first."""
     named = sorted((one for one in found if one.share > NAMED), key=lambda one: -one.share)
-    return [f"{'WARNING: ' if one.doubtful else ''}{one}" for one in named]
+    others = [
+        f"{one.share:.1%} of {one.transformation}, {one.language}, {one.flag}{' (kept out)' if one.kept_out else ''}"
+        for one in named
+        if not one.doubtful
+    ]
+    line = f"outputs flagged with an error type (docs/flags.md): {'; '.join(others)}"
+    return [*(f"WARNING: {one}" for one in named if one.doubtful), *([line] if others else [])]

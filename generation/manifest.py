@@ -10,7 +10,7 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,6 +38,7 @@ class _Entry(BaseModel):
     finished_at: Annotated[str, AfterValidator(_time)]
     inputs: dict[str, str] = {}
     outputs: dict[str, str] = {}
+    settings: dict[str, Any] = {}
 
 
 class Manifest(BaseModel):
@@ -52,10 +53,17 @@ _PACKAGES = ("argilla", "irrCAC", "mteb", "numpy", "openai", "pandas", "scipy", 
 
 
 @contextlib.contextmanager
-def stage(study: Study, name: str, inputs: Iterable[Path] = (), outputs: Iterable[Path] = ()) -> Iterator[None]:
+def stage(
+    study: Study,
+    name: str,
+    inputs: Iterable[Path] = (),
+    outputs: Iterable[Path] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> Iterator[None]:
     """Run a stage and note in the manifest when it ran, on what, and what it left (hashes of existing files).
 
-    Nothing is noted when the stage fails. `outputs` may be folders.
+    Nothing is noted when the stage fails. `outputs` may be folders; `settings` are those of the study by which what
+    was made would be other.
     """
     started, clock = datetime.now(UTC), time.monotonic()
     read_manifest(study)  # refused before the stage's work, not after it
@@ -67,6 +75,7 @@ def stage(study: Study, name: str, inputs: Iterable[Path] = (), outputs: Iterabl
         "study_sha256": file_hash(study.file),
         "inputs": _hashes(study, inputs),
         "outputs": _hashes(study, outputs),
+        **({"settings": dict(settings)} if settings is not None else {}),
     }
     with _changed(study) as manifest:
         manifest["versions"] = versions()

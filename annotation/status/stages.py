@@ -17,6 +17,8 @@ import pandas as pd
 from annotation.campaign import refuse_other_makers
 from annotation.collecting import SOURCE
 from annotation.crowd.ledger import FILE, ledgers
+from annotation.rule_changes import changes
+from annotation.sample import sample_settings
 from annotation.verdicts import read_verdicts, refuse_stale
 from annotation.verification import refuse_other_file
 from generation.exceptions import DataError, PlumblineError
@@ -99,6 +101,9 @@ def _sampled(study: Study, entries: Mapping[str, dict[str, Any]], mismatched: st
     stage = _stage("sample", study.folder / "pairs.parquet", "sample", study, entries)
     if mismatched:
         return Stage("sample", "stale", stage.at, "of another generator or other prompts than the study's")
+    others = changes(entries.get("sample", {}).get("settings", {}), sample_settings(study))
+    if stage.state == "done" and others:
+        return Stage("sample", "stale", stage.at, f"drawn with other settings: {'; '.join(others)}")
     return stage
 
 

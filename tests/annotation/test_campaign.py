@@ -276,7 +276,10 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
     publish(study, argilla)
     dataset_id = dataset(study, argilla)
     words = reworded(study, rubric_name, word=" (mended)")
-    publish(words, argilla)
+    (line,) = publish(words, argilla).corrections()
+    title = load_rubric(study).questions[0].title["en"]
+    assert f"the question 'quality' {title}, now {title} (mended) (corrected-paraphrasing-EN, " in line
+    assert not publish(words, argilla).corrections()
     assert dataset(study, argilla) == dataset_id
     assert asked(argilla, dataset_id)[0].endswith("(mended)")
     seven = reworded(study, rubric_name, scale=7)
@@ -289,7 +292,7 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
     with pytest.raises(StudyError, match=r"asks .*1, 2, 3, 4, 5, 6, 7.* there are answers; give the new study another"):
         publish(study, argilla)
     with pytest.raises(
-        StudyError, match=r"shows other words than the rubric .* \(the question 'quality', .*and there are"
+        StudyError, match=r"shows other words than the rubric .* \(the question 'quality' .*, now .*!.*and there are"
     ):
         publish(reworded(study, rubric_name, scale=7, word="!"), argilla)
     assert len(read_rules(study)) == 3

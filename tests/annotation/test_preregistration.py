@@ -31,6 +31,17 @@ def with_threshold(study: Study, threshold: float) -> Study:
     return study.model_copy(update={"acceptance": AcceptanceSpec(threshold=threshold, min_pairs=1)})
 
 
+def test_a_long_wording_is_quoted_where_it_differs() -> None:
+    before = {"rubric": {"guidelines": {"en": "Read both texts with care. " * 10 + "Rate the meaning."}}}
+    after = {"rubric": {"guidelines": {"en": "Read both texts with care. " * 10 + "Rate the wording."}}}
+    assert changes(before, after) == [
+        "rubric.guidelines.en ...with care. Rate the meaning., now ...with care. Rate the wording."
+    ]
+    long = {"rubric": {"guidelines": {"en": "x " * 200}}}
+    ((line),) = changes(before, long)
+    assert line.startswith("rubric.guidelines.en Read both texts") and line.count("...") == 2 and len(line) < 200
+
+
 def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study) -> None:
     study = with_threshold(generated, 3.0)
     fix_rules(study)

@@ -156,11 +156,14 @@ def test_outputs_with_an_error_type_are_kept_out_where_the_study_says_so(variant
     assert kept.failed_share == seen.failed_share == pytest.approx(3 / 104)
     lines = flagged_lines(flagged_supply([seen])), flagged_lines(flagged_supply([kept]))
     assert lines[0] == [
-        "WARNING: paraphrasing, en: 29.7% of the outputs are flagged wrong_language; look at them, or keep them from"
-        " raters with `sample.without: [wrong_language]`",
-        "paraphrasing, en: 5.9% of the outputs are flagged runaway",
+        "WARNING: paraphrasing, en: 29.7% of the outputs are flagged wrong_language (docs/flags.md); look at them, or"
+        " keep them from raters with `sample.without: [wrong_language]`",
+        "outputs flagged with an error type (docs/flags.md): 5.9% of paraphrasing, en, runaway",
     ]
-    assert lines[1][0].endswith("29.7% of the outputs are flagged wrong_language; they were kept out of the sample")
+    assert lines[1] == [
+        "outputs flagged with an error type (docs/flags.md): 29.7% of paraphrasing, en, wrong_language (kept out);"
+        " 5.9% of paraphrasing, en, runaway"
+    ]
     flag(some, ("wrong_language",), 1000)
     with pytest.raises(StudyError, match="every usable output of paraphrasing has an error type of sample.without"):
         draw_sample(some)
