@@ -196,18 +196,21 @@ def load_rubric(study: Study, folder: Path = PROMPTS / "rubrics") -> Rubric:
 def _refuse_rules_of_another_scale(study: Study, rubric: Rubric) -> None:
     """Refuse rules in points that the scale cannot hold, and defaults that were meant for another scale."""
     low, high, rules = rubric.scale[0], rubric.scale[-1], study.acceptance
-    whose = f"{study.file}: {{}}: rubric {rubric.name!r} has the scale {low} to {high}"
+    missing = []
     if "threshold" not in rules.model_fields_set and rules.threshold != _usual_threshold(rubric):
-        own = "" if rubric.threshold is None else f", and its own threshold is {rubric.threshold:g}"
-        raise StudyError(whose.format("acceptance.threshold is not said") + f"{own}; add which mean is accepted there")
+        own = "" if rubric.threshold is None else f"; the rubric's own is {rubric.threshold:g}"
+        missing.append(f"acceptance.threshold (which mean is accepted there{own})")
+    if rubric.scale not in _PAPERS_SCALES:
+        missing += [
+            f"quality.{name} (its default of {getattr(study.quality, name):g} is meant for 1 to 5)"
+            for name in ("within", "apart", "low")
+            if name not in study.quality.model_fields_set
+        ]
+    if missing:
+        which = f"rubric {rubric.name!r} has the scale {low} to {high}, for which the study must say"
+        raise StudyError(f"{study.file}: {which} {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}")
     if not low <= rules.threshold <= high:
         raise StudyError(f"{study.file}: acceptance.threshold {rules.threshold:g} is outside the scale {low} to {high}")
-    for name in ("within", "apart", "low"):
-        if name not in study.quality.model_fields_set and rubric.scale not in _PAPERS_SCALES:
-            raise StudyError(
-                whose.format(f"quality.{name} is not said")
-                + f", and its default of {getattr(study.quality, name):g} is meant for 1 to 5; add it"
-            )
 
 
 def _usual_threshold(rubric: Rubric) -> float | None:

@@ -13,7 +13,7 @@ from annotation.rubric import LIMIT, load_rubric
 from annotation.verdicts import rule_id
 from generation.exceptions import StudyError
 from generation.prompts import PROMPTS
-from generation.study import Study
+from generation.study import ROOT, Study
 from tests.annotation.campaigns import Make
 
 HTEB: dict[str, Any] = yaml.safe_load((PROMPTS / "rubrics" / "hteb.yaml").read_text(encoding="utf-8"))
@@ -102,6 +102,20 @@ def test_a_rubric_that_is_not_whole_is_one_line(
     assert "\n" not in str(refused.value)
 
 
+def test_the_rubric_that_the_documents_show_can_be_used(variant: Make, tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "campaign.md").read_text(encoding="utf-8").partition("## Questions of your own")[2]
+    example, beside = (block.partition("```")[0] for block in text.split("```yaml\n")[1:3])
+    (tmp_path / "meaning.yaml").write_text(example, encoding="utf-8")
+    said = yaml.safe_load(beside)
+    unsaid = variant(**said | {"quality": {}})
+    with pytest.raises(StudyError, match="must say quality.within .*quality.apart .*quality.low .*; add them"):
+        load_rubric(unsaid, tmp_path)
+    rubric = load_rubric(variant(**said), tmp_path)
+    assert rubric.scale == (1, 2, 3, 4, 5, 6, 7) and rubric.question_names() == ["meaning"]
+    assert rubric.description("paraphrasing", rubric.questions[0], "de").startswith("Other words are no loss. 1 = some")
+    assert rubric.expected("paraphrasing", "positive") == {"meaning": 7}
+
+
 def test_an_unknown_rubric_names_the_known_ones(variant: Make) -> None:
     with pytest.raises(StudyError, match="no rubric 'htep' in .*; known are: hteb, pteb"):
         load_rubric(variant(rubric="htep"))
@@ -126,13 +140,16 @@ def test_rules_of_another_scale_are_asked_for(variant: Make, tmp_path: Path) -> 
     """On 0 to 3 a mean of 3 would be accepted of nothing: nobody said that it should be 3."""
     points = [0, 1, 2, 3]
     unsaid = variant(acceptance={"min_pairs": 5})
-    with pytest.raises(StudyError, match="threshold is not said: rubric 'hteb' has the scale 0 to 3; add which mean"):
+    every = ".* ".join(("acceptance.threshold", "quality.within", "quality.apart", "quality.low"))
+    with pytest.raises(StudyError, match=f"'hteb' has the scale 0 to 3, .* {every} .*; add them"):
         on_scale(unsaid, tmp_path, points)
-    with pytest.raises(StudyError, match="the scale 0 to 3, and its own threshold is 2; add which mean is accepted"):
+    with pytest.raises(
+        StudyError, match="the scale 0 to 3, .*threshold \\(which mean is accepted there; the rubric's own is 2\\)"
+    ):
         on_scale(unsaid, tmp_path, points, threshold=2)
     said = {"acceptance": {"threshold": 3.0}}
-    with pytest.raises(StudyError, match="quality.within is not said: .* 0 to 3, and its default of 1 is meant for 1"):
-        on_scale(variant(**said), tmp_path, points)
+    with pytest.raises(StudyError, match="must say quality.low \\(its default of 2 is meant for 1 to 5\\); add it$"):
+        on_scale(variant(**said, quality={"within": 1, "apart": 1}), tmp_path, points)
     on_scale(variant(**said, quality={"within": 1, "apart": 1, "low": 1}), tmp_path, points)
 
 
