@@ -118,6 +118,27 @@ def test_a_webhook_that_failed_when_the_server_was_killed_is_sent_at_the_next_st
     assert jobs(site.home, name) == [(job_id, "finished", None)]
 
 
+@contextlib.contextmanager
+def refusing(home: Home, what: str) -> Iterator[None]:
+    """The journal refuses what is written, as it does on a full disk; `what` is INSERT (a new job) or UPDATE."""
+    with contextlib.closing(sqlite3.connect(home.path / "jobs.db", isolation_level=None)) as database:
+        database.execute(f"CREATE TRIGGER no BEFORE {what} ON jobs BEGIN SELECT RAISE(ABORT, 'disk is full'); END")
+        yield
+        database.execute("DROP TRIGGER no")
+
+
+def test_a_job_that_cannot_be_noted_is_refused_and_one_that_was_noted_runs(site: Site) -> None:
+    campaign = site.publish("unnoted", records=2, enough=2)
+    site.raters[0].rate(campaign, "p0", 5)
+    body = {"distribution": {"strategy": "overlap", "min_submitted": 1}}
+    with refusing(site.home, "INSERT"):
+        refused = site.owner("PATCH", f"datasets/{campaign.dataset}", body, expect=507)
+    assert "make room, then try again" in refused["detail"]
+    with refusing(site.home, "UPDATE"):
+        site.owner("PATCH", f"datasets/{campaign.dataset}", body)
+        assert eventually(lambda: site.statuses(campaign) == {"p0": "completed", "p1": "pending"})
+
+
 def test_a_damaged_journal_is_one_line(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.path.mkdir()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import threading
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,6 +30,9 @@ from .journal import Journal
 LOGGER = logging.getLogger("plumbline_argilla.jobs")
 RECOUNT_WAITS = (1.0, 1.0, 1.0)
 WEBHOOK_WAITS = (10.0, 60.0, 180.0)
+UNWRITABLE = (
+    "the server cannot note its background jobs: its disk is full or cannot be written; make room, then try again"
+)
 
 Function = Callable[..., Awaitable[None]]
 
@@ -62,11 +66,18 @@ class Jobs:
         self.kinds = {kind.function.__name__: kind for kind in kinds}
 
     def delayed(self, name: str) -> Callable[..., Job]:
-        """What takes the place of a function's `delay`: it returns at once, when the job is in the journal."""
+        """What takes the place of a function's `delay`: it returns at once, when the job is in the journal.
+
+        Where that cannot be written, the request is answered with 507.
+        """
 
         def delay(*args: Any, **kwargs: Any) -> Job:
             job = Job(str(uuid.uuid4()))
-            self.journal.add(job.id, name, (list(args), kwargs))
+            try:
+                self.journal.add(job.id, name, (list(args), kwargs))
+            except sqlite3.Error as error:
+                LOGGER.error("job %s was not taken on: jobs.db cannot be written (%s)", name, error)
+                raise HTTPException(507, UNWRITABLE) from error
             self.begin(job.id, name, args, kwargs)
             return job
 
@@ -90,7 +101,7 @@ class Jobs:
         """One job to its final status."""
         name = kind.function.__name__
         for wait in (*kind.waits, None):
-            self.journal.change(job_id, JobStatus.STARTED)
+            self.note(job_id, JobStatus.STARTED)
             try:
                 await call()
             except Exception as error:
@@ -98,12 +109,22 @@ class Jobs:
                 again = "it is not tried again" if wait is None else f"again in {wait:.0f} s"
                 LOGGER.warning("job %s %s failed (%s); %s", name, job_id, type(error).__name__, again)
                 if wait is not None:
-                    self.journal.change(job_id, JobStatus.SCHEDULED)
+                    self.note(job_id, JobStatus.SCHEDULED)
                     await asyncio.sleep(wait)
             else:
-                self.journal.change(job_id, JobStatus.FINISHED)
+                self.note(job_id, JobStatus.FINISHED)
                 return
-        self.journal.change(job_id, JobStatus.FAILED)
+        self.note(job_id, JobStatus.FAILED)
+
+    def note(self, job_id: str, status: JobStatus) -> None:
+        """A running job's status in the journal; a journal that cannot be written stops no job.
+
+        One whose end was not noted is run again at the next start.
+        """
+        try:
+            self.journal.change(job_id, status)
+        except sqlite3.Error as error:
+            LOGGER.warning("job %s is %s, which jobs.db does not take (%s)", job_id, status.value, error)
 
     def fetch(self, job_id: str, connection: object = None) -> Job:
         """The job of this id, as `rq.job.Job.fetch` finds it; `connection` is Redis's and means nothing here."""
