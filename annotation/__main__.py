@@ -180,6 +180,8 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _review(options: argparse.Namespace) -> int:
+    if options.reason is not None and not (options.exclude or options.keep):
+        raise StudyError("--reason goes with --exclude or --keep: name the rater that it is about")
     study = command.study_of(options)
     collected = Collected.read(study)
     refuse_other_rules(study, collected.ratings)

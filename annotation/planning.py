@@ -7,6 +7,7 @@ A made-up campaign is judged by the very functions that judge a real one (`annot
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -234,7 +235,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pairs", type=_count, nargs="+", default=PAIRS, metavar="N", help="pairs of a transformation")
     parser.add_argument("--raters", type=_count, nargs="+", default=RATERS, metavar="N", help="raters of each pair")
     parser.add_argument(
-        "--means", type=float, nargs="+", metavar="M", help="true means to try (default: around the threshold)"
+        "--means", type=_mean, nargs="+", metavar="M", help="true means to try (default: around the threshold)"
     )
     for name, what in (("spread", "the pairs' quality"), ("bias", "the raters' habits"), ("noise", "single ratings")):
         parser.add_argument(
@@ -245,13 +246,26 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
             help=f"standard deviation of {what} in points (default: {getattr(usual, name):g})",
         )
     parser.add_argument("--campaigns", type=_count, default=1000, metavar="N", help="simulated for each number (1000)")
-    parser.add_argument("--seed", type=int, metavar="N", help="of the simulation (default: the sample's)")
+    parser.add_argument("--seed", type=_seed, metavar="N", help="of the simulation (default: the sample's)")
 
 
 def _count(value: str) -> int:
     if value.isdecimal() and 1 <= int(value) <= 100_000:
         return int(value)
     raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 1 to 100000")
+
+
+def _seed(value: str) -> int:
+    if value.isascii() and value.isdecimal() and len(value) <= 18:
+        return int(value)
+    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 0 on, of at most 18 digits")
+
+
+def _mean(value: str) -> float:
+    with contextlib.suppress(ValueError):
+        if math.isfinite(number := float(value)):
+            return number
+    raise argparse.ArgumentTypeError(f"{value!r} is no number")
 
 
 def _deviation(value: str) -> float:

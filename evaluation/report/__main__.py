@@ -46,6 +46,10 @@ def main() -> int:
     if compared and compared.folder == study.folder:
         raise StudyError(f"--compare: {options.compare} is the study itself; name one with another generator")
     pair = tuple(options.translation) if options.translation else None
+    if options.multilingual and not pair:
+        raise StudyError("--multilingual goes with --translation: name the data set and its translation, too")
+    if pair and pair[0] == pair[1]:
+        raise StudyError(f"--translation: {pair[0]!r} is named twice; name a data set and its translation")
     inputs = [one.folder / name for one in (study, compared) if one for name in _INPUTS]
     with stage(study, "evaluation report", inputs, [study.folder / FOLDER]):
         page = write_report(study, Choices(options.baseline, pair, tuple(options.multilingual)), compared)
