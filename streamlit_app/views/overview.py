@@ -63,7 +63,10 @@ def _doubts(records: Records) -> None:
     if not status.sources:
         st.caption("There are no ratings yet.")
         return
-    st.text(doubts_text(status.doubts, judged=status.judged))
+    if status.doubts:
+        complain("\n".join(status.doubts), what="This needs care")
+    else:
+        st.text(doubts_text((), judged=status.judged))
 
 
 def _tiles(records: Records) -> None:

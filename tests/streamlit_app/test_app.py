@@ -378,6 +378,16 @@ def test_people_are_not_called_simulated(page: Open, exports: Path, study: Study
         assert "simulated" not in captions(shown).lower().replace("simulated raters come", "")
 
 
+def test_doubts_stand_in_a_box_with_the_command_that_helps(page: Open, exports: Path, study: Study) -> None:
+    ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(seconds=0.1)
+    write_kept_table(study, "ratings.parquet", ratings, Rating)
+    shown = page("--study", DEMO, "--exports", exports)
+    assert_calm(shown)
+    assert boxes(shown, "This needs care") == 1
+    assert "show signs of careless answers (too fast" in texts(shown)
+    assert f"python -m annotation review --study {DEMO} --exports {exports}" in commands(shown)
+
+
 def test_one_simulated_rating_is_enough_for_the_banner(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
     ratings.loc[0, "simulated"] = True
