@@ -5,13 +5,16 @@ What raters read stands there in several languages; English, which is always the
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import langcodes
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from generation.campaign_specs import AcceptanceSpec
+from generation.cleaning import trim
 from generation.exceptions import DataError, StudyError
 from generation.identity import identity
 from generation.languages import language_code
@@ -24,6 +27,8 @@ ENGLISH = "en"
 CONTROLS = ("positive", "negative")
 # HTEB's and PTEB's, for which the defaults of `quality` were made.
 _PAPERS_SCALES = ((1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5))
+TAKEN = ("pair", "rater", "time", "comment")  # what else `collect --csv` maps columns to, and Argilla's free comment
+_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 LIMIT = 1000  # characters of a question's description that Argilla takes
 
 
@@ -189,8 +194,36 @@ def load_rubric(study: Study, folder: Path = PROMPTS / "rubrics") -> Rubric:
         raise StudyError(f"{path}: {error}") from None
     except ValidationError as error:
         raise StudyError(f"{path}: {first_complaint(error)}") from None
+    if wrong := next(_unusable(rubric), ""):
+        raise StudyError(f"{path}: {wrong}")
     _refuse_rules_of_another_scale(study, rubric)
     return rubric
+
+
+def _unusable(rubric: Rubric) -> Iterator[str]:
+    """What a rubric cannot be used with. What was fixed with the rules of a study is not looked at again."""
+    names = rubric.question_names()
+    for name in names:
+        if not _NAME.fullmatch(name):
+            yield f"question {name!r}: a name has small letters, digits, - and _ alone, and at most 64 of them"
+        if name in TAKEN:
+            yield f"question {name!r}: this name stands for something else in files of ratings; give it another"
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        yield f"question {twice[0]!r} stands there twice; give each question a name of its own"
+    if rubric.threshold is not None and not rubric.scale[0] <= rubric.threshold <= rubric.scale[-1]:
+        yield f"threshold {rubric.threshold:g} is outside the scale {rubric.scale[0]} to {rubric.scale[-1]}"
+    for place, wording in _wordings(rubric.model_dump(), ""):
+        if not trim(wording):
+            yield f"{place} is empty; give it a wording"
+
+
+def _wordings(node: Any, place: str) -> Iterator[tuple[str, str]]:
+    """Each wording of a rubric, with its place."""
+    parts = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, (list, tuple)) else ()
+    for name, part in parts:
+        yield from _wordings(part, f"{place}.{name}".lstrip("."))
+    if isinstance(node, str):
+        yield place, node
 
 
 def _refuse_rules_of_another_scale(study: Study, rubric: Rubric) -> None:

@@ -83,6 +83,9 @@ def test_guidelines_are_in_the_raters_language_or_in_english(demo: Study) -> Non
         (("scale",), [1, 3, 2], "the scale's points must ascend"),
         (("pools", "expansion", "questions", "quality", "hint", "en"), "x" * LIMIT, "longer than the 1000 characters"),
         (("colour",), "red", "unknown key 'colour'"),
+        (("threshold",), 9, "threshold 9 is outside the scale 1 to 5"),
+        (("questions", 0, "title", "en"), " ", "questions.0.title.en is empty; give it a wording"),
+        (("guidelines", "en"), "\u200b", "guidelines.en is empty; give it a wording"),
     ],
 )
 def test_a_rubric_that_is_not_whole_is_one_line(
@@ -100,6 +103,26 @@ def test_a_rubric_that_is_not_whole_is_one_line(
     with pytest.raises(StudyError, match=said) as refused:
         load_rubric(demo, tmp_path)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["one", "one"], "question 'one' stands there twice"),
+        (["Is it good?"], r"question 'Is it good\?': a name has small letters, digits, - and _ alone"),
+        ([""], "question '': a name has small letters"),
+        (["comment"], "question 'comment': this name stands for something else in files of ratings"),
+    ],
+)
+def test_questions_that_files_of_ratings_cannot_tell_apart_are_refused(
+    names: list[str], said: str, variant: Make, tmp_path: Path
+) -> None:
+    content = yaml.safe_load((PROMPTS / "rubrics" / "pteb.yaml").read_text(encoding="utf-8"))
+    content["pools"]["paraphrasing"]["expected"] = {}
+    content["questions"] = [{**content["questions"][0], "name": name} for name in names]
+    (tmp_path / "pteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    with pytest.raises(StudyError, match=said):
+        load_rubric(variant(rubric="pteb", transformations=["paraphrasing"]), tmp_path)
 
 
 def test_the_rubric_that_the_documents_show_can_be_used(variant: Make, tmp_path: Path) -> None:
