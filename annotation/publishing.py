@@ -65,6 +65,7 @@ def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]])
     rubric, pairs = _rubric(study), shown(study)
     refuse_other_prompts(study, pairs)
     refuse_other_sample(study)
+    _refuse_too_much(study, rubric, pairs)
     _refuse_answered(study, argilla, rubric, pairs)
     fix_rules(study)
     begin_offering(study, ARGILLA, rubric)
@@ -80,6 +81,13 @@ def _rubric(study: Study) -> Rubric:
     """The study's own while it may still be corrected; from the first collected rating on the one that was asked."""
     begun = first_rating(read_all_ratings(study)) is not None
     return asked_rubric(study) if begun else load_rubric(study)
+
+
+def _refuse_too_much(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> None:
+    """Refuse what Argilla would refuse, before the rules are fixed and half of the datasets made."""
+    for queue in queues_of(pairs):
+        if what := Words.of(rubric, queue).too_much():
+            raise StudyError(f"{study.file}: rubric {rubric.name!r} is too much for Argilla: {what}; change the rubric")
 
 
 def _refuse_answered(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair]) -> None:

@@ -15,6 +15,8 @@ from annotation.rubric import Rubric, said
 from annotation.rule_changes import from_to
 
 COMMENT = "comment"
+_POINTS = (0, 10)  # what Argilla takes of a rating's points, of a title's characters, and of the guidelines'
+_TITLE, _GUIDELINES = 500, 10_000
 FIELDS = ("original", "transformed")
 
 
@@ -72,6 +74,19 @@ class Words:
         if self.guidelines.strip() != shown.guidelines.strip():
             found.append(f"the guidelines {from_to(shown.guidelines.strip(), self.guidelines.strip())}")
         return "; ".join(found)
+
+    def too_much(self) -> str:
+        """What of it Argilla does not take, in words; empty if it takes all."""
+        for name, points in self.scales.items():
+            if not _POINTS[0] <= points[0] <= points[-1] <= _POINTS[1]:
+                has = f"question {name!r} has points from {points[0]} to {points[-1]}"
+                return f"{has}, it takes {_POINTS[0]} to {_POINTS[1]}"
+        titles = [*self.fields.values(), *(title for title, _ in self.questions.values())]
+        if longest := next((title for title in titles if len(title) > _TITLE), ""):
+            return f"the title {longest[:40]!r}... has {len(longest)} characters, it takes {_TITLE}"
+        if len(self.guidelines) > _GUIDELINES:
+            return f"the guidelines have {len(self.guidelines)} characters, it takes {_GUIDELINES}"
+        return ""
 
     def points(self) -> str:
         """The questions and their points, in words."""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 
+from annotation.client import Argilla
+from annotation.preregistration import read_rules
+from annotation.publishing import publish
 from annotation.rubric import LIMIT, load_rubric
 from annotation.verdicts import rule_id
 from generation.exceptions import StudyError
 from generation.prompts import PROMPTS
 from generation.study import ROOT, Study
-from tests.annotation.campaigns import Make
+from tests.annotation.campaigns import Make, small
 
 HTEB: dict[str, Any] = yaml.safe_load((PROMPTS / "rubrics" / "hteb.yaml").read_text(encoding="utf-8"))
 
@@ -123,6 +126,31 @@ def test_questions_that_files_of_ratings_cannot_tell_apart_are_refused(
     (tmp_path / "pteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     with pytest.raises(StudyError, match=said):
         load_rubric(variant(rubric="pteb", transformations=["paraphrasing"]), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"scale": [0, 100]}, "question 'similarity' has points from 0 to 100, it takes 0 to 10"),
+        ({"scale": [-1, 0, 1]}, "points from -1 to 1"),
+        ({"comment": {"en": "x" * 501}}, "has 501 characters, it takes 500"),
+        ({"guidelines": {"en": "x" * 10_000}}, r"the guidelines have 10\d+ characters, it takes 10000"),
+    ],
+)
+def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
+    change: dict[str, Any], said: str, variant: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = yaml.safe_load((PROMPTS / "rubrics" / "pteb.yaml").read_text(encoding="utf-8")) | change
+    content["questions"][0]["points"] = {point: {"en": "a point"} for point in content["scale"]}
+    content["pools"]["paraphrasing"]["expected"] = {}
+    content.pop("threshold")
+    (tmp_path / "pteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    own = {"acceptance": {"threshold": 1.0, "min_pairs": 1}, "quality": {"within": 1, "apart": 1, "low": 0}}
+    study = small(variant, "much", rubric="pteb", transformations=["paraphrasing"], **own)
+    monkeypatch.setattr("annotation.publishing.load_rubric", lambda study: load_rubric(study, tmp_path))
+    with pytest.raises(StudyError, match=f"too much for Argilla: .*{said}"):
+        publish(study, cast("Argilla", None))  # nobody is asked
+    assert not read_rules(study)
 
 
 def test_the_rubric_that_the_documents_show_can_be_used(variant: Make, tmp_path: Path) -> None:
