@@ -123,7 +123,7 @@ class ServerModel:
 
     def _trouble(self, status: int, content: bytes) -> ServiceError:
         """What a status other than 200 means."""
-        said = _complaint(content).replace(self._key, "(the key)")
+        said = _complaint(content, self._key)
         if status in (401, 403):
             return self._error(f"the key is not accepted; set {self._spec.api_key_env}")
         if status == 404:
@@ -146,7 +146,7 @@ def _vector(value: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
     return vector
 
 
-def _complaint(content: bytes) -> str:
+def _complaint(content: bytes, key: str) -> str:
     """The message in a server's error, in the ways in which servers write it, or all of it."""
     try:
         said: Any = json.loads(content)
@@ -154,4 +154,6 @@ def _complaint(content: bytes) -> str:
         said = content.decode(errors="replace")
     for name in ("error", "message", "detail"):
         said = said[name] if isinstance(said, dict) and name in said else said
-    return " ".join((said if isinstance(said, str) else json.dumps(said)).split())[:300]
+    text = said if isinstance(said, str) else json.dumps(said)
+    # The key goes before the text is cut off, which could leave a part of it.
+    return " ".join(text.replace(key, "(the key)").split())[:300]

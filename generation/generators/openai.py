@@ -158,7 +158,7 @@ class ChatServer(Chat):
                 raise _PassingError("an answer that breaks off") from None
             raise self._stranger("") from None
         except (TypeError, KeyError, RecursionError):
-            raise self._stranger(_complaint(content)) from None
+            raise self._stranger(_complaint(content, self.key)) from None
         if not choices:
             raise TextFailedError("an answer without choices")
         try:
@@ -191,7 +191,7 @@ class ChatServer(Chat):
 
     def _trouble(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
         """What a status other than 200 means."""
-        url, said = self.spec.base_url, _complaint(content).replace(self.key, "(the key)")
+        url, said = self.spec.base_url, _complaint(content, self.key)
         if status in PASSING:
             return _PassingError(f"status {status}", said, wait=_stated_wait(headers))
         if status in REFUSED:
@@ -231,16 +231,17 @@ def _stated_wait(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def _complaint(content: bytes) -> str:
+def _complaint(content: bytes, key: str) -> str:
     """What a server says about an error: the message in its JSON, in the ways in which servers write it, or all."""
     try:
         said: Any = json.loads(content)
     except (ValueError, RecursionError):
-        return _line(content.decode(errors="replace"))
+        said = content.decode(errors="replace")
     for name in ("error", "message", "detail"):
         if isinstance(said, dict) and name in said:
             said = said[name]
-    return _line(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
+    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    return _line(text.replace(key, "(the key)"))  # before it is cut off, which could leave a part of the key
 
 
 def _line(text: str) -> str:

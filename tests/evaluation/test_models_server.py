@@ -166,6 +166,7 @@ NUMBERS = [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0
         (404, {"detail": "no served"}, "no such model there, or base_url lacks its /v1: no served"),
         (302, b"", "status 302"),
         (418, {"message": "secret-key"}, r"status 418: \(the key\)"),
+        (418, {"message": "x" * 297 + "secret-key"}, r"x\(th$"),
     ],
 )
 def test_what_a_server_does_wrong_is_one_line(

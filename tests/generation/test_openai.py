@@ -209,12 +209,22 @@ def test_a_server_that_no_text_can_succeed_with_ends_the_run_and_keeps_what_came
     assert [last_line(asked) for asked in stub.asked] == [*LETTERS[:5], *LETTERS[4:]]
 
 
-def test_a_refusal_that_quotes_the_key_does_not_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (refuses(400, "who is s3cret?"), "the server refused the text: who is (the key)?"),
+        (refuses(400, "x" * 297 + "s3cret"), "the server refused the text: " + "x" * 297 + "(th"),
+        (refuses(200, "who is s3cret?"), NOT_A_CHAT_SERVERS + " who is (the key)?"),
+    ],
+)
+def test_a_server_that_quotes_the_key_does_not_show_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply, reason: str
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
-    with ChatStub(for_bread(refuses(400, "who is s3cret?"))) as stub:
+    with ChatStub(for_bread(reply)) as stub:
         study = small_study(tmp_path, generator=server(stub.url))
         generate(study)
-    assert rows(study)["bread"].reason == "the server refused the text: who is (the key)?"
+    assert rows(study)["bread"].reason == reason
 
 
 def test_a_hundred_refusals_in_the_same_words_and_no_good_answer_end_the_run(tmp_path: Path) -> None:
