@@ -8,7 +8,6 @@ import importlib.metadata
 import json
 import platform
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -127,10 +126,8 @@ def write_kept_table(study: Study, name: str, rows: Iterable[Record] | pd.DataFr
 
     As with `write_kept`, a kill at any moment accuses nobody.
     """
-    path = study.folder / name
-    study.scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".table-", dir=study.scratch) as folder:
-        made = Path(folder) / name
+    path, made = study.folder / name, study.scratch / f".{name}.new"  # what a kill leaves of it the next one replaces
+    try:
         write_table(made, rows, record)
         before, new = _table_content(path), _table_content(made)
         if before == new and read_manifest(study).get("kept", {}).get(name) == [new]:
@@ -138,6 +135,8 @@ def write_kept_table(study: Study, name: str, rows: Iterable[Record] | pd.DataFr
         _note_kept(study, name, [before, new])
         with made.open("rb") as source, atomic(path) as file:
             shutil.copyfileobj(source, file)
+    finally:
+        made.unlink(missing_ok=True)
     _note_kept(study, name, [new])
 
 

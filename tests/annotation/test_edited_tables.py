@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from generation.exceptions import DataError
@@ -37,4 +40,22 @@ def test_a_kill_while_a_table_is_written_accuses_nobody(generated: Study, monkey
     with pytest.raises(KeyboardInterrupt):
         write_kept_table(generated, "drift.parquet", [drift(0.1)], Drift)
     refuse_replaced_table(generated, "drift.parquet", "x")
-    assert not list(generated.scratch.glob(".table-*"))
+
+
+KILLED = """
+import os, sys
+from generation import manifest, study
+from generation.records import Drift
+manifest.shutil.copyfileobj = lambda *_: os._exit(9)
+row = Drift(pair_id="a", transformation="paraphrasing", model="m", drift=0.1, unit_id="u")
+manifest.write_kept_table(study.load_study(*sys.argv[1:]), "drift.parquet", [row], Drift)
+"""
+
+
+def test_what_killed_writings_of_a_table_leave_goes_with_the_next_one(generated: Study) -> None:
+    write_kept_table(generated, "drift.parquet", [drift(0.5)], Drift)
+    there = {path.name for path in generated.folder.iterdir()}
+    arguments = [sys.executable, "-c", KILLED, str(generated.file), str(generated.folder.parent)]
+    assert subprocess.run(arguments, check=False).returncode == 9
+    write_kept_table(generated, "drift.parquet", [drift(0.2)], Drift)
+    assert {path.name for path in generated.folder.iterdir()} == there
