@@ -123,7 +123,8 @@ class Steps:
                 platform.reject(platform.submission(one.subject), one.details["reason"])
             case "bonus":
                 submission = platform.submission(one.details["submission"])
-                platform.bonus(submission, one.details["cents"], one.details["reason"], one.token)
+                if one.details["cents"] not in submission.bonuses:  # else a ledger that is lost paid it
+                    platform.bonus(submission, one.details["cents"], one.details["reason"], one.token)
             case "keep_out":
                 platform.keep_out(one.subject)
             case "close":

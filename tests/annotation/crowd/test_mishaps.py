@@ -164,6 +164,25 @@ def test_a_limit_that_stops_bonuses_says_how_many_were_paid(variant: Make, site:
     assert list(site.paid.values()) == [[REWARD, 280]] * 2
 
 
+def test_a_bonus_that_an_older_copy_of_the_ledger_does_not_know_is_not_paid_again(
+    variant: Make, site: MTurkSite
+) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    for worker in ("one", "two"):
+        work(study, site, hit, worker)
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+    ledger = study.scratch / FILE
+    older = ledger.read_bytes()
+    step(study, site, judging.pay_bonuses)
+    ledger.write_bytes(older)
+    step(study, site, judging.pay_bonuses)
+    assert list(site.paid.values()) == [[REWARD, 280]] * 2
+    assert spent(study) == 2 * UNIT + 2 * 336
+
+
 def test_what_was_rejected_on_the_platforms_page_is_excluded_and_released(variant: Make, site: MTurkSite) -> None:
     study = drawn(variant)
     launch(study, site)
