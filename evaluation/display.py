@@ -160,7 +160,7 @@ def _drift(table: pd.DataFrame, question: str, empty: str) -> str:
             row["transformation"],
             row["model"],
             decimal(row["rho"]),
-            f"{decimal(row['low'])} to {decimal(row['high'])}",
+            decimal(row["low"]) + ("" if math.isnan(row["low"]) else f" to {decimal(row['high'])}"),
             str(row["n"]),
             row["reason"],
         ]

@@ -28,11 +28,13 @@ def test_drift_is_set_against_the_first_question_of_the_studys_rubric(tmp_path: 
         given = Rating(**where, language="en", value=number, submitted_at=datetime.now(UTC), **common)
         ratings.append(given.model_dump())
         drift.append(Drift(**where, model="one", drift=0.5 - 0.1 * number, unit_id="").model_dump())
+        drift.append(Drift(**where, model="two", drift=0.5, unit_id="").model_dump())
     frames = (pd.DataFrame([pair.model_dump() for pair in pairs]), pd.DataFrame(ratings), pd.DataFrame(drift))
     scores = pd.DataFrame([score_row("one", "sts", "original", 0.8)])
     said = report(study, scores, [], pairs=frames[0], ratings=frames[1], drift=frames[2])
     assert "against mean similarity" in said
     assert "paraphrasing    one    -1.00" in said  # the further it moved, the less similar it is
+    assert "two        –" in said and "– to –" not in said  # it moves all pairs alike: there is no correlation
 
 
 def test_why_a_model_failed_stands_once_below_the_axes(tmp_path: Path) -> None:
