@@ -277,8 +277,9 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
     dataset_id = dataset(study, argilla)
     words = reworded(study, rubric_name, word=" (mended)")
     (line,) = publish(words, argilla).corrections()
-    title = load_rubric(study).questions[0].title["en"]
-    assert f"the question 'quality' {title}, now {title} (mended) (corrected-paraphrasing-EN, " in line
+    assert line.startswith("corrected, where nobody had answered: the question 'quality' ")
+    assert "meaning?, now " in line and "meaning? (mended); the guidelines " in line
+    assert line.endswith("(corrected-paraphrasing-EN)")
     assert not publish(words, argilla).corrections()
     assert dataset(study, argilla) == dataset_id
     assert asked(argilla, dataset_id)[0].endswith("(mended)")
