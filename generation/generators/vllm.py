@@ -163,7 +163,7 @@ class VllmEngine(Chat):
 
     def _end_watchdog(self) -> None:
         self._watchdog.kill()
-        self._watchdog.communicate()
+        self._watchdog.wait()
 
 
 def _done() -> None:
@@ -172,8 +172,9 @@ def _done() -> None:
 
 def _watch() -> subprocess.Popen[bytes]:
     """The program that ends the engine's processes if this one is killed; a session of its own outlives Ctrl-C."""
-    command = [sys.executable, "-P", str(Path(__file__).with_name("watchdog.py"))]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+    command = [sys.executable, "-P", str(Path(__file__).with_name("watchdog.py")), str(os.getpid())]
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
 
 
 def _start(spec: VllmGenerator, model: str, log: _Log) -> Any:

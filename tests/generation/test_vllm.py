@@ -1,11 +1,13 @@
 """The generator `vllm` on the real engine: on a CPU, with a tiny Gemma-3, in an environment of its own (`make engine`).
 
-Starting an engine takes most of the time, so the starts go side by side and the tests share what came of them.
+Starting engines takes most of the time, so they are forked from one Python that has imported vLLM
+(`tests.generation.engines`; in `make test-all` each starts from nothing), and the tests share what came of them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import re
@@ -13,9 +15,9 @@ import select
 import signal
 import socket
 import subprocess
-import sys
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from generation.records import TransformedText
 from generation.run import read_transformed
 from generation.study import ROOT, load_study
 from tests.generation.helpers import complaint, server, write_study
+from tests.generation.helpers import start as start_elsewhere
 
 ENGINE = ROOT / ".venv-vllm" / "bin" / "python"
 # One GiB for the cache and one thread, bound to no core: several engines run at once, on small machines too.
@@ -38,7 +41,7 @@ TRANSFORMATIONS = ("paraphrasing", "summarised_expansion")  # one call, two call
 TOO_LONG = "far too long " * 1000
 WORDS = ("card", "letter", "bus", "river", "green", "paid", "asked", "opens", "never", "in the town", "before noon")
 CHOSEN = random.Random(7)
-TEXTS = (TOO_LONG.strip(), *(" ".join(CHOSEN.choices(WORDS, k=n % 9 + 2)) + f" {n}" for n in range(180)))
+TEXTS = (TOO_LONG.strip(), *(" ".join(CHOSEN.choices(WORDS, k=n % 9 + 2)) + f" {n}" for n in range(120)))
 JOBS = len(TEXTS) * len(TRANSFORMATIONS)
 
 pytestmark = pytest.mark.timeout(600)
@@ -54,6 +57,59 @@ class Ended:
 
 
 @dataclass(frozen=True)
+class Started:
+    """A program that runs, a session of its own."""
+
+    pid: int
+    folder: Path
+
+    def wait_for_progress(self) -> None:
+        """Until a run's progress bar says that there are fifty outputs."""
+        while not any(int(found) >= 50 for found in re.findall(r"(\d+)/\d+ \[", self.said())):
+            assert Path(f"/proc/{self.pid}").exists(), self.said()
+            time.sleep(0.02)
+
+    def said(self) -> str:
+        return (self.folder / "err").read_text()
+
+
+@dataclass(frozen=True)
+class Engines:
+    """Programs in the engine's environment: `tests.generation.engines`."""
+
+    process: subprocess.Popen[str]
+    ended: dict[int, int] = field(default_factory=dict)
+
+    def start(self, folder: Path, *words: str) -> Started:
+        """`python -m words`; what it says goes to files in a folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("out", "err"):
+            (folder / name).write_bytes(b"")
+        assert self.process.stdin
+        print(json.dumps({"folder": str(folder), "words": words}), file=self.process.stdin, flush=True)
+        while (pid := self._next()) is None:
+            pass
+        return Started(pid, folder)
+
+    def run(self, study: Path) -> Started:
+        """`python -m generation.run`."""
+        exports = str(study.parent / "exports")
+        return self.start(study.parent, "generation.run", "--study", str(study), "--exports", exports)
+
+    def wait(self, started: Started) -> Ended:
+        while started.pid not in self.ended:
+            self._next()
+        return Ended(self.ended.pop(started.pid), (started.folder / "out").read_text(), started.said())
+
+    def _next(self) -> int | None:
+        """The next word: the number of a program that has started, or None for one that has ended."""
+        assert self.process.stdout
+        pid, *status = map(int, self.process.stdout.readline().split())
+        self.ended.update((pid, one) for one in status)
+        return None if status else pid
+
+
+@dataclass(frozen=True)
 class Runs:
     """What became of the runs that were started together."""
 
@@ -64,36 +120,45 @@ class Runs:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the tiny model; skipped where there is no engine, but never in CI."""
+def engines() -> Iterator[Engines]:
+    """Skipped where there is no engine, but never in CI."""
     if not ENGINE.exists():
         if os.environ.get("CI"):
             pytest.fail("CI must have the engine's environment: make engine")
         pytest.skip("no engine: make engine")
+    command = [str(ENGINE), "-m", "tests.generation.engines"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, text=True, stdin=pipe, stdout=pipe) as process:
+        yield Engines(process)
+
+
+@pytest.fixture(scope="module")
+def place(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tiny model."""
     folder = tmp_path_factory.mktemp("vllm")
-    command = [str(ENGINE), "-m", "tests.generation.tiny_gemma", str(folder / "model")]
-    subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, check=True, capture_output=True)
+    made = engines.wait(engines.start(folder / "made", "tests.generation.tiny_gemma", str(folder / "model")))
+    assert made.status == 0, made.stderr
     return folder
 
 
 @pytest.fixture(scope="module")
-def runs(place: Path) -> Runs:
+def runs(engines: Engines, place: Path) -> Runs:
     """Side by side: a run that ends, one that is killed while it works, and one whose model is damaged."""
     damaged = place / "damaged"
     damaged.mkdir()
     for file in (place / "model").iterdir():
         content = file.read_bytes()
         (damaged / file.name).write_bytes(content[: len(content) // 2] if file.suffix == ".safetensors" else content)
-    refused = start(engine_study(place / "refused", damaged))
-    whole = start(engine_study(place / "whole", place / "model"))
-    broken = start(engine_study(place / "broken", place / "model"))
-    wait_for_progress(broken)
+    refused = engines.run(engine_study(place / "refused", damaged))
+    whole = engines.run(engine_study(place / "whole", place / "model"))
+    broken = engines.run(engine_study(place / "broken", place / "model"))
+    broken.wait_for_progress()
     watched = {name: os.pidfd_open(pid) for pid, name in in_session(broken.pid).items() if pid != broken.pid}
     assert {"VLLM::EngineCor", "VLLM::Worker"} <= set(watched)
-    broken.kill()
-    ended = wait(broken)
+    os.kill(broken.pid, signal.SIGKILL)
+    ended = engines.wait(broken)
     still_there = [name for name, file in watched.items() if not select.select([file], [], [], 20)[0]]
-    return Runs(wait(whole), ended, still_there, wait(refused))
+    return Runs(engines.wait(whole), ended, still_there, engines.wait(refused))
 
 
 @dataclass(frozen=True)
@@ -106,30 +171,25 @@ class Later:
 
 
 @pytest.fixture(scope="module")
-def later(place: Path, runs: Runs) -> Iterator[Later]:
+def later(engines: Engines, place: Path, runs: Runs) -> Iterator[Later]:
     """Side by side: the killed run, started again, one whose engine is killed, and vLLM's own server."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     options = ["--model", str(place / "model"), "--host", "127.0.0.1", "--port", str(port), "--enforce-eager"]
     options += ["--max-num-seqs", "32", "--no-enable-chunked-prefill"]
-    command = [str(ENGINE), "-m", "vllm.entrypoints.openai.api_server", *options]
-    with (place / "server.log").open("w") as log:
-        serving = subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdout=log, stderr=subprocess.PIPE, text=True)
-    try:
-        resumed = start(place / "broken" / "study.yaml")
-        lost = start(engine_study(place / "lost", place / "model"))
-        wait_for_progress(lost)
-        engines = [pid for pid, name in in_session(lost.pid).items() if name == "VLLM::EngineCor"]
-        os.kill(engines[0], signal.SIGKILL)
-        assert serving.stderr
-        assert any("Application startup complete" in line for line in serving.stderr), (
-            place / "server.log"
-        ).read_text()
-        yield Later(wait(resumed), wait(lost), f"http://127.0.0.1:{port}/v1")
-    finally:
-        serving.terminate()
-        serving.communicate(timeout=60)
+    serving = engines.start(place / "serving", "vllm.entrypoints.openai.api_server", *options)
+    resumed = engines.run(place / "broken" / "study.yaml")
+    lost = engines.run(engine_study(place / "lost", place / "model"))
+    lost.wait_for_progress()
+    (engine,) = [pid for pid, name in in_session(lost.pid).items() if name == "VLLM::EngineCor"]
+    os.kill(engine, signal.SIGKILL)
+    while "Application startup complete" not in serving.said():
+        assert Path(f"/proc/{serving.pid}").exists(), serving.said()
+        time.sleep(0.05)
+    yield Later(engines.wait(resumed), engines.wait(lost), f"http://127.0.0.1:{port}/v1")
+    os.kill(serving.pid, signal.SIGTERM)
+    engines.wait(serving)
 
 
 def test_a_study_runs_through_and_vllm_keeps_to_its_log(runs: Runs, place: Path) -> None:
@@ -148,8 +208,8 @@ def test_a_study_runs_through_and_vllm_keeps_to_its_log(runs: Runs, place: Path)
         assert all((row.intermediate is not None) == (name == "summarised_expansion") for row in good)
 
 
-def test_a_second_run_asks_for_nothing_and_loads_nothing(runs: Runs, place: Path) -> None:
-    again = wait(start(place / "whole" / "study.yaml"))
+def test_a_second_run_asks_for_nothing_and_loads_nothing(engines: Engines, runs: Runs, place: Path) -> None:
+    again = engines.wait(engines.run(place / "whole" / "study.yaml"))
     assert again.status == 0
     assert f"0 texts transformed, 0 failed, 0 unanswered, {JOBS} were there" in again.stdout
     assert "loading" not in again.stdout
@@ -183,14 +243,14 @@ def test_a_model_that_does_not_load_is_one_line_with_the_cause(runs: Runs, place
     assert line.endswith("vllm.log")
 
 
-def test_a_wrong_setting_is_one_line_before_anything_is_loaded(place: Path) -> None:
-    ended = wait(start(engine_study(place / "setting", place / "model", dtype="float7")))
+def test_a_wrong_setting_is_one_line_before_anything_is_loaded(engines: Engines, place: Path) -> None:
+    ended = engines.wait(engines.run(engine_study(place / "setting", place / "model", dtype="float7")))
     assert ended.status == 2
     assert complaint(ended.stderr).startswith(f"error: vLLM does not take the model {place / 'model'}: dtype")
 
 
 def test_without_vllm_a_line_says_how_to_install_it(tmp_path: Path) -> None:
-    ended = wait(start(engine_study(tmp_path, tmp_path / "model"), python=sys.executable))
+    ended = wait(start_elsewhere(engine_study(tmp_path, tmp_path / "model")))
     assert ended.status == 2
     assert complaint(ended.stderr).endswith("not installed: pip install '.[vllm]' on the GPU host")
 
@@ -199,7 +259,7 @@ def test_vllms_own_server_gives_the_same_outputs(later: Later, place: Path) -> N
     sampling = {"max_tokens": 64}
     generator = server(later.address, model=str(place / "model"), sampling=sampling, timeout_seconds=120.0)
     study = write_study(place / "served", TEXTS, transformations=list(TRANSFORMATIONS), generator=generator)
-    ended = wait(start(study, python=sys.executable))
+    ended = wait(start_elsewhere(study))
     assert ended.status == 0, ended.stderr
     for name in TRANSFORMATIONS:
         assert outputs(place / "served", name)[0].status == "failed"
@@ -214,23 +274,9 @@ def engine_study(folder: Path, model: Path, **changes: Any) -> Path:
     return write_study(folder, TEXTS, transformations=list(TRANSFORMATIONS), generator=generator)
 
 
-def start(study: Path, python: str | Path = ENGINE) -> subprocess.Popen[str]:
-    """`python -m generation.run` in a session of its own."""
-    command = [str(python), "-m", "generation.run", "--study", str(study), "--exports", str(study.parent / "exports")]
-    return subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, start_new_session=True)  # fmt: skip
-
-
 def wait(process: subprocess.Popen[str]) -> Ended:
     stdout, stderr = process.communicate()
     return Ended(process.returncode, stdout, stderr)
-
-
-def wait_for_progress(process: subprocess.Popen[str]) -> None:
-    """Until a run's progress bar says that there are fifty outputs."""
-    assert process.stderr
-    shown = (re.search(r"(\d+)/\d+ \[", line) for line in process.stderr)
-    assert any(found and int(found[1]) >= 50 for found in shown)
 
 
 def in_session(leader: int) -> dict[int, str]:

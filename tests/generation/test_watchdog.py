@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -25,13 +26,15 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
 
 def watch(monkeypatch: pytest.MonkeyPatch, *looks: list[psutil.Process]) -> None:
     """The watchdog of a run that ends after these looks at its children."""
-    seen = iter(looks)
-    ends = iter([[]] * len(looks) + [[sys.stdin]])
-    monkeypatch.setattr(watchdog.select, "select", lambda *_: (next(ends), [], []))
+    seen, run = iter(looks), os.getppid()
+    parents = iter([run] * len(looks) + [1])
+    monkeypatch.setattr(sys, "argv", ["watchdog.py", str(run)])
+    monkeypatch.setattr(watchdog.os, "getppid", lambda: next(parents))
+    monkeypatch.setattr(watchdog, "SECONDS", 0)
     real = psutil.Process.children
 
     def children(self: psutil.Process, recursive: bool = False) -> Any:
-        return next(seen) if self.pid == watchdog.os.getppid() else real(self, recursive)
+        return next(seen) if self.pid == run else real(self, recursive)
 
     monkeypatch.setattr(psutil.Process, "children", children)
     watchdog.main()
@@ -40,7 +43,7 @@ def watch(monkeypatch: pytest.MonkeyPatch, *looks: list[psutil.Process]) -> None
 def test_a_look_while_the_run_ends_forgets_nothing(
     child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system hands a dead run's children on before the watchdog's input is seen to be closed."""
+    """The system hands a dead run's children on before the watchdog sees that it is dead."""
     watch(monkeypatch, [psutil.Process(child.pid)], [])
     assert child.wait(60) == -signal.SIGKILL
 
