@@ -26,7 +26,7 @@ from generation.jobs import Plan
 from generation.records import Number, Pair, Record, Text, TransformedText
 from generation.store import as_record, read_batches
 from generation.transformations import TRANSFORMATIONS
-from generation.unit import COMMAND
+from generation.unit import COMMAND, refuse_other_outputs
 from generation.words import count_words
 
 Stratum = tuple[str, ...]  # language, task type, data set, output language, third by length
@@ -189,6 +189,7 @@ class Candidates:
 
     def _rows(self, transformation: str, seed: int) -> Iterator[dict[str, Any]]:
         path = self.plan.study.transformation_file(transformation, seed)
+        refuse_other_outputs(self.plan.study, transformation, seed)
         for table in read_batches(path, TransformedText, self.plan.study.command(COMMAND), _ROW):
             yield from table.to_pylist()
 

@@ -16,7 +16,7 @@ from annotation.decisions import read_decisions
 from annotation.quality import COMMENTS, controls_missed
 from annotation.records import Decision, Sign, Summary, Verdict
 from annotation.rubric import load_rubric
-from annotation.sample import read_supply
+from annotation.sample import known_supply
 from annotation.tables import count, number
 from generation.study import Study
 
@@ -36,7 +36,7 @@ def doubts_of(
 
     `signs` are those of `annotation.review.signs_of`.
     """
-    supply = read_supply(study) if (study.folder / "sample.json").exists() else []
+    supply = known_supply(study)
     return (
         *_signs(study, collected, signs, read_decisions(study)),
         *_controls(study, collected),

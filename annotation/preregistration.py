@@ -18,7 +18,7 @@ from annotation.records import RuleSet
 from annotation.rubric import Rubric, load_rubric
 from annotation.rule_changes import changes
 from generation.exceptions import DataError, StudyError
-from generation.manifest import refuse_replaced, write_kept
+from generation.manifest import refuse_replaced, refuse_unnoted, write_kept
 from generation.store import read_models
 from generation.study import Study
 
@@ -49,6 +49,8 @@ def read_rules(study: Study) -> list[RuleSet]:
             f"{path} is damaged; bring it back from a copy: without it nothing shows when the rules were fixed"
         ) from None
     refuse_replaced(study, FILE)
+    if any("rubric" in one.rules for one in found):  # versions before that noted nothing
+        refuse_unnoted(study, FILE)
     return found
 
 

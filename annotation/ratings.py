@@ -13,7 +13,8 @@ import pandas as pd
 
 from annotation.controls import read_controls
 from annotation.records import Decision
-from generation.manifest import refuse_replaced_table, write_kept_table
+from generation.exceptions import DataError
+from generation.manifest import is_kept, refuse_replaced_table, write_kept_table
 from generation.records import Rating
 from generation.store import joined, read_frame, read_table
 from generation.study import Study
@@ -30,7 +31,7 @@ def read_ratings(study: Study) -> pd.DataFrame:
 
 def read_control_ratings(study: Study) -> pd.DataFrame:
     """The ratings of controls and repeats collected so far."""
-    refuse_replaced_table(study, CONTROLS, study.command(COMMAND))
+    _refuse_other_tables(study)
     return read_frame(study.folder / CONTROLS, Rating, study.command(COMMAND))
 
 
@@ -39,11 +40,21 @@ def read_all_ratings(study: Study, words: Collection[str] = ()) -> pd.DataFrame:
 
     Columns of text that `words` names are categories, in their order.
     """
-    for name in (SAMPLE, CONTROLS):
-        refuse_replaced_table(study, name, study.command(COMMAND))
+    _refuse_other_tables(study)
     paths = [study.folder / name for name in (SAMPLE, CONTROLS)]
     tables = (read_table(path, Rating, study.command(COMMAND), words=words) for path in paths if path.exists())
     return joined(tables, Rating, words)
+
+
+def _refuse_other_tables(study: Study) -> None:
+    """Raise DataError where ratings were edited, or those of controls taken away: these tell about raters."""
+    for name in (SAMPLE, CONTROLS):
+        refuse_replaced_table(study, name, study.command(COMMAND))
+    path = study.folder / CONTROLS
+    if not path.exists() and (study.folder / SAMPLE).exists() and is_kept(study, CONTROLS):
+        command = study.command(COMMAND)
+        advice = f"bring it back from a copy, or move {SAMPLE} away too and run `{command}` again"
+        raise DataError(f"{path} is gone; {advice}")
 
 
 def write_ratings(study: Study, whole: pd.DataFrame, decisions: Sequence[Decision]) -> None:

@@ -18,11 +18,13 @@ from annotation.queues import Queue, queues_of
 from annotation.rubric import Rubric, load_rubric
 from generation.exceptions import StudyError
 from generation.jobs import Plan
+from generation.manifest import refuse_replaced, write_kept
 from generation.records import Pair
-from generation.store import read_models, read_records, write_json, write_table
+from generation.store import read_models, read_records, write_table
 from generation.study import Study
 
 COMMAND = "annotation sample"
+SUPPLY = "sample.json"
 
 
 def draw_sample(study: Study) -> list[Pair]:
@@ -54,7 +56,7 @@ def _draw(study: Study) -> list[Pair]:
     controls = make_controls(study, rubric, pairs, spares)
     if _stays(study, [*pairs, *controls]):
         return read_pairs(study)
-    write_json(study.folder / "sample.json", candidates.supply)
+    write_kept(study, SUPPLY, candidates.supply)
     write_table(study.folder / "controls.parquet", controls, Pair)
     write_table(study.folder / "pairs.parquet", pairs, Pair)
     return pairs
@@ -72,7 +74,17 @@ def read_pairs(study: Study) -> list[Pair]:
 
 def read_supply(study: Study) -> list[Supply]:
     """What the sample was drawn from, by transformation and language, with the share of failed outputs."""
-    return read_models(study.folder / "sample.json", Supply, study.command(COMMAND))
+    found = read_models(study.folder / SUPPLY, Supply, study.command(COMMAND))
+    refuse_replaced(study, SUPPLY)
+    return found
+
+
+def known_supply(study: Study) -> list[Supply]:
+    """The same; nothing where the sample is of an earlier version. Raises DataError where the file was taken away."""
+    if (study.folder / SUPPLY).exists():
+        return read_supply(study)
+    refuse_replaced(study, SUPPLY)
+    return []
 
 
 class Drawing:

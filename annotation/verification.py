@@ -19,7 +19,7 @@ from annotation.preregistration import refuse_other_rules
 from annotation.ratings import read_all_ratings, read_ratings
 from annotation.records import Group, PairMean, Verdict
 from annotation.rubric import load_rubric
-from annotation.sample import read_pairs, read_supply
+from annotation.sample import known_supply, read_pairs
 from annotation.verdicts import COMMAND, judge, read_agreement, read_pair_means, with_supply
 from generation.exceptions import DataError
 from generation.languages import language_name
@@ -42,8 +42,7 @@ def refuse_edited(study: Study, found: Sequence[Verdict]) -> None:
     design = Design.of(study, load_rubric(study))
     pairs, ratings = read_pairs(study), read_ratings(study)
     groups, follow, means = judge(pairs, ratings, design, dict.fromkeys(_REST[:3], ""), None)
-    if (study.folder / "sample.json").exists():
-        follow = with_supply(follow, read_supply(study))
+    follow = with_supply(follow, known_supply(study))
     _complain(study, "verdicts.json", _other_verdicts(found, follow))
     if (study.folder / "pair_means.parquet").exists():
         _complain(study, "pair_means.parquet", _other_means(read_pair_means(study), means))

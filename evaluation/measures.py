@@ -13,8 +13,9 @@ from evaluation.gate import Status
 from evaluation.models.encoder import Encoder
 from evaluation.units import Model, Place, Unit
 from generation.exceptions import DataError
+from generation.manifest import read_kept_frame, refuse_replaced_table, write_kept_table
 from generation.records import Record
-from generation.store import read_frame, read_records, write_table
+from generation.store import read_records
 from generation.study import Study
 from generation.transformations import ORIGINAL, TRANSFORMATIONS
 
@@ -91,7 +92,6 @@ class MeasureTable(Generic[R]):
         measure: Measure[R],
     ) -> None:
         self._study, self._measure, self._models = study, measure, models
-        self._path = study.folder / measure.file
         wanted = [u for u in units if u.transformation != ORIGINAL and u.decision.status != "left_out"]
         self._units = {unit.place: unit for unit in wanted}
         self._rows: dict[tuple[str, Place], R] = {}
@@ -131,7 +131,7 @@ class MeasureTable(Generic[R]):
         """Write everything noted, in the study's order whatever order it was made in."""
         places = [(model.name, unit.place) for model, unit in self._wanted()]
         rows = [self._rows[place] for place in places if place in self._rows]
-        write_table(self._path, rows, self._measure.record)
+        write_kept_table(self._study, self._measure.file, rows, self._measure.record)
 
     def _wanted(self) -> Iterator[tuple[Model, Unit]]:
         """Each row that the table is to have."""
@@ -144,14 +144,15 @@ def stored(study: Study, file: str, record: type[R_any]) -> list[R_any]:
     if not path.exists():
         return []
     try:
-        return read_records(path, record, study.command(COMMAND))
+        rows = read_records(path, record, study.command(COMMAND))
+        refuse_replaced_table(study, file, study.command(COMMAND))
     except DataError as error:
-        raise DataError(f"{error} (nothing else is lost when {path.name} is deleted: it is made again)") from None
+        raise DataError(f"{error} (nothing else is lost when {file} is deleted: it is made again)") from None
+    return rows
 
 
 def read_rows(study: Study, file: str, record: type[MeasureRow]) -> pd.DataFrame:
     """The rows of a table; none where it is not there yet."""
-    path = study.folder / file
-    if not path.exists():
-        return pd.DataFrame(columns=list(record.model_fields))
-    return read_frame(path, record, study.command(COMMAND))
+    there = (study.folder / file).exists()
+    empty = pd.DataFrame(columns=list(record.model_fields))
+    return read_kept_frame(study, file, record, study.command(COMMAND)) if there else empty

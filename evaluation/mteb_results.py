@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from generation.exceptions import DataError
+from generation.identity import identity
 from generation.parts import first_complaint
 from generation.reading import read_json
 from generation.records import Score
@@ -26,6 +27,7 @@ from generation.transformations import ORIGINAL
 
 ASIDE = "scores_aside"
 _OURS = "plumbline"
+_SEAL = "plumbline_identity"  # of a row that was set aside: tables alone are noted in the manifest
 _META = "model_meta.json"  # mteb's file about a model
 
 
@@ -84,7 +86,7 @@ def set_aside(study: Study, row: Score) -> None:
     path, place = path_of(study, row), _place_aside(study, row.unit_id, row.transformation, row.seed)
     result = _read(path) if path.exists() else {}
     if result or not place.exists():
-        _put(place, {**result, _OURS: _plain(row)})
+        _put(place, {**result, _OURS: _plain(row), _SEAL: _seal(_plain(row))})
     remove(study, row)
 
 
@@ -105,6 +107,8 @@ class Aside:
         if place.name not in self._there:
             return None
         data = _read(place)
+        if data.pop(_SEAL, None) not in (None, _seal(data.get(_OURS))):  # earlier versions left none
+            raise DataError(f"{place} is not what was written (edited by hand); delete it (its score is made again)")
         try:
             row = Score.model_validate(data.pop(_OURS))
         except (KeyError, ValidationError) as error:
@@ -128,6 +132,10 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise DataError(f"{path} is damaged (no result of mteb's); delete it (its score stays in scores.parquet)")
     return data
+
+
+def _seal(row: object) -> str:
+    return identity("aside-v1", row)
 
 
 def _model_meta(row: Score) -> dict[str, Any]:

@@ -24,11 +24,12 @@ from generation.evaluation_specs import ModelSpec
 from generation.exceptions import StudyError
 from generation.identity import identity
 from generation.journal import Journal
+from generation.manifest import read_kept_frame, write_kept_table
 from generation.records import Drift, Pair, Record, Score
-from generation.store import read_frame, write_table
 from generation.study import Study
 from generation.transformations import ORIGINAL
 
+SCORES, DRIFT = "scores.parquet", "drift.parquet"
 WRITE_SECONDS = 10.0
 
 _Known = tuple[str, str, int]  # a score's identity, transformation and seed
@@ -37,12 +38,12 @@ R = TypeVar("R", bound=Record)
 
 def read_scores(study: Study) -> pd.DataFrame:
     """The study's scores (`generation.records.Score`); what earlier versions did not write is empty."""
-    return read_frame(study.folder / "scores.parquet", Score, study.command(COMMAND))
+    return read_kept_frame(study, SCORES, Score, study.command(COMMAND))
 
 
 def read_drift(study: Study) -> pd.DataFrame:
     """The study's drift (`generation.records.Drift`)."""
-    return read_frame(study.folder / "drift.parquet", Drift, study.command(COMMAND))
+    return read_kept_frame(study, DRIFT, Drift, study.command(COMMAND))
 
 
 class Results:
@@ -102,10 +103,10 @@ class Results:
         places = {unit.place: number for number, unit in enumerate(self.units)}
         rows = {**self._scores, **self._failures()}
         scores = sorted(rows.items(), key=lambda item: (models[item[0][0]], places[item[0][1]]))
-        write_table(self.study.folder / "scores.parquet", [row for _, row in scores], Score)
+        write_kept_table(self.study, SCORES, [row for _, row in scores], Score)
         order = {pair.pair_id: number for number, pair in enumerate(self.pairs)}
         moved = sorted(self._drift.values(), key=lambda row: (models[row.model], order[row.pair_id]))
-        write_table(self.study.folder / "drift.parquet", moved, Drift)
+        write_kept_table(self.study, DRIFT, moved, Drift)
         self._beside.write()
         self._journal.remove()
         self._written = time.monotonic()
@@ -124,7 +125,7 @@ class Results:
     def _keep_scores(self) -> int:
         """Take over the scores that still hold; how many they are."""
         noted = [Score.model_validate(row) for _, row in self._journal.lines()]
-        rows = [*stored(self.study, "scores.parquet", Score), *noted]
+        rows = [*stored(self.study, SCORES, Score), *noted]
         # Seeds whose outputs are equal have one identity, and a file of mteb's each.
         before = {(row.unit_id, row.transformation, row.seed): row for row in rows if row.unit_id}
         self._refuse_lost({row.model for row in before.values()})
@@ -161,7 +162,7 @@ class Results:
                     raise StudyError(f"{error}; until then its scores stay as they are") from None
 
     def _keep_drift(self) -> None:
-        before = {row.unit_id: row.drift for row in stored(self.study, "drift.parquet", Drift)}
+        before = {row.unit_id: row.drift for row in stored(self.study, DRIFT, Drift)}
         for model in self.models:
             there = [(pair, before[key]) for pair in self.pairs if (key := _drift_id(model, pair)) in before]
             self._add_drift(model, [pair for pair, _ in there], [value for _, value in there])

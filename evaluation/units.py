@@ -32,6 +32,7 @@ from generation.store import read_table
 from generation.study import Study
 from generation.transformations import ORIGINAL, TRANSFORMATIONS
 from generation.unit import COMMAND as GENERATE
+from generation.unit import refuse_other_outputs
 
 _COLUMNS = ("key", "status", "output", "flags")  # of a transformed text
 UNKNOWN = "unknown"  # a revision that neither the study nor the model names
@@ -301,6 +302,7 @@ class _Planner:
         """A unit's outputs by key with their error types: None for those that failed, and no unanswered ones."""
         if (transformation, seed) not in self._tables:
             file = self._study.transformation_file(transformation, seed)
+            refuse_other_outputs(self._study, transformation, seed)
             rows = (
                 read_table(file, TransformedText, self._study.command(GENERATE), _COLUMNS).to_pylist()
                 if file.exists()

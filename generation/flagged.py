@@ -13,7 +13,7 @@ from generation.jobs import Plan
 from generation.records import TransformedText
 from generation.store import read_batches
 from generation.study import Study
-from generation.unit import COMMAND
+from generation.unit import COMMAND, refuse_other_outputs
 
 NAMED = 0.02  # a larger share is said
 DOUBTFUL = 0.1  # a larger one is warned of
@@ -55,7 +55,9 @@ def flagged_outputs(study: Study) -> list[Flagged]:
     plan, found, outputs = Plan(study), Counter[tuple[str, str, str]](), Counter[tuple[str, str]]()
     for name in study.transformations:
         made_by = plan.generator_hash, plan.prompt_hashes[name]
-        for path in (study.transformation_file(name, seed) for seed in study.seeds):
+        for seed in study.seeds:
+            path = study.transformation_file(name, seed)
+            refuse_other_outputs(study, name, seed)
             for table in read_batches(path, TransformedText, study.command(COMMAND), _COLUMNS) if path.exists() else ():
                 languages, flags = _usable(table, made_by)
                 outputs.update((name, language) for language in languages)

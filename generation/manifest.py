@@ -7,7 +7,6 @@ import fcntl
 import importlib.metadata
 import json
 import platform
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,10 +17,11 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel, ValidationError
 
 from generation.exceptions import DataError
+from generation.file_hashes import cached_file_hash
 from generation.identity import identity
 from generation.parts import first_complaint
 from generation.records import Record
-from generation.store import atomic, is_remote, read_json, write_json, write_table
+from generation.store import is_remote, read_frame, read_json, write_json, write_table
 from generation.study import Study, file_hash
 
 
@@ -48,6 +48,8 @@ class Manifest(BaseModel):
 
 
 _REPLACED = "is not what was written (edited by hand, or another copy's)"
+_SHOWS = "it alone shows what rests on what, and that no hand changed the records"
+_OFFERED = "offered.json"  # what every version that writes it notes in the manifest first
 _PACKAGES = ("argilla", "irrCAC", "mteb", "numpy", "openai", "pandas", "scipy", "sentence-transformers", "torch")
 
 
@@ -86,14 +88,12 @@ def read_manifest(study: Study) -> dict[str, Any]:
     path = study.folder / "manifest.json"
     if not path.exists():
         return {}
-    manifest = read_json(path, study.command("generation.run"))
+    advice = f"bring it back from a copy: {_SHOWS}"
+    manifest = read_json(path, "", advice)
     try:
         Manifest.model_validate(manifest)
     except ValidationError as error:
-        raise DataError(
-            f"{path} is no manifest of ours ({first_complaint(error)}); bring it back from a copy, or delete it: then"
-            " nothing shows any more what rests on what"
-        ) from None
+        raise DataError(f"{path} is no manifest of ours ({first_complaint(error)}); {advice}") from None
     found: dict[str, Any] = manifest
     return found
 
@@ -110,6 +110,19 @@ def write_kept(study: Study, name: str, records: Sequence[BaseModel]) -> None:
     _note_kept(study, name, [new])
 
 
+def is_kept(study: Study, name: str) -> bool:
+    """Whether the manifest notes what a file says."""
+    return name in read_manifest(study).get("kept", {})
+
+
+def refuse_unnoted(study: Study, name: str) -> None:
+    """Raise DataError where a file stands there whose writing the manifest would have noted: it is not the same one."""
+    if (study.folder / name).exists() and not is_kept(study, name):
+        path = study.folder / "manifest.json"
+        what = f"knows nothing of {name} (another copy's?)" if path.exists() else f"is gone, and {name} is there"
+        raise DataError(f"{path} {what}; bring it back from a copy: {_SHOWS}")
+
+
 def refuse_replaced(study: Study, name: str) -> None:
     """Raise DataError where a file that is evidence is not the one that was written last, or is gone.
 
@@ -124,20 +137,21 @@ def refuse_replaced(study: Study, name: str) -> None:
 def write_kept_table(study: Study, name: str, rows: Iterable[Record] | pd.DataFrame, record: type[Record]) -> None:
     """Write a table that published numbers rest on; `refuse_replaced_table` notices whatever else changes it.
 
-    As with `write_kept`, a kill at any moment accuses nobody.
+    As with `write_kept`, a kill at any moment accuses nobody. `name` is a path in the study's folder.
     """
-    path, made = study.folder / name, study.scratch / f".{name}.new"  # what a kill leaves of it the next one replaces
-    try:
-        write_table(made, rows, record)
-        before, new = _table_content(path), _table_content(made)
+    path, new = study.folder / name, ""
+
+    def noted(made: Path) -> bool:
+        nonlocal new
+        before, new = _table_content(path), file_hash(made)
         if before == new and read_manifest(study).get("kept", {}).get(name) == [new]:
-            return
+            return False
         _note_kept(study, name, [before, new])
-        with made.open("rb") as source, atomic(path) as file:
-            shutil.copyfileobj(source, file)
-    finally:
-        made.unlink(missing_ok=True)
-    _note_kept(study, name, [new])
+        return True
+
+    write_table(path, rows, record, noted)
+    if read_manifest(study).get("kept", {}).get(name) != [new]:
+        _note_kept(study, name, [new])
 
 
 def refuse_replaced_table(study: Study, name: str, made_by: str) -> None:
@@ -150,8 +164,16 @@ def refuse_replaced_table(study: Study, name: str, made_by: str) -> None:
         raise DataError(f"{path} {_REPLACED}; bring it back from a copy, or move it away and run `{made_by}` again")
 
 
+def read_kept_frame(study: Study, name: str, record: type[Record], made_by: str) -> pd.DataFrame:
+    """A table that `write_kept_table` wrote. Raises DataError where it is damaged, or another than was written."""
+    frame = read_frame(study.folder / name, record, made_by)
+    refuse_replaced_table(study, name, made_by)
+    return frame
+
+
 def _is_other(study: Study, name: str, content: Callable[[Path], str]) -> bool:
     """Whether a file is another than the manifest says; looked at again while a command is writing it."""
+    refuse_unnoted(study, _OFFERED)
     known = read_manifest(study).get("kept", {}).get(name)
     while known and content(study.folder / name) not in known:
         before, known = known, read_manifest(study).get("kept", {}).get(name)
@@ -161,7 +183,9 @@ def _is_other(study: Study, name: str, content: Callable[[Path], str]) -> bool:
 
 
 def _table_content(path: Path) -> str:
-    return file_hash(path) if path.exists() else ""
+    if not path.exists():
+        return ""
+    return file_hash(path) if is_remote(path) else cached_file_hash(path)
 
 
 def _note_kept(study: Study, name: str, contents: list[str]) -> None:

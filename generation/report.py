@@ -26,7 +26,7 @@ from generation.journal import Journal
 from generation.records import Text, TransformedText
 from generation.store import BATCH, as_record, read_batches
 from generation.study import EXPORTS, Study, load_study
-from generation.unit import COMMAND
+from generation.unit import COMMAND, refuse_other_outputs
 
 UNDEFINED = "-"
 GROUP = ["generator", "transformation", "seed", "dataset", "language"]
@@ -198,6 +198,7 @@ def _rows(study: Study, transformation: str, seed: int, columns: Sequence[str]) 
     """A unit's outputs in pieces: those of its table, then those of its journal, which are newer."""
     path = study.transformation_file(transformation, seed)
     if path.exists():
+        refuse_other_outputs(study, transformation, seed)
         for table in read_batches(path, TransformedText, study.command(COMMAND), columns):
             yield table.to_pylist()
     lines = (row for _, row in Journal(study.journal_file(transformation, seed)).lines(TransformedText))

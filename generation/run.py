@@ -21,7 +21,7 @@ from generation.manifest import stage
 from generation.records import TransformedText
 from generation.store import only_one, read_batches, read_records
 from generation.study import Study
-from generation.unit import COMMAND, Unit
+from generation.unit import COMMAND, Unit, refuse_other_outputs
 from generation.work import generate_units, planned
 
 _M_MMAP_THRESHOLD, _LARGE = -3, 1 << 17  # glibc's mallopt, and its own default in bytes
@@ -68,6 +68,7 @@ def failures(study: Study) -> Counter[str]:
 
 def read_transformed(study: Study, transformation: str, seed: int) -> list[TransformedText]:
     """The outputs of one unit: those that the study wants, by key, and any kept from before (see `Unit`)."""
+    refuse_other_outputs(study, transformation, seed)
     return read_records(study.transformation_file(transformation, seed), TransformedText, study.command(COMMAND))
 
 

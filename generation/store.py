@@ -17,7 +17,7 @@ import tempfile
 import types
 import typing
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
@@ -48,16 +48,18 @@ def is_remote(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def atomic(path: Path, mode: int = 0o644) -> Iterator[IO[bytes]]:
+def atomic(path: Path, mode: int = 0o644, wanted: Callable[[Path], bool] = lambda _: True) -> Iterator[IO[bytes]]:
     """A file that appears under its name whole or not at all (temporary file, fsync, rename).
 
+    `wanted` is asked of the file when it is whole, and may leave what is there.
     A remote one is put when it is whole; object stores show it then, servers of files (SFTP, WebDAV) while it comes.
     """
     if is_remote(path):
         with tempfile.TemporaryDirectory(prefix="plumbline-") as here:
             with atomic(Path(here) / path.name, mode) as file:
                 yield file
-            _put(Path(here) / path.name, path)
+            if wanted(Path(here) / path.name):
+                _put(Path(here) / path.name, path)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     _clear(path)
@@ -67,6 +69,8 @@ def atomic(path: Path, mode: int = 0o644) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if not wanted(temporary):
+            return
         temporary.replace(path)
         folder = os.open(path.parent, os.O_RDONLY)
         try:
@@ -144,15 +148,15 @@ def write_json(path: Path, value: Any) -> None:
         file.write(text.encode() + b"\n")
 
 
-def read_json(path: Path, made_by: str) -> Any:
-    """The JSON in a file; `made_by` is the command that makes the file, for the error's advice."""
+def read_json(path: Path, made_by: str, advice: str = "") -> Any:
+    """The JSON in a file; `made_by` is the command that makes the file, for the error's advice, or `advice` is that."""
     try:
         with _here(path) as file:
             return parse_json(read_bytes(file))
     except FileNotFoundError:
         raise DataError(f"{path} is not there yet; run `{made_by}` first") from None
     except MalformedError as error:
-        raise DataError(f"{path} is damaged ({error}); delete it and run `{made_by}` again") from None
+        raise DataError(f"{path} is damaged ({error}); {advice or f'delete it and run `{made_by}` again'}") from None
 
 
 def read_models(path: Path, model: type[M], made_by: str) -> list[M]:
@@ -167,13 +171,18 @@ def read_models(path: Path, model: type[M], made_by: str) -> list[M]:
         raise DataError(f"{path} does not hold what it should ({what}); run `{made_by}` again") from None
 
 
-def write_table(path: Path, rows: Iterable[Record] | pd.DataFrame, record: type[Record]) -> None:
+def write_table(
+    path: Path,
+    rows: Iterable[Record] | pd.DataFrame,
+    record: type[Record],
+    wanted: Callable[[Path], bool] = lambda _: True,
+) -> None:
     """Write records, or a frame with a record's columns, as Parquet, atomically; refuses duplicate keys.
 
-    Records may come from an iterator: `BATCH` of them are in memory at a time.
+    Records may come from an iterator: `BATCH` of them are in memory at a time. `wanted` is as for `atomic`.
     """
     schema = arrow_schema(record)
-    with atomic(path) as file:
+    with atomic(path, wanted=wanted) as file:
         hashes = array("q")  # of the rows' keys: 8 bytes a row tell that none stands twice
         try:
             with pq.ParquetWriter(file, schema, compression="zstd") as writer:

@@ -14,9 +14,11 @@ from pathlib import Path
 
 from generation.jobs import Job, Plan
 from generation.journal import Journal
+from generation.manifest import refuse_replaced_table, write_kept_table
 from generation.output import with_language
 from generation.records import Text, TransformedText
-from generation.store import BATCH, as_record, read_batches, write_table
+from generation.store import BATCH, as_record, read_batches
+from generation.study import Study
 
 COMMAND = "generation.run"
 IN_TABLE = -1
@@ -24,6 +26,16 @@ IN_TABLE = -1
 # line: place in the journal, or IN_TABLE; NULL: there is none yet.
 # todo: 1 if it is asked for in this run, 0 if it is there, NULL if the study does not want it.
 _SCHEMA = "CREATE TABLE outputs (place INTEGER PRIMARY KEY, key TEXT UNIQUE, line INTEGER, todo INTEGER)"
+
+
+def refuse_other_outputs(study: Study, transformation: str, seed: int) -> None:
+    """Raise DataError where a unit's outputs are there and not those that were written."""
+    refuse_replaced_table(study, _name(study, transformation, seed), study.command(COMMAND))
+
+
+def _name(study: Study, transformation: str, seed: int) -> str:
+    """A unit's table as the manifest names it."""
+    return str(study.transformation_file(transformation, seed).relative_to(study.folder))
 
 
 class Unit:
@@ -37,6 +49,7 @@ class Unit:
     def __init__(self, plan: Plan, transformation: str, seed: int, texts: Path, *, again: bool = False) -> None:
         self.plan, self.transformation, self.seed, self.texts = plan, transformation, seed, texts
         self.path = plan.study.transformation_file(transformation, seed)
+        self._name = _name(plan.study, transformation, seed)
         self.journal = Journal(plan.study.journal_file(transformation, seed))
         self._keys = sqlite3.connect("", check_same_thread=False)  # a temporary file, gone with the process
         self._keys.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA}")
@@ -75,9 +88,9 @@ class Unit:
         if self.journal.path.exists():
             lines = (line for _, line in self._column("line", "line IS NOT NULL"))
             outputs = map(with_language, self.journal.records(lines, TransformedText))
-            write_table(self.path, outputs, TransformedText)
+            write_kept_table(self.plan.study, self._name, outputs, TransformedText)
         else:
-            write_table(self.path, [], TransformedText)
+            write_kept_table(self.plan.study, self._name, [], TransformedText)
         self.journal.remove()
 
     def close(self) -> None:
@@ -103,6 +116,7 @@ class Unit:
         if self.path.exists():
             for table in read_batches(self.path, TransformedText, self.plan.study.command(COMMAND), ["key", "status"]):
                 self._note((row["key"], IN_TABLE, row["status"]) for row in table.to_pylist())
+            refuse_other_outputs(self.plan.study, self.transformation, self.seed)
         self._note((row["key"], line, row["status"]) for line, row in self.journal.lines(TransformedText))
 
     def _note(self, found: Iterable[tuple[str, int, str]]) -> None:

@@ -23,9 +23,8 @@ from annotation.status.status import Status, read_status
 from annotation.verdicts import read_looks, read_verdicts, refuse_stale
 from annotation.verification import refuse_other_file
 from generation.exceptions import DataError
-from generation.manifest import read_manifest
+from generation.manifest import read_kept_frame, read_manifest
 from generation.records import Score
-from generation.store import read_frame
 from generation.study import Study
 
 
@@ -99,7 +98,7 @@ def _simulated(source: Source) -> bool:
 def _coverage(source: Source) -> pd.DataFrame:
     """Columns: transformation, status, n (scores of all models, data sets and seeds)."""
     # What `evaluation.results` would import to read the same table takes longer than the page.
-    scores = read_frame(source.study.folder / "scores.parquet", Score, source.study.command("evaluation.run"))
+    scores = read_kept_frame(source.study, "scores.parquet", Score, source.study.command("evaluation.run"))
     counts = scores.groupby(["transformation", "status"], sort=False).size()
     found: pd.DataFrame = counts.rename("n").reset_index()
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -16,7 +17,10 @@ from annotation.server.backup import unpacked
 from annotation.server.keeper import Keeper
 from annotation.server.snapshots import TABLES
 from evaluation.models.embeddings import EmbeddingStore
+from evaluation.run import evaluate
 from generation.exceptions import ServiceError
+
+from .evaluation.conftest import Loader, write_outputs, write_pairs, write_study, write_verdicts
 
 
 @pytest.fixture
@@ -78,6 +82,26 @@ def test_embeddings_on_a_full_disk_name_their_folder(disk: Callable[[str], Path]
         store.add([b"key"], np.zeros((1, 100_000), np.float32))
     assert str(error.value.filename) == str(folder)
     store.close()
+
+
+@pytest.mark.parametrize("left", [0, 8, 16])
+def test_an_evaluation_on_a_full_disk_names_its_file_and_leaves_nothing_half_written(
+    disk: Callable[[str], Path], left: int
+) -> None:
+    folder = disk("2m")
+    study = write_study(folder)
+    write_outputs(study)
+    write_pairs(study)
+    write_verdicts(study)
+    room = os.statvfs(folder)
+    (folder / "rest").write_bytes(bytes(room.f_bavail * room.f_frsize - left * 1024))
+    with pytest.raises(OSError, match="No space left") as error:
+        evaluate(study, models=["one"], load=Loader())
+    named = Path(error.value.filename)
+    assert named.parent == study.folder and named.suffix in (".parquet", ".json")
+    assert not list(study.folder.rglob(".*.tmp"))
+    (folder / "rest").unlink()
+    assert evaluate(study, models=["one"], load=Loader()).made == 6
 
 
 def test_a_server_on_a_full_disk_says_so_in_one_line(disk: Callable[[str], Path]) -> None:

@@ -22,7 +22,7 @@ from annotation.sample import sample_settings
 from annotation.verdicts import read_verdicts, refuse_stale
 from annotation.verification import refuse_other_file
 from generation.exceptions import DataError, PlumblineError
-from generation.manifest import read_manifest
+from generation.manifest import read_manifest, refuse_replaced_table
 from generation.study import Study, file_hash
 
 State = Literal["done", "stale", "under way", "not yet"]
@@ -137,6 +137,10 @@ def _judged(study: Study, entries: Mapping[str, dict[str, Any]]) -> Stage:
 
 def _scored(study: Study, entries: Mapping[str, dict[str, Any]]) -> Stage:
     stage = _stage("scores", study.folder / "scores.parquet", "evaluation", study, entries)
+    try:
+        refuse_replaced_table(study, "scores.parquet", study.command("evaluation.run"))
+    except DataError as error:
+        return Stage("scores", "stale", stage.at, str(error).partition(";")[0])
     if stage.state != "not yet" and "evaluation" not in entries:
         return Stage("scores", "under way", None, "no run has come to its end")
     return stage

@@ -24,7 +24,7 @@ from annotation.ratings import counting_ratings, dealt_with
 from annotation.records import Decision, Member, Sign, Verdict
 from annotation.review import signs_of
 from annotation.rubric import load_rubric
-from annotation.sample import read_pairs, read_supply
+from annotation.sample import known_supply, read_pairs
 from annotation.status.progress import Asked, by_rater, by_transformation
 from annotation.status.stages import Stage, mismatch, stages_of
 from annotation.tables import count
@@ -105,7 +105,7 @@ def _flagged(study: Study, *, sampled: bool) -> list[Flagged]:
     """The error types among what raters see, or before there is a sample among what it would be drawn from."""
     if not sampled:
         return flagged_outputs(study)
-    return flagged_supply(read_supply(study)) if (study.folder / "sample.json").exists() else []
+    return flagged_supply(known_supply(study))
 
 
 def read_members(study: Study) -> list[Member]:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.file_hashes import LARGE, sha256_of
 from generation.evaluation_specs import ModelSpec
 from generation.exceptions import ServiceError, StudyError
+from generation.file_hashes import LARGE, sha256_of
 
 
 def fingerprint(spec: ModelSpec, base: Path) -> str:

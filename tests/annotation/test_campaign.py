@@ -25,13 +25,15 @@ from annotation.sample import read_pairs
 from annotation.simulate import simulate, simulated_answer
 from generation import prompts
 from generation.exceptions import DataError, ServiceError, StudyError
+from generation.manifest import write_kept_table
 from generation.prompts import PROMPTS
 from generation.records import TransformedText
 from generation.run import read_transformed
-from generation.store import only_one, write_table
+from generation.store import only_one
 from generation.study import Study
 from tests.annotation.campaigns import answer, dataset, pending, rater, small
 
+OUTPUTS = "transformations/paraphrasing/1337.parquet"
 Make = Callable[..., Study]
 
 
@@ -189,7 +191,7 @@ def test_a_campaign_of_other_prompts_than_the_studys_is_refused(
             with pytest.raises(StudyError, match="the sample's pairs of paraphrasing were made by .* other prompts"):
                 work(study, argilla)
     rows = [row.model_copy(update={"prompt_hash": "other"}) for row in read_transformed(study, "paraphrasing", 1337)]
-    write_table(study.transformation_file("paraphrasing", 1337), rows, TransformedText)
+    write_kept_table(study, OUTPUTS, rows, TransformedText)
     for work in (publish, collect):
         with pytest.raises(DataError, match="these outputs are of another generator or other prompts"):
             work(study, argilla)

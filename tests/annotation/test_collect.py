@@ -208,8 +208,8 @@ def test_answers_to_another_sample_are_not_dropped_silently(argilla: Argilla, va
     write_table(study.folder / "pairs.parquet", others, Pair)
     with pytest.raises(StudyError, match=r"pairs.parquet is not the one that was offered to raters on .*; bring"):
         collect(study, argilla)
-    (study.folder / "offered.json").unlink()  # as of a study of an earlier version
-    (study.folder / "manifest.json").unlink()
+    for name in ("offered.json", "rules.json", "manifest.json"):  # as of a study of an earlier version
+        (study.folder / name).unlink()
     with pytest.raises(DataError, match=r"1 answers on the server .* are of pairs that are not in pairs.parquet"):
         collect(study, argilla)
     assert collect(study, argilla, replace=True).empty

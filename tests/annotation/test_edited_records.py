@@ -25,6 +25,8 @@ from annotation.verdicts import accept, read_looks, read_verdicts, refuse_stale
 from annotation.verification import refuse_edited
 from evaluation.units import plan_units
 from generation.exceptions import PlumblineError, StudyError
+from generation.flagged import flagged_outputs
+from generation.manifest import stage, write_kept_table
 from generation.records import Pair, Rating, TransformedText
 from generation.run import generate, read_transformed
 from generation.store import read_frame, write_json, write_table
@@ -33,6 +35,7 @@ from streamlit_app.data import Records
 from tests.annotation.test_review import rate
 from tests.conftest import make_variant
 
+OUTPUTS = "transformations/paraphrasing/1337.parquet"
 Make = Callable[..., Study]
 
 
@@ -222,6 +225,63 @@ def test_ratings_and_pairs_that_were_edited_are_noticed(study: Study) -> None:
     assert "pairs.parquet is not the one that was offered" in said_by(lambda: accept(study))
 
 
+@pytest.mark.parametrize("kept", ["offered.json", "rules.json"])
+def test_a_manifest_that_was_deleted_does_not_switch_the_checks_off(study: Study, kept: str) -> None:
+    edit(study.folder / "looks.json", lambda looks: [{**looks[0], "n_ratings": 1}])
+    write_table(study.folder / "ratings.parquet", read_ratings(study).assign(value=5), Rating)
+    for name in {"offered.json", "manifest.json"} - {kept}:
+        (study.folder / name).unlink()
+    for command in (accept, draw_sample, read_rules) if kept == "offered.json" else (accept, read_rules):
+        line = said_by(lambda command=command: command(study))  # type: ignore[misc]
+        assert f"manifest.json is gone, and {kept} is there; bring it back from a copy" in line
+    with stage(study, "generation"):  # the next command begins another manifest
+        pass
+    assert f"manifest.json knows nothing of {kept}" in said_by(lambda: accept(study))
+
+
+def test_a_damaged_manifest_is_not_to_be_deleted(study: Study) -> None:
+    for content in ("{", '{"stages": 3}'):
+        (study.folder / "manifest.json").write_text(content, encoding="utf-8")
+        line = said_by(lambda: accept(study))
+        assert "bring it back from a copy" in line and "delete" not in line
+
+
+def test_what_the_sample_was_drawn_from_cannot_be_edited_or_taken_away(study: Study) -> None:
+    path = study.folder / "sample.json"
+    edit(path, lambda rows: [{**row, "without": ["wrong_language"]} for row in rows])
+    assert "sample.json is not what was written" in checked(study)
+    assert "sample.json is not what was written" in said_by(lambda: accept(study))
+    path.unlink()
+    assert "sample.json is gone" in checked(study)
+
+
+def test_answers_to_controls_that_were_taken_away_are_missed(study: Study) -> None:
+    (study.folder / "control_ratings.parquet").unlink()
+    assert "control_ratings.parquet is gone; bring it back from a copy, or move ratings.parquet away too" in checked(
+        study
+    )
+    assert "control_ratings.parquet is gone" in said_by(lambda: accept(study))
+
+
+@pytest.mark.parametrize("command", [draw_sample, flagged_outputs, generate])
+def test_outputs_that_nobody_rated_and_that_were_swapped_are_refused(
+    study: Study, command: Callable[[Study], object]
+) -> None:
+    rated = {pair.key for pair in read_pairs(study)}
+    rows = read_transformed(study, "paraphrasing", 1337)
+    others = [row if row.key in rated else row.model_copy(update={"output": "Bananas."}) for row in rows]
+    assert others != rows
+    path = study.transformation_file("paraphrasing", 1337)
+    write_table(path, others, TransformedText)
+    says = "paraphrasing/1337.parquet is not what was written (edited by hand, or another copy's); bring it back"
+    assert says in said_by(lambda: command(study))
+    found = [one.model_copy(update={"decision": "accepted"}) for one in read_verdicts(study)]
+    assert says in said_by(lambda: plan_units(study, found))
+    path.unlink()
+    generate(study)
+    assert [row.output for row in read_transformed(study, "paraphrasing", 1337)] == [row.output for row in rows]
+
+
 @pytest.fixture
 def reworded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Any], None]], None]:
     """Change the study's rubric, as an editor would change its file."""
@@ -271,7 +331,8 @@ def test_a_rubric_that_changed_after_the_first_rating_needs_its_reason_and_every
 def test_rules_of_an_earlier_version_are_read_and_say_that_the_wording_was_not_fixed(
     study: Study, reworded: Any
 ) -> None:
-    (study.folder / "manifest.json").unlink()
+    for name in ("manifest.json", "offered.json"):  # nothing was noted of these, and there was no such file
+        (study.folder / name).unlink()
 
     def change(entries: list[dict[str, Any]]) -> None:
         for entry in entries:
@@ -303,7 +364,7 @@ def swapped(study: Study, number: int) -> None:
     rated = [pair.key for pair in read_pairs(study) if pair.transformation == "paraphrasing"][:number]
     rows = read_transformed(study, "paraphrasing", 1337)
     others = [row.model_copy(update={"output": "Bananas."}) if row.key in rated else row for row in rows]
-    write_table(study.transformation_file("paraphrasing", 1337), others, TransformedText)
+    write_kept_table(study, OUTPUTS, others, TransformedText)
 
 
 def test_outputs_that_were_swapped_under_a_verdict_are_not_evaluated(study: Study) -> None:

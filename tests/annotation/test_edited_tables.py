@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -33,20 +34,25 @@ def test_a_table_that_was_edited_is_refused_and_named(generated: Study) -> None:
 def test_a_kill_while_a_table_is_written_accuses_nobody(generated: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     write_kept_table(generated, "drift.parquet", [drift(0.5)], Drift)
 
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
+    replace = Path.replace
 
-    monkeypatch.setattr("generation.manifest.shutil.copyfileobj", stop)
+    def stop(file: Path, target: Path) -> Path:
+        if target.suffix == ".parquet":
+            raise KeyboardInterrupt
+        return replace(file, target)
+
+    monkeypatch.setattr(Path, "replace", stop)
     with pytest.raises(KeyboardInterrupt):
         write_kept_table(generated, "drift.parquet", [drift(0.1)], Drift)
     refuse_replaced_table(generated, "drift.parquet", "x")
+    assert not list(generated.folder.glob(".*.tmp"))
 
 
 KILLED = """
 import os, sys
 from generation import manifest, study
 from generation.records import Drift
-manifest.shutil.copyfileobj = lambda *_: os._exit(9)
+manifest._note_kept = lambda *_: os._exit(9)
 row = Drift(pair_id="a", transformation="paraphrasing", model="m", drift=0.1, unit_id="u")
 manifest.write_kept_table(study.load_study(*sys.argv[1:]), "drift.parquet", [row], Drift)
 """

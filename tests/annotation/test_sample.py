@@ -16,12 +16,14 @@ from annotation.sample import draw_sample, read_pairs, read_supply
 from generation.exceptions import DataError, StudyError
 from generation.flagged import flagged_lines
 from generation.jobs import Plan
-from generation.manifest import stage
+from generation.manifest import stage, write_kept_table
 from generation.records import Rating, Text, TransformedText, text_id
 from generation.run import generate, read_transformed
 from generation.store import read_records, write_table
 from generation.study import Study
 from generation.transformations import TRANSFORMATIONS
+
+OUTPUTS = "transformations/paraphrasing/1337.parquet"
 
 
 def test_each_transformation_gets_its_pairs_spread_over_tasks_and_lengths(generated: Study) -> None:
@@ -84,7 +86,7 @@ def add_output(study: Study, text: str) -> None:
     row = rows[0].model_copy(
         update={"key": key, "text_id": added.text_id, "text": text, "status": "ok", "output": text}
     )
-    write_table(study.transformation_file("paraphrasing", 1337), [*rows, row], TransformedText)
+    write_kept_table(study, OUTPUTS, [*rows, row], TransformedText)
 
 
 def test_of_near_duplicates_one_is_drawn(variant: Callable[..., Study]) -> None:
@@ -103,14 +105,13 @@ def test_of_near_duplicates_one_is_drawn(variant: Callable[..., Study]) -> None:
 def test_an_output_that_comes_later_moves_one_pair_at_most(variant: Callable[..., Study]) -> None:
     study = variant(sample={"pairs": 80}, transformations=["paraphrasing"])
     generate(study)
-    path = study.transformation_file("paraphrasing", 1337)
     rows = read_transformed(study, "paraphrasing", 1337)
     late = [row for row in rows if row.status == "ok"][::10]
     moved = []
-    write_table(path, [row for row in rows if row not in late], TransformedText)
+    write_kept_table(study, OUTPUTS, [row for row in rows if row not in late], TransformedText)
     before = {pair.pair_id for pair in draw_sample(study)}
     for row in late:
-        write_table(path, [*read_transformed(study, "paraphrasing", 1337), row], TransformedText)
+        write_kept_table(study, OUTPUTS, [*read_transformed(study, "paraphrasing", 1337), row], TransformedText)
         now = {pair.pair_id for pair in draw_sample(study)}
         moved.append(len(before - now))
         before = now
@@ -132,7 +133,7 @@ def flag(study: Study, flags: tuple[str, ...], number: int) -> set[str]:
     rows = read_transformed(study, "paraphrasing", 1337)
     chosen = [row.key for row in rows if row.status == "ok"][:number]
     changed = [row.model_copy(update={"flags": flags}) if row.key in chosen else row for row in rows]
-    write_table(study.transformation_file("paraphrasing", 1337), changed, TransformedText)
+    write_kept_table(study, OUTPUTS, changed, TransformedText)
     return set(chosen)
 
 
@@ -177,7 +178,7 @@ def test_an_old_sample_says_nothing_of_flags() -> None:
 def test_failed_outputs_are_not_rated(generated: Study) -> None:
     rows = read_transformed(generated, "paraphrasing", 1337)
     failed = rows[0].model_copy(update={"status": "failed", "reason": "made up", "output": ""})
-    write_table(generated.transformation_file("paraphrasing", 1337), [failed, *rows[1:]], TransformedText)
+    write_kept_table(generated, OUTPUTS, [failed, *rows[1:]], TransformedText)
     assert failed.key not in {pair.key for pair in draw_sample(generated)}
 
 

@@ -75,7 +75,7 @@ COLUMN: tuple[tuple[str, str, str, Any, str], ...] = (
 def _unnoted(place: Place, name: str) -> Path:
     """The file, which the manifest no longer knows, as in studies of before: what is in it is looked at."""
     manifest = place.records / "manifest.json"
-    if name.endswith("ratings.parquet") and manifest.exists():
+    if manifest.exists() and name != manifest.name:
         content = json.loads(manifest.read_text(encoding="utf-8"))
         content.get("kept", {}).pop(name, None)
         manifest.write_text(json.dumps(content), encoding="utf-8")

@@ -24,7 +24,17 @@ from generation.records import Score, TransformedText
 from generation.store import read_frame, write_json, write_table
 from generation.study import Study
 
-from .conftest import FakeModel, Loader, json_of, verdict, write_outputs, write_pairs, write_study, write_verdicts
+from .conftest import (
+    FakeModel,
+    Loader,
+    json_of,
+    verdict,
+    without_notes,
+    write_outputs,
+    write_pairs,
+    write_study,
+    write_verdicts,
+)
 from .scored import rows
 
 ADDED = ["model_revision", "dataset_revision", "protocol", "precision", "generator_hash", "prompt_hash"]
@@ -39,6 +49,7 @@ def as_before(study: Study) -> None:
     """The table of scores as it was before there were these columns, and no files of mteb's."""
     path = study.folder / "scores.parquet"
     pq.write_table(pq.read_table(path).drop_columns(ADDED), path)
+    without_notes(study)
     for file in (study.folder / "mteb").rglob("*.json"):
         file.unlink()
 

@@ -27,7 +27,7 @@ from generation.store import write_table
 from generation.study import Study
 from generation.transformations import AXES
 
-from .conftest import Loader, vectors, write_study
+from .conftest import Loader, vectors, without_notes, write_study
 from .made_scores import score_row
 from .scored import failing, rows
 
@@ -111,6 +111,7 @@ def test_what_an_earlier_version_left_is_not_compared_and_is_scored_again(
     # It had no such column, and other identities.
     old = before.drop_columns(["original_score"]).to_pandas().assign(unit_id="of-before")
     write_table(path, old.assign(original_score=math.nan), Score)
+    without_notes(study)
     table = tables.transformation_table(read_scores(study)).set_index("transformation")
     assert math.isnan(table.loc["translation", "difference"]) and table.loc["translation", "reason"] == EARLIER
     assert not math.isnan(table.loc["paraphrasing", "difference"])

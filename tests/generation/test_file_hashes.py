@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.models import file_hashes
-from evaluation.models.file_hashes import LARGE, cache_file, sha256_of
 from evaluation.models.local import fingerprint
+from generation import file_hashes
 from generation.evaluation_specs import ModelSpec
+from generation.file_hashes import LARGE, cache_file, cached_file_hash, sha256_of
 from generation.study import file_hash
 
 
@@ -29,9 +29,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that were read."""
     read, names = file_hashes._read, list[str]()
 
-    def noting(path: Path) -> str:
+    def noting(path: Path, prefix: bytes) -> str:
         names.append(path.name)
-        return read(path)
+        return read(path, prefix)
 
     monkeypatch.setattr(file_hashes, "_read", noting)
     return names
@@ -96,6 +96,7 @@ def test_hashing_takes_no_memory(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert whole == hashlib.sha256(b".\0" + bytes(200_000_000)).hexdigest()  # as it ever was
+    assert cached_file_hash(large) == whole
 
 
 def test_a_file_that_takes_long_shows_how_far_it_is(

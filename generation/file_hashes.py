@@ -14,6 +14,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from generation.exceptions import DataError, ServiceError
+from generation.reading import refuse_no_file
 from generation.store import read_json, write_json
 
 LARGE = 1_000_000  # bytes; smaller files are read each time
@@ -31,16 +32,27 @@ def cache_file() -> Path:
 
 def sha256_of(path: Path) -> str:
     """The hash of a file's bytes; of a large one from the cache, where it is the file that was read. Raises OSError."""
+    return _cached(path, b"")
+
+
+def cached_file_hash(path: Path) -> str:
+    """What `generation.study.file_hash` says of a file, from the cache likewise."""
+    return _cached(path, b".\0")
+
+
+def _cached(path: Path, prefix: bytes) -> str:
+    """The hash of a prefix and a file's bytes."""
     path = path.resolve()
     if path.stat().st_size <= LARGE:
-        return _read(path)
+        return _read(path, prefix)
+    name = f"{prefix.decode()}{path}"
     state, kept = _state(path), _kept()
-    if kept.get(str(path), [None])[0] == state:
-        return str(kept[str(path)][1])
-    found = _read(path)
+    if kept.get(name, [None])[0] == state:
+        return str(kept[name][1])
+    found = _read(path, prefix)
     status = path.stat()
     if _state(path) == state and time.time() - max(status.st_mtime, status.st_ctime) > _SETTLED:
-        _keep({**_kept(), str(path): [state, found]})
+        _keep({**_kept(), name: [state, found]})
     return found
 
 
@@ -50,8 +62,9 @@ def _state(path: Path) -> list[int]:
     return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
-def _read(path: Path) -> str:
-    digest, size = hashlib.sha256(), path.stat().st_size
+def _read(path: Path, prefix: bytes) -> str:
+    refuse_no_file(path)
+    digest, size = hashlib.sha256(prefix), path.stat().st_size
     hidden = size < _SHOWN
     said = f"hashing {path.name}"
     with path.open("rb") as file, tqdm(total=size, unit="B", unit_scale=True, desc=said, disable=hidden) as bar:

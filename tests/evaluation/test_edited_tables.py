@@ -1,0 +1,83 @@
+"""Tables that evaluation wrote, changed by hand: no run keeps them, nothing shows them, and they can be made again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from evaluation.accepted_pairs import read_accepted_scores
+from evaluation.results import read_drift, read_scores
+from evaluation.run import evaluate
+from evaluation.text_drift import read_text_drift
+from generation.exceptions import DataError
+from generation.study import Study
+
+from . import test_beside
+from .conftest import Loader, json_of, without_notes, write_study
+
+rated = test_beside.rated
+READ = {"scores.parquet": read_scores, "drift.parquet": read_drift, "text_drift.parquet": read_text_drift}
+
+
+def edit(study: Study, name: str, column: str) -> None:
+    """Add a tenth to each number of a column."""
+    path = study.folder / name
+    table = pq.read_table(path)
+    number = table.schema.get_field_index(column)
+    pq.write_table(table.set_column(number, table.schema.field(column), pc.add(table[column], pa.scalar(0.1))), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"), [("scores.parquet", "score"), ("drift.parquet", "drift"), ("text_drift.parquet", "mean")]
+)
+def test_an_edited_table_is_neither_kept_nor_shown_and_can_be_made_again(
+    study: Study, loader: Loader, name: str, column: str
+) -> None:
+    evaluate(study, models=["one"], load=loader)
+    made = READ[name](study)
+    edit(study, name, column)
+    says = rf"{name} is not what was written .*; bring it back from a copy, or move it away and run `python -m eval"
+    with pytest.raises(DataError, match=says):
+        READ[name](study)
+    with pytest.raises(DataError, match=f"{says}.*nothing else is lost"):
+        evaluate(study, models=["one"], load=loader)
+    (study.folder / name).unlink()
+    evaluate(study, models=["one"], load=loader)
+    assert READ[name](study).equals(made)
+
+
+def test_edited_scores_of_accepted_pairs_are_refused(rated: Study) -> None:
+    test_beside.run(rated, "one")
+    edit(rated, "accepted_scores.parquet", "score")
+    with pytest.raises(DataError, match=r"accepted_scores\.parquet is not what was written"):
+        read_accepted_scores(rated)
+    with pytest.raises(DataError, match=r"accepted_scores\.parquet is not what was written"):
+        test_beside.run(rated, "one")
+
+
+def test_a_score_that_was_edited_while_it_was_set_aside_is_refused(
+    study: Study, tmp_path: Path, loader: Loader
+) -> None:
+    evaluate(study, models=["one"], load=loader)
+    evaluate(write_study(tmp_path, evaluation={"models": [{"name": "two", "revision": "1"}]}), load=Loader())
+    for path in (study.folder / "scores_aside").iterdir():
+        content = json_of(path)
+        content["plumbline"]["score"] = 0.99
+        path.write_text(json.dumps(content), encoding="utf-8")
+    back = write_study(tmp_path)
+    with pytest.raises(DataError, match=r"\.json is not what was written \(edited by hand\); delete it"):
+        evaluate(back, models=["one"], load=Loader())
+
+
+def test_tables_of_earlier_versions_are_kept_and_noted(study: Study, loader: Loader) -> None:
+    evaluate(study, models=["one"], load=loader)
+    without_notes(study)
+    assert evaluate(study, models=["one"], load=Loader()).made == 0
+    edit(study, "scores.parquet", "score")
+    with pytest.raises(DataError, match="is not what was written"):
+        read_scores(study)
