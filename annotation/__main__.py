@@ -10,35 +10,42 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from annotation import accounts, server
-from annotation.campaign import admit_annotators
-from annotation.candidates import flagged_supply
-from annotation.client import attach, connect
-from annotation.collected import Collected
-from annotation.collecting import collect
-from annotation.controls import read_controls
+from annotation import server
+from annotation.argilla import accounts
+from annotation.argilla.client import attach, connect
+from annotation.argilla.collect import collect
+from annotation.argilla.publish import Publication, publish
+from annotation.argilla.simulate import simulate
+from annotation.argilla.workspaces import admit_annotators
 from annotation.crowd.commands import add_crowd_commands
-from annotation.decisions import decide
-from annotation.doubts import doubts_of, doubts_text
-from annotation.forms import collect_csv, column_mapping
-from annotation.maintenance import add_commands, add_data_option, add_serve_options, home_of, keeper_of
+from annotation.csv_answers import collect_csv, column_mapping
 from annotation.offering import alone
 from annotation.planning import add_plan_options, plan
-from annotation.preregistration import amendment_lines, asked_rubric, first_rating, read_rules, refuse_other_rules
-from annotation.publishing import Publication, publish
-from annotation.ratings import read_all_ratings
-from annotation.review import review_text, signs_of
-from annotation.sample import draw_sample, read_supply, sample_settings
-from annotation.simulate import simulate
+from annotation.ratings.collected import Collected
+from annotation.ratings.exclusions import decide
+from annotation.ratings.ratings import read_all_ratings
+from annotation.ratings.review import review_text, signs_of
+from annotation.sampling.candidates import flagged_supply
+from annotation.sampling.controls import read_controls
+from annotation.sampling.sample import draw_sample, read_supply, sample_settings
+from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, keeper_of
 from annotation.status.status import read_status
 from annotation.status.text import status_text
-from annotation.tables import agreement_text, verdict_text
-from annotation.verdicts import accept
-from generation import command
-from generation.exceptions import StudyError
+from annotation.verdicts.doubts import doubts_of, doubts_text
+from annotation.verdicts.preregistration import (
+    amendment_lines,
+    asked_rubric,
+    first_rating,
+    read_rules,
+    refuse_other_rules,
+)
+from annotation.verdicts.tables import agreement_text, verdict_text
+from annotation.verdicts.verdicts import accept
 from generation.flagged import flagged_lines
-from generation.manifest import stage
-from generation.study import Study
+from plumbline import cli
+from plumbline.errors import StudyError
+from plumbline.manifest import stage
+from plumbline.study import Study
 
 PORT = 6900
 
@@ -51,12 +58,12 @@ def main() -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    print(plan(command.study_of(options), options))
+    print(plan(cli.study_of(options), options))
     return 0
 
 
 def _sample(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
+    study = cli.study_of(options)
     transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
     made = [*_shown(study), study.folder / "sample.json"]
     with stage(study, "sample", transformed, made, sample_settings(study)):
@@ -91,7 +98,7 @@ def _serve(options: argparse.Namespace) -> int:
     if options.during:
         with server.running(home_of(options), database_url=options.database_url):
             return subprocess.run(shlex.split(options.during), check=False).returncode
-    study = command.study_of(options) if options.study else None
+    study = cli.study_of(options) if options.study else None
     of_crowd = [study.crowd.address] if study is not None and study.crowd is not None and study.crowd.address else []
     addresses = [*options.address, *of_crowd]
 
@@ -120,7 +127,7 @@ def _make_annotators(study: Study, connection: server.Connection) -> None:
 
 
 def _publish(options: argparse.Namespace) -> int:
-    study, home = command.study_of(options), home_of(options)
+    study, home = cli.study_of(options), home_of(options)
     with stage(study, "publish", _shown(study)), connect(home) as argilla:
         done = publish(study, argilla, accounts.languages_at(argilla, home))
     new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
@@ -147,7 +154,7 @@ def _warn_of_readers(study: Study, done: Publication) -> None:
 
 
 def _simulate(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
+    study = cli.study_of(options)
     with connect(home_of(options)) as argilla:
         given = simulate(study, argilla)
     print(f"{study.name}: {given} answers given by simulated raters")
@@ -155,7 +162,7 @@ def _simulate(options: argparse.Namespace) -> int:
 
 
 def _collect(options: argparse.Namespace) -> int:
-    study, home = command.study_of(options), home_of(options)
+    study, home = cli.study_of(options), home_of(options)
     if bool(options.csv) != bool(options.columns):
         raise StudyError("--csv and --columns go together: the file, and which of its columns holds what")
     outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]
@@ -174,7 +181,7 @@ def _collect(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
+    study = cli.study_of(options)
     print(status_text(read_status(study, datetime.now(UTC)), study.arguments))
     return 0
 
@@ -182,7 +189,7 @@ def _status(options: argparse.Namespace) -> int:
 def _review(options: argparse.Namespace) -> int:
     if options.reason is not None and not (options.exclude or options.keep):
         raise StudyError("--reason goes with --exclude or --keep: name the rater that it is about")
-    study = command.study_of(options)
+    study = cli.study_of(options)
     collected = Collected.read(study)
     refuse_other_rules(study, collected.ratings)
     rater = options.exclude or options.keep
@@ -199,7 +206,7 @@ def _review(options: argparse.Namespace) -> int:
 
 
 def _accept(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
+    study = cli.study_of(options)
     inputs = [study.folder / "pairs.parquet", study.folder / "ratings.parquet"]
     outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet")]
     with alone(study), stage(study, "accept", inputs, outputs):
@@ -213,7 +220,7 @@ def _accept(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
+    study = cli.study_of(options)
     names = ("pairs.parquet", "ratings.parquet", "agreement.json", "verdicts.json", "decisions.json", "rules.json")
     with stage(study, "report", [study.folder / name for name in names], [study.folder / "report"]):
         try:
@@ -241,7 +248,7 @@ def _parser() -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text, epilog=example)
         added.set_defaults(run=run)
         if name != "serve":
-            command.add_study_options(added)
+            cli.add_study_options(added)
         if argilla:
             add_data_option(added)
         return added
@@ -281,4 +288,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    command.run(main)
+    cli.run(main)

@@ -7,19 +7,22 @@ sandbox are noted too and bind nothing.
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
-from annotation.crowd.ledger import FILE as LEDGER
-from annotation.crowd.ledger import ledgers
 from annotation.records import Offering
 from annotation.rubric import Rubric
-from generation.exceptions import StudyError
-from generation.manifest import read_manifest, refuse_replaced, write_kept
-from generation.store import only_one, read_models
-from generation.study import Study, file_hash
+from plumbline.errors import DataError, StudyError
+from plumbline.manifest import read_manifest, refuse_replaced, write_kept
+from plumbline.store import only_one, read_models
+from plumbline.study import Study, file_hash
+from plumbline.study.crowd import PlatformName
 
 FILE = "offered.json"
+LEDGER = "crowd.sqlite"  # what a crowd campaign did (`annotation.crowd.ledger`)
+Mode = Literal["sandbox", "live"]  # of a crowd campaign: a rehearsal, or with people and money
 ARGILLA = "argilla"
 _SANDBOX = "sandbox "  # how a rehearsal on a crowd platform begins
 COMMAND = "annotation publish"
@@ -113,3 +116,16 @@ def _offering(study: Study, to: str, rubric: Rubric) -> Offering:
 
 def _hash(path: Path) -> str:
     return file_hash(path) if path.exists() else ""
+
+
+def ledgers(path: Path) -> list[tuple[PlatformName, Mode]]:
+    """Which platforms and modes a ledger holds campaigns of; none where there is no ledger."""
+    if not path.exists():
+        return []
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        try:
+            if database.execute("PRAGMA user_version").fetchone() == (0,):
+                return []  # a crash came between making the file and filling it
+            return list(database.execute("SELECT DISTINCT platform, mode FROM batches ORDER BY mode, platform"))
+        except sqlite3.DatabaseError as error:
+            raise DataError(f"{path}: cannot be read as a ledger ({error}); bring it back from a backup") from None

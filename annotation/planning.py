@@ -1,7 +1,7 @@
 """How many pairs and raters a study needs, what they cost, and how sure it will be: simulated campaigns.
 
-A made-up campaign is judged by the very functions that judge a real one (`annotation.intervals`,
-`annotation.rules`), so that what is planned is what will be done.
+A made-up campaign is judged by the very functions that judge a real one (`annotation.statistics.intervals`,
+`annotation.verdicts.rules`), so that what is planned is what will be done.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, stats
 
-from annotation.agreement import POOLS, Design
-from annotation.controls import number_of_batches
 from annotation.crowd import pay
-from annotation.intervals import (
+from annotation.rubric import load_rubric
+from annotation.sampling.controls import number_of_batches
+from annotation.statistics.intervals import (
     Floats,
     confidence_sequence,
     holding,
@@ -28,13 +28,13 @@ from annotation.intervals import (
     over_pairs,
     over_pairs_and_raters,
 )
-from annotation.rubric import load_rubric
-from annotation.rules import outcomes
-from generation import command
-from generation.campaign_specs import AcceptanceSpec
-from generation.crowd_specs import PaySpec
-from generation.exceptions import StudyError
-from generation.study import Study
+from annotation.statistics.summaries import POOLS, Design
+from annotation.verdicts.rules import outcomes
+from plumbline import cli
+from plumbline.errors import StudyError
+from plumbline.study import Study
+from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.crowd import PaySpec
 
 PAIRS, RATERS = (30, 50, 100, 200), (2, 3, 5)
 AWAY = (-0.5, -0.25, 0.0, 0.25, 0.5)  # true means to try, from the threshold
@@ -269,7 +269,7 @@ def _mean(value: str) -> float:
 
 
 def _deviation(value: str) -> float:
-    return 0.0 if value in ("0", "0.0") else command.positive(value)
+    return 0.0 if value in ("0", "0.0") else cli.positive(value)
 
 
 def plan_text(outlooks: Sequence[Outlook], prices: Sequence[Price], design: Design) -> str:
@@ -298,4 +298,4 @@ def plan_text(outlooks: Sequence[Outlook], prices: Sequence[Price], design: Desi
                 f"{cost.dollars:,.0f}",
             ]
         )
-    return command.columns([*header, "Ratings", "Hours", "Dollars"], rows)
+    return cli.columns([*header, "Ratings", "Hours", "Dollars"], rows)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
 
-from generation.records import Number, Record
+from plumbline.records import Number, Record
 
 Outcome = Literal["accepted", "rejected", "undecided"]
 
@@ -117,7 +117,7 @@ class PairMean(Record):
 
 
 class Sign(Record):
-    """A sign that a rater's answers may not be what they should be (`annotation.quality`); it decides nothing."""
+    """A sign that a rater's answers may not be what they should be (`annotation.ratings.signs`); it decides nothing."""
 
     rater_id: str = Field(description="pseudonym")
     rule: str = Field(description="which rule of the study it comes from")

@@ -13,15 +13,15 @@ from typing import Annotated, Any
 import langcodes
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
-from generation.campaign_specs import AcceptanceSpec
-from generation.cleaning import trim
-from generation.exceptions import DataError, StudyError
-from generation.identity import identity
-from generation.languages import language_code
-from generation.parts import Part, first_complaint
-from generation.prompts import PROMPTS
-from generation.reading import read_yaml
-from generation.study import Study
+from plumbline.errors import DataError, StudyError
+from plumbline.identity import identity
+from plumbline.languages import language_code
+from plumbline.prompts import PROMPTS
+from plumbline.reading import read_yaml
+from plumbline.study import Study
+from plumbline.study.base import Part, first_complaint
+from plumbline.study.campaign import AcceptanceSpec
+from plumbline.words import trim
 
 ENGLISH = "en"
 CONTROLS = ("positive", "negative")

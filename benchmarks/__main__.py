@@ -21,9 +21,9 @@ import benchmarks.ratings
 import benchmarks.server
 import benchmarks.verdicts  # noqa: F401 (importing a module adds its benchmarks to the list)
 from benchmarks.registry import BENCHMARKS, Benchmark, Measurement, chosen, name_of
-from generation import command
-from generation.exceptions import PlumblineError, StudyError
-from generation.store import write_json
+from plumbline import cli
+from plumbline.errors import PlumblineError, StudyError
+from plumbline.store import write_json
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 COLUMNS = ("name", "value", "unit", "against")
@@ -77,8 +77,8 @@ def table(measured: list[Measurement]) -> str:
     for one in measured:
         verdict = "" if not one.against else "ok" if one.holds else "OVER THE LIMIT"
         rows.append([one.name, f"{one.value:.3f}", one.unit, one.against or "reported only", verdict])
-    return command.columns(["benchmark", "value", "unit", "against", ""], rows)
+    return cli.columns(["benchmark", "value", "unit", "against", ""], rows)
 
 
 if __name__ == "__main__":
-    command.run(main)
+    cli.run(main)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from generation.exceptions import ServiceError
-from generation.study import ROOT, Study
+from plumbline.errors import ServiceError
+from plumbline.study import ROOT, Study
 
 DONE = "[data-testid=stApp][data-test-script-state=notRunning]"
 _SAYS = "text => document.body.innerText.includes(text)"

@@ -18,18 +18,18 @@ from pathlib import Path
 
 import yaml
 
-from annotation.campaign import published
-from annotation.client import attach
-from annotation.collecting import collect
-from annotation.publishing import publish
+from annotation.argilla.client import attach
+from annotation.argilla.collect import collect
+from annotation.argilla.publish import publish
+from annotation.argilla.workspaces import published
 from annotation.server import Home, ensure_user, running
 from benchmarks.registry import Measurement, benchmark
 from benchmarks.server import quiet
-from generation.identity import identity
 from generation.jobs import Plan
-from generation.records import Pair
-from generation.store import write_table
-from generation.study import Study, load_study
+from plumbline.identity import identity
+from plumbline.records import Pair
+from plumbline.store import write_table
+from plumbline.study import Study, load_study
 
 PAIRS, PER_PAIR, RATERS = 10_000, 5, 8  #: two questions: 10,000 x 5 x 2 = 100,000 ratings
 POOLS = ("paraphrasing", "backtranslation", "style_change", "expansion")

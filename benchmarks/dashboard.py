@@ -12,17 +12,17 @@ import pandas as pd
 import yaml
 from playwright.sync_api import Page
 
-from annotation.agreement import POOLS
-from annotation.sample import draw_sample
-from annotation.verdicts import accept, read_verdicts
+from annotation.sampling.sample import draw_sample
+from annotation.statistics.summaries import POOLS
+from annotation.verdicts.verdicts import accept, read_verdicts
 from benchmarks.browser import appear, browser, dashboard, read, settle
 from benchmarks.registry import Measurement, benchmark
-from generation.identity import identity
-from generation.records import Drift, Pair, Rating, Score
 from generation.run import generate
-from generation.store import write_json, write_table
-from generation.study import ROOT, Study, load_study
-from generation.transformations import ORIGINAL, TRANSFORMATIONS
+from plumbline.identity import identity
+from plumbline.records import Drift, Pair, Rating, Score
+from plumbline.store import write_json, write_table
+from plumbline.study import ROOT, Study, load_study
+from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
 
 DEMO = ROOT / "studies" / "demo.yaml"
 PAGES = ("drift", "verdicts", "campaign", "robustness", "model", "rankings", "texts")

@@ -23,8 +23,8 @@ from typing import Any
 import yaml
 
 from benchmarks.registry import Measurement, benchmark
-from generation.exceptions import StudyError
-from generation.study import ROOT, load_study
+from plumbline.errors import StudyError
+from plumbline.study import ROOT, load_study
 
 PYTHON = ROOT / ".venv-vllm" / "bin" / "python"
 TRANSFORMATION = "summarised_expansion"  # two calls

@@ -31,8 +31,8 @@ from evaluation.results import read_scores
 from evaluation.run import evaluate
 from evaluation.tables.ranks import split_half_table
 from generation.datasets.loading import load_datasets
-from generation.study import ROOT, Study
-from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+from plumbline.study import ROOT, Study
+from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 
 DATA = Path(os.environ.get("PLUMBLINE_DATA", ROOT.parent / "shared" / "data"))  # STS-B and Banking77
 QUERIES, PASSAGES = 1_000, 5_000

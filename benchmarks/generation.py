@@ -22,7 +22,7 @@ import yaml
 from benchmarks.memory import forget_peak, memory
 from benchmarks.registry import Measurement, benchmark
 from generation.run import generate
-from generation.study import ROOT, load_study
+from plumbline.study import ROOT, load_study
 
 LATENCY = 0.05  # seconds; a chat model takes ten times as long and more, which makes it easier
 ROUNDS = 60  # jobs for each request in flight, so that start and end weigh little

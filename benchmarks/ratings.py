@@ -17,19 +17,19 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from annotation.collected import Collected
-from annotation.ratings import write_ratings
+from annotation.ratings.collected import Collected
+from annotation.ratings.ratings import write_ratings
+from annotation.ratings.review import signs_of
 from annotation.records import Member
-from annotation.review import signs_of
 from benchmarks.browser import browser, dashboard, read, settle
 from benchmarks.registry import Measurement, benchmark
-from generation.identity import identity
 from generation.jobs import Plan
-from generation.manifest import stage
-from generation.records import Pair
-from generation.store import write_json, write_table
-from generation.study import Study, load_study
-from generation.transformations import TRANSFORMATIONS
+from plumbline.identity import identity
+from plumbline.manifest import stage
+from plumbline.records import Pair
+from plumbline.store import write_json, write_table
+from plumbline.study import Study, load_study
+from plumbline.transformations import TRANSFORMATIONS
 
 PAIRS, RATERS, PER_PAIR = 100_000, 1_000, 3
 POOLS = ("paraphrasing", "backtranslation", "style_change", "expansion")

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.browser import browser, dashboard, settle
-from generation import command
-from generation.study import ROOT
+from plumbline import cli
+from plumbline.study import ROOT
 
 FOLDER = ROOT / "docs" / "images"
 SIZE = (1280, 860)
@@ -23,8 +23,8 @@ PICTURES = {
 def main() -> int:
     """Write a picture of each page; returns 0."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.screenshots", description="Picture the dashboard.")
-    command.add_study_options(parser)
-    study = command.study_of(parser.parse_args())
+    cli.add_study_options(parser)
+    study = cli.study_of(parser.parse_args())
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -46,4 +46,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    command.run(main)
+    cli.run(main)

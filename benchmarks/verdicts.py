@@ -12,13 +12,13 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from annotation.agreement import POOLS, Design
-from annotation.verdicts import judge
+from annotation.statistics.summaries import POOLS, Design
+from annotation.verdicts.verdicts import judge
 from benchmarks.registry import Measurement, benchmark
-from generation.campaign_specs import AcceptanceSpec
-from generation.identity import identity
-from generation.records import Pair
-from generation.transformations import TRANSFORMATIONS
+from plumbline.identity import identity
+from plumbline.records import Pair
+from plumbline.study.campaign import AcceptanceSpec
+from plumbline.transformations import TRANSFORMATIONS
 
 RATINGS = 1_000_000
 LANGUAGES = ("am", "ar", "de", "en", "es", "fr", "ha", "hi", "ja", "sw")

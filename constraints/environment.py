@@ -27,8 +27,8 @@ sys.path.insert(0, str(ROOT))
 
 from torch_build import CPU_INDEX, WISHES, Build, choose, listed, pinned  # noqa: E402
 
-from generation.environments import clean, finish, make_venv  # noqa: E402
-from generation.exceptions import PlumblineError, ServiceError  # noqa: E402
+from plumbline.environments import clean, finish, make_venv  # noqa: E402
+from plumbline.errors import PlumblineError, ServiceError  # noqa: E402
 
 CONSTRAINTS = ROOT / "constraints"
 EXTRAS = "generation,annotation,crowd,evaluation,report,dashboard,demo,dev"

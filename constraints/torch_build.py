@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generation.exceptions import ServiceError
+from plumbline.errors import ServiceError
 
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 WISHES = ("auto", "cpu", "cuda")

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from annotation.records import Verdict
-from evaluation.beside import Job
+from evaluation.measures.beside import Job
 from evaluation.units import Model, Place, plan_units
 from evaluation.work import Ended, Loader, Made, Todo, quiet, work
 from generation.cluster import join, without
-from generation.exceptions import PlumblineError, ServiceError, StudyError
-from generation.records import Pair
-from generation.study import Study
+from plumbline.errors import PlumblineError, ServiceError, StudyError
+from plumbline.records import Pair
+from plumbline.study import Study
 
 TRIES = 2  # of a model whose process dies
 

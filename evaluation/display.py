@@ -20,9 +20,9 @@ from evaluation.tables import (
     left_out,
     transformation_table,
 )
-from generation.command import columns
-from generation.study import Study
-from generation.transformations import AXES, ORIGINAL
+from plumbline.cli import columns
+from plumbline.study import Study
+from plumbline.transformations import AXES, ORIGINAL
 
 _MARK = " [not accepted]"
 _SIMULATED = "The verdicts rest on SIMULATED ratings: these numbers measure nothing."

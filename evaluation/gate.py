@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from annotation.records import Verdict
-from generation.identity import identity
 from generation.jobs import Plan
-from generation.languages import language_name
+from plumbline.identity import identity
+from plumbline.languages import language_name
 
 _LATER = ("sequence", "without", "kept_out_share")  # came after the first verdicts: their hash is what it was
 

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from generation.datasets.places import Dataset
-from generation.exceptions import DataError
-from generation.records import Text
+from generation.datasets.dataset import Dataset
+from plumbline.errors import DataError
+from plumbline.records import Text
 
 Policy = Literal["drop", "original"]
 

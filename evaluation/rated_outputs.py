@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
-from generation.records import Pair
+from plumbline.records import Pair
 
 Outputs = Mapping[str, tuple[str | None, frozenset[str]]]  # by key, with their error types
 

@@ -16,18 +16,19 @@ from typing import TypeVar
 
 import pandas as pd
 
-from evaluation import beside, mteb_results
-from evaluation.measures import COMMAND, Measured, stored
+from evaluation import mteb_files
+from evaluation.measures import beside
+from evaluation.measures.rows import COMMAND, Measured, stored
 from evaluation.units import Model, Numbers, Place, Unit
 from evaluation.work import Moved, Scored, Todo
-from generation.evaluation_specs import ModelSpec
-from generation.exceptions import StudyError
-from generation.identity import identity
-from generation.journal import Journal
-from generation.manifest import read_kept_frame, write_kept_table
-from generation.records import Drift, Pair, Record, Score
-from generation.study import Study
-from generation.transformations import ORIGINAL
+from plumbline.errors import StudyError
+from plumbline.identity import identity
+from plumbline.journal import Journal
+from plumbline.manifest import read_kept_frame, write_kept_table
+from plumbline.records import Drift, Pair, Record, Score
+from plumbline.study import Study
+from plumbline.study.evaluation import ModelSpec
+from plumbline.transformations import ORIGINAL
 
 SCORES, DRIFT = "scores.parquet", "drift.parquet"
 WRITE_SECONDS = 10.0
@@ -37,12 +38,12 @@ R = TypeVar("R", bound=Record)
 
 
 def read_scores(study: Study) -> pd.DataFrame:
-    """The study's scores (`generation.records.Score`); what earlier versions did not write is empty."""
+    """The study's scores (`plumbline.records.Score`); what earlier versions did not write is empty."""
     return read_kept_frame(study, SCORES, Score, study.command(COMMAND))
 
 
 def read_drift(study: Study) -> pd.DataFrame:
-    """The study's drift (`generation.records.Drift`)."""
+    """The study's drift (`plumbline.records.Drift`)."""
     return read_kept_frame(study, DRIFT, Drift, study.command(COMMAND))
 
 
@@ -87,7 +88,7 @@ class Results:
             self._beside.save(todo.model, made)
             return
         row = self._add(todo.model, self._units[made.place], made.numbers)
-        mteb_results.write(self.study, row, made.result)
+        mteb_files.write(self.study, row, made.result)
         self._journal.append(row)
         self._journal.sync()
         if time.monotonic() - self._written > WRITE_SECONDS:
@@ -130,7 +131,7 @@ class Results:
         before = {(row.unit_id, row.transformation, row.seed): row for row in rows if row.unit_id}
         self._refuse_lost({row.model for row in before.values()})
         self._failed = {row.model: row.reason for row in rows if row.status == "failed"}
-        aside = mteb_results.Aside(self.study)
+        aside = mteb_files.Aside(self.study)
         kept: dict[_Known, Score] = {}
         for model in self.models:
             known = {unit.place: _known(unit, unit.unit_id(self.study, model)) for unit in self.units}
@@ -146,10 +147,10 @@ class Results:
                     numbers = Numbers(old.score, old.original_score, old.versions, old.model_revision)
                     kept[known[unit.place]] = self._add(model, unit, numbers)
         for key in before.keys() - kept.keys():
-            mteb_results.set_aside(self.study, before[key])
+            mteb_files.set_aside(self.study, before[key])
         for key, row in kept.items():
             if row != before[key]:
-                mteb_results.note(self.study, before[key], row)
+                mteb_files.note(self.study, before[key], row)
         return len(kept)
 
     def _refuse_lost(self, scored: Collection[str]) -> None:

@@ -17,20 +17,20 @@ import pandas as pd
 from tqdm import tqdm
 
 from annotation.records import Verdict
-from annotation.sample import read_pairs
-from annotation.verdicts import read_verdicts, refuse_stale
-from annotation.verification import refuse_edited
+from annotation.sampling.sample import read_pairs
+from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from annotation.verdicts.verification import refuse_edited
 from evaluation import display
 from evaluation.models import encoder
 from evaluation.results import Results, read_drift, read_scores
 from evaluation.units import chosen_models, plan_units
 from evaluation.work import Ended, Loader, Made, Scored, Todo, quiet, work
-from generation import command
-from generation.exceptions import ServiceError
-from generation.manifest import stage
-from generation.records import Pair, Rating
-from generation.store import only_one, read_frame
-from generation.study import Study
+from plumbline import cli
+from plumbline.errors import ServiceError
+from plumbline.manifest import stage
+from plumbline.records import Pair, Rating
+from plumbline.store import only_one, read_frame
+from plumbline.study import Study
 
 SAMPLE = "annotation sample"
 
@@ -144,7 +144,7 @@ def main() -> int:
         " Can be stopped and run again at any time: it goes on.",
         epilog="example: python -m evaluation.run --study studies/demo.yaml",
     )
-    command.add_study_options(parser)
+    cli.add_study_options(parser)
     parser.add_argument("--models", nargs="+", metavar="NAME", default=[], help="some of the study's models")
     parser.add_argument(
         "--include-rejected", action="store_true", help="score what the verdicts refuse too, marked as such everywhere"
@@ -153,7 +153,7 @@ def main() -> int:
         "--ray", metavar="ADDRESS", default="", help="work on a running Ray cluster: `auto` or its address"
     )
     options = parser.parse_args()
-    study = command.study_of(options)
+    study = cli.study_of(options)
     names = ("verdicts.json", "pairs.parquet", "ratings.parquet", "pair_means.parquet", "transformations")
     inputs = [study.folder / name for name in names]
     made = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet")
@@ -174,4 +174,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    command.run(main)
+    cli.run(main)

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import pandas as pd
 
 from annotation.records import Verdict
-from annotation.rules import decide
-from generation.campaign_specs import AcceptanceSpec
-from generation.transformations import ORIGINAL
+from annotation.verdicts.rules import decide
+from plumbline.study.campaign import AcceptanceSpec
+from plumbline.transformations import ORIGINAL
 
 REFUSALS = ("rejected", "undecided")  # with which the gate's reasons begin where a verdict refuses
 
@@ -33,7 +33,7 @@ def scope_of(verdict: Verdict) -> Scope:
 
 
 def decision_at(verdict: Verdict, rule: AcceptanceSpec) -> str:
-    """What a verdict's own summaries of ratings decide by another rule of the same kind (`annotation.rules.decide`).
+    """What a verdict's own summaries of ratings decide by another rule of the same kind (`verdicts.rules.decide`).
 
     The rules may differ in their threshold; means and intervals do not depend on it. Undecided without summaries.
     """
@@ -49,7 +49,7 @@ def accepted_scopes(verdicts: Sequence[Verdict], decisions: Sequence[str]) -> fr
 def needs(scores: pd.DataFrame, scopes: Collection[Scope]) -> pd.DataFrame:
     """What each transformed data set needs: a row for each data set x transformation that verdicts let in or keep out.
 
-    `scores` holds `generation.records.Score` rows. Columns: dataset, transformation, scopes (frozenset: all must be
+    `scores` holds `plumbline.records.Score` rows. Columns: dataset, transformation, scopes (frozenset: all must be
     accepted), scored (whether it has scores: it was evaluated, or included although refused). Without those that no
     verdict could let in: refused for another reason (outputs are missing, or of a language that nobody rated).
     """

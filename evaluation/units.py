@@ -12,27 +12,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from annotation.records import Verdict
-from annotation.sample import read_pairs
-from evaluation import gate, tasks
+from annotation.sampling.sample import read_pairs
+from evaluation import gate
 from evaluation.models.encoder import model_id
-from evaluation.models.local import fingerprint
+from evaluation.models.in_process import fingerprint
 from evaluation.outputs import Outputs, same_items, transformed
-from evaluation.protocols import METRICS
 from evaluation.rated_outputs import replaced_outputs
+from evaluation.tasks import scoring
+from evaluation.tasks.protocols import METRICS
+from generation.datasets.dataset import Dataset
 from generation.datasets.loading import iter_datasets
-from generation.datasets.places import Dataset
-from generation.datasets.specs import DatasetSpec, LocalDataset
-from generation.evaluation_specs import ModelSpec
-from generation.exceptions import StudyError
-from generation.identity import identity
 from generation.jobs import Job, Plan
-from generation.parts import nearest
-from generation.records import Score, Text, TransformedText
-from generation.store import read_table
-from generation.study import Study
-from generation.transformations import ORIGINAL, TRANSFORMATIONS
 from generation.unit import COMMAND as GENERATE
 from generation.unit import refuse_other_outputs
+from plumbline.errors import StudyError, nearest
+from plumbline.identity import identity
+from plumbline.records import Score, Text, TransformedText
+from plumbline.store import read_table
+from plumbline.study import Study
+from plumbline.study.datasets import DatasetSpec, LocalDataset
+from plumbline.study.evaluation import ModelSpec
+from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
 
 _COLUMNS = ("key", "status", "output", "flags")  # of a transformed text
 UNKNOWN = "unknown"  # a revision that neither the study nor the model names
@@ -218,10 +218,10 @@ class _Planner:
 
     def _original(self, spec: DatasetSpec, dataset: Dataset, texts: Iterable[Text]) -> Unit:
         """The unit of the untouched data set; left out if it can give no score at all."""
-        reason = tasks.unusable(dataset, self._study.evaluation.protocol)
+        reason = scoring.unusable(dataset, self._study.evaluation.protocol)
         decision = gate.Decision("left_out", reason) if reason else gate.Decision("evaluated", "")
         languages = tuple(sorted({text.language for text in texts}))
-        return Unit(dataset, ORIGINAL, 0, decision, None, _content_id(spec, dataset), languages, tasks.size(dataset))
+        return Unit(dataset, ORIGINAL, 0, decision, None, _content_id(spec, dataset), languages, scoring.size(dataset))
 
     def _changed(self, original: Unit, texts: Sequence[Text], transformation: str, seed: int) -> Unit:
         """The unit of a transformed data set."""
@@ -236,7 +236,7 @@ class _Planner:
             n_failed = outputs.failed_items(dataset)
             if n_failed and not reason and outputs.policy == "drop":
                 left = transformed(dataset, outputs)
-                n, reason = tasks.size(left), tasks.unusable(left, self._study.evaluation.protocol)
+                n, reason = scoring.size(left), scoring.unusable(left, self._study.evaluation.protocol)
                 what = "failed or were kept out of the sample" if outputs.kept_out else "failed"
                 reason = f"without the {n_failed} items whose outputs {what} {reason}" if reason else ""
             decision = replace(decision, status="left_out", reason=reason) if reason else decision

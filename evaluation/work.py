@@ -11,17 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evaluation import beside, tasks
-from evaluation.measures import Measured
+from evaluation.measures import beside
+from evaluation.measures.rows import Measured
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
-from evaluation.models.local import first_line
+from evaluation.models.in_process import first_line
+from evaluation.tasks import scoring
 from evaluation.units import Model, Numbers, Place, Unit
-from generation.datasets.specs import LocalDataset
-from generation.evaluation_specs import ModelSpec
-from generation.exceptions import PlumblineError
-from generation.records import Pair
-from generation.study import Study
+from plumbline.errors import PlumblineError
+from plumbline.records import Pair
+from plumbline.study import Study
+from plumbline.study.datasets import LocalDataset
+from plumbline.study.evaluation import ModelSpec
 
 Loader = Callable[[Study, ModelSpec], Encoder]
 
@@ -82,8 +83,8 @@ def work(study: Study, todo: Todo, load: Loader) -> Iterator[Made]:
         made_by = versions()
         originals = _Originals(study, model)
         for unit in todo.units:
-            result = tasks.evaluate_task(unit.data(), model, study.evaluation.protocol, study.evaluation.batch_size)
-            score = tasks.main_score(unit.dataset, result)
+            result = scoring.evaluate_task(unit.data(), model, study.evaluation.protocol, study.evaluation.batch_size)
+            score = scoring.main_score(unit.dataset, result)
             yield Scored(unit.place, Numbers(score, originals.of(unit), made_by, model.revision), result)
         yield from beside.measure(study, todo.beside, model)
     except PlumblineError as error:
@@ -112,7 +113,9 @@ class _Originals:
         key = unit.dataset.name, unit.lost
         if key not in self._known:
             evaluation = self._evaluation
-            self._known[key] = tasks.evaluate(unit.original(), self._model, evaluation.protocol, evaluation.batch_size)
+            self._known[key] = scoring.evaluate(
+                unit.original(), self._model, evaluation.protocol, evaluation.batch_size
+            )
         return self._known[key]
 
 

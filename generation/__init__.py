@@ -1,5 +1,3 @@
-"""Texts in, transformations out; and, as the lowest package, the study and the records that all stages share."""
+"""Texts in, transformations out."""
 
-from generation import interrupt
-
-interrupt.arm()
+import plumbline  # noqa: F401 (Ctrl-C is heeded from here on: plumbline.interrupt)

@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import re
 
+from plumbline.words import trim
+
 # The tags of DeepSeek, Qwen and others, and Mistral's. Apriel's `[BEGIN FINAL RESPONSE]` is none of them: the output
 # processing of HTEB leaves it alone (A.2), and Table 5 counts what it lets through.
 _THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>|\[(/?)THINK\]", re.IGNORECASE)
 _FENCE = re.compile(r"`{3,}")
 _LANGUAGE_WORD = re.compile(r"[\w+#.-]*[ \t]*\n")
 
-_BLANK = (
-    "\u200b\u2060\ufeff"  # invisible, and no white space for Python: zero width space, word joiner, byte order mark
-)
-# Invisible too, but part of a text: soft hyphen, joiners, marks of direction, the blanks of Hangul and Braille.
-_UNSEEN = (
-    f"{_BLANK}\xad\u034f\u061c\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2061\u2062\u2063\u2064"
-    "\u2066\u2067\u2068\u2069\u115f\u1160\u2800\u3164\uffa0"
-)
 # Marks that open a quotation, each with those that can close it.
 _QUOTES = {
     '"': '"',
@@ -52,21 +46,6 @@ def clean(answer: str) -> str:
     while (inner := _without_quotes(_without_fence(text))) != text:
         text = inner
     return text
-
-
-def trim(text: str) -> str:
-    """The text without white space, and characters that show as nothing, at both ends."""
-    start, end = 0, len(text)
-    while start < end and (text[start].isspace() or text[start] in _BLANK):
-        start += 1
-    while end > start and (text[end - 1].isspace() or text[end - 1] in _BLANK):
-        end -= 1
-    return text[start:end]
-
-
-def shows(text: str) -> bool:
-    """Whether anything of a text can be seen: not white space and characters without width alone."""
-    return any(not character.isspace() and character not in _UNSEEN for character in text)
 
 
 def _without_thinking(text: str) -> str:

@@ -20,14 +20,14 @@ from typing import Any, NamedTuple, NoReturn, TextIO
 
 from tqdm import tqdm
 
-from generation.exceptions import PlumblineError, ServiceError, StudyError
-from generation.generator_specs import VllmGenerator
 from generation.generators import Generator, make_generator
 from generation.jobs import Plan
-from generation.store import is_remote
-from generation.study import Study, file_hash
 from generation.unit import Unit
 from generation.work import generate_units, planned
+from plumbline.errors import PlumblineError, ServiceError, StudyError
+from plumbline.store import is_remote
+from plumbline.study import Study, file_hash
+from plumbline.study.generator import VllmGenerator
 
 POLL_SECONDS = 1.0
 REACH_SECONDS = 5.0

@@ -14,11 +14,12 @@ import numpy as np
 import pandas as pd
 from rapidfuzz.distance import Levenshtein
 
-from generation import command, report
-from generation.report import Measure, shown
-from generation.spreadsheet import write_csv
-from generation.transformations import AXES, TRANSFORMATIONS
-from generation.words import count_words
+from generation import tally
+from generation.tally import Measure, shown
+from plumbline import cli
+from plumbline.exhibits.csv import write_csv
+from plumbline.transformations import AXES, TRANSFORMATIONS
+from plumbline.words import count_words
 
 OVERALL = "overall"
 _AVERAGED = ["original", "words", "failed", "unanswered", "distance"]
@@ -134,7 +135,7 @@ def _printed(table: pd.DataFrame) -> str:
         if several:
             cells += [shown(row[f"{column}_difference"], digits_of[column], "+") for column in _DIFFERENCES]
         rows.append([name, row["generator"], *cells])
-    return command.columns(header, rows)
+    return cli.columns(header, rows)
 
 
 def _notes(table: pd.DataFrame, different: str) -> list[str]:
@@ -161,12 +162,12 @@ def main() -> int:
         " evaluation's: python -m evaluation.run.",
         epilog=_EXAMPLE,
     )
-    report.add_options(parser)
+    tally.add_options(parser)
     options = parser.parse_args()
-    studies = report.studies_of(options)
-    table = length_table(report.tally(studies, lengths_measure()))
+    studies = tally.studies_of(options)
+    table = length_table(tally.tally(studies, lengths_measure()))
     print(_printed(table))
-    print(*_notes(table, report.incomparable(studies)), sep="\n")
+    print(*_notes(table, tally.incomparable(studies)), sep="\n")
     if options.csv:
         write_csv(table, options.csv)
         print(f"-> {options.csv}")
@@ -174,4 +175,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    command.run(main)
+    cli.run(main)

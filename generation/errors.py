@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from generation import command, report
-from generation.exceptions import DataError
-from generation.flags import FLAGS, LABELS
+from generation import tally
 from generation.identification import KNOWN
-from generation.report import Measure, shown
-from generation.spreadsheet import write_csv
-from generation.transformations import TRANSFORMATIONS
+from generation.tally import Measure, shown
+from plumbline import cli
+from plumbline.error_types import FLAGS, LABELS
+from plumbline.errors import DataError
+from plumbline.exhibits.csv import write_csv
+from plumbline.transformations import TRANSFORMATIONS
 
 TOTAL = "total"
 RATES = (*FLAGS, TOTAL)
@@ -83,7 +84,7 @@ def _printed(table: pd.DataFrame, by: str) -> str:
         rates = [shown(row[rate]) for rate in RATES]
         counts = [f"{row[count]:,}" for count in ("n", "failed", "unanswered")]
         rows.append([name, *([row[by]] if by else []), *rates, *counts])
-    return command.columns(header, rows)
+    return cli.columns(header, rows)
 
 
 def _notes(table: pd.DataFrame, options: argparse.Namespace, different: str) -> list[str]:
@@ -111,14 +112,14 @@ def main() -> int:
         description="How often the generator of a study, and each candidate, makes which error (HTEB, Table 5).",
         epilog=_EXAMPLE,
     )
-    report.add_options(parser)
+    tally.add_options(parser)
     parser.add_argument("--by", choices=BY, default="", help="a row for each of these, too")
     parser.add_argument("--after-retries", action="store_true", help="errors that the last attempts still have")
     options = parser.parse_args()
-    studies = report.studies_of(options)
-    table = error_rates(report.tally(studies, errors_measure(after_retries=options.after_retries)), options.by)
+    studies = tally.studies_of(options)
+    table = error_rates(tally.tally(studies, errors_measure(after_retries=options.after_retries)), options.by)
     print(_printed(table, options.by))
-    print(*_notes(table, options, report.incomparable(studies)), sep="\n")
+    print(*_notes(table, options, tally.incomparable(studies)), sep="\n")
     if options.csv:
         write_csv(table, options.csv)
         print(f"-> {options.csv}")
@@ -126,4 +127,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    command.run(main)
+    cli.run(main)

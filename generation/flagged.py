@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from generation.jobs import Plan
-from generation.records import TransformedText
-from generation.store import read_batches
-from generation.study import Study
 from generation.unit import COMMAND, refuse_other_outputs
+from plumbline.records import TransformedText
+from plumbline.store import read_batches
+from plumbline.study import Study
 
 NAMED = 0.02  # a larger share is said
 DOUBTFUL = 0.1  # a larger one is warned of

@@ -7,53 +7,13 @@ an error: a recipe's `Step 1:` is no reasoning. Flags depend on original, output
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, Literal, get_args
 
-from generation.cleaning import clean, trim
+from generation.cleaning import clean
 from generation.identification import rules_out
-from generation.parts import nearest
-from generation.records import nfc
-from generation.transformations import TRANSFORMATIONS
-from generation.words import count_words
-
-Flag = Literal[
-    "identical",
-    "empty",
-    "ellipsis",
-    "json_fragment",
-    "reasoning_leak",
-    "prefix_leak",
-    "wrong_language",
-    "runaway",
-    "truncated",
-    "summary_too_long",
-]
-FLAGS: tuple[Flag, ...] = get_args(Flag)
-LABELS: Mapping[Flag, str] = MappingProxyType(
-    {
-        "identical": "Identical Rate",
-        "empty": "Empty Rate",
-        "ellipsis": "Ellipsis Rate",
-        "json_fragment": "JSON Frag. Rate",
-        "reasoning_leak": "Reasoning Leak Rate",
-        "prefix_leak": "Prefix Leak Rate",
-        "wrong_language": "Wrong Lang. Rate",
-        "runaway": "Runaway Gen. Rate",
-        "truncated": "Truncated Rate",
-        "summary_too_long": "Summary Too Long",
-    }
-)
-
-
-def known_flags(value: Any) -> Any:
-    """What a study gives as error types, as it is. Raises ValueError for a name that is none."""
-    for name in value if isinstance(value, (list, tuple)) else ():
-        if name not in FLAGS:
-            raise ValueError(f"unknown error type {name!r}; {nearest(str(name), list(FLAGS))}")
-    return value
-
+from plumbline.error_types import FLAGS, Flag
+from plumbline.records import nfc
+from plumbline.transformations import TRANSFORMATIONS
+from plumbline.words import count_words, trim
 
 # HTEB, A.2.
 RUNAWAY_TIMES = 5  # more words than so many times the original's

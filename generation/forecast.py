@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from generation import command
 from generation.jobs import Plan
-from generation.study import Study
-from generation.transformations import TRANSFORMATIONS
 from generation.unit import Unit
 from generation.work import planned
+from plumbline import cli
+from plumbline.study import Study
+from plumbline.transformations import TRANSFORMATIONS
 
 # Characters of an answer for each character of the text, from the words that Gemma-3 wrote (HTEB, Table 23).
 _GROWTH = {
@@ -43,7 +43,7 @@ def forecast(study: Study, *, again: bool = False, rate: float | None = None) ->
     total = [sum(cells) for cells in zip(*rows, strict=True)]
     named = zip([*plan.prompts, "total"], [*rows, total], strict=True)
     header = ["transformation", "there", "texts left", "requests left", "tokens in, about", "tokens out, about"]
-    table = command.columns(header, [[name, *(f"{cell:,}" for cell in row)] for name, row in named])
+    table = cli.columns(header, [[name, *(f"{cell:,}" for cell in row)] for name, row in named])
     return f"{table}\n\n{_time(total[2], rate)}"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
-# Of HTEB's 42 languages (`generation.languages`), the 40 that the model knows: all but Rundi and Tigrinya.
+# Of HTEB's 42 languages (`plumbline.languages`), the 40 that the model knows: all but Rundi and Tigrinya.
 BENCHMARK = (
     "af", "am", "ar", "as", "bn", "da", "de", "en", "es", "fr", "gu", "ha", "hi", "id", "ig", "it", "ja", "kn", "ko",
     "lg", "ln", "ml", "mr", "nl", "om", "or", "pa", "pcm", "pl", "rw", "sn", "so", "sw", "ta", "te", "tr", "ur", "xh",

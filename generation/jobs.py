@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from generation.generator_specs import GeneratorSpec, RecordedGenerator
-from generation.identity import identity, identity_from, prefix
-from generation.prompts import Prompt, prompt_hash, prompts_of
-from generation.records import Text
-from generation.study import Study
-from generation.transformations import TRANSFORMATIONS, Transformation
+from generation.recordings.own import recorded_languages
+from plumbline.identity import identity, identity_from, prefix
+from plumbline.prompts import Prompt, prompt_hash, prompts_of
+from plumbline.records import Text
+from plumbline.study import Study
+from plumbline.study.generator import GeneratorSpec, RecordedGenerator
+from plumbline.transformations import TRANSFORMATIONS, Transformation
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,6 @@ class Plan:
         spec = self.study.generator
         if not isinstance(spec, RecordedGenerator) or spec.languages == "drawn":
             return None
-        from generation.generators.recorded import recorded_languages  # noqa: PLC0415 (recordings are served to jobs)
-
         return recorded_languages(self.study)
 
 

@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from generation.cleaning import clean
-from generation.exceptions import TextFailedError, TextUnansweredError
-from generation.flags import Flag, find_flags
-from generation.generator_specs import RetrySpec
+from generation.flags import find_flags
 from generation.generators import Attempt, Generator, Outcome
 from generation.jobs import Job, Plan
-from generation.records import TransformedText
-from generation.transformations import TRANSFORMATIONS
+from plumbline.error_types import Flag
+from plumbline.errors import TextFailedError, TextUnansweredError
+from plumbline.records import TransformedText
+from plumbline.study.generator import RetrySpec
+from plumbline.transformations import TRANSFORMATIONS
 
 
 async def make_output(plan: Plan, generator: Generator, job: Job) -> TransformedText:

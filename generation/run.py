@@ -12,17 +12,17 @@ import ctypes
 from collections import Counter
 from collections.abc import Sequence
 
-from generation import command
 from generation.flagged import flagged_lines, flagged_outputs
 from generation.forecast import forecast
 from generation.generators import make_generator
 from generation.jobs import Plan
-from generation.manifest import stage
-from generation.records import TransformedText
-from generation.store import only_one, read_batches, read_records
-from generation.study import Study
 from generation.unit import COMMAND, Unit, refuse_other_outputs
 from generation.work import generate_units, planned
+from plumbline import cli
+from plumbline.manifest import stage
+from plumbline.records import TransformedText
+from plumbline.store import only_one, read_batches, read_records
+from plumbline.study import Study
 
 _M_MMAP_THRESHOLD, _LARGE = -3, 1 << 17  # glibc's mallopt, and its own default in bytes
 
@@ -97,7 +97,7 @@ def main() -> int:
         description="Transform every text of a study. Can be stopped and run again at any time: it goes on.",
         epilog="example: python -m generation.run --study studies/demo.yaml",
     )
-    command.add_study_options(parser)
+    cli.add_study_options(parser)
     parser.add_argument(
         "--generator", metavar="MODEL", help="one of the study's `candidates`, in place of its generator"
     )
@@ -106,13 +106,13 @@ def main() -> int:
     )
     parser.add_argument("--dry-run", action="store_true", help="say what is left to do, and do nothing")
     parser.add_argument(
-        "--rate", type=command.positive, metavar="N", help="with --dry-run: requests a second, to tell the hours"
+        "--rate", type=cli.positive, metavar="N", help="with --dry-run: requests a second, to tell the hours"
     )
     parser.add_argument(
         "--ray", metavar="ADDRESS", default="", help="work on a running Ray cluster: `auto` or its address"
     )
     options = parser.parse_args()
-    study = command.study_of(options)
+    study = cli.study_of(options)
     if options.generator:
         study = study.by(study.generator_called(options.generator))
     if options.dry_run:
@@ -137,4 +137,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    command.run(main)
+    cli.run(main)

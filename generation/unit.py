@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from generation.jobs import Job, Plan
-from generation.journal import Journal
-from generation.manifest import refuse_replaced_table, write_kept_table
 from generation.output import with_language
-from generation.records import Text, TransformedText
-from generation.store import BATCH, as_record, read_batches
-from generation.study import Study
+from plumbline.journal import Journal
+from plumbline.manifest import refuse_replaced_table, write_kept_table
+from plumbline.records import Text, TransformedText
+from plumbline.store import BATCH, as_record, read_batches
+from plumbline.study import Study
 
 COMMAND = "generation.run"
 IN_TABLE = -1

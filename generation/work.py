@@ -13,13 +13,13 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from generation.datasets.loading import iter_datasets
-from generation.exceptions import PlumblineError
 from generation.generators import Generator
 from generation.jobs import Job, Plan
 from generation.output import make_output
-from generation.records import Text
-from generation.store import write_table
 from generation.unit import Unit
+from plumbline.errors import PlumblineError
+from plumbline.records import Text
+from plumbline.store import write_table
 
 SYNC_SECONDS = 0.5  # an output that was received is on the disk itself within a second
 

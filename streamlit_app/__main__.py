@@ -7,12 +7,12 @@ from importlib import import_module
 from pathlib import Path
 
 import click
-from streamlit.web import cli
+from streamlit.web import cli as streamlit_cli
 
-from generation import command
+from plumbline import cli
 
 #: What the first page imports: done before anybody waits for it. Without `data`, whose caches want a server.
-FIRST = ("streamlit_app.made", "streamlit_app.frames")
+FIRST = ("streamlit_app.readers.made", "streamlit_app.frames")
 
 
 def main() -> int:
@@ -22,7 +22,7 @@ def main() -> int:
         description="Show a study: what is done and stale, ratings, verdicts, scores. Runs until Ctrl-C.",
         epilog="example: python -m streamlit_app --study studies/demo.yaml",
     )
-    command.add_study_options(parser)
+    cli.add_study_options(parser)
     parser.add_argument("--port", type=_port, metavar="N", help="the port on this machine (default: 8501)")
     options = parser.parse_args()
     study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
@@ -31,7 +31,7 @@ def main() -> int:
         import_module(module)
     app = Path(__file__).with_name("app.py")
     try:
-        cli.main(["run", str(app), *port, "--", *study], prog_name="streamlit", standalone_mode=False)
+        streamlit_cli.main(["run", str(app), *port, "--", *study], prog_name="streamlit", standalone_mode=False)
     except click.Abort:  # an interrupt before the server is there
         raise KeyboardInterrupt from None
     return 0
@@ -44,4 +44,4 @@ def _port(value: str) -> int:
 
 
 if __name__ == "__main__":
-    command.run(main)
+    cli.run(main)

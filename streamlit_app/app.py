@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from generation.exceptions import PlumblineError
-from streamlit_app import ahead
+from plumbline.errors import PlumblineError
+from streamlit_app import warm
 from streamlit_app.elements import complain
 from streamlit_app.start import opened
 
@@ -37,7 +37,7 @@ def main() -> None:
         if records.study.description:
             st.text(records.study.description)
         if records.simulated():
-            from annotation.tables import SIMULATED  # noqa: PLC0415 (most of the time at the start is imports)
+            from annotation.verdicts.tables import SIMULATED  # noqa: PLC0415 (most of the time at the start is imports)
 
             st.warning(SIMULATED, icon=":material/science:")
     except (PlumblineError, OSError) as error:
@@ -46,10 +46,10 @@ def main() -> None:
         return
     first = not page.url_path
     if not first:
-        ahead.import_all()
+        warm.import_all()
     page.run()
     if first:
-        ahead.import_soon()
+        warm.import_soon()
 
 
 if __name__ == "__main__":

@@ -14,13 +14,13 @@ import altair as alt
 import pandas as pd
 
 from annotation.report.charts import mean_intervals
-from annotation.tables import display
+from annotation.verdicts.tables import display
 from evaluation.report.drift_charts import LETTERS, DriftScales, caption, drift_panel, ranked
 from evaluation.report.profile_charts import text_drifts
 from generation.errors import RATES
-from generation.flags import LABELS
-from generation.palette import COLOURS, GAIN, LOSS, NEUTRAL
-from generation.transformations import AXES, TRANSFORMATIONS
+from plumbline.error_types import LABELS
+from plumbline.exhibits.palette import COLOURS, GAIN, LOSS, NEUTRAL
+from plumbline.transformations import AXES, TRANSFORMATIONS
 
 INK = {False: LETTERS, True: "#FAFAFA"}  # letters on a light and on a dark page
 SELECTION = "pair"  # the name of a panel's selection; its points carry `pair_id`

@@ -8,7 +8,7 @@ from html import escape
 
 import streamlit as st
 
-from generation.words import HAN_AND_KANA, THAI_LAO_KHMER_MYANMAR
+from plumbline.words import HAN_AND_KANA, THAI_LAO_KHMER_MYANMAR
 
 LONGEST = 3000  # words of both texts, up to which their differences are looked for: the time grows with the square
 # Where a script is written without spaces its characters stand for words, as in `generation.compare`.

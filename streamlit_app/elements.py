@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import streamlit as st
 
-from generation.exceptions import PlumblineError
-from generation.exhibits import Exhibit
-from generation.page import svg
-from generation.spreadsheet import csv_bytes
+from plumbline.errors import PlumblineError
+from plumbline.exhibits.csv import csv_bytes
+from plumbline.exhibits.page import svg
+from plumbline.exhibits.table import Exhibit
 from streamlit_app import frames
-from streamlit_app.data import NotYetError, Records
+from streamlit_app.records import NotYetError, Records
 from streamlit_app.start import opened
 
 if TYPE_CHECKING:

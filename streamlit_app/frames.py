@@ -14,9 +14,9 @@ import pandas as pd
 
 from annotation.records import Estimate, Look, Verdict
 from annotation.status.stages import Stage
-from annotation.tables import band, display, number, with_interval
-from generation.palette import GAIN, LOSS
-from generation.transformations import TRANSFORMATIONS
+from annotation.verdicts.tables import band, display, number, with_interval
+from plumbline.exhibits.palette import GAIN, LOSS
+from plumbline.transformations import TRANSFORMATIONS
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -132,7 +132,7 @@ def in_words(note: str) -> str:
 
 
 def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Styler:
-    """`annotation.tables.verdict_table` for the page: decision first, means with intervals, AC2 with its band."""
+    """`verdicts.tables.verdict_table` for the page: decision first, means with intervals, AC2 with its band."""
     rows = []
     for row, verdict in zip(table.to_dict(orient="records"), verdicts, strict=True):
         shown = {

@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.tables import display, number
+from annotation.verdicts.tables import display, number
 from generation.compare import OVERALL
 from generation.errors import RATES
-from generation.flags import LABELS
+from plumbline.error_types import LABELS
 
 
 def error_frame(table: pd.DataFrame, by: str) -> pd.DataFrame:

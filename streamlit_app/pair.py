@@ -11,12 +11,12 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from annotation.tables import display
-from generation.exceptions import PlumblineError
+from annotation.verdicts.tables import display
+from plumbline.errors import PlumblineError
 from streamlit_app import charts
-from streamlit_app.data import Records
 from streamlit_app.differences import side_by_side
 from streamlit_app.elements import complain, download_csv
+from streamlit_app.records import Records
 
 CHOSEN = "chosen_pair"  # of the session: the pair to open, and how many had been closed when it was chosen
 CLOSED = "closed_pairs"  # of the session: how many were closed

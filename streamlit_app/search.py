@@ -8,11 +8,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from generation.records import Text, TransformedText, nfc
-from generation.store import read_batches
-from generation.study import Study
-from generation.transformations import ORIGINAL
 from generation.unit import COMMAND
+from plumbline.records import Text, TransformedText, nfc
+from plumbline.store import read_batches
+from plumbline.study import Study
+from plumbline.transformations import ORIGINAL
 
 SHOWN = 100  # matches
 _TEXT = ["dataset", "split", "item", "field", "language", "text_id", "text"]

@@ -6,9 +6,9 @@ import argparse
 import sys
 from typing import NoReturn
 
-from generation.command import add_study_options, study_of
-from generation.exceptions import StudyError
-from streamlit_app.data import Records
+from plumbline.cli import add_study_options, study_of
+from plumbline.errors import StudyError
+from streamlit_app.records import Records
 
 START = "streamlit run streamlit_app/app.py -- --study studies/demo.yaml"
 

@@ -18,7 +18,7 @@ import yaml
 from playwright.sync_api import Page, sync_playwright
 
 from generation.run import generate
-from generation.study import ROOT, Study, load_study
+from plumbline.study import ROOT, Study, load_study
 
 # Hashes of models' files are remembered: not in the home of whoever runs the tests.
 if "PLUMBLINE_CACHE" not in os.environ:
@@ -29,20 +29,20 @@ DEMO = ROOT / "studies" / "demo.yaml"
 #: The files that take longest, roughly from most to least (not all were measured alone); each is one worker's.
 LONGEST = (
     "generation/test_vllm.py",
-    "evaluation/test_published.py",
+    "evaluation/tasks/test_published.py",
     "streamlit_app/test_browser.py",
-    "annotation/test_concurrency.py",
-    "annotation/crowd/test_crashes_mturk.py",
-    "annotation/test_search_server.py",
+    "annotation/server/test_concurrency.py",
+    "annotation/crowd/mturk/test_crashes.py",
+    "annotation/server/test_search_server.py",
     "evaluation/test_ray.py",
-    "annotation/test_server.py",
-    "annotation/crowd/test_crashes_prolific.py",
-    "annotation/test_backup.py",
+    "annotation/server/test_server.py",
+    "annotation/crowd/prolific/test_crashes.py",
+    "annotation/server/test_backup.py",
     "generation/test_cluster.py",
     "generation/test_run.py",
-    "annotation/test_collect.py",
+    "annotation/argilla/test_collect.py",
     "annotation/test_commands.py",
-    "evaluation/test_mteb_tasks.py",
+    "evaluation/tasks/test_mteb.py",
 )
 
 

@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 import yaml
 
 from generation.datasets.mteb_tasks import MtebTask, load_mteb
-from generation.datasets.specs import MtebDataset
-from generation.exceptions import PlumblineError
-from generation.study import ROOT, load_study
+from plumbline.errors import PlumblineError
+from plumbline.study import ROOT, load_study
+from plumbline.study.datasets import MtebDataset
 
 from .hub import Files, Hub
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from generation.study import ROOT
+from plumbline.study import ROOT
 
 PYTHON = ROOT / ".venv-vllm" / "bin" / "python"
 # With Ray's own tool for tests, because `ray start` joins no second node to a cluster that listens on 127.0.0.1 alone.

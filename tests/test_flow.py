@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from annotation import server
-from generation.study import ROOT
-from generation.transformations import TRANSFORMATIONS
+from plumbline.study import ROOT
+from plumbline.transformations import TRANSFORMATIONS
 from tests.test_layout import commands
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from annotation.server.keeper import Keeper
 from annotation.server.snapshots import TABLES
 from evaluation.models.embeddings import EmbeddingStore
 from evaluation.run import evaluate
-from generation.exceptions import ServiceError
+from plumbline.errors import ServiceError
 
 from .evaluation.conftest import Loader, write_outputs, write_pairs, write_study, write_verdicts
 

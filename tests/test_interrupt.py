@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from generation.interrupt import LINE
-from generation.study import ROOT
+from plumbline.interrupt import LINE
+from plumbline.study import ROOT
 
 COMMANDS = [
     ["generation.run", "--help"],

@@ -14,9 +14,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generation.study import ROOT, load_study
+from plumbline.study import ROOT, load_study
 
-FLOW = ("generation", "annotation", "evaluation", "streamlit_app")  # each may import itself and what is before it
+FLOW = (
+    "plumbline",
+    "generation",
+    "annotation",
+    "evaluation",
+    "streamlit_app",
+)  # each may import itself and what is before it
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "studies" / "demo" / "README.md"]
 
 
@@ -28,6 +34,13 @@ def imports(file: Path) -> Iterator[str]:
             yield node.module
 
 
+def imported_names(file: Path) -> Iterator[str]:
+    """What `from a import b` may name: a.b."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
 @pytest.mark.parametrize("package", FLOW)
 def test_imports_follow_the_flow(package: str) -> None:
     later = FLOW[FLOW.index(package) + 1 :]
@@ -36,6 +49,36 @@ def test_imports_follow_the_flow(package: str) -> None:
     for file in files:
         wrong = [name for name in imports(file) if name.split(".")[0] in later]
         assert not wrong, f"{file.relative_to(ROOT)} imports {wrong[0]}, which comes after {package} in the flow"
+
+
+def neighbours(package: str) -> dict[str, dict[tuple[str, str], str]]:
+    """For each folder of a package which of its modules and folders import which others, with a file that does."""
+    files = {file: file.relative_to(ROOT).with_suffix("").parts for file in (ROOT / package).rglob("*.py")}
+    known = {parts[:-1] if parts[-1] == "__init__" else parts for parts in files.values()}
+    found: dict[str, dict[tuple[str, str], str]] = {}
+    for file, parts in files.items():
+        here = parts[:-1] if parts[-1] == "__init__" else parts
+        for name in (*imports(file), *imported_names(file)):
+            there = tuple(name.split("."))
+            shared = next((n for n, (one, other) in enumerate(zip(here, there, strict=False)) if one != other), None)
+            if there in known and shared:
+                found.setdefault(".".join(here[:shared]), {})[here[shared], there[shared]] = str(file.relative_to(ROOT))
+    return found
+
+
+@pytest.mark.parametrize("package", FLOW)
+def test_folders_and_modules_import_each_other_without_circles(package: str) -> None:
+    folders = neighbours(package)
+    assert folders
+    for folder, imports_of in folders.items():
+        left = dict(imports_of)
+        while ends := {one for pair in left for one in pair} - {
+            one for one, _ in left
+        }:  # what imports nothing that is left
+            left = {pair: file for pair, file in left.items() if pair[1] not in ends}
+        assert not left, (
+            f"{folder}: a circle, by way of {', '.join(f'{a} -> {b} ({file})' for (a, b), file in left.items())}"
+        )
 
 
 def test_code_inside_argilla_imports_nothing_of_the_platform() -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from generation.environments import NO_VENV
-from generation.study import ROOT
+from plumbline.environments import NO_VENV
+from plumbline.study import ROOT
 
 NOWHERE = "http://127.0.0.1:9/simple"  # nothing listens there
 #: As PyPI's torch: it cannot be imported without the libraries that it asks for.
@@ -79,7 +79,7 @@ def indexes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def repository(tmp_path: Path) -> Path:
     """A small repository that is set up by our scripts, in a folder with a blank in its name."""
     folder = tmp_path / "my work"
-    for name in ("constraints/environment.py", "constraints/torch_build.py", "generation"):
+    for name in ("constraints/environment.py", "constraints/torch_build.py", "plumbline"):
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile)(ROOT / name, target)

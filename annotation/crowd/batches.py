@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Sequence
 
 from pydantic import Field
 
-from annotation.queues import Queue, queues_of
-from generation.exceptions import StudyError
-from generation.identity import identity
-from generation.records import Pair, Record
-from generation.study import Study
+from annotation.sampling.queues import Queue, queues_of
+from plumbline.errors import StudyError
+from plumbline.identity import identity
+from plumbline.records import Pair, Record
+from plumbline.study import Study
 
 
 class Batch(Record):

@@ -15,17 +15,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from annotation.controls import read_controls
 from annotation.crowd import pay
 from annotation.crowd.batches import make_batches
 from annotation.crowd.ledger import Offered
-from annotation.crowd.ledger_work import Work
-from annotation.crowd.platform import Mode, NoMoneyError, Posted, RefusedError, Submission
+from annotation.crowd.platform import NoMoneyError, Posted, RefusedError, Submission
 from annotation.crowd.steps import EXTENDED, LimitError, Steps, crowd_of, other_sample
-from annotation.crowd.workers import worker_pseudonym
-from annotation.sample import read_pairs
-from generation.exceptions import StudyError
-from generation.study import Study
+from annotation.crowd.submissions import Work
+from annotation.offering import Mode
+from annotation.pseudonyms import worker_pseudonym
+from annotation.sampling.controls import read_controls
+from annotation.sampling.sample import read_pairs
+from plumbline.errors import StudyError
+from plumbline.study import Study
 
 BONUS_REASON = "Your batch took longer than we had assumed. This bonus makes up the difference. Thank you."
 

@@ -15,20 +15,22 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.answers import Answer, Part, check, keep
-from annotation.campaign import refuse_other_prompts, shown
-from annotation.crowd.archive import read_archive
 from annotation.crowd.campaign import Campaign
 from annotation.crowd.judging import finish
-from annotation.crowd.ledger_work import Work
-from annotation.crowd.pay import PLATFORMS, PlatformName
-from annotation.crowd.platform import Mode, PairAnswer
-from annotation.crowd.workers import worker_pseudonym
-from annotation.preregistration import asked_rubric
-from annotation.ratings import read_all_ratings, read_ratings
+from annotation.crowd.mturk.archive import read_archive
+from annotation.crowd.platform import PairAnswer
+from annotation.crowd.submissions import Work
+from annotation.offering import Mode
+from annotation.pseudonyms import worker_pseudonym
+from annotation.ratings.answers import Answer, Part, check, keep
+from annotation.ratings.ratings import read_all_ratings, read_ratings
 from annotation.rubric import Rubric
-from generation.exceptions import DataError, StudyError
-from generation.study import Study
+from annotation.sampling.origin import refuse_other_prompts
+from annotation.sampling.shown import shown
+from annotation.verdicts.preregistration import asked_rubric
+from plumbline.errors import DataError, StudyError
+from plumbline.study import Study
+from plumbline.study.crowd import PLATFORMS, PlatformName
 
 COUNTED = ("submitted", "approved", "rejected")  # a rejected worker's ratings stay in the data, excluded
 

@@ -13,22 +13,22 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from annotation.accounts import pseudonym_key
-from annotation.campaign import refuse_other_prompts
-from annotation.client import connect
+from annotation.argilla.client import connect
 from annotation.crowd import collecting, judging, pay, sheet, summary
 from annotation.crowd.campaign import Campaign
-from annotation.crowd.ledger import FILE, Ledger, ledgers
-from annotation.crowd.pay import PLATFORMS, PlatformName
-from annotation.crowd.platform import Mode, Platform
+from annotation.crowd.ledger import Ledger
+from annotation.crowd.platform import Platform
 from annotation.crowd.steps import crowd_of
-from annotation.maintenance import add_data_option, home_of
-from annotation.offering import alone, begin_offering, words_changed
-from annotation.preregistration import asked_rubric, fix_rules
-from generation import command
-from generation.exceptions import PlumblineError, StudyError
-from generation.manifest import stage
-from generation.study import Study
+from annotation.offering import LEDGER, Mode, alone, begin_offering, ledgers, words_changed
+from annotation.pseudonyms import pseudonym_key
+from annotation.sampling.origin import refuse_other_prompts
+from annotation.server_commands import add_data_option, home_of
+from annotation.verdicts.preregistration import asked_rubric, fix_rules
+from plumbline import cli
+from plumbline.errors import PlumblineError, StudyError
+from plumbline.manifest import stage
+from plumbline.study import Study
+from plumbline.study.crowd import PLATFORMS, PlatformName
 
 CONFIRM = "pay"  # what a person types before money moves
 
@@ -46,13 +46,13 @@ def add_crowd_commands(commands: argparse._SubParsersAction[argparse.ArgumentPar
     ) -> argparse.ArgumentParser:
         added = own.add_parser(name, help=text, description=text, epilog=_example(name))
         added.set_defaults(run=run)
-        command.add_study_options(added)
+        cli.add_study_options(added)
         add_data_option(added)
         added.add_argument("--platform", choices=PLATFORMS, help="needed for the first launch; then the campaign's own")
         added.add_argument("--live", action="store_true", help="the real platform; else its sandbox, or drafts")
         if spends:
             added.add_argument(
-                "--max-cost", type=command.positive, metavar="DOLLARS", help="what the whole campaign may cost in all"
+                "--max-cost", type=cli.positive, metavar="DOLLARS", help="what the whole campaign may cost in all"
             )
             added.add_argument("--yes", action="store_true", help="do not ask before money is spent")
         return added
@@ -96,13 +96,13 @@ def _example(name: str) -> str:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
+    study = cli.study_of(options)
     print(summary.plan_text(study, _platform_name(study, options), _mode(options), options.pilot))
     return 0
 
 
 def _launch(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
+    study = cli.study_of(options)
     with _campaign(study, options, spends=True, begins=True) as campaign:
         collecting.refuse_lost_ledger(campaign)
         refuse_other_prompts(study, list(campaign.pairs.values()))
@@ -125,7 +125,7 @@ def _launch(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
+    study = cli.study_of(options)
     found = summary.read_summaries(study)
     if not found:
         print(f"{study.name}: no crowd campaign yet; see `python -m annotation crowd plan --study {options.study}`")
@@ -134,7 +134,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _collect(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
+    study = cli.study_of(options)
     outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet")]
     inputs = [study.folder / name for name in ("pairs.parquet", "controls.parquet")]
     if options.archive:
@@ -155,7 +155,7 @@ def _collect(options: argparse.Namespace) -> int:
 
 
 def _review(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
+    study = cli.study_of(options)
     with _campaign(study, options) as campaign:
         where = _where(campaign)
         if options.ask:
@@ -173,7 +173,7 @@ def _review(options: argparse.Namespace) -> int:
 
 
 def _approve(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
+    study = cli.study_of(options)
     with _campaign(study, options) as campaign:
         campaign.refresh()
         if options.all:
@@ -186,7 +186,7 @@ def _approve(options: argparse.Namespace) -> int:
 
 
 def _reject(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
+    study = cli.study_of(options)
     with _campaign(study, options) as campaign:
         campaign.refresh()
         number = judging.reject(campaign, options.submissions, options.reason)
@@ -196,14 +196,14 @@ def _reject(options: argparse.Namespace) -> int:
 
 
 def _bonus(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
+    study = cli.study_of(options)
     with _campaign(study, options, spends=True) as campaign:
         print(f"{_where(campaign)} {judging.pay_bonuses(campaign)} bonuses paid for observed times")
     return 0
 
 
 def _close(options: argparse.Namespace) -> int:
-    study = command.study_of(options)
+    study = cli.study_of(options)
     with _campaign(study, options) as campaign:
         closed, released = campaign.close()
         left = len(campaign.ledger.offered()) - closed
@@ -227,7 +227,7 @@ def _campaign(
         limit = _limit(options, mode, where) if spends else None
         with (
             alone(study),
-            Ledger(study.scratch / FILE, study.name, name, mode) as ledger,
+            Ledger(study.scratch / LEDGER, study.name, name, mode) as ledger,
             _platform(study, name, options) as platform,
         ):
             if not (begins or ledger.offered()):
@@ -259,10 +259,10 @@ def _platform_name(study: Study, options: argparse.Namespace) -> PlatformName:
     if options.platform:
         named: PlatformName = options.platform
         return named
-    there = [name for name, mode in ledgers(study.scratch / FILE) if mode == _mode(options)]
+    there = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == _mode(options)]
     if len(there) != 1:
         has = f"has campaigns on {' and '.join(there)}" if there else f"has no {_mode(options)} campaign yet"
-        if not there and not options.live and ledgers(study.scratch / FILE):
+        if not there and not options.live and ledgers(study.scratch / LEDGER):
             raise StudyError(f"{study.name} {has}, but a live one; add --live for that, or --platform to rehearse")
         raise StudyError(f"{study.name} {has}; say which platform: --platform mturk or --platform prolific")
     return there[0]
@@ -277,12 +277,12 @@ def _platform(study: Study, name: PlatformName, options: argparse.Namespace) -> 
     """The platform, with what it needs."""
     mode = _mode(options)
     if name == "mturk":
-        from annotation.crowd.mturk import MTurk  # noqa: PLC0415 (extra `crowd`)
+        from annotation.crowd.mturk.adapter import MTurk  # noqa: PLC0415 (extra `crowd`)
 
         yield MTurk(study, mode, endpoint=os.environ.get("MTURK_ENDPOINT", ""))
         return
-    from annotation.crowd.prolific import Prolific  # noqa: PLC0415
-    from annotation.crowd.rooms import ArgillaRooms  # noqa: PLC0415
+    from annotation.crowd.prolific.adapter import Prolific  # noqa: PLC0415
+    from annotation.crowd.prolific.rooms import ArgillaRooms  # noqa: PLC0415
 
     home = home_of(options)
     key = pseudonym_key(home)

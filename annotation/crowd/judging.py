@@ -14,14 +14,14 @@ from typing import Literal
 
 from annotation.crowd import pay
 from annotation.crowd.campaign import Campaign
-from annotation.crowd.ledger_work import Judgement, Work
 from annotation.crowd.platform import RefusedError
 from annotation.crowd.steps import LimitError
-from annotation.decisions import decide, read_decisions
-from annotation.ratings import read_all_ratings
+from annotation.crowd.submissions import Judgement, Work
+from annotation.ratings.exclusions import decide, read_decisions
+from annotation.ratings.ratings import read_all_ratings
+from annotation.ratings.review import signs_of
 from annotation.records import Sign
-from annotation.review import signs_of
-from generation.exceptions import StudyError
+from plumbline.errors import StudyError
 
 A_PRIORI = ("controls",)  # the rule by which a worker may be rejected was fixed before the first rating (METHOD)
 FINAL = ("approved", "rejected")

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from annotation.crowd.batches import Batch
-from annotation.crowd.ledger_work import WorkTables
-from annotation.crowd.pay import PlatformName
-from annotation.crowd.platform import Mode, NoMoneyError, RefusedError
-from generation.exceptions import DataError
+from annotation.crowd.platform import NoMoneyError, RefusedError
+from annotation.crowd.submissions import WorkTables
+from annotation.offering import Mode
+from plumbline.errors import DataError
+from plumbline.study.crowd import PlatformName
 
 VERSION = 1
-FILE = "crowd.sqlite"
 
 Kind = Literal["post", "extend", "approve", "reject", "bonus", "keep_out", "close", "release"]
 _SCHEMA = """
@@ -240,16 +240,3 @@ class Ledger(WorkTables):
             " AND subject = ?",
             (state, outcome, datetime.now(UTC).isoformat(), *self._key, operation.kind, operation.subject),
         )
-
-
-def ledgers(path: Path) -> list[tuple[PlatformName, Mode]]:
-    """Which platforms and modes a ledger holds campaigns of; none where there is no ledger."""
-    if not path.exists():
-        return []
-    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-        try:
-            if database.execute("PRAGMA user_version").fetchone() == (0,):
-                return []  # a crash came between making the file and filling it
-            return list(database.execute("SELECT DISTINCT platform, mode FROM batches ORDER BY mode, platform"))
-        except sqlite3.DatabaseError as error:
-            raise DataError(f"{path}: cannot be read as a ledger ({error}); bring it back from a backup") from None

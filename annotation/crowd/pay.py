@@ -10,13 +10,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
-from typing import Literal
 
-from generation.crowd_specs import CrowdSpec, PaySpec
-from generation.exceptions import StudyError
+from plumbline.errors import StudyError
+from plumbline.study.crowd import CrowdSpec, PaySpec, PlatformName
 
-PlatformName = Literal["mturk", "prolific"]
-PLATFORMS: tuple[PlatformName, ...] = ("mturk", "prolific")
 # MTurk's fees on rewards and bonuses (its pricing page): at least a cent; the higher one for HITs of ten and more.
 MTURK_FEE, MTURK_FEE_FROM_TEN = Decimal("0.20"), Decimal("0.40")
 

@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from annotation.crowd.batches import Batch
-from annotation.crowd.pay import PlatformName
-from generation.exceptions import ServiceError
-from generation.records import Pair
+from annotation.offering import Mode
+from plumbline.errors import ServiceError
+from plumbline.records import Pair
+from plumbline.study.crowd import PlatformName
 
-Mode = Literal["sandbox", "live"]
 State = Literal["working", "submitted", "approved", "rejected", "returned"]
 
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from annotation.crowd.campaign import Campaign
 from annotation.crowd.judging import named
 from annotation.crowd.platform import PairAnswer
-from annotation.preregistration import asked_rubric
-from generation.command import columns
-from generation.records import Pair
+from annotation.verdicts.preregistration import asked_rubric
+from plumbline.cli import columns
+from plumbline.records import Pair
 
 WIDTH = 60  # characters of a text that are shown
 

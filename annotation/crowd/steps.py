@@ -12,14 +12,15 @@ from typing import Any
 
 from tqdm import tqdm
 
-from annotation.campaign import shown
 from annotation.crowd import pay
 from annotation.crowd.ledger import Kind, Ledger, Offered, Operation
-from annotation.crowd.platform import Mode, Offer, Platform, RefusedError
-from generation.crowd_specs import CrowdSpec
-from generation.exceptions import DataError, StudyError
-from generation.records import Pair
-from generation.study import Study
+from annotation.crowd.platform import Offer, Platform, RefusedError
+from annotation.offering import Mode
+from annotation.sampling.shown import shown
+from plumbline.errors import DataError, StudyError
+from plumbline.records import Pair
+from plumbline.study import Study
+from plumbline.study.crowd import CrowdSpec
 
 EXTENDED = "extend"  # the outcome where an offer was opened again; another one where it was open already
 

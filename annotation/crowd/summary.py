@@ -11,20 +11,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from annotation.campaign import shown
 from annotation.crowd import pay
 from annotation.crowd.campaign import Campaign, next_batches
 from annotation.crowd.judging import cases, on_rules
-from annotation.crowd.ledger import FILE, Ledger, Offered, ledgers
-from annotation.crowd.ledger_work import Judgement
-from annotation.crowd.mturk import check_offer
-from annotation.crowd.pay import PlatformName
-from annotation.crowd.platform import Mode, Offer
+from annotation.crowd.ledger import Ledger, Offered
+from annotation.crowd.mturk.adapter import check_offer
+from annotation.crowd.platform import Offer
 from annotation.crowd.steps import crowd_of
+from annotation.crowd.submissions import Judgement
+from annotation.offering import LEDGER, Mode, ledgers
 from annotation.rubric import load_rubric
-from generation.command import columns
-from generation.crowd_specs import FAIR_WAGE
-from generation.study import Study
+from annotation.sampling.shown import shown
+from plumbline.cli import columns
+from plumbline.study import Study
+from plumbline.study.crowd import FAIR_WAGE, PlatformName
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ class Summary:
 
 def read_summaries(study: Study) -> list[Summary]:
     """The study's campaigns that there are, live ones first; [] where there is no ledger."""
-    path = study.scratch / FILE
+    path = study.scratch / LEDGER
     return [_summary(study, platform, mode) for platform, mode in ledgers(path)]
 
 
 def _summary(study: Study, platform: PlatformName, mode: Mode) -> Summary:
-    with Ledger(study.scratch / FILE, study.name, platform, mode) as ledger:
+    with Ledger(study.scratch / LEDGER, study.name, platform, mode) as ledger:
         offered, works, operations = ledger.offered(), ledger.work(), ledger.operations()
         rewards = {one.batch.batch_id: one.reward for one in offered}
         approved = [work for work in works if work.submission.state == "approved"]
@@ -171,7 +171,7 @@ def cases_text(campaign: Campaign) -> str:
 
 def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
     """What the next launch would offer and what it costs: a row a batch. Nothing is created, here or there."""
-    spec, path = crowd_of(study), study.scratch / FILE
+    spec, path = crowd_of(study), study.scratch / LEDGER
     taken = []
     if path.exists():
         with Ledger(path, study.name, platform, mode) as ledger:

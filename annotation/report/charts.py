@@ -1,6 +1,6 @@
 """The report's figures: frame in, chart out, and what a chart shows in words.
 
-Colours of axes are those of `generation.palette`; those of ratings are ColorBrewer's PuOr, which all eyes tell apart.
+Colours of axes are those of `exhibits.palette`; those of ratings are ColorBrewer's PuOr, which all eyes tell apart.
 A decision has a shape and a word, so that nothing hangs on a colour.
 """
 
@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from annotation.records import Estimate
-from annotation.tables import display, number, with_interval
-from generation.palette import COLOURS, NEUTRAL
-from generation.transformations import AXES
+from annotation.verdicts.tables import display, number, with_interval
+from plumbline.exhibits.palette import COLOURS, NEUTRAL
+from plumbline.transformations import AXES
 
 DECISIONS = {"accepted": "circle", "undecided": "diamond", "rejected": "cross"}
 _WIDTH = 340  # with the labels beside it, a chart can still be read on a telephone

@@ -10,8 +10,8 @@ import pandas as pd
 from annotation.crowd import pay
 from annotation.crowd.summary import Summary
 from annotation.report.material import Material
-from generation.crowd_specs import FAIR_WAGE
-from generation.exhibits import Exhibit
+from plumbline.exhibits.table import Exhibit
+from plumbline.study.crowd import FAIR_WAGE
 
 _NAMES = {"mturk": "Amazon Mechanical Turk", "prolific": "Prolific"}
 

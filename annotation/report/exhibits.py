@@ -10,7 +10,7 @@ import pandas as pd
 
 from annotation.records import Estimate, Group, Verdict
 from annotation.report.material import Material
-from annotation.tables import (
+from annotation.verdicts.tables import (
     COEFFICIENTS,
     agreement_table,
     band,
@@ -21,8 +21,8 @@ from annotation.tables import (
     verdict_table,
     with_interval,
 )
-from generation.exhibits import Exhibit
-from generation.languages import language_name
+from plumbline.exhibits.table import Exhibit
+from plumbline.languages import language_name
 
 _DECIDED = {True: "excluded", False: "kept"}
 

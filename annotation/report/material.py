@@ -9,21 +9,21 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.candidates import Supply
-from annotation.controls import read_controls
 from annotation.crowd.summary import Summary, read_summaries
-from annotation.decisions import read_decisions
-from annotation.preregistration import binding, first_rating, read_rules, refuse_other_rules, rubric_of, seen
-from annotation.ratings import counting_ratings, read_all_ratings, read_control_ratings, read_ratings
+from annotation.ratings.exclusions import read_decisions
+from annotation.ratings.ratings import counting_ratings, read_all_ratings, read_control_ratings, read_ratings
+from annotation.ratings.review import signs_of
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Verdict
-from annotation.review import signs_of
 from annotation.rubric import Rubric, load_rubric
-from annotation.sample import read_pairs, read_supply
-from annotation.verdicts import read_agreement, read_looks, read_verdicts, refuse_stale
-from annotation.verification import refuse_edited
-from generation.manifest import read_manifest
-from generation.records import Pair
-from generation.study import Study
+from annotation.sampling.candidates import Supply
+from annotation.sampling.controls import read_controls
+from annotation.sampling.sample import read_pairs, read_supply
+from annotation.verdicts.preregistration import binding, first_rating, read_rules, refuse_other_rules, rubric_of, seen
+from annotation.verdicts.verdicts import read_agreement, read_looks, read_verdicts, refuse_stale
+from annotation.verdicts.verification import refuse_edited
+from plumbline.manifest import read_manifest
+from plumbline.records import Pair
+from plumbline.study import Study
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Material:
 def read_material(study: Study, read_at: datetime | None = None, signs: Sequence[Sign] | None = None) -> Material:
     """Read it. Raises DataError before there are verdicts, and where they no longer follow from what is on disk.
 
-    `signs` are those of `annotation.review.signs_of`, for who has them at hand: they take most of the time.
+    `signs` are those of `annotation.ratings.review.signs_of`, for who has them at hand: they take most of the time.
     """
     verdicts = read_verdicts(study)
     refuse_stale(study, verdicts)

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from annotation.intervals import RESAMPLES
-from annotation.overlap import NEAR
-from annotation.preregistration import amendments, fixed_text
-from annotation.quality import controls_missed
+from annotation.ratings.signs import controls_missed
 from annotation.report.material import Material
-from annotation.tables import display
-from generation.generator_specs import RecordedGenerator
+from annotation.sampling.near_duplicates import NEAR
+from annotation.statistics.intervals import RESAMPLES
+from annotation.verdicts.preregistration import amendments, fixed_text
+from annotation.verdicts.tables import display
 from generation.jobs import generator_hash
-from generation.languages import language_name
+from plumbline.languages import language_name
+from plumbline.study.generator import RecordedGenerator
 
 # What the means' intervals are, by `Summary.interval`.
 INTERVALS = {

@@ -12,20 +12,20 @@ from pathlib import Path
 
 import pandas as pd
 
-from annotation.collected import Collected
-from annotation.doubts import LOOKED_FOR, doubts_of
-from annotation.preregistration import amendments, fixed_text
+from annotation.ratings.collected import Collected
 from annotation.report import crowd, exhibits, provenance
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
 from annotation.report.material import Material, read_material
 from annotation.report.methods import INTERVALS, listed, many, methods
-from annotation.tables import SIMULATED
-from generation.exhibits import Exhibit
-from generation.page import Figure, Section, write_page
-from generation.report_folder import write_files
-from generation.spreadsheet import csv_bytes
-from generation.study import Study
+from annotation.verdicts.doubts import LOOKED_FOR, doubts_of
+from annotation.verdicts.preregistration import amendments, fixed_text
+from annotation.verdicts.tables import SIMULATED
+from plumbline.exhibits.csv import csv_bytes
+from plumbline.exhibits.folder import write_files
+from plumbline.exhibits.page import Figure, Section, write_page
+from plumbline.exhibits.table import Exhibit
+from plumbline.study import Study
 
 FOLDER = "report"
 SHARES, MEANS = "ratings_by_point", "means"  # files of what the figures show

@@ -6,14 +6,14 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.preregistration import amendments
 from annotation.report.exhibits import stamp
 from annotation.report.material import Material
 from annotation.rubric import said
-from generation.campaign_specs import AcceptanceSpec, QualitySpec, RatersSpec
-from generation.exhibits import Exhibit
-from generation.parts import Part
-from generation.study import file_hash
+from annotation.verdicts.preregistration import amendments
+from plumbline.exhibits.table import Exhibit
+from plumbline.study import file_hash
+from plumbline.study.base import Part
+from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec
 
 _RULES: dict[str, type[Part]] = {"acceptance": AcceptanceSpec, "quality": QualitySpec, "raters": RatersSpec}
 _DIGITS = 16  # of a hash, as printed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from annotation.server import ensure_environment
-from generation import command
+from plumbline import cli
 
 
 def main() -> int:
@@ -13,4 +13,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    command.run(main)
+    cli.run(main)

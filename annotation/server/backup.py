@@ -25,9 +25,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from generation.exceptions import DataError, PlumblineError, ServiceError
-from generation.reading import parse_json
-from generation.room import is_full
+from plumbline.disk import is_full
+from plumbline.errors import DataError, PlumblineError, ServiceError
+from plumbline.reading import parse_json
 
 from . import postgres, snapshots
 from .home import PRIVATE_FOLDER, Home, changing, make_folder, private

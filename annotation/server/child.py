@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from generation.environments import clean
-from generation.exceptions import DataError, ServiceError
-from generation.reading import read_json
+from plumbline.environments import clean
+from plumbline.errors import DataError, ServiceError
+from plumbline.reading import read_json
 
 from .connection import POLL_SECONDS, START_SECONDS, Connection, probe
 from .home import Home, private

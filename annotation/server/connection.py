@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 
-from generation.exceptions import DataError, ServiceError
-from generation.reading import read_json
+from plumbline.errors import DataError, ServiceError
+from plumbline.reading import read_json
 
 from .home import Home, credentials, private
 

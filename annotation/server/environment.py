@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from generation.environments import clean, finish, make_venv
-from generation.exceptions import ServiceError
+from plumbline.environments import clean, finish, make_venv
+from plumbline.errors import ServiceError
 
 from .home import REPOSITORY
 

@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from generation.exceptions import DataError, ServiceError
-from generation.reading import read_json
+from plumbline.errors import DataError, ServiceError
+from plumbline.reading import read_json
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 OWNER = "owner"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from generation.exceptions import PlumblineError
+from plumbline.errors import PlumblineError
 
 from .backup import SUFFIX, backup
 from .home import Home, private

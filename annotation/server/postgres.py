@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from generation.exceptions import ServiceError, StudyError
+from plumbline.errors import ServiceError, StudyError
 
 from .home import Home, write_private
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
-from generation.exceptions import ServiceError
+from plumbline.errors import ServiceError
 
 from . import postgres
 from .backup import backup

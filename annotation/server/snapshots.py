@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from generation.exceptions import DataError, ServiceError
-from generation.room import is_full
+from plumbline.disk import is_full
+from plumbline.errors import DataError, ServiceError
 
 from . import postgres
 from .home import PRIVATE_FILE

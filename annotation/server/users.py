@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import httpx
 
-from generation.exceptions import ServiceError
+from plumbline.errors import ServiceError
 
 from .connection import Connection
 from .home import Home, User, credentials, new_user, remember

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.ratings import counting_ratings, rows_of
+from annotation.ratings.ratings import counting_ratings, rows_of
 from annotation.records import Member, Sign
 
 IDLE = timedelta(days=7)  # who has something to rate and has not answered for longer is behind

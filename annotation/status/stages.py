@@ -14,16 +14,16 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from annotation.campaign import refuse_other_makers
-from annotation.collecting import SOURCE
-from annotation.crowd.ledger import FILE, ledgers
-from annotation.rule_changes import changes
-from annotation.sample import sample_settings
-from annotation.verdicts import read_verdicts, refuse_stale
-from annotation.verification import refuse_other_file
-from generation.exceptions import DataError, PlumblineError
-from generation.manifest import read_manifest, refuse_replaced_table
-from generation.study import Study, file_hash
+from annotation.argilla.collect import SOURCE
+from annotation.offering import LEDGER, ledgers
+from annotation.sampling.origin import refuse_other_makers
+from annotation.sampling.sample import sample_settings
+from annotation.verdicts.rule_changes import changes
+from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from annotation.verdicts.verification import refuse_other_file
+from plumbline.errors import DataError, PlumblineError
+from plumbline.manifest import read_manifest, refuse_replaced_table
+from plumbline.study import Study, file_hash
 
 State = Literal["done", "stale", "under way", "not yet"]
 _LARGE = ("texts.parquet", "transformations")  # hashed when they were made, and not again to look at them
@@ -116,7 +116,7 @@ def _published(study: Study, entries: Mapping[str, dict[str, Any]], ratings: pd.
         return _stage("published", study.folder / "pairs.parquet", "publish", study, entries)
     if (ratings["source"] == SOURCE).any():
         return Stage("published", "done")
-    if offered := ledgers(study.scratch / FILE):
+    if offered := ledgers(study.scratch / LEDGER):
         return Stage(
             "published", "done", None, "to crowd workers: " + ", ".join(f"{mode} {name}" for name, mode in offered)
         )

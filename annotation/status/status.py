@@ -13,25 +13,25 @@ from datetime import datetime
 
 import pandas as pd
 
-from annotation.agreement import Design
-from annotation.candidates import flagged_supply
-from annotation.collected import Collected
-from annotation.decisions import read_decisions
-from annotation.doubts import doubts_of
-from annotation.preregistration import amendment_lines, first_rating, fixed_text, other_rules, read_rules
-from annotation.queues import Queue
-from annotation.ratings import counting_ratings, dealt_with
+from annotation.ratings.collected import Collected
+from annotation.ratings.exclusions import read_decisions
+from annotation.ratings.ratings import counting_ratings, dealt_with
+from annotation.ratings.review import signs_of
 from annotation.records import Decision, Member, Sign, Verdict
-from annotation.review import signs_of
 from annotation.rubric import load_rubric
-from annotation.sample import known_supply, read_pairs
+from annotation.sampling.candidates import flagged_supply
+from annotation.sampling.queues import Queue
+from annotation.sampling.sample import known_supply, read_pairs
+from annotation.statistics.summaries import Design
 from annotation.status.progress import Asked, by_rater, by_transformation
 from annotation.status.stages import Stage, mismatch, stages_of
-from annotation.tables import count
-from annotation.verdicts import read_verdicts, verdicts
+from annotation.verdicts.doubts import doubts_of
+from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules, read_rules
+from annotation.verdicts.tables import count
+from annotation.verdicts.verdicts import read_verdicts, verdicts
 from generation.flagged import Flagged, flagged_lines, flagged_outputs
-from generation.store import read_models
-from generation.study import Study
+from plumbline.store import read_models
+from plumbline.study import Study
 
 _RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # of verdicts that are shown, not kept
 
@@ -53,7 +53,7 @@ class Status:
     rules_changed: bool  #: whether the study has other rules than those that were fixed
     judged: bool  #: whether there are verdicts that hold
     decided: bool  #: whether nothing is undecided any more, by verdicts or, with `stop: anytime`, so far
-    doubts: tuple[str, ...]  #: what is doubtful about what was collected and decided (`annotation.doubts`)
+    doubts: tuple[str, ...]  #: what is doubtful about what was collected and decided (`annotation.verdicts.doubts`)
     sources: tuple[str, ...]  #: where ratings came from
     simulated: bool
 

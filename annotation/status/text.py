@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from annotation.collecting import SOURCE
-from annotation.crowd.ledger import FILE, ledgers
-from annotation.doubts import doubts_text
+from annotation.argilla.collect import SOURCE
+from annotation.offering import LEDGER, ledgers
 from annotation.status.progress import FEW, IDLE
 from annotation.status.status import Status
-from annotation.tables import SIMULATED, count, display
-from generation.command import columns
+from annotation.verdicts.doubts import doubts_text
+from annotation.verdicts.tables import SIMULATED, count, display
+from plumbline.cli import columns
 
 DASH = "–"
 
@@ -99,11 +99,11 @@ def _wait(status: Status, arguments: str) -> str:
 
 
 def _collect(status: Status, arguments: str) -> str:
-    offered = ledgers(status.study.scratch / FILE)
+    offered = ledgers(status.study.scratch / LEDGER)
     if offered and SOURCE not in status.sources:
         live = " --live" if any(mode == "live" for _, mode in offered) else ""
         return f"python -m annotation crowd collect {arguments}{live}"
-    more = " --csv FILE --columns MAPPING" if status.sources and SOURCE not in status.sources else ""
+    more = " --csv LEDGER --columns MAPPING" if status.sources and SOURCE not in status.sources else ""
     return f"python -m annotation collect {arguments}{more}"
 
 

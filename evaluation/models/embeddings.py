@@ -22,8 +22,8 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from generation.exceptions import DataError, StudyError
-from generation.room import writing
+from plumbline.disk import writing
+from plumbline.errors import DataError, StudyError
 
 Embeddings = NDArray[np.float32]
 

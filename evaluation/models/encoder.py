@@ -16,15 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.models.embeddings import Embeddings, EmbeddingStore
-from evaluation.models.local import SentenceTransformerModel, fingerprint
+from evaluation.models.in_process import SentenceTransformerModel, fingerprint
 from evaluation.models.registered import MtebModel
 from evaluation.models.server import ServerModel
-from generation.datasets.specs import MtebDataset
-from generation.evaluation_specs import ModelSpec
-from generation.exceptions import DataError, ServiceError, StudyError
-from generation.identity import identity
-from generation.parts import nearest
-from generation.study import Study
+from plumbline.errors import DataError, ServiceError, StudyError, nearest
+from plumbline.identity import identity
+from plumbline.study import Study
+from plumbline.study.datasets import MtebDataset
+from plumbline.study.evaluation import ModelSpec
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta

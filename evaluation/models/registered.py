@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.local import code_not_allowed, first_line, routed
-from generation.evaluation_specs import ModelSpec
-from generation.exceptions import ServiceError, StudyError
-from generation.parts import nearest
+from evaluation.models.in_process import code_not_allowed, first_line, routed
+from plumbline.errors import ServiceError, StudyError, nearest
+from plumbline.study.evaluation import ModelSpec
 
 
 class MtebModel:

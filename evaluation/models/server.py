@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.local import first_line
-from generation.addresses import key_in, proxy_for
-from generation.evaluation_specs import ModelSpec
-from generation.exceptions import ServiceError, StudyError
+from evaluation.models.in_process import first_line
+from plumbline.addresses import key_in, proxy_for
+from plumbline.errors import ServiceError, StudyError
+from plumbline.study.evaluation import ModelSpec
 
 PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 FIRST_DELAY, LAST_DELAY = 0.5, 30.0  # seconds before another try; the delay doubles from try to try

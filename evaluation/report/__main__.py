@@ -6,10 +6,10 @@ import argparse
 
 from evaluation.report.contents import Choices
 from evaluation.report.page import FOLDER, write_report
-from generation import command
-from generation.exceptions import StudyError
-from generation.manifest import stage
-from generation.study import load_study
+from plumbline import cli
+from plumbline.errors import StudyError
+from plumbline.manifest import stage
+from plumbline.study import load_study
 
 _INPUTS = (
     "scores.parquet",
@@ -29,7 +29,7 @@ def main() -> int:
         description="Write an evaluated study's tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page.",
         epilog="example: python -m evaluation.report --study studies/demo.yaml",
     )
-    command.add_study_options(parser)
+    cli.add_study_options(parser)
     parser.add_argument("--baseline", metavar="MODEL", default="", help="compare with it (default: the first model)")
     parser.add_argument(
         "--compare", metavar="FILE", help="a study with another generator, evaluated too (HTEB, Tables 22 and 23)"
@@ -41,7 +41,7 @@ def main() -> int:
         "--multilingual", nargs="+", metavar="MODEL", default=[], help="models of the second group of that table"
     )
     options = parser.parse_args()
-    study = command.study_of(options)
+    study = cli.study_of(options)
     compared = load_study(options.compare, options.exports) if options.compare else None
     if compared and compared.folder == study.folder:
         raise StudyError(f"--compare: {options.compare} is the study itself; name one with another generator")
@@ -58,4 +58,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    command.run(main)
+    cli.run(main)

@@ -1,4 +1,4 @@
-"""Frame in, chart out: the figures of HTEB, in the colours and shapes of `generation.palette`.
+"""Frame in, chart out: the figures of HTEB, in the colours and shapes of `plumbline.exhibits.palette`.
 
 Texts go into tooltips and labels as data: Vega escapes them, and no expression is made of them. Backgrounds, grids and
 letters are the page's theme's, light or dark; the colours keep a contrast of 3 to 1 on both.
@@ -11,11 +11,11 @@ import math
 import altair as alt
 import pandas as pd
 
-from annotation.tables import display, number
+from annotation.verdicts.tables import display, number
 from evaluation.report.drift_charts import PANEL_WIDTH
 from evaluation.tables import TOTAL
-from generation.palette import COLOURS, NEUTRAL, SHAPES
-from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+from plumbline.exhibits.palette import COLOURS, NEUTRAL, SHAPES
+from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 
 SIGNIFICANT = 0.05
 ROW = 34  # pixels for a row of a chart with names beside it

@@ -19,9 +19,9 @@ from evaluation.report import (
     sensitivity_tables,
 )
 from evaluation.report.paper_tables import Results
-from generation.exhibits import Exhibit
-from generation.page import Figure, Section
-from generation.study import Study
+from plumbline.exhibits.page import Figure, Section
+from plumbline.exhibits.table import Exhibit
+from plumbline.study import Study
 
 Drawn = alt.LayerChart | alt.ConcatChart | alt.FacetChart
 TICKS = "; ticks: originals of the data sets and items of an axis, where these are not all"
@@ -52,7 +52,7 @@ class Material:
     """What tables and figures are made of, models by the names that they have there.
 
     `rated` (with a column accepted) and `correlations` are the drift of rated pairs against `question` (on `scale`),
-    `resampled` what resampled ratings accept (`evaluation.resampling`), `accepted` and `moved` the rows of
+    `resampled` what resampled ratings accept (`evaluation.statistics.resampling`), `accepted` and `moved` the rows of
     `accepted_scores.parquet` and `text_drift.parquet`. Frames are empty where the records have nothing.
     """
 

@@ -10,8 +10,8 @@ import pandas as pd
 from evaluation import tables
 from evaluation.display import hundred, points
 from evaluation.report.paper_tables import Results, exhibit, moved, named
-from generation.exhibits import Exhibit, reasons
-from generation.transformations import ORIGINAL, TRANSFORMATIONS
+from plumbline.exhibits.table import Exhibit, reasons
+from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
 
 MODELS_BESIDE = 4  # in a table of data sets, as in the paper
 

@@ -11,9 +11,9 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from annotation.tables import display, number
-from generation.palette import COLOURS, SHAPES
-from generation.transformations import TRANSFORMATIONS
+from annotation.verdicts.tables import display, number
+from plumbline.exhibits.palette import COLOURS, SHAPES
+from plumbline.transformations import TRANSFORMATIONS
 
 PANEL_HEIGHT = 340  # with title and axes
 LETTERS = "#31333F"  # on a light page

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pandas as pd
 
 from annotation.records import Verdict
-from evaluation.measures import COMMAND
-from generation.exceptions import DataError
+from evaluation.measures.rows import COMMAND
 from generation.jobs import generator_hash
-from generation.study import Study
-from generation.transformations import ORIGINAL
+from plumbline.errors import DataError
+from plumbline.study import Study
+from plumbline.transformations import ORIGINAL
 
 _DECISIONS = ("rejected", "undecided", "accepted")  # the strictest first, as the gate takes it
 

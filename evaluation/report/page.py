@@ -13,37 +13,36 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from annotation.agreement import Design
-from annotation.counted import basis
-from annotation.ratings import counting_ratings, dealt_with, read_all_ratings
+from annotation.ratings.ratings import counting_ratings, dealt_with, read_all_ratings
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
-from annotation.sample import COMMAND as SAMPLE
-from annotation.tables import SIMULATED, display
-from annotation.verdicts import accepted_pairs, pair_means, read_verdicts, refuse_stale
-from annotation.verification import refuse_edited
+from annotation.sampling.sample import COMMAND as SAMPLE
+from annotation.statistics.summaries import Design
+from annotation.verdicts.counted import basis
+from annotation.verdicts.tables import SIMULATED, display
+from annotation.verdicts.verdicts import accepted_pairs, pair_means, read_verdicts, refuse_stale
+from annotation.verdicts.verification import refuse_edited
 from evaluation import tables
-from evaluation.accepted_pairs import read_accepted_scores
 from evaluation.display import short_names
-from evaluation.measures import COMMAND
+from evaluation.measures.accepted_pairs import read_accepted_scores
+from evaluation.measures.rows import COMMAND
+from evaluation.measures.text_drift import read_text_drift
 from evaluation.report.contents import Choices, Material, Other, all_exhibits, all_figures, sections
 from evaluation.report.outrun import refuse_outrun
 from evaluation.report.paper_tables import Results
-from evaluation.resampling import resampled_acceptance
 from evaluation.results import read_drift, read_scores
-from evaluation.text_drift import read_text_drift
+from evaluation.statistics.resampling import resampled_acceptance
 from evaluation.units import label
 from generation.compare import length_table, lengths_measure
-from generation.exceptions import DataError, StudyError
-from generation.exhibits import Exhibit
-from generation.page import Figure, png, svg, write_page
-from generation.parts import nearest
-from generation.records import Pair
-from generation.report import incomparable, labels, tally
-from generation.report_folder import write_files
-from generation.spreadsheet import csv_bytes
-from generation.store import read_frame
-from generation.study import Study
+from generation.tally import incomparable, labels, tally
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.exhibits.csv import csv_bytes
+from plumbline.exhibits.folder import write_files
+from plumbline.exhibits.page import Figure, png, svg, write_page
+from plumbline.exhibits.table import Exhibit
+from plumbline.records import Pair
+from plumbline.store import read_frame
+from plumbline.study import Study
 
 FOLDER = "report_evaluation"
 SAME_ITEMS = (

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 from annotation.records import Verdict
-from annotation.tables import display, number
+from annotation.verdicts.tables import display, number
 from evaluation import tables
 from evaluation.display import axis_notes, decimal, hundred, points
 from evaluation.report.charts import p_value
 from evaluation.tables import TOTAL
-from generation.exhibits import Exhibit, reasons
-from generation.transformations import AXES, TRANSFORMATIONS
+from plumbline.exhibits.table import Exhibit, reasons
+from plumbline.transformations import AXES, TRANSFORMATIONS
 
 REFUSED = " [not accepted]"
 _TAU_HEADS = {TOTAL: "Total (mean of the axes)", "overall": "Overall (mean of all transformations)"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from annotation.tables import display
+from annotation.verdicts.tables import display
 from evaluation.report.charts import ROW, WIDTH
 from evaluation.report.drift_charts import PANEL_WIDTH
 from evaluation.tables.profiles import ENGLISH, OTHERS
-from generation.palette import COLOURS, SHAPES
-from generation.transformations import AXES, TRANSFORMATIONS
+from plumbline.exhibits.palette import COLOURS, SHAPES
+from plumbline.transformations import AXES, TRANSFORMATIONS
 
 _SETTINGS = {ENGLISH: COLOURS["lexical_stylistic"], OTHERS: COLOURS["length"]}
 _SETTING_SHAPES = {ENGLISH: "circle", OTHERS: "triangle-up"}

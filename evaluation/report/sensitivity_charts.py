@@ -9,13 +9,13 @@ import altair as alt
 import pandas as pd
 
 from annotation.report.charts import DECISIONS
-from annotation.tables import display
+from annotation.verdicts.tables import display
 from evaluation.report.charts import ROW, WIDTH, series_colour, series_name, series_shape
 from evaluation.report.drift_charts import PANEL_WIDTH
 from evaluation.tables import TOTAL
-from generation.languages import language_name
-from generation.palette import GAIN, LOSS, NEUTRAL
-from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+from plumbline.exhibits.palette import GAIN, LOSS, NEUTRAL
+from plumbline.languages import language_name
+from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 
 #: The shapes are those of the campaign's report.
 _DECISIONS = {"accepted": GAIN, "undecided": NEUTRAL, "rejected": LOSS}

@@ -7,17 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.tables import display
+from annotation.verdicts.tables import display
 from evaluation import tables
 from evaluation.display import hundred, points
 from evaluation.report.charts import p_value
 from evaluation.report.paper_tables import REFUSED, Results, exhibit, interval, moved, named
 from evaluation.tables import TOTAL
-from generation.campaign_specs import AcceptanceSpec
-from generation.exhibits import Exhibit, reasons
-from generation.languages import language_name
-from generation.report import shown
-from generation.transformations import AXES
+from generation.tally import shown
+from plumbline.exhibits.table import Exhibit, reasons
+from plumbline.languages import language_name
+from plumbline.study.campaign import AcceptanceSpec
+from plumbline.transformations import AXES
 
 _SPREAD = (
     "An item counts where people rated and accepted each of its texts, both sentences of a pair, in that run: a sample"

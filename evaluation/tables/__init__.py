@@ -1,6 +1,6 @@
 """From the records' frames to the tables that commands print, reports hold and the dashboard shows.
 
-Each is a function of the scores' frame (`generation.records.Score` rows). Scores and their standard deviations stay in
+Each is a function of the scores' frame (`plumbline.records.Score` rows). Scores and their standard deviations stay in
 their own units (0 to 1) in every frame; differences and shifts are in points (hundredths). Seeds are averaged first,
 as they are runs of one thing (HTEB, 2.3). What is undefined is NaN with a reason beside it. Only what the gate let
 through counts; with `include_rejected` what it refused but the user included counts too. Frames name such

@@ -15,7 +15,7 @@ _KEYS = ["model", "axis", "transformation"]
 def accepted_table(rows: pd.DataFrame, scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
     """A row for each model x transformation: its scores on the items of accepted pairs alone, before and after.
 
-    `rows` are those of `evaluation.accepted_pairs.AcceptedScore`, `scores` the study's. Columns: model, axis,
+    `rows` are those of `evaluation.measures.accepted_pairs.AcceptedScore`, `scores` the study's. Columns: model, axis,
     transformation, n_datasets, n_items (summed over data sets and seeds), original, score, difference (points; seeds
     averaged first, then data sets), difference_all (of all items of the same data sets and seeds), reason (why there is
     none, or how many data sets and seeds it lacks), included_rejected.

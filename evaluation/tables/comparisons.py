@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from evaluation.statistics import (
+from evaluation.statistics.paired import (
     Estimate,
     hodges_lehmann,
     hodges_lehmann_bootstrap,
@@ -19,7 +19,7 @@ from evaluation.statistics import (
 from evaluation.tables.datasets import totals_of
 from evaluation.tables.pairs import counting_scores, shared_scores, whole_data_sets
 from evaluation.tables.scores import NOTHING, transformations_of
-from generation.transformations import AXES
+from plumbline.transformations import AXES
 
 _COLUMNS = ["shift", "low", "high", "p", "p_holm", "method", "n", "reason"]
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from evaluation.statistics import sample_sd
+from evaluation.statistics.paired import sample_sd
 from evaluation.tables.pairs import counting_scores, originals, paired_scores
 from evaluation.tables.scores import TOTAL, axis_table
-from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 
 AVERAGE = "Average"
 _CELL = ["dataset", "task_type", "model"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from annotation.ratings import counting_ratings
-from evaluation.statistics import spearman_interval
+from annotation.ratings.ratings import counting_ratings
+from evaluation.statistics.paired import spearman_interval
 from evaluation.tables.scores import in_order
 
 QUANTILES = {"low": 0.05, "lower_quartile": 0.25, "median": 0.5, "upper_quartile": 0.75, "high": 0.95}
@@ -22,7 +22,7 @@ def drift_by_quality(
 ) -> pd.DataFrame:
     """A row for each rated pair x model: how far it moved and how people judged it (HTEB, Figure 3).
 
-    `pairs`, `ratings` and `drift` hold `generation.records` rows; `per_pair` is the study's `raters.per_pair`,
+    `pairs`, `ratings` and `drift` hold `plumbline.records` rows; `per_pair` is the study's `raters.per_pair`,
     which says which ratings count. Columns: pair_id, transformation, axis, model, drift (1 - cos), mean_quality
     (mean of the counting ratings of `question`), n_ratings, simulated, language, output_language, original,
     transformed. Pairs without a rating that counts are not in it.
@@ -93,7 +93,7 @@ def accepted_drift_table(frame: pd.DataFrame) -> pd.DataFrame:
 def text_drift_table(rows: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
     """How far each transformation moves all texts, a row for each transformation x model.
 
-    `rows` are those of `evaluation.text_drift.TextDrift`. Columns: transformation, axis, model, mean and the quantiles
+    `rows` are those of `measures.text_drift.TextDrift`. Columns: transformation, axis, model, mean and the quantiles
     low (5%), lower_quartile, median, upper_quartile, high (95%) of the drift (1 - cos) over a data set's texts, each
     averaged over seeds and then over data sets; n (texts, summed over data sets; of one seed), n_datasets,
     included_rejected.

@@ -10,7 +10,7 @@ import pandas as pd
 
 from evaluation.tables.pairs import averaged, counting_scores, with_originals
 from evaluation.tables.scores import TOTAL, axis_means
-from generation.transformations import AXES, TRANSFORMATIONS
+from plumbline.transformations import AXES, TRANSFORMATIONS
 
 _CELL = ["model", "dataset", "transformation"]
 _RUN = [*_CELL, "seed"]

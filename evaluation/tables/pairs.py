@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from generation.transformations import ORIGINAL
+from plumbline.transformations import ORIGINAL
 
 EARLIER = (
     "an earlier version did not score the original on the same items, which `evaluation.run` does when it runs again"

@@ -6,7 +6,7 @@ import pandas as pd
 
 from evaluation.tables.pairs import counting_scores, paired_scores
 from evaluation.tables.scores import axis_table
-from generation.transformations import AXES
+from plumbline.transformations import AXES
 
 ENGLISH, OTHERS = "English", "Other languages"
 _COLUMNS = ["model", "axis", "size", "rank", "ordering"]

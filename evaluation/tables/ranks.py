@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from evaluation.rankings import borda, kendall, split_half
-from evaluation.statistics import sample_sd
+from evaluation.statistics.paired import sample_sd
+from evaluation.statistics.rankings import borda, kendall, split_half
 from evaluation.tables.datasets import totals_of
 from evaluation.tables.pairs import counting_scores, shared_scores, whole_data_sets
 from evaluation.tables.scores import NOTHING, TOTAL, transformations_of
-from generation.transformations import AXES
+from plumbline.transformations import AXES
 
 OVERALL = "overall"
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from annotation.records import Verdict
-from evaluation.statistics import sample_sd
+from evaluation.statistics.paired import sample_sd
 from evaluation.tables.pairs import counting_scores, paired_scores, with_originals
-from generation.transformations import AXES, TRANSFORMATIONS, Axis
+from plumbline.transformations import AXES, TRANSFORMATIONS, Axis
 
 TOTAL = "hteb_total"
 NOTHING = "nothing of it was evaluated"
@@ -24,7 +24,7 @@ SCORED = ("evaluated", "included_rejected")
 def transformation_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
     """A row for each model x transformation that has scores: its score beside the original's.
 
-    `scores` holds `generation.records.Score` rows. Columns: model, axis, transformation, n_datasets, n_failed (items
+    `scores` holds `plumbline.records.Score` rows. Columns: model, axis, transformation, n_datasets, n_failed (items
     whose outputs failed, summed over data sets and seeds), original (mean over the same data sets and items), score,
     difference (points), original_all (over the whole of these data sets), reason (why something is NaN),
     included_rejected. Seeds are averaged first, then data sets (METHOD: HTEB, 2.3). With `include_rejected` the rows

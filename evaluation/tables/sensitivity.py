@@ -16,8 +16,8 @@ from annotation.records import Verdict
 from evaluation.scopes import Scope, accepted_scopes, decision_at, needs, scope_of
 from evaluation.tables.pairs import counting_scores, paired_scores
 from evaluation.tables.scores import TOTAL, axis_means, failures
-from generation.campaign_specs import AcceptanceSpec
-from generation.transformations import AXES, TRANSFORMATIONS
+from plumbline.study.campaign import AcceptanceSpec
+from plumbline.transformations import AXES, TRANSFORMATIONS
 
 STEP = 0.25
 _NOTHING = "nothing of it is accepted"
@@ -76,7 +76,7 @@ def threshold_table(
 def acceptance_table(verdicts: Sequence[Verdict], accepted: pd.DataFrame) -> pd.DataFrame:
     """How sure each verdict is: the share of resamples of the ratings in which its scope is accepted.
 
-    `accepted` are the columns of `evaluation.resampling.resampled_acceptance`. Columns: transformation, language,
+    `accepted` are the columns of `statistics.resampling.resampled_acceptance`. Columns: transformation, language,
     task_type, decision, share, n_resamples, simulated.
     """
     rows = [

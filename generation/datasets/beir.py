@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generation.datasets.table_files import json_lines, refuse_empty
-from generation.exceptions import DataError
-from generation.reading import read_text
+from plumbline.errors import DataError
+from plumbline.reading import read_text
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 

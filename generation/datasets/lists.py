@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from generation.datasets.specs import TaskType
 from generation.datasets.table_files import label_of, line, texts_of
-from generation.exceptions import DataError
+from plumbline.errors import DataError
+from plumbline.study.datasets import TaskType
 
 
 def _labels(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from generation.datasets.dataset import Dataset
 from generation.datasets.local import load_local
 from generation.datasets.mteb_tasks import load_mteb
-from generation.datasets.places import Dataset
-from generation.datasets.specs import DatasetSpec, MtebDataset
-from generation.study import Study
+from plumbline.study import Study
+from plumbline.study.datasets import DatasetSpec, MtebDataset
 
 
 def iter_datasets(study: Study) -> Iterator[Dataset]:

@@ -11,15 +11,14 @@ from typing import Any
 import pandas as pd
 
 from generation.datasets.beir import read_beir
+from generation.datasets.dataset import Change, Dataset, TextTable
 from generation.datasets.lists import LISTS
-from generation.datasets.places import Change, Dataset, TextTable
-from generation.datasets.specs import TRAINED, LocalDataset, TaskType, refuse_pair
 from generation.datasets.table_files import label_of, line, numbers, read_frame, refuse_empty, texts_of
-from generation.exceptions import DataError, StudyError
-from generation.languages import language_pair
-from generation.parts import nearest
-from generation.records import Text
-from generation.study import file_hash
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.languages import language_pair
+from plumbline.records import Text
+from plumbline.study import file_hash
+from plumbline.study.datasets import TRAINED, LocalDataset, TaskType, refuse_pair
 
 PAIRS = ("sentence1", "sentence2")
 SUMMARIES = ("human_summaries", "machine_summaries")

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from generation.datasets.candidates import search_data
 from generation.datasets.mteb_registry import BITEXT, gold_column, task_of, text_columns
-from generation.datasets.specs import SEARCHES, TRAINED, MtebDataset, TaskType
-from generation.exceptions import DataError, PlumblineError, ServiceError, StudyError
-from generation.parts import nearest
+from generation.datasets.search_data import search_data
+from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError, nearest
+from plumbline.study.datasets import SEARCHES, TRAINED, MtebDataset, TaskType
 
 _CANDIDATES = {"query", "positive", "negative"}
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import langcodes
 
-from generation.datasets.specs import PAIRED, SEARCHES, MtebDataset, TaskType, refuse_pair
-from generation.exceptions import StudyError
-from generation.languages import iso639_3, language_code, language_pair
-from generation.parts import nearest
+from plumbline.errors import StudyError, nearest
+from plumbline.languages import iso639_3, language_code, language_pair
+from plumbline.study.datasets import PAIRED, SEARCHES, MtebDataset, TaskType, refuse_pair
 
 BITEXT = ("sentence1", "sentence2")  # of bitext mining the first side is transformed, and sought in the second
 

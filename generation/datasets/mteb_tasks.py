@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from generation.datasets.dataset import Change, Dataset, Replacement, TextTable
 from generation.datasets.mteb_loading import Loaded, load_task, quiet
 from generation.datasets.mteb_registry import text_columns
-from generation.datasets.places import Change, Dataset, Replacement, TextTable
-from generation.datasets.specs import SEARCHES, TRAINED, MtebDataset, TaskType
-from generation.records import Text
+from plumbline.records import Text
+from plumbline.study.datasets import SEARCHES, TRAINED, MtebDataset, TaskType
 
 QUERY, PASSAGE = "query", "passage"
 

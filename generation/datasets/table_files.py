@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from generation.cleaning import shows
-from generation.exceptions import DataError
-from generation.reading import MalformedError, parse_json, read_text, refuse_no_file
+from plumbline.errors import DataError
+from plumbline.reading import MalformedError, parse_json, read_text, refuse_no_file
+from plumbline.words import shows
 
 
 def read_frame(path: Path) -> pd.DataFrame:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from generation.generator_specs import RetrySpec, Sampling
 from generation.jobs import Job, Plan
+from plumbline.study.generator import RetrySpec, Sampling
 
 
 @dataclass(frozen=True)

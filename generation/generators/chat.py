@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from generation.cleaning import clean
 from generation.generators import Answer, Attempt, Outcome
 from generation.jobs import Job
-from generation.languages import language_name
-from generation.prompts import Prompt
+from plumbline.languages import language_name
+from plumbline.prompts import Prompt
 
 
 class Chat(abc.ABC):

@@ -19,14 +19,14 @@ from typing import Any
 
 from yarl import URL
 
-from generation.addresses import key_in, proxy_for
-from generation.exceptions import ServiceError, StudyError, TextFailedError, TextUnansweredError
-from generation.generator_specs import OpenAIGenerator
 from generation.generators import Answer, Attempt
 from generation.generators.chat import Chat
-from generation.generators.connections import LARGEST, BrokenError, Connections, TooLargeError
+from generation.generators.http import LARGEST, BrokenError, Connections, TooLargeError
 from generation.jobs import Plan
-from generation.prompts import Prompt
+from plumbline.addresses import key_in, proxy_for
+from plumbline.errors import ServiceError, StudyError, TextFailedError, TextUnansweredError
+from plumbline.prompts import Prompt
+from plumbline.study.generator import OpenAIGenerator
 
 FIRST_DELAY = 0.5  # seconds before the second try, at most; doubles with every try (full jitter)
 LAST_DELAY = 30.0

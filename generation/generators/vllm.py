@@ -24,14 +24,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from generation.exceptions import ServiceError, StudyError, TextFailedError, TextUnansweredError
-from generation.generator_specs import VllmGenerator
 from generation.generators import Answer, Attempt
 from generation.generators.chat import Chat
 from generation.jobs import Plan
-from generation.parts import first_complaint
-from generation.prompts import Prompt
-from generation.study import Study
+from plumbline.errors import ServiceError, StudyError, TextFailedError, TextUnansweredError
+from plumbline.prompts import Prompt
+from plumbline.study import Study
+from plumbline.study.base import first_complaint
+from plumbline.study.generator import VllmGenerator
 
 # The last line of a traceback, with or without vLLM's own prefix to it.
 _ERROR = re.compile(r"^(?:\(.*?\) ERROR .*?\] )?((?:\w+\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)

@@ -8,8 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from streamlit_app import charts, frames
-from streamlit_app.data import Records
 from streamlit_app.elements import exhibit, figure, filtered, lines, section, show, table
+from streamlit_app.records import Records
 
 
 def draw(records: Records) -> None:

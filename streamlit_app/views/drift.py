@@ -7,11 +7,10 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from annotation.tables import display
+from annotation.verdicts.tables import display
 from evaluation.report.drift_charts import drift_figure
-from generation.languages import language_name
+from plumbline.languages import language_name
 from streamlit_app import charts, pair
-from streamlit_app.data import Records
 from streamlit_app.elements import (
     choose,
     download_csv,
@@ -24,7 +23,8 @@ from streamlit_app.elements import (
     show,
     table,
 )
-from streamlit_app.made import Choice
+from streamlit_app.readers.made import Choice
+from streamlit_app.records import Records
 
 PANELS = 3  # beside one another, as many as the longest axis has transformations
 

@@ -6,14 +6,14 @@ from functools import partial
 
 import streamlit as st
 
-from annotation.tables import display
+from annotation.verdicts.tables import display
 from evaluation.display import hundred, points
 from evaluation.report.charts import score_shifts
 from evaluation.tables import TOTAL
-from generation.transformations import AXES
+from plumbline.transformations import AXES
 from streamlit_app import frames
-from streamlit_app.data import Records
 from streamlit_app.elements import choose, complain, exhibit, figure, limits, lines, section, show, with_refused
+from streamlit_app.records import Records
 
 
 def draw(records: Records) -> None:

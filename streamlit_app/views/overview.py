@@ -8,14 +8,14 @@ from functools import partial
 
 import streamlit as st
 
-from annotation.doubts import doubts_text
 from annotation.records import Verdict
 from annotation.status.text import next_step
-from annotation.tables import display, number
-from generation.transformations import TRANSFORMATIONS
+from annotation.verdicts.doubts import doubts_text
+from annotation.verdicts.tables import display, number
+from plumbline.transformations import TRANSFORMATIONS
 from streamlit_app import frames
-from streamlit_app.data import Records
 from streamlit_app.elements import complain, section, show, table
+from streamlit_app.records import Records
 
 _COMMAND = re.compile(r"python -m [^,;(]+")
 _BESIDE = 4  # tiles

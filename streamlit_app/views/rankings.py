@@ -7,8 +7,8 @@ from functools import partial
 import streamlit as st
 
 from streamlit_app import charts
-from streamlit_app.data import Records
 from streamlit_app.elements import complain, exhibit, figure, filtered, limits, section, show
+from streamlit_app.records import Records
 
 _TITLES = {
     "kendall": "Kendall's tau (Table 4)",

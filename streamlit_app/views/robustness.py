@@ -10,8 +10,7 @@ import altair as alt
 import streamlit as st
 
 from evaluation.report import charts
-from generation.exhibits import Exhibit
-from streamlit_app.data import Records
+from plumbline.exhibits.table import Exhibit
 from streamlit_app.elements import (
     complain,
     exhibit,
@@ -24,6 +23,7 @@ from streamlit_app.elements import (
     show,
     with_refused,
 )
+from streamlit_app.records import Records
 
 FEW = 8  # models, whose data sets are shown without being asked for
 NAMES = 110  # pixels for models' names: half of a laptop's page, or a phone's, has to hold eight numbers beside them

@@ -8,13 +8,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from annotation.tables import display
-from generation.transformations import ORIGINAL
+from annotation.verdicts.tables import display
+from plumbline.transformations import ORIGINAL
 from streamlit_app import charts, search
-from streamlit_app.data import Records
 from streamlit_app.differences import side_by_side
 from streamlit_app.elements import download_csv, figure, section, show, table
 from streamlit_app.output_frames import error_frame, length_frame
+from streamlit_app.records import Records
 
 BY = {"generator": "", "transformation": "transformation", "data set": "dataset", "language": "language"}
 _FOUND = {

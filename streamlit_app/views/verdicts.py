@@ -10,10 +10,10 @@ from annotation.report.charts import mean_intervals, means_in_words, rating_shar
 from evaluation.report.sensitivity_charts import threshold_decisions, threshold_scores
 from evaluation.tables import TOTAL
 from evaluation.tables.sensitivity import thresholds_of
-from generation.transformations import AXES
+from plumbline.transformations import AXES
 from streamlit_app import charts, frames
-from streamlit_app.data import Records
 from streamlit_app.elements import choose, complain, exhibit, figure, filtered, limits, section, show, table
+from streamlit_app.records import Records
 
 
 def draw(records: Records) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from annotation import server
-from annotation.campaign import published
-from annotation.client import Argilla
-from annotation.collecting import collect
-from annotation.queues import Queue
-from annotation.sample import draw_sample
+from annotation.argilla.client import Argilla
+from annotation.argilla.collect import collect
+from annotation.argilla.workspaces import published
+from annotation.sampling.queues import Queue
+from annotation.sampling.sample import draw_sample
 from generation.run import generate
-from generation.study import Study
+from plumbline.study import Study
 
 Make = Callable[..., Study]
 PARAPHRASING = Queue("paraphrasing", "en", "en")

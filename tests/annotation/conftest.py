@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from annotation import server
-from annotation.client import Argilla, connect
+from annotation.argilla.client import Argilla, connect
 
 
 @pytest.fixture(scope="session")

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 
-from annotation.agreement import Design
 from annotation.records import Verdict
-from annotation.verdicts import verdicts
-from generation.campaign_specs import AcceptanceSpec
-from generation.records import Pair, Rating
+from annotation.statistics.summaries import Design
+from annotation.verdicts.verdicts import verdicts
+from plumbline.records import Pair, Rating
+from plumbline.study.campaign import AcceptanceSpec
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 QUESTIONS, SCALE = ("quality", "fluency"), (1, 2, 3, 4, 5)

@@ -10,14 +10,14 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from annotation import server
-from annotation.client import Argilla
-from annotation.collecting import collect
-from annotation.publishing import publish
+from annotation.argilla.client import Argilla
+from annotation.argilla.collect import collect
+from annotation.argilla.publish import publish
 from annotation.rubric import load_rubric
-from annotation.sample import draw_sample
-from generation.records import Pair
+from annotation.sampling.sample import draw_sample
 from generation.run import generate
-from generation.study import Study
+from plumbline.records import Pair
+from plumbline.study import Study
 from tests.annotation.campaigns import ALONE
 
 #: The first where the page has learnt of the own progress before it looks for the next record.

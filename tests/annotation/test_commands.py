@@ -18,12 +18,12 @@ import pytest
 
 from annotation import server
 from annotation.__main__ import main
-from annotation.client import attach
-from annotation.publishing import publish
-from annotation.sample import draw_sample
-from generation import command
+from annotation.argilla.client import attach
+from annotation.argilla.publish import publish
+from annotation.sampling.sample import draw_sample
 from generation.run import generate
-from generation.study import ROOT, Study
+from plumbline import cli
+from plumbline.study import ROOT, Study
 from tests.conftest import DEMO
 
 
@@ -60,7 +60,7 @@ def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
             monkeypatch.setenv(name, value)
         monkeypatch.setattr("sys.argv", ["annotation", *words])
         with pytest.raises(SystemExit) as ended:
-            command.run(main)
+            cli.run(main)
         assert isinstance(ended.value.code, int)
         return Ended(ended.value.code, capsys.readouterr().err)
 

@@ -13,26 +13,26 @@ import yaml
 
 from annotation import rubric
 from annotation.__main__ import main
-from annotation.decisions import decide
 from annotation.offering import ARGILLA, begin_offering, refuse_other_sample
-from annotation.preregistration import first_rating, fix_rules, fixed_text, other_rules, read_rules
-from annotation.ratings import read_all_ratings, read_ratings
+from annotation.ratings.exclusions import decide
+from annotation.ratings.ratings import read_all_ratings, read_ratings
 from annotation.records import PairMean, RuleSet
 from annotation.report.page import write_report
 from annotation.rubric import load_rubric
-from annotation.sample import draw_sample, read_pairs
-from annotation.verdicts import accept, read_looks, read_verdicts, refuse_stale
-from annotation.verification import refuse_edited
+from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.verdicts.preregistration import first_rating, fix_rules, fixed_text, other_rules, read_rules
+from annotation.verdicts.verdicts import accept, read_looks, read_verdicts, refuse_stale
+from annotation.verdicts.verification import refuse_edited
 from evaluation.units import plan_units
-from generation.exceptions import PlumblineError, StudyError
 from generation.flagged import flagged_outputs
-from generation.manifest import stage, write_kept_table
-from generation.records import Pair, Rating, TransformedText
 from generation.run import generate, read_transformed
-from generation.store import read_frame, write_json, write_table
-from generation.study import Study
-from streamlit_app.data import Records
-from tests.annotation.test_review import rate
+from plumbline.errors import PlumblineError, StudyError
+from plumbline.manifest import stage, write_kept_table
+from plumbline.records import Pair, Rating, TransformedText
+from plumbline.store import read_frame, write_json, write_table
+from plumbline.study import Study
+from streamlit_app.records import Records
+from tests.annotation.ratings.test_review import rate
 from tests.conftest import make_variant
 
 OUTPUTS = "transformations/paraphrasing/1337.parquet"

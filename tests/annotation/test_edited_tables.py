@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from generation.exceptions import DataError
-from generation.manifest import refuse_replaced_table, write_kept_table
-from generation.records import Drift
-from generation.store import write_table
-from generation.study import Study
+from plumbline.errors import DataError
+from plumbline.manifest import refuse_replaced_table, write_kept_table
+from plumbline.records import Drift
+from plumbline.store import write_table
+from plumbline.study import Study
 
 
 def drift(number: float) -> Drift:
@@ -51,7 +51,7 @@ def test_a_kill_while_a_table_is_written_accuses_nobody(generated: Study, monkey
 KILLED = """
 import os, sys
 from generation import manifest, study
-from generation.records import Drift
+from plumbline.records import Drift
 manifest._note_kept = lambda *_: os._exit(9)
 row = Drift(pair_id="a", transformation="paraphrasing", model="m", drift=0.1, unit_id="u")
 manifest.write_kept_table(study.load_study(*sys.argv[1:]), "drift.parquet", [row], Drift)

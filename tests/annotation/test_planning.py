@@ -13,16 +13,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.agreement import Design
-from annotation.coefficients import Answers, gwet_ac2
-from annotation.counted import in_order
 from annotation.planning import Assumed, Outlook, outlook, plan, price, simulated
-from annotation.verdicts import verdicts
-from generation.campaign_specs import AcceptanceSpec
-from generation.exceptions import StudyError
-from generation.study import ROOT, Study
-
-from .test_verdicts import HASHES, START, pair
+from annotation.statistics.agreement import Answers, gwet_ac2
+from annotation.statistics.summaries import Design
+from annotation.verdicts.counted import in_order
+from annotation.verdicts.verdicts import verdicts
+from plumbline.errors import StudyError
+from plumbline.study import ROOT, Study
+from plumbline.study.campaign import AcceptanceSpec
+from tests.annotation.verdicts.test_verdicts import HASHES, START, pair
 
 SCALE = (1, 2, 3, 4, 5)
 

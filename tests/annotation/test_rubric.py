@@ -9,14 +9,14 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from annotation.client import Argilla
-from annotation.preregistration import read_rules
-from annotation.publishing import publish
+from annotation.argilla.client import Argilla
+from annotation.argilla.publish import publish
 from annotation.rubric import LIMIT, load_rubric
-from annotation.verdicts import rule_id
-from generation.exceptions import StudyError
-from generation.prompts import PROMPTS
-from generation.study import ROOT, Study
+from annotation.verdicts.preregistration import read_rules
+from annotation.verdicts.verdicts import rule_id
+from plumbline.errors import StudyError
+from plumbline.prompts import PROMPTS
+from plumbline.study import ROOT, Study
 from tests.annotation.campaigns import Make, small
 
 HTEB: dict[str, Any] = yaml.safe_load((PROMPTS / "rubrics" / "hteb.yaml").read_text(encoding="utf-8"))
@@ -147,7 +147,7 @@ def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
     (tmp_path / "pteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     own = {"acceptance": {"threshold": 1.0, "min_pairs": 1}, "quality": {"within": 1, "apart": 1, "low": 0}}
     study = small(variant, "much", rubric="pteb", transformations=["paraphrasing"], **own)
-    monkeypatch.setattr("annotation.publishing.load_rubric", lambda study: load_rubric(study, tmp_path))
+    monkeypatch.setattr("annotation.argilla.publish.load_rubric", lambda study: load_rubric(study, tmp_path))
     with pytest.raises(StudyError, match=f"too much for Argilla: .*{said}"):
         publish(study, cast("Argilla", None))  # nobody is asked
     assert not read_rules(study)

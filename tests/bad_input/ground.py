@@ -18,18 +18,18 @@ import pytest
 import yaml
 
 from annotation.__main__ import main as annotation
-from annotation.sample import read_pairs
+from annotation.sampling.sample import read_pairs
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
 from evaluation.report.__main__ import main as evaluation_report
 from evaluation.run import evaluate
 from evaluation.run import main as evaluation_run
-from generation import command
 from generation.compare import main as compare
 from generation.errors import main as errors
-from generation.evaluation_specs import ModelSpec
 from generation.run import main as generation_run
-from generation.study import ROOT, Study, load_study
+from plumbline import cli
+from plumbline.study import ROOT, Study, load_study
+from plumbline.study.evaluation import ModelSpec
 from tests.evaluation.conftest import Loader
 
 MAINS: Mapping[str, Callable[[], int]] = {
@@ -113,7 +113,7 @@ def run(words: str, place: Place, environment: Mapping[str, str]) -> Done:
         patch.setattr(sys, "argv", [module, *rest])
         patch.setattr("evaluation.run.evaluate", functools.partial(evaluate, load=_load))
         with pytest.raises(SystemExit) as ended:
-            command.run(MAINS[module])
+            cli.run(MAINS[module])
     return Done(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 

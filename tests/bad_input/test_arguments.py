@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
-from generation.addresses import shown
-from generation.exceptions import ServiceError
-from generation.study import ROOT
+from plumbline.addresses import shown
+from plumbline.errors import ServiceError
+from plumbline.study import ROOT
 
 from .ground import SECRET, Bad, Place
 

@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from generation import prompts
-from generation.prompts import PROMPTS
+from plumbline import prompts
+from plumbline.prompts import PROMPTS
 
 from .ground import Bad, Place
 

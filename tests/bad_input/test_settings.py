@@ -268,7 +268,7 @@ def test_every_command_refuses_a_bad_study(words: str, refused: Callable[[Bad], 
 
 
 def test_what_yaml_1_1_would_make_of_a_text_stays_a_text(ground: Place, tmp_path: Path) -> None:
-    from generation.study import load_study
+    from plumbline.study import load_study
 
     content = yaml.safe_load(ground.file.read_text(encoding="utf-8"))
     text = yaml.safe_dump({**content, "name": "NAME", "description": "WHEN"})

@@ -16,17 +16,17 @@ import pytest
 import yaml
 
 from annotation.records import Verdict
-from annotation.sample import read_pairs
-from annotation.verdicts import accept, rule_id
+from annotation.sampling.sample import read_pairs
+from annotation.verdicts.verdicts import accept, rule_id
 from evaluation.models.encoder import Embeddings, Encoder
 from generation.datasets.loading import load_datasets
-from generation.evaluation_specs import ModelSpec
-from generation.identity import identity
 from generation.jobs import Plan
-from generation.records import Pair, Rating, TransformedText
-from generation.store import write_json, write_table
-from generation.study import Study, file_hash, load_study
-from generation.transformations import TRANSFORMATIONS
+from plumbline.identity import identity
+from plumbline.records import Pair, Rating, TransformedText
+from plumbline.store import write_json, write_table
+from plumbline.study import Study, file_hash, load_study
+from plumbline.study.evaluation import ModelSpec
+from plumbline.transformations import TRANSFORMATIONS
 
 # mteb makes its cache folder when it is imported, which test modules do: not in the home of whoever runs the tests.
 if "MTEB_CACHE" not in os.environ:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from generation.records import Score
-from generation.transformations import TRANSFORMATIONS
+from plumbline.records import Score
+from plumbline.transformations import TRANSFORMATIONS
 
 PRINTED = Path(__file__).parent / "printed"
 
 
 def score_row(model: str, dataset: str, transformation: str, score: float, **changes: Any) -> dict[str, Any]:
-    """A row as `generation.records.Score` has it."""
+    """A row as `plumbline.records.Score` has it."""
     kind = TRANSFORMATIONS.get(transformation)
     row = {
         "model": model,

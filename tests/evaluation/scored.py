@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from evaluation.results import read_scores
-from generation.study import Study
+from plumbline.study import Study
 
 from .conftest import write_outputs
 

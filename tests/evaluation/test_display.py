@@ -11,7 +11,7 @@ import pandas as pd
 from evaluation.display import report
 from evaluation.report import paper_tables
 from evaluation.report.paper_tables import Results
-from generation.records import Drift, Rating
+from plumbline.records import Drift, Rating
 
 from .conftest import write_outputs, write_pairs, write_study
 from .made_scores import score_row

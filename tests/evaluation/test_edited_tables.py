@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.accepted_pairs import read_accepted_scores
+from evaluation.measures.accepted_pairs import read_accepted_scores
+from evaluation.measures.text_drift import read_text_drift
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
-from evaluation.text_drift import read_text_drift
-from generation.exceptions import DataError
-from generation.study import Study
+from plumbline.errors import DataError
+from plumbline.study import Study
+from tests.evaluation.measures import test_beside
 
-from . import test_beside
 from .conftest import Loader, json_of, without_notes, write_study
 
 rated = test_beside.rated

@@ -5,7 +5,7 @@ import pytest
 from annotation.records import Verdict
 from evaluation.gate import decide
 from generation.jobs import Plan
-from generation.study import Study
+from plumbline.study import Study
 
 from .conftest import verdict
 

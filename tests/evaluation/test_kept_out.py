@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from evaluation.gate import verdict_hash
 from evaluation.units import Unit, plan_units
-from generation.identity import identity
-from generation.records import TransformedText
 from generation.run import read_transformed
-from generation.store import write_table
-from generation.study import Study
+from plumbline.identity import identity
+from plumbline.records import TransformedText
+from plumbline.store import write_table
+from plumbline.study import Study
 
 from .conftest import verdict
 

@@ -18,8 +18,8 @@ from evaluation.cluster import _Order, _planned
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
 from evaluation.units import Model, plan_units
-from generation.exceptions import StudyError
-from generation.study import ROOT, Study
+from plumbline.errors import StudyError
+from plumbline.study import ROOT, Study
 from tests.ray_cluster import Cluster, running, until
 
 from .conftest import Loader, verdict, write_outputs, write_pairs, write_study, write_verdicts

@@ -12,17 +12,17 @@ import pyarrow.parquet as pq
 import pytest
 from mteb.results import TaskResult
 
-from annotation.verdicts import read_verdicts
+from annotation.verdicts.verdicts import read_verdicts
 from evaluation.gate import verdict_hash
 from evaluation.models.encoder import Encoder
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
 from generation.datasets.loading import load_datasets
-from generation.exceptions import DataError, StudyError
 from generation.jobs import Plan
-from generation.records import Score, TransformedText
-from generation.store import read_frame, write_json, write_table
-from generation.study import Study
+from plumbline.errors import DataError, StudyError
+from plumbline.records import Score, TransformedText
+from plumbline.store import read_frame, write_json, write_table
+from plumbline.study import Study
 
 from .conftest import (
     FakeModel,

@@ -12,19 +12,19 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from annotation.sample import read_pairs
-from evaluation import tasks
+from annotation.sampling.sample import read_pairs
 from evaluation.models.encoder import Encoder
 from evaluation.outputs import Outputs, transformed
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
+from evaluation.tasks import scoring
 from evaluation.units import UNDEFINED
 from generation.datasets.loading import load_datasets
-from generation.exceptions import DataError, ServiceError, StudyError
-from generation.store import write_json
-from generation.study import ROOT, Study
+from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.store import write_json
+from plumbline.study import ROOT, Study
+from tests.mteb_site import site
 
-from ..mteb_site import site
 from .conftest import (
     REJECTED,
     FakeModel,
@@ -50,7 +50,7 @@ def test_scores_of_original_and_transformed(study: Study, loader: Loader) -> Non
         for name in ("original", "paraphrasing", "translation"):
             outputs = Outputs({text.text_id: changed(text.text, name) for text in dataset.texts()})
             data = dataset if name == "original" else transformed(dataset, outputs)
-            expected = tasks.evaluate(data, Encoder(FakeModel(), "x", "1"), "paper", 32)
+            expected = scoring.evaluate(data, Encoder(FakeModel(), "x", "1"), "paper", 32)
             row = scores[(scores["dataset"] == dataset.name) & (scores["transformation"] == name)].iloc[0]
             assert row["score"] == expected
             assert (row["status"], row["reason"]) == ("evaluated", "")
@@ -190,7 +190,7 @@ def test_a_task_of_mteb_is_scored_where_all_its_languages_are_accepted(crossling
     assert found.loc["translation", "reason"].endswith("(and 1 more of its languages: German)")
     outputs = Outputs({text.text_id: changed(text.text, "paraphrasing") for text in site().tasks["STS17"].texts()})
     copy = transformed(site().tasks["STS17"], outputs)
-    assert found.loc["paraphrasing", "score"] == tasks.evaluate(copy, Encoder(FakeModel(), "x", "1"), "paper", 32)
+    assert found.loc["paraphrasing", "score"] == scoring.evaluate(copy, Encoder(FakeModel(), "x", "1"), "paper", 32)
 
 
 @pytest.mark.usefixtures("by_hand")
@@ -267,7 +267,7 @@ def test_a_kill_loses_no_score(study: Study, tmp_path: Path, loader: Loader, sec
         "import sys, time\n"
         "from evaluation import results, run\n"
         "results.WRITE_SECONDS = float(sys.argv[3])\n"
-        "from generation.study import load_study\n"
+        "from plumbline.study import load_study\n"
         "from tests.evaluation.conftest import FakeModel, Loader\n"
         "class Slow(FakeModel):\n"
         "    def embed(self, *args, **kwargs):\n"

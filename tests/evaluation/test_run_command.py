@@ -9,7 +9,7 @@ from pathlib import Path
 from evaluation.results import read_scores
 from evaluation.run import evaluate
 from generation.datasets.loading import load_datasets
-from generation.study import ROOT, Study
+from plumbline.study import ROOT, Study
 
 from .conftest import REJECTED, Loader, json_of, write_study, write_verdicts
 from .scored import failing

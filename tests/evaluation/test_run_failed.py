@@ -7,13 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evaluation import tasks
 from evaluation.models.encoder import Encoder
 from evaluation.results import read_scores
 from evaluation.run import evaluate
+from evaluation.tasks import scoring
 from generation.datasets.loading import load_datasets
 from generation.datasets.local import TableDataset
-from generation.study import Study
+from plumbline.study import Study
 
 from .conftest import FakeModel, Loader, changed, write_outputs, write_pairs, write_study, write_verdicts
 from .scored import failing, rows
@@ -52,7 +52,7 @@ def test_an_item_whose_output_failed_is_dropped_or_scored_with_its_original(
         frame = frame.drop(index=[2, 3]).reset_index(drop=True)
     data = TableDataset("sts", "sts", "en", "1", {"test": frame})
     row = rows(study, "sts").loc["translation"]
-    assert row["score"] == tasks.evaluate(data, Encoder(FakeModel(), "x", "1"), "paper", 32)
+    assert row["score"] == scoring.evaluate(data, Encoder(FakeModel(), "x", "1"), "paper", 32)
     assert (row["n"], row["n_failed"], row["failed_policy"]) == (12 - 2 * (policy == "drop"), 2, policy)
     row = rows(study, "requests").loc["translation"]
     assert (row["n"], row["n_failed"], row["status"]) == (8 - (policy == "drop"), 2, "evaluated")

@@ -13,19 +13,20 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 
-from evaluation import tables, tasks
+from evaluation import tables
 from evaluation.outputs import Outputs, same_items, transformed
 from evaluation.report.page import SAME_ITEMS, notes_of
 from evaluation.results import read_scores
 from evaluation.run import evaluate
 from evaluation.tables.pairs import EARLIER, whole_data_sets
+from evaluation.tasks import scoring
 from evaluation.units import UNDEFINED_ORIGINAL
 from generation.datasets.local import TableDataset
-from generation.datasets.specs import TaskType
-from generation.records import Score
-from generation.store import write_table
-from generation.study import Study
-from generation.transformations import AXES
+from plumbline.records import Score
+from plumbline.store import write_table
+from plumbline.study import Study
+from plumbline.study.datasets import TaskType
+from plumbline.transformations import AXES
 
 from .conftest import Loader, vectors, without_notes, write_study
 from .made_scores import score_row
@@ -67,8 +68,8 @@ def test_where_nothing_failed_it_is_the_originals_score_and_nothing_is_done_for_
     study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = []
-    whole = tasks.evaluate_task
-    monkeypatch.setattr(tasks, "evaluate_task", lambda *args: made.append(args[0].name) or whole(*args))
+    whole = scoring.evaluate_task
+    monkeypatch.setattr(scoring, "evaluate_task", lambda *args: made.append(args[0].name) or whole(*args))
     evaluate(study, models=["one"], load=loader)
     assert len(made) == 6  # two data sets: the original and two transformations
     for name in ("sts", "requests"):
@@ -82,8 +83,8 @@ def test_it_takes_one_more_scoring_a_selection_of_items_and_no_encoding(
     texts = list(pd.read_csv(tmp_path / "sts.csv")["sentence1"])
     failing(study, *texts[:2])
     made = []
-    whole = tasks.evaluate_task
-    monkeypatch.setattr(tasks, "evaluate_task", lambda *args: made.append(args[0].name) or whole(*args))
+    whole = scoring.evaluate_task
+    monkeypatch.setattr(scoring, "evaluate_task", lambda *args: made.append(args[0].name) or whole(*args))
     outcome = evaluate(study, models=["one"], load=loader)
     assert made.count("sts") == 4 and made.count("requests") == 3
     assert len(loader.model.seen) == len(set(loader.model.seen)) == outcome.encoded
@@ -124,7 +125,7 @@ def test_what_an_earlier_version_left_is_not_compared_and_is_scored_again(
 def test_an_original_that_is_undefined_on_the_same_items_says_so(
     study: Study, tmp_path: Path, loader: Loader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "evaluate", lambda *_: math.nan)
+    monkeypatch.setattr(scoring, "evaluate", lambda *_: math.nan)
     failing(study, *list(pd.read_csv(tmp_path / "sts.csv")["sentence1"])[:3])
     for _ in range(2):
         evaluate(study, models=["one"], load=loader)

@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.verdicts import read_verdicts
+from annotation.verdicts.verdicts import read_verdicts
 from evaluation import display, tables
 from evaluation.models.encoder import Encoder
 from evaluation.report.page import FOLDER, notes_of, write_report
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
-from generation.exceptions import DataError, ServiceError
-from generation.records import Rating
-from generation.study import Study
+from plumbline.errors import DataError, ServiceError
+from plumbline.records import Rating
+from plumbline.study import Study
 
 from .conftest import FakeModel, Loader, json_of, write_outputs, write_pairs, write_study, write_verdicts
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from generation.records import Text, nfc, text_id
 from generation.run import generate
-from generation.study import ROOT, Study, load_study
+from plumbline.records import Text, nfc, text_id
+from plumbline.study import ROOT, Study, load_study
 
 LETTERS = ("apple", "bread", "cloud", "dream", "earth", "flame", "grape", "house", "ivory", "joker")
 

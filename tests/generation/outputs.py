@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from generation.jobs import Job, Plan
-from generation.journal import Journal
-from generation.records import Text, TransformedText
-from generation.store import write_table
-from generation.study import Study
+from plumbline.journal import Journal
+from plumbline.records import Text, TransformedText
+from plumbline.store import write_table
+from plumbline.study import Study
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

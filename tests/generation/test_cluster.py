@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from generation.cluster import Worker
-from generation.exceptions import StudyError
 from generation.jobs import Plan
 from generation.run import generate
-from generation.store import write_json
-from generation.study import ROOT, file_hash, load_study
+from plumbline.errors import StudyError
+from plumbline.store import write_json
+from plumbline.study import ROOT, file_hash, load_study
 from tests.generation.helpers import generate_at, server, small_study, write_study
 from tests.generation.test_run import finish, tables
 from tests.ray_cluster import PYTHON, Cluster, running, until

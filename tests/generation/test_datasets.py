@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generation.datasets.dataset import Change, TextTable
 from generation.datasets.loading import iter_datasets, load_dataset
 from generation.datasets.local import TableDataset
-from generation.datasets.places import Change, TextTable
-from generation.datasets.specs import LocalDataset, TaskType
-from generation.exceptions import DataError, StudyError
-from generation.records import Text, text_id
-from generation.study import ROOT, load_study
+from plumbline.errors import DataError, StudyError
+from plumbline.records import Text, text_id
+from plumbline.study import ROOT, load_study
+from plumbline.study.datasets import LocalDataset, TaskType
 
 from .helpers import small_study
 

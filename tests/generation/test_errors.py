@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generation import report
+from generation import tally
 from generation.errors import RATES, error_rates, errors_measure, main
-from generation.exceptions import DataError, StudyError
-from generation.flags import FLAGS
-from generation.records import TransformedText
 from generation.run import generate
-from generation.store import read_frame, write_table
-from generation.study import Study, load_study
-from generation.transformations import TRANSFORMATIONS
+from plumbline.error_types import FLAGS
+from plumbline.errors import DataError, StudyError
+from plumbline.records import TransformedText
+from plumbline.store import read_frame, write_table
+from plumbline.study import Study, load_study
+from plumbline.transformations import TRANSFORMATIONS
 from tests.generation.helpers import small_study, text, write_study
 from tests.generation.outputs import write_outputs, write_texts
 
@@ -29,7 +29,7 @@ TWO = {"transformations": ["paraphrasing", "summarisation"], "seeds": [1, 2]}
 
 def rates(*studies: Study, by: str = "", after_retries: bool = False) -> list[dict[str, Any]]:
     """The table's rows, without the rates that are 0."""
-    table = error_rates(report.tally(studies, errors_measure(after_retries=after_retries)), by)
+    table = error_rates(tally.tally(studies, errors_measure(after_retries=after_retries)), by)
     return [
         {name: value for name, value in row.items() if name not in RATES or value != 0}
         for row in table.to_dict("records")
@@ -157,21 +157,21 @@ def test_each_generator_of_each_study_has_a_row_and_a_name_of_its_own(tmp_path: 
     for study in (one, one.by(one.candidates[0]), one.by(newer)):
         write_outputs(study, texts, "paraphrasing", 1, {"apple": {}, "bread": {"first_flags": ["empty"]}})
     options = ["--study", str(one.file), "--exports", str(one.folder.parent)]
-    studies = report.studies_of(parsed(options))
-    assert report.labels(studies) == ["m", "other@2", "other@3"]  # nothing of `silent` is there
+    studies = tally.studies_of(parsed(options))
+    assert tally.labels(studies) == ["m", "other@2", "other@3"]  # nothing of `silent` is there
     assert [row["empty"] for row in rates(*studies)] == [50.0, 50.0, 50.0]
-    assert report.incomparable(studies) == ""
+    assert tally.incomparable(studies) == ""
 
     two = load_study(write_study(tmp_path / "two", name="two"), one.folder.parent)
     write_texts(two, texts[:1])
     write_outputs(two, texts, "paraphrasing", 1, {"apple": {}})
-    both = report.studies_of(parsed([*options, "--study", str(two.file)]))
-    assert report.labels(both) == ["m (small)", "other@2 (small)", "other@3 (small)", "m (two)"]
-    assert report.incomparable(both) == (
+    both = tally.studies_of(parsed([*options, "--study", str(two.file)]))
+    assert tally.labels(both) == ["m (small)", "other@2 (small)", "other@3 (small)", "m (two)"]
+    assert tally.incomparable(both) == (
         "Not comparable: the studies small, two do not hold the same texts, transformations and seeds."
     )
     with pytest.raises(StudyError, match="'small' is named twice"):
-        report.studies_of(parsed([*options, "--study", str(one.file)]))
+        tally.studies_of(parsed([*options, "--study", str(one.file)]))
 
 
 def test_outputs_of_a_transformation_that_there_is_not_are_damage(tmp_path: Path) -> None:
@@ -189,12 +189,12 @@ def test_outputs_of_a_transformation_that_there_is_not_are_damage(tmp_path: Path
 def test_a_study_without_outputs_is_told_what_to_run(tmp_path: Path) -> None:
     study = small_study(tmp_path)
     with pytest.raises(DataError, match=r"no outputs in .*small; run `python -m generation.run"):
-        report.studies_of(parsed(["--study", str(study.file), "--exports", str(tmp_path / "exports")]))
+        tally.studies_of(parsed(["--study", str(study.file), "--exports", str(tmp_path / "exports")]))
 
 
 def parsed(options: list[str]) -> Any:
     parser = argparse.ArgumentParser()
-    report.add_options(parser)
+    tally.add_options(parser)
     return parser.parse_args(options)
 
 

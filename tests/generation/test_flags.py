@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 
 from generation.cleaning import clean
-from generation.flags import FLAGS, LABELS, find_flags
-from generation.study import ROOT
-from generation.transformations import TRANSFORMATIONS
+from generation.flags import find_flags
+from plumbline.error_types import FLAGS, LABELS
+from plumbline.study import ROOT
+from plumbline.transformations import TRANSFORMATIONS
 
 PAPER = ROOT.parent / "shared" / "papers" / "hteb.txt"
 

@@ -12,8 +12,8 @@ from hypothesis import given
 
 from generation.flags import find_flags
 from generation.identification import BENCHMARK, KNOWN, identify, rules_out
-from generation.languages import language_code
-from generation.study import ROOT
+from plumbline.languages import language_code
+from plumbline.study import ROOT
 
 DATA = ROOT.parent / "shared" / "data"
 NO_DATA = pytest.mark.skipif(not DATA.is_dir(), reason=f"no data in {DATA.name}/ beside the checkout")

@@ -8,11 +8,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from generation.exceptions import DataError, StudyError
 from generation.jobs import Plan
-from generation.records import nfc, text_id
 from generation.run import generate
-from generation.transformations import TARGETS, TRANSFORMATIONS
+from plumbline.errors import DataError, StudyError
+from plumbline.records import nfc, text_id
+from plumbline.transformations import TARGETS, TRANSFORMATIONS
 from tests.generation.helpers import server, small_study, text
 
 URL = "http://127.0.0.1:1/v1"

@@ -9,12 +9,23 @@ import pytest
 
 from generation.datasets.mteb_registry import task_of
 from generation.datasets.mteb_tasks import MtebTask
-from generation.datasets.specs import MtebDataset
 from generation.jobs import Plan
-from generation.records import Text
-from generation.study import ROOT, Study, load_study
-
-from ..mteb_site import CANDIDATES, PAIRS, REFUSED, REQUESTS, SETS, SPRINT, STUDIES, SUMMARIES, relatedness, site, specs
+from plumbline.records import Text
+from plumbline.study import ROOT, Study, load_study
+from plumbline.study.datasets import MtebDataset
+from tests.mteb_site import (
+    CANDIDATES,
+    PAIRS,
+    REFUSED,
+    REQUESTS,
+    SETS,
+    SPRINT,
+    STUDIES,
+    SUMMARIES,
+    relatedness,
+    site,
+    specs,
+)
 
 
 def places(name: str, *fields: str) -> list[tuple[str, str]]:
@@ -247,7 +258,7 @@ def test_without_mteb_its_name_and_the_way_to_get_it_are_said() -> None:
     script = (
         "import sys\n"
         "sys.modules['mteb'] = None\n"
-        "from generation.datasets.specs import MtebDataset\n"
+        "from plumbline.study.datasets import MtebDataset\n"
         "from generation.datasets.mteb_tasks import load_mteb\n"
         "try:\n"
         "    load_mteb(MtebDataset.model_validate({'mteb': 'STS17'}))\n"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from generation.exceptions import ServiceError
-from generation.generators import connections, openai
-from generation.records import TransformedText
+from generation.generators import http, openai
 from generation.run import generate, read_transformed
-from generation.study import Study
+from plumbline.errors import ServiceError
+from plumbline.records import TransformedText
+from plumbline.study import Study
 from tests.generation.helpers import LETTERS, server, small_study
 from tests.stubs import Asked, ChatStub, Reply, Script, answers, last_line, refuses, says, upper
 
@@ -150,7 +150,7 @@ def test_a_text_that_always_times_out_ends_alone(tmp_path: Path, fault: str) -> 
 
 
 def test_an_answer_that_does_not_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "LARGEST", 2**20)
+    monkeypatch.setattr(http, "LARGEST", 2**20)
     with ChatStub(for_bread(says("x" * 2**21))) as stub:
         study = small_study(tmp_path, generator=server(stub.url))
         generate(study)
@@ -267,7 +267,7 @@ def test_no_server_at_all_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_a_server_that_takes_no_connections_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "CONNECT", 0.1)
+    monkeypatch.setattr(http, "CONNECT", 0.1)
     with socket.socket() as full, socket.socket() as first:
         full.bind(("127.0.0.1", 0))
         full.listen(0)  # one connection may wait; the next one hangs

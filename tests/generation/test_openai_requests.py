@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from generation.exceptions import StudyError, TextUnansweredError
-from generation.generator_specs import Sampling
 from generation.generators import Answer, Attempt
 from generation.generators.openai import ChatServer
 from generation.jobs import Plan
-from generation.languages import language_name
-from generation.records import TransformedText
 from generation.run import generate, read_transformed
-from generation.study import Study
+from plumbline.errors import StudyError, TextUnansweredError
+from plumbline.languages import language_name
+from plumbline.records import TransformedText
+from plumbline.study import Study
+from plumbline.study.generator import Sampling
 from tests.generation.helpers import LETTERS, server, small_study
 from tests.stubs import Asked, ChatStub, Reply, Script, answers, last_line, refuses, says, upper
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from generation.exceptions import ServiceError
 from generation.run import generate
+from plumbline.errors import ServiceError
 from tests.generation.helpers import small_study
 from tests.stubs import ChatStub, upper
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from generation.cleaning import clean
-from generation.exceptions import StudyError, TextFailedError, TextUnansweredError
 from generation.generators import Attempt, Outcome
 from generation.jobs import Job, Plan
 from generation.output import make_output, with_language
-from generation.records import TransformedText
+from plumbline.errors import StudyError, TextFailedError, TextUnansweredError
+from plumbline.records import TransformedText
 from tests.generation.helpers import server, small_study, text
 
 ORIGINAL = "the quick brown fox jumps over the lazy dog"

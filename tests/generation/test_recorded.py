@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from generation.datasets.loading import load_datasets
-from generation.exceptions import DataError, StudyError
-from generation.generators.recorded import Recorded, load_recordings
+from generation.generators.recorded import Recorded
 from generation.jobs import Plan
+from generation.recordings.own import load_recordings
 from generation.run import generate, read_transformed
-from generation.study import ROOT, load_study
+from plumbline.errors import DataError, StudyError
+from plumbline.study import ROOT, load_study
 from tests.generation.helpers import server, small_study
 
 DEMO = ROOT / "studies" / "demo.yaml"

@@ -16,9 +16,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from generation import command
 from generation.run import main
-from generation.study import ROOT, load_study
+from plumbline import cli
+from plumbline.study import ROOT, load_study
 from tests.generation.helpers import complaint, generate_at, server, start, write_study
 from tests.stubs import Asked, ChatStub, Reply, last_line, says
 
@@ -262,7 +262,7 @@ def test_bad_input_is_one_line_and_status_2(
     damage(tmp_path)
     monkeypatch.setattr("sys.argv", ["generate", "--study", str(study), "--exports", str(tmp_path / "exports")])
     with pytest.raises(SystemExit) as ended:
-        command.run(main)
+        cli.run(main)
     out, err = capsys.readouterr()
     assert (ended.value.code, out) == (2, "")
     line = complaint(err)

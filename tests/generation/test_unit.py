@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from generation.jobs import Job, Plan
-from generation.records import TransformedText
 from generation.run import read_transformed
-from generation.store import BATCH
-from generation.study import Study
 from generation.unit import Unit
 from generation.work import planned
+from plumbline.records import TransformedText
+from plumbline.store import BATCH
+from plumbline.study import Study
 from tests.generation.helpers import small_study, write_study
 
 Say = Callable[[Job], tuple[str, str]]

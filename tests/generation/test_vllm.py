@@ -23,9 +23,9 @@ from typing import Any
 
 import pytest
 
-from generation.records import TransformedText
 from generation.run import read_transformed
-from generation.study import ROOT, load_study
+from plumbline.records import TransformedText
+from plumbline.study import ROOT, load_study
 from tests.generation.helpers import complaint, server, write_study
 from tests.generation.helpers import start as start_elsewhere
 

@@ -11,7 +11,7 @@ import pytest
 
 from generation import work
 from generation.jobs import Plan
-from generation.journal import Journal
+from plumbline.journal import Journal
 from tests.generation.helpers import small_study
 
 

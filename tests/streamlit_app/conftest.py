@@ -13,16 +13,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from annotation.records import Verdict
-from annotation.sample import draw_sample
-from annotation.verdicts import accept
-from evaluation.text_drift import FILE as TEXT_DRIFT
-from evaluation.text_drift import TextDrift
-from generation.manifest import stage
-from generation.records import Drift, Pair, Rating, Score
+from annotation.sampling.sample import draw_sample
+from annotation.verdicts.verdicts import accept
+from evaluation.measures.text_drift import FILE as TEXT_DRIFT
+from evaluation.measures.text_drift import TextDrift
 from generation.run import generate
-from generation.store import write_table
-from generation.study import ROOT, Study, load_study
-from generation.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+from plumbline.manifest import stage
+from plumbline.records import Drift, Pair, Rating, Score
+from plumbline.store import write_table
+from plumbline.study import ROOT, Study, load_study
+from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 
 DEMO = ROOT / "studies" / "demo.yaml"
 APP = ROOT / "streamlit_app" / "app.py"

@@ -15,16 +15,17 @@ import yaml
 from streamlit.testing.v1 import AppTest
 
 from annotation.crowd.batches import Batch
-from annotation.crowd.ledger import FILE, Ledger, Offered
-from annotation.preregistration import rules_of
+from annotation.crowd.ledger import Ledger, Offered
+from annotation.offering import LEDGER
 from annotation.records import RuleSet, Verdict
-from annotation.sample import read_pairs
-from annotation.tables import SIMULATED
-from annotation.verdicts import read_verdicts
-from generation.manifest import write_kept, write_kept_table
-from generation.records import Drift, Pair, Rating, Score
-from generation.store import read_frame, write_json, write_table
-from generation.study import Study, load_study
+from annotation.sampling.sample import read_pairs
+from annotation.verdicts.preregistration import rules_of
+from annotation.verdicts.tables import SIMULATED
+from annotation.verdicts.verdicts import read_verdicts
+from plumbline.manifest import write_kept, write_kept_table
+from plumbline.records import Drift, Pair, Rating, Score
+from plumbline.store import read_frame, write_json, write_table
+from plumbline.study import Study, load_study
 from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS, Open
 
 HOSTILE = (
@@ -449,7 +450,7 @@ def test_a_crowd_campaigns_cost_stands_against_its_plan(page: Open, exports: Pat
         )
         for number in range(2)
     ]
-    with Ledger(study.scratch / FILE, study.name, "prolific", "live") as ledger:
+    with Ledger(study.scratch / LEDGER, study.name, "prolific", "live") as ledger:
         ledger.add_batches([Offered(batch, places=3, reward=240) for batch in batches])
         ledger.once(("post", "batch-0", 960), {}, lambda _: None, lambda _: "a-worker-s-id")
         shown = page("--study", file, "--exports", exports, view="campaign")

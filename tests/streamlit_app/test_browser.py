@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect
 
-from annotation.sample import read_pairs
-from annotation.tables import SIMULATED
+from annotation.sampling.sample import read_pairs
+from annotation.verdicts.tables import SIMULATED
 from benchmarks import browser
-from generation.records import Pair
-from generation.store import write_table
-from generation.study import ROOT, load_study
+from plumbline.records import Pair
+from plumbline.store import write_table
+from plumbline.study import ROOT, load_study
 from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS
 from tests.streamlit_app.test_app import SECTIONS
 

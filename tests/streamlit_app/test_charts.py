@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from generation.errors import RATES
-from generation.palette import COLOURS, SHAPES
-from generation.transformations import AXES
+from plumbline.exhibits.palette import COLOURS, SHAPES
+from plumbline.transformations import AXES
 from streamlit_app import charts
 
 

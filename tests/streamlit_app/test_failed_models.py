@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from generation.records import Drift, Score
-from generation.store import read_frame, write_table
-from generation.study import Study
+from plumbline.records import Drift, Score
+from plumbline.store import read_frame, write_table
+from plumbline.study import Study
 
 from .conftest import DEMO, MODELS, VIEWS, Open
 from .test_app import SECTIONS, assert_calm, boxes, captions

@@ -19,11 +19,12 @@ import pytest
 from annotation.crowd import judging
 from annotation.crowd.campaign import Campaign
 from annotation.crowd.collecting import collect
-from annotation.crowd.ledger import FILE, Ledger
+from annotation.crowd.ledger import Ledger
 from annotation.crowd.platform import Platform, UncertainError
-from annotation.ratings import read_all_ratings
-from generation.exceptions import PlumblineError
-from generation.study import Study
+from annotation.offering import LEDGER
+from annotation.ratings.ratings import read_all_ratings
+from plumbline.errors import PlumblineError
+from plumbline.study import Study
 from tests.annotation.crowd import campaigns
 from tests.conftest import make_variant
 
@@ -143,7 +144,7 @@ class Broken(ABC):
         assert len(rejected) == 1, why
         assert self.spent() <= self.limit, why
         name = self.platform().name
-        with Ledger(self.study.scratch / FILE, self.study.name, name, "live") as ledger:
+        with Ledger(self.study.scratch / LEDGER, self.study.name, name, "live") as ledger:
             assert ledger.spent() == self.spent(), why
             assert not [one for one in ledger.operations() if one.state == "intended"], why
         ratings = read_all_ratings(self.study)

@@ -7,15 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from annotation.controls import read_controls
 from annotation.crowd.campaign import Campaign
-from annotation.crowd.ledger import FILE, Ledger
-from annotation.crowd.pay import PlatformName
-from annotation.crowd.platform import Mode, Platform
+from annotation.crowd.ledger import Ledger
+from annotation.crowd.platform import Platform
+from annotation.offering import LEDGER, Mode
 from annotation.rubric import load_rubric
-from annotation.sample import draw_sample
+from annotation.sampling.controls import read_controls
+from annotation.sampling.sample import draw_sample
 from generation.run import generate
-from generation.study import Study
+from plumbline.study import Study
+from plumbline.study.crowd import PlatformName
 from tests.annotation.campaigns import Make
 
 KEY = b"a key of the tests"
@@ -135,7 +136,7 @@ def run(
     platform: Any = make()
     name: PlatformName = platform.name
     mode: Mode = platform.mode
-    ledger = CrashingLedger(study.scratch / FILE, study.name, name, mode)
+    ledger = CrashingLedger(study.scratch / LEDGER, study.name, name, mode)
     ledger.breaks = breaks
     try:
         with ledger:

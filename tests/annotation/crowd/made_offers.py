@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from annotation.crowd.batches import Batch
 from annotation.crowd.platform import Offer
-from generation.records import Pair
+from plumbline.records import Pair
 
 TEXTS = (("The cat sat on the mat.", "On the mat sat the cat."), ("It rains in Leeds.", "In Leeds it is raining."))
 

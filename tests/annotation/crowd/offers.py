@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from annotation.crowd.batches import Batch
 from annotation.crowd.platform import Offer
-from annotation.sample import read_pairs
-from generation.identity import identity
-from generation.study import Study
+from annotation.sampling.sample import read_pairs
+from plumbline.identity import identity
+from plumbline.study import Study
 
 
 def batch_offer(study: Study, pairs: int, salt: str = "", places: int = 2, pool: str = "paraphrasing") -> Offer:

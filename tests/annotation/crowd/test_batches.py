@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from annotation.controls import read_controls
 from annotation.crowd.batches import Batch, make_batches
-from annotation.queues import Queue
-from annotation.sample import draw_sample, read_pairs
-from generation.exceptions import StudyError
+from annotation.sampling.controls import read_controls
+from annotation.sampling.queues import Queue
+from annotation.sampling.sample import draw_sample, read_pairs
 from generation.run import generate
-from generation.study import Study
+from plumbline.errors import StudyError
+from plumbline.study import Study
 from tests.annotation.campaigns import Make
 
 

@@ -10,17 +10,17 @@ import pytest
 from annotation.crowd import judging, pay
 from annotation.crowd.campaign import Campaign, Launch, next_batches
 from annotation.crowd.collecting import collect
-from annotation.crowd.mturk import MTurk
-from annotation.crowd.platform import Mode
+from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
-from annotation.ratings import read_all_ratings, read_ratings
-from generation.crowd_specs import PTEB_COUNTRIES, CrowdSpec
-from generation.exceptions import StudyError
-from generation.study import Study
+from annotation.offering import Mode
+from annotation.ratings.ratings import read_all_ratings, read_ratings
+from plumbline.errors import StudyError
+from plumbline.study import Study
+from plumbline.study.crowd import PTEB_COUNTRIES, CrowdSpec
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd import campaigns
 from tests.annotation.crowd.campaigns import careless, drawn, honest, run
-from tests.annotation.crowd.mturk_site import MTurkSite, WorkerRefusedError
+from tests.annotation.crowd.mturk.mturk_site import MTurkSite, WorkerRefusedError
 
 # Four paraphrases, a positive and a negative control in a batch: 6 x $0.20 = $1.20, and MTurk's 20%: $1.44 a worker
 REWARD, UNIT = 120, 144

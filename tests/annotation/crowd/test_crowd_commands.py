@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from annotation.__main__ import main
-from annotation.ratings import read_ratings
+from annotation.ratings.ratings import read_ratings
 from annotation.status.status import read_status
 from annotation.status.text import status_text
-from generation import command
-from generation.study import Study
+from plumbline import cli
+from plumbline.study import Study
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.campaigns import CROWD, drawn, honest
-from tests.annotation.crowd.mturk_site import MTurkSite
+from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 
 Crowd = Callable[..., tuple[int, str, str]]
 
@@ -47,7 +47,7 @@ def crowd(
         monkeypatch.setattr(sys, "argv", ["annotation", "crowd", name, *options, *words])
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            command.run(main)
+            cli.run(main)
         said = capsys.readouterr()
         return int(ended.value.code or 0), said.out, said.err
 

@@ -18,13 +18,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotation import server
-from annotation.client import Argilla
+from annotation.argilla.client import Argilla
 from annotation.crowd.platform import Offer
-from annotation.crowd.rooms import ArgillaRooms, Room, rooms_file
-from annotation.crowd.workers import worker_pseudonym
+from annotation.crowd.prolific.rooms import ArgillaRooms, Room, rooms_file
+from annotation.pseudonyms import worker_pseudonym
 from annotation.rubric import load_rubric
 from annotation.server.plugin.plumbline_argilla.crowd_files import Newcomers
-from generation.study import Study
+from plumbline.study import Study
 from tests.annotation.campaigns import answer, pending, small
 from tests.annotation.crowd.offers import batch_offer
 from tests.annotation.test_browser import ALL_DONE

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from annotation.crowd.ledger import Ledger, Operation, ledgers
-from annotation.crowd.platform import Mode, RefusedError, UncertainError
-from generation.exceptions import DataError
+from annotation.crowd.ledger import Ledger, Operation
+from annotation.crowd.platform import RefusedError, UncertainError
+from annotation.offering import Mode, ledgers
+from plumbline.errors import DataError
 
 
 def opened(tmp_path: Path, mode: Mode = "sandbox") -> Ledger:

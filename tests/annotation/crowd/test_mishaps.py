@@ -13,21 +13,22 @@ import pytest
 from annotation.crowd import judging
 from annotation.crowd.campaign import Campaign, Launch
 from annotation.crowd.collecting import collect, collect_archive, refuse_lost_ledger
-from annotation.crowd.ledger import FILE, Ledger, ledgers
-from annotation.crowd.mturk import MTurk
-from annotation.crowd.platform import Mode, NoMoneyError, PairAnswer, RefusedError, UncertainError
-from annotation.crowd.prolific import Prolific
+from annotation.crowd.ledger import Ledger
+from annotation.crowd.mturk.adapter import MTurk
+from annotation.crowd.platform import NoMoneyError, PairAnswer, RefusedError, UncertainError
+from annotation.crowd.prolific.adapter import Prolific
 from annotation.crowd.steps import LimitError
 from annotation.crowd.summary import read_summaries
-from annotation.crowd.workers import worker_pseudonym
-from annotation.ratings import read_all_ratings, read_ratings
-from generation.exceptions import DataError, StudyError
-from generation.study import Study
+from annotation.offering import LEDGER, Mode, ledgers
+from annotation.pseudonyms import worker_pseudonym
+from annotation.ratings.ratings import read_all_ratings, read_ratings
+from plumbline.errors import DataError, StudyError
+from plumbline.study import Study
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd import campaigns
 from tests.annotation.crowd.campaigns import drawn, honest, run
-from tests.annotation.crowd.mturk_site import Fault, Moment, MTurkSite
-from tests.annotation.crowd.prolific_site import Site, prolific_site
+from tests.annotation.crowd.mturk.mturk_site import Fault, Moment, MTurkSite
+from tests.annotation.crowd.prolific.prolific_site import Site, prolific_site
 
 # Four paraphrases, two controls: $1.20, and MTurk's 20%: $1.44. Prolific's 25%: $1.50, for 750 s that are worth $5.00.
 REWARD, UNIT = 120, 144
@@ -174,7 +175,7 @@ def test_a_bonus_that_an_older_copy_of_the_ledger_does_not_know_is_not_paid_agai
         work(study, site, hit, worker)
     step(study, site, collect)
     step(study, site, judging.approve_all)
-    ledger = study.scratch / FILE
+    ledger = study.scratch / LEDGER
     older = ledger.read_bytes()
     step(study, site, judging.pay_bonuses)
     ledger.write_bytes(older)
@@ -338,7 +339,7 @@ def test_a_lost_ledger_is_not_begun_anew(variant: Make, site: MTurkSite) -> None
     (hit,) = site.hits
     work(study, site, hit, "one")
     step(study, site, collect)
-    (study.scratch / FILE).unlink()
+    (study.scratch / LEDGER).unlink()
     with pytest.raises(DataError, match=r"has no live mturk campaign, but there are ratings of one; bring the ledger"):
         step(study, site, refuse_lost_ledger)
 
@@ -357,7 +358,7 @@ def test_another_sample_is_one_line_for_every_command(variant: Make, site: MTurk
 
 def test_a_crash_while_the_ledger_is_made_leaves_no_campaign(variant: Make) -> None:
     study = drawn(variant)
-    path = study.scratch / FILE
+    path = study.scratch / LEDGER
     path.touch()
     assert ledgers(path) == []
     with Ledger(path, study.name, "mturk", "sandbox"):
@@ -369,7 +370,7 @@ def _participate(study: Study, site: Site, pid: str) -> tuple[str, tuple[str, st
     (posted,) = [key for key, one in site.studies.items() if one["status"] == "ACTIVE"]
     submission = site.join(posted, pid)
     batch_id = site.studies[posted]["external_study_url"].rsplit("/", 1)[1].split("?")[0]
-    with Ledger(study.scratch / FILE, study.name, "prolific", "live") as ledger:
+    with Ledger(study.scratch / LEDGER, study.name, "prolific", "live") as ledger:
         (batch,) = [one.batch for one in ledger.offered() if one.batch.batch_id == batch_id]
     rating, now = honest(study), datetime.now(UTC).isoformat()
     key = batch_id, worker_pseudonym(campaigns.KEY, study.name, "prolific", pid)

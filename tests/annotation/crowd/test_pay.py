@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from annotation.crowd import pay
-from generation.crowd_specs import CrowdSpec, PaySpec
-from generation.exceptions import StudyError
+from plumbline.errors import StudyError
+from plumbline.study.crowd import CrowdSpec, PaySpec
 
 PAY = PaySpec()
 

@@ -1,0 +1,1 @@
+"""Everything that speaks to Argilla: accounts, workspaces, publishing, collecting, simulated raters."""

@@ -1,0 +1,231 @@
+"""The one way to an Argilla server: the SDK where it has what is needed, its HTTP client elsewhere.
+
+`ARGILLA_API_URL` and `ARGILLA_API_KEY` name a server elsewhere; without them it is the server of the
+project's own home folder, started for as long as the command runs if it does not run already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from plumbline.addresses import key_in, proxy_for, refuse_no_address
+from plumbline.errors import PlumblineError, ServiceError
+
+if TYPE_CHECKING:
+    from annotation import server
+
+SIMULATED = "simulated-"  # prefix of simulated raters' user names; people's names never have it
+#: Keys of Argilla's own images and guides.
+WELL_KNOWN_KEYS = ("argilla.apikey", "owner.apikey", "admin.apikey")
+HEADER = "X-Argilla-Api-Key"
+PAGE = 1000  # the most records that Argilla gives at once
+
+
+@dataclass(frozen=True)
+class User:
+    """An account on the server."""
+
+    id: str
+    username: str
+    role: str
+    api_key: str
+
+    @property
+    def simulated(self) -> bool:
+        """Whether no person stands behind it."""
+        return self.username.startswith(SIMULATED)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A dataset as the server lists it."""
+
+    id: str
+    workspace_id: str
+    status: str  #: `draft` until it is published: annotators do not see it
+    distribution: dict[str, Any]
+    last_activity_at: str  #: changes with every answer that comes, changes or goes
+
+
+@dataclass(frozen=True)
+class Argilla:
+    """A server that answers, and the owner's access to it."""
+
+    url: str
+    sdk: Any  # argilla.Argilla; the SDK has no types
+    connection: server.Connection | None  # None for a server elsewhere
+
+    def request(self, method: str, path: str, *, api_key: str | None = None, **arguments: Any) -> Any:
+        """The JSON answer of one call of the HTTP API, as the owner or as the user of `api_key`.
+
+        Raises ServiceError with the server's own words where it refuses or does not answer.
+        """
+        headers = {HEADER: api_key} if api_key else {}
+        with translated(self.url):
+            answer = self.sdk.api.http_client.request(method, f"/api/v1{path}", headers=headers, **arguments)
+            answer.raise_for_status()
+            return answer.json() if answer.content else None
+
+    def workspaces(self) -> dict[str, str]:
+        """The ids of all workspaces, by name."""
+        return {item["name"]: item["id"] for item in self.request("GET", "/me/workspaces")["items"]}
+
+    def datasets(self) -> dict[tuple[str, str], Listed]:
+        """All datasets, by the names of workspace and dataset."""
+        names = {workspace_id: name for name, workspace_id in self.workspaces().items()}
+        listed = self.request("GET", "/me/datasets")["items"]
+        found = [(names.get(item["workspace_id"], ""), item) for item in listed]
+        return {
+            (workspace, item["name"]): Listed(
+                item["id"], item["workspace_id"], item["status"], item["distribution"], item["last_activity_at"]
+            )
+            for workspace, item in found
+        }
+
+    def members(self, workspace_id: str) -> dict[str, User]:
+        """The users of a workspace, by id."""
+        items = self.request("GET", f"/workspaces/{workspace_id}/users")["items"]
+        return {item["id"]: _user(item) for item in items}
+
+    def users(self) -> list[User]:
+        """All accounts."""
+        return [_user(item) for item in self.request("GET", "/users")["items"]]
+
+    def records(self, dataset_id: str) -> Iterator[dict[str, Any]]:
+        """All records of a dataset with all users' responses, as the API gives them.
+
+        Raises ServiceError where they are not as many as there should be: records came while they were read.
+        """
+        ids: set[str] = set()
+        for offset in itertools.count(0, PAGE):
+            params = {"include": "responses", "offset": offset, "limit": PAGE}
+            page = self.request("GET", f"/datasets/{dataset_id}/records", params=params)
+            ids.update(item["id"] for item in page["items"])
+            yield from page["items"]
+            if len(page["items"]) < PAGE:
+                break
+        if len(ids) != page["total"]:
+            raise ServiceError(f"Argilla at {self.url}: records came or went while they were read; run again")
+
+
+def _user(item: Mapping[str, str]) -> User:
+    return User(item["id"], item["username"], item["role"], item["api_key"])
+
+
+@contextlib.contextmanager
+def connect(home: server.Home) -> Iterator[Argilla]:
+    """A server to work with: the one that the environment names, or the home's own."""
+    with reach(home) as connection:
+        argilla = attach(connection)
+        try:
+            yield argilla
+        finally:
+            argilla.sdk.api.http_client.close()
+
+
+@contextlib.contextmanager
+def reach(home: server.Home) -> Iterator[server.Connection]:
+    """The same without the SDK, which takes a second to import."""
+    from annotation.server import Connection, running  # noqa: PLC0415 (brings its HTTP client along)
+
+    url = os.environ.get("ARGILLA_API_URL", "").strip()
+    try:
+        key = key_in("ARGILLA_API_KEY")
+        if url:
+            refuse_no_address(url, "https://argilla.example.org")
+            place = urlsplit(url)
+            proxy_for(place.scheme, place.netloc)
+    except ValueError as error:
+        raise ServiceError(f"ARGILLA_API_URL, ARGILLA_API_KEY: {error}") from None
+    if url and not key:
+        raise ServiceError("ARGILLA_API_URL is set but ARGILLA_API_KEY is not; set both, or none for the local server")
+    if key and not url:
+        raise ServiceError("ARGILLA_API_KEY is set but ARGILLA_API_URL is not; set both, or none for the local server")
+    if url and key:
+        guard(url, key)
+        yield Connection(url.rstrip("/"), key)
+        return
+    with running(home) as connection:
+        yield connection
+
+
+def guard(url: str, key: str) -> None:
+    """Look whether an Argilla elsewhere takes the key, and whether it also takes one that everybody knows.
+
+    Raises ServiceError when it does not answer or refuses the key, or when the key itself is a well-known one and the
+    server is not on this machine; warns on stderr when such a server lets strangers in.
+    """
+    import httpx  # noqa: PLC0415 (many commands import this module and ask no server)
+
+    from annotation.server import is_loopback  # noqa: PLC0415
+
+    parts = urlsplit(url)
+    private = is_loopback(parts.hostname or "")
+    if key in WELL_KNOWN_KEYS and not private:
+        raise ServiceError(f"ARGILLA_API_KEY is the key that Argilla's guides print, and {url} is open to the network: "
+                           "give its owner another password and key first")  # fmt: skip
+    me = f"{url.rstrip('/')}/api/v1/me"
+    with translated(url), httpx.Client(timeout=30.0) as client:
+        answer = client.get(me, headers={HEADER: key})
+        answer.raise_for_status()
+        answer.json()["username"]
+        if private:
+            return
+        open_to = [known for known in WELL_KNOWN_KEYS if client.get(me, headers={HEADER: known}).is_success]
+    if open_to:
+        print(f"Warning: {url} lets everyone in who sends the key {open_to[0]}, which Argilla's guides print; have it "
+              "changed before people's answers are there", file=sys.stderr)  # fmt: skip
+
+
+def attach(connection: server.Connection) -> Argilla:
+    """The SDK on a server that answers."""
+    local = connection if connection.home is not None else None
+    return Argilla(connection.url, _sdk(connection.url, connection.api_key), local)
+
+
+def _sdk(url: str, key: str) -> Any:
+    import argilla  # noqa: PLC0415 (takes a second)
+
+    with translated(url):
+        return argilla.Argilla(api_url=url, api_key=key)
+
+
+@contextlib.contextmanager
+def translated(url: str) -> Iterator[None]:
+    """Turn the SDK's and the HTTP client's errors into one line that says what to do."""
+    import httpx  # noqa: PLC0415
+    from argilla._exceptions import ArgillaError  # noqa: PLC0415 (takes a second)
+
+    try:
+        yield
+    except PlumblineError:
+        raise
+    except httpx.HTTPStatusError as error:
+        status = error.response.status_code
+        raise _refused(url, status, error.response.text) from None
+    except httpx.HTTPError as error:
+        what = str(error) or type(error).__name__
+        raise ServiceError(
+            f"Argilla at {url} does not answer ({what}); start it (make serve) or correct the URL"
+        ) from None
+    except (ValueError, KeyError, TypeError):  # no JSON, or not Argilla's
+        raise ServiceError(f"the server at {url} does not answer as Argilla does; correct ARGILLA_API_URL") from None
+    except ArgillaError as error:
+        raise _refused(url, getattr(error, "status_code", 0), str(error)) from None
+
+
+def _refused(url: str, status: int, words: str) -> ServiceError:
+    if status == HTTPStatus.UNAUTHORIZED or "credential" in words.lower():
+        return ServiceError(f"Argilla at {url} does not accept the key; set ARGILLA_API_KEY to the owner's key")
+    if status == HTTPStatus.FORBIDDEN:
+        return ServiceError(f"Argilla at {url}: this user may not do that; use the owner's key")
+    said = words[:300] or "no reason given"
+    return ServiceError(f"Argilla at {url} refused with status {status}: {said}")

@@ -1,0 +1,230 @@
+"""Putting a study's pairs before its annotators: a dataset in Argilla for each queue, made once and filled up.
+
+Raters see a pair's two texts and its languages, and nothing else: Argilla hides metadata in its pages but not in its
+API, so what could sway a rater (the data set, which pairs are controls) is not sent. Pairs go in the order of their
+ids, which are hashes: the order of arrival tells nothing either. Each rater's queue is a shuffle of its own; the local
+server does so, and Argilla elsewhere too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tqdm import tqdm
+
+from annotation.argilla.client import Argilla, Listed, translated
+from annotation.argilla.wording import COMMENT, Words, answered, put_right
+from annotation.argilla.workspaces import Admission, admit_annotators
+from annotation.offering import ARGILLA, alone, begin_offering, refuse_other_sample
+from annotation.ratings.ratings import read_all_ratings
+from annotation.rubric import Rubric, load_rubric
+from annotation.sampling.origin import refuse_other_prompts
+from annotation.sampling.queues import Queue, queues_of
+from annotation.sampling.shown import shown
+from annotation.verdicts.preregistration import asked_rubric, first_rating, fix_rules
+from plumbline.errors import StudyError
+from plumbline.records import Pair
+from plumbline.study import Study
+
+BATCH = 500  # pairs sent at once; Argilla takes up to 500
+SHOWN = ("language", "output_language")
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What publishing did."""
+
+    new: Mapping[str, int]  #: pairs that were not there before, by dataset
+    admission: Admission
+    corrected: Mapping[str, str] = field(default_factory=dict)  #: what an unanswered dataset says otherwise now
+
+    def corrections(self) -> list[str]:
+        """A line for each correction, with the datasets that have it."""
+        by_change: dict[str, list[str]] = {}
+        for name, what in self.corrected.items():
+            by_change.setdefault(what, []).append(name)
+        return [
+            f"corrected, where nobody had answered: {what} ({', '.join(names)})" for what, names in by_change.items()
+        ]
+
+
+def publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]] | None = None) -> Publication:
+    """Put the study's pairs, controls and repeats before its annotators.
+
+    Makes workspaces and datasets where they are missing, adds pairs that are not there yet (by pair id), and lets in
+    the annotators who read a queue's languages (`reads`, by user name; those of whom nothing is known everywhere).
+    Answers are never touched. Fixes the rules by which they will be judged; a corrected wording reaches the datasets
+    while nobody has answered. Raises StudyError or DataError for a sample that is no longer the study's, for rules that
+    changed after the first rating, and for datasets with answers to other questions or words.
+    """
+    with alone(study):
+        return _publish(study, argilla, reads or {})
+
+
+def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]]) -> Publication:
+    rubric, pairs = _rubric(study), shown(study)
+    refuse_other_prompts(study, pairs)
+    refuse_other_sample(study)
+    _refuse_too_much(study, rubric, pairs)
+    _refuse_answered(study, argilla, rubric, pairs)
+    fix_rules(study)
+    begin_offering(study, ARGILLA, rubric)
+    there = argilla.workspaces()
+    for name in sorted({queue.workspace(study) for queue in queues_of(pairs)} - set(there)):
+        argilla.request("POST", "/workspaces", json={"name": name})
+    admission = admit_annotators(study, argilla, reads)
+    corrected = dict[str, str]()
+    return Publication(_fill(study, argilla, rubric, pairs, corrected), admission, corrected)
+
+
+def _rubric(study: Study) -> Rubric:
+    """The study's own while it may still be corrected; from the first collected rating on the one that was asked."""
+    begun = first_rating(read_all_ratings(study)) is not None
+    return asked_rubric(study) if begun else load_rubric(study)
+
+
+def _refuse_too_much(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> None:
+    """Refuse what Argilla would refuse, before the rules are fixed and half of the datasets made."""
+    for queue in queues_of(pairs):
+        if what := Words.of(rubric, queue).too_much():
+            raise StudyError(f"{study.file}: rubric {rubric.name!r} is too much for Argilla: {what}; change the rubric")
+
+
+def _refuse_answered(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair]) -> None:
+    """Refuse other words or questions than those that were answered, before anything is changed anywhere."""
+    listed = argilla.datasets()
+    there = {queue: listed.get((queue.workspace(study), queue.dataset(study))) for queue in queues_of(pairs)}
+    open_now = {queue: one.id for queue, one in there.items() if one is not None and one.status != "draft"}
+    shown_now = {queue: Words.shown(argilla, dataset_id) for queue, dataset_id in open_now.items()}
+    wanted = {queue: Words.of(rubric, queue) for queue in shown_now}
+    changed = {queue: what for queue in shown_now if (what := wanted[queue].corrects(shown_now[queue]))}
+    if not changed or not any(answered(argilla, dataset_id) for dataset_id in open_now.values()):
+        return
+    queue, what = next(iter(changed.items()))
+    if wanted[queue].scales != shown_now[queue].scales:
+        raise StudyError(
+            f"the dataset {queue.dataset(study)!r} in Argilla asks {_asked(shown_now[queue])}, the rubric"
+            f" {rubric.name!r} {_asked(wanted[queue])}, and there are answers; give the new study another name"
+        )
+    raise StudyError(
+        f"the dataset {queue.dataset(study)!r} in Argilla shows other words than the rubric {rubric.name!r} ({what}),"
+        " and there are answers to them; undo the change, or collect, and say why in"
+        f' `{study.command("annotation accept")} --amend "reason"`'
+    )
+
+
+def _asked(words: Words) -> dict[str, list[int]]:
+    return {name: list(points) for name, points in words.scales.items()}
+
+
+def _fill(
+    study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair], corrected: dict[str, str]
+) -> dict[str, int]:
+    """Make the datasets that are missing, and send the pairs that are; returns how many, by dataset.
+
+    Notes in `corrected` what a dataset says otherwise than before.
+    """
+    listed, new = argilla.datasets(), {}
+    for queue, wanted in queues_of(pairs).items():
+        name = queue.dataset(study)
+        dataset = listed.get((queue.workspace(study), name))
+        if dataset is not None:
+            stays, what = _put_right(argilla, dataset, Words.of(rubric, queue))
+            corrected |= {name: what} if what else {}
+            if not stays:
+                argilla.request("DELETE", f"/datasets/{dataset.id}")
+                dataset = None
+        if dataset is None:
+            where = (queue.workspace(study), name)
+            dataset_id, present = create_dataset(argilla, rubric, queue, where, study.raters.per_pair), set[str]()
+        else:
+            dataset_id = dataset.id
+            _check_answers(study, name, dataset.distribution["min_submitted"])
+            present = {record["external_id"] for record in argilla.records(dataset_id)}
+        missing = sorted((pair for pair in wanted if pair.pair_id not in present), key=lambda pair: pair.pair_id)
+        send_pairs(argilla, dataset_id, name, missing)
+        new[name] = len(missing)
+    return new
+
+
+def _put_right(argilla: Argilla, dataset: Listed, words: Words) -> tuple[bool, str]:
+    """Whether a dataset can be filled up, and what was corrected: one that nobody answered says the right words then.
+
+    An earlier run was cut off while it made a draft: nobody has seen it, so it is made anew, as is one that asks other
+    questions, which nobody has answered (`_refuse_answered`).
+    """
+    if dataset.status == "draft":
+        return False, ""
+    now = Words.shown(argilla, dataset.id)
+    what = words.corrects(now)
+    if words.scales != now.scales:
+        return False, what
+    if what:
+        put_right(argilla, dataset.id, words)
+    return True, what
+
+
+def send_pairs(argilla: Argilla, dataset_id: str, name: str, pairs: Sequence[Pair]) -> None:
+    """Put pairs into a dataset that does not have them, with what raters may know of them. Raises ServiceError."""
+    with tqdm(total=len(pairs), unit="pair", desc=f"publishing {name}", disable=not pairs) as bar:
+        for start in range(0, len(pairs), BATCH):
+            batch = [_record(pair) for pair in pairs[start : start + BATCH]]
+            argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": batch})
+            bar.update(len(batch))
+
+
+def _record(pair: Pair) -> dict[str, Any]:
+    return {
+        "external_id": pair.pair_id,
+        "fields": {"original": pair.original, "transformed": pair.transformed},
+        "metadata": {name: getattr(pair, name) for name in SHOWN},
+    }
+
+
+def create_dataset(
+    argilla: Argilla, rubric: Rubric, queue: Queue, where: tuple[str, str], per_pair: int, *, note: str = ""
+) -> str:
+    """A dataset for pairs of a queue: two texts, the rubric's questions, a free comment, `per_pair` answers a pair.
+
+    `where` are the workspace's name and its own; `note` (Markdown) stands above and below the guidelines. Returns the
+    dataset's id; raises ServiceError.
+    """
+    import argilla as rg  # noqa: PLC0415 (takes a second)
+
+    client, words = argilla.sdk, Words.of(rubric, queue, note)
+    settings = rg.Settings(
+        guidelines=words.guidelines,
+        # Never Markdown: the texts are data, and a rater must see them as they are.
+        fields=[
+            rg.TextField(name=name, title=title, use_markdown=False, client=client)
+            for name, title in words.fields.items()
+        ],
+        questions=[
+            *(
+                rg.RatingQuestion(
+                    name=name,
+                    title=words.questions[name][0],
+                    description=words.questions[name][1],
+                    values=list(points),
+                    client=client,
+                )
+                for name, points in words.scales.items()
+            ),
+            rg.TextQuestion(name=COMMENT, title=words.questions[COMMENT][0], required=False, client=client),
+        ],
+        metadata=[rg.TermsMetadataProperty(name=name, visible_for_annotators=True, client=client) for name in SHOWN],
+        distribution=rg.TaskDistribution(min_submitted=per_pair),
+    )
+    with translated(argilla.url):
+        return str(rg.Dataset(name=where[1], workspace=where[0], settings=settings, client=client).create().id)
+
+
+def _check_answers(study: Study, name: str, asked: int) -> None:
+    """Refuse a dataset that wants another number of answers a pair: they would be too few, or too many."""
+    if asked != study.raters.per_pair:
+        raise StudyError(
+            f"the dataset {name!r} in Argilla asks {asked} answers a pair, raters.per_pair is now"
+            f" {study.raters.per_pair}; undo the change, or give the new study another name"
+        )

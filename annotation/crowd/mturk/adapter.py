@@ -1,0 +1,340 @@
+"""Crowd campaigns on Mechanical Turk, through boto3 (API of 2017-01-17): a batch is a HIT, a submission an assignment.
+
+The service closed on 30 September 2026. What stays of use is a study that is repeated as its authors did it, against
+whatever speaks the protocol.
+
+Each HIT carries its token as RequesterAnnotation, by which it is found again: MTurk forgets request tokens after 24
+hours. Where the service says that a token was used, the call had taken effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from annotation.crowd.mturk.client import ENDPOINTS, Requester, amount, cents_of, connected, refuse_other_mode
+from annotation.crowd.mturk.errors import DoneBeforeError, WrongStateError
+from annotation.crowd.mturk.form import Sheet, fields_of_xml
+from annotation.crowd.mturk.question import question_xml
+from annotation.crowd.platform import Offer, PairAnswer, Posted, RefusedError, State, Submission, UncertainError
+from annotation.crowd.steps import crowd_of
+from annotation.offering import Mode
+from annotation.rubric import ENGLISH, Rubric, said
+from annotation.sampling.queues import Queue
+from annotation.verdicts.preregistration import asked_rubric
+from plumbline.errors import DataError, StudyError
+from plumbline.languages import language_name
+from plumbline.study import Study
+from plumbline.study.crowd import CrowdSpec, PlatformName
+
+SITES: dict[Mode, str] = {"sandbox": "https://workersandbox.mturk.com", "live": "https://www.mturk.com"}  # of workers
+# MTurk's own qualifications (API reference, QualificationRequirement).
+LOCALE, APPROVAL, APPROVED = "00000000000000000071", "000000000000000000L0", "00000000000000000040"
+MOST_COUNTRIES = 30  # that one requirement may list
+MOST_REASON = 1024  # characters of a reason for a rejection
+PAST = datetime(2015, 1, 1, tzinfo=UTC)  # expiry of what is closed
+_STATES: dict[str, State] = {"Submitted": "submitted", "Approved": "approved", "Rejected": "rejected"}
+
+
+class MTurk:
+    """MTurk in one mode, as a requester. Every method raises ServiceError."""
+
+    name: PlatformName = "mturk"
+    refills = False
+
+    def __init__(self, study: Study, mode: Mode, *, endpoint: str = "", client: Any = None, retries: int = 4) -> None:
+        """`endpoint` is for a service other than the mode's own; keys come from where boto3 looks for them.
+
+        `retries` are boto3's, after throttling and broken connections. Raises StudyError without boto3, without `crowd`
+        in the study, and for the endpoint of the other mode.
+        """
+        if study.crowd is None:
+            raise StudyError(f"{study.file}: has no `crowd`; add it to ask crowd workers")
+        refuse_other_mode(mode, endpoint)
+        self.mode = mode
+        self._study, self._crowd = study, study.crowd
+        self._submit_to = f"{(endpoint or SITES[mode]).rstrip('/')}/mturk/externalSubmit"
+        self._requester = Requester(client or connected(endpoint or ENDPOINTS[mode], retries))
+        self._own_qualification = ""  # looked up once
+
+    # Offers
+
+    def prepare(self) -> None:
+        """See that the study's own qualification is there, which keeps workers out."""
+        self._qualification()
+
+    def balance(self) -> int:
+        """Cents that can be spent."""
+        return self._requester.balance()
+
+    def check(self, offer: Offer) -> None:
+        """Raise StudyError for a page that is too long, a language without countries, too many countries."""
+        check_offer(self._study, asked_rubric(self._study), offer, self._submit_to)
+
+    def post(self, offer: Offer, token: str) -> str:
+        """Create the batch's HIT; its id."""
+        try:
+            question = question_xml(self._study, asked_rubric(self._study), offer, self._submit_to)
+            kind = self._hit_type(offer)
+        except StudyError as error:  # nothing was offered: the intention must not wait for an answer
+            raise RefusedError(str(error)) from None
+        try:
+            made = self._requester.call(
+                "create_hit_with_hit_type",
+                HITTypeId=self._requester.call("create_hit_type", **kind)["HITTypeId"],
+                MaxAssignments=offer.places,
+                LifetimeInSeconds=_seconds(days=self._crowd.days),
+                Question=question,
+                RequesterAnnotation=token,
+                UniqueRequestToken=token,
+            )
+        except DoneBeforeError as error:
+            return self._posted_before(error, token)
+        return str(made["HIT"]["HITId"])
+
+    def found_posted(self, token: str) -> str | None:
+        """The id of the HIT that was made with this token, if lists show one."""
+        hits = self._requester.pages("list_hits", "HITs")
+        return next((str(hit["HITId"]) for hit in hits if hit.get("RequesterAnnotation") == token), None)
+
+    def _posted_before(self, error: DoneBeforeError, token: str) -> str:
+        """The HIT of a token that was used: the one that the answer names, if it is ours, or that lists show."""
+        if error.made and self._hit(error.made).get("RequesterAnnotation") == token:
+            return error.made
+        found = self.found_posted(token)
+        if found is None:
+            raise UncertainError(f"{error}; its list does not show the HIT yet: run the command again in some minutes")
+        return found
+
+    def posted(self, posted_id: str) -> Posted:
+        """A HIT as it is now."""
+        hit = self._hit(posted_id)
+        at_work = hit.get("NumberOfAssignmentsPending", 0) > 0
+        is_open = hit["HITStatus"] == "Assignable" and hit["Expiration"] > datetime.now(UTC)
+        return Posted(posted_id, hit["MaxAssignments"], hit["Expiration"].astimezone(UTC), is_open or at_work)
+
+    def extend(self, posted_id: str, *, places: int, token: str) -> bool:
+        """Open a HIT for its usual time from now, to so many places in all.
+
+        RefusedError for ten places and more where the HIT has fewer: MTurk's fee is another then, and it allows none.
+        """
+        there = self._hit(posted_id)["MaxAssignments"]
+        if there < 10 <= places:
+            raise RefusedError(f"HIT {posted_id} has {there} places, and MTurk lets none below 10 grow to {places};"
+                               " its batch stays short of workers; `crowd close` ends it")  # fmt: skip
+        if there < places:
+            self._requester.once(
+                "create_additional_assignments_for_hit",
+                HITId=posted_id,
+                NumberOfAdditionalAssignments=places - there,
+                UniqueRequestToken=token,
+            )
+        self._expire(posted_id, datetime.now(UTC) + timedelta(days=self._crowd.days))
+        return True
+
+    def close(self, posted_id: str) -> None:
+        """Let nobody begin any more; who is at work may finish."""
+        if self._hit(posted_id)["Expiration"] > datetime.now(UTC):
+            self._expire(posted_id, PAST)
+
+    def _expire(self, posted_id: str, at: datetime) -> None:
+        # MTurk takes the HIT and the second for a token of its own, and refuses an equal call.
+        self._requester.once("update_expiration_for_hit", HITId=posted_id, ExpireAt=at)
+
+    def preview(self, posted_id: str) -> str:
+        """The workers' page of a HIT's group."""
+        return f"{SITES[self.mode]}/mturk/preview?groupId={self._hit(posted_id).get('HITGroupId', '')}"
+
+    def _hit(self, posted_id: str) -> dict[str, Any]:
+        hit: dict[str, Any] = self._requester.call("get_hit", HITId=posted_id)["HIT"]
+        return hit
+
+    def _hit_type(self, offer: Offer) -> dict[str, Any]:
+        """What HITs of one queue and reward share. MTurk gives equal ones the same id."""
+        queue = offer.batch.queue
+        title = said(asked_rubric(self._study).pool(queue.pool).title, ENGLISH)
+        names = dict.fromkeys((language_name(queue.language), language_name(queue.output_language)))
+        return {
+            "Title": f"Rate short texts: {title} ({' to '.join(names)})",
+            "Description": "Read pairs of short texts and rate the new one of each. You must read"
+            f" {' and '.join(names)} well.",
+            "Keywords": ", ".join(["rating", "text", "language", *names]),
+            "Reward": amount(offer.reward),
+            "AssignmentDurationInSeconds": _seconds(hours=self._crowd.hours),
+            "AutoApprovalDelayInSeconds": _seconds(days=self._crowd.review_days),
+            "QualificationRequirements": self._requirements(queue),
+        }
+
+    def _requirements(self, queue: Queue) -> list[dict[str, Any]]:
+        """Who may take a HIT. In the sandbox nobody has had a thousand tasks approved: no such thing is asked there."""
+        wanted: list[tuple[str, str, dict[str, Any]]] = [
+            (LOCALE, "In", {"LocaleValues": [{"Country": code} for code in _countries(self._crowd, queue)]}),
+            (self._qualification(), "DoesNotExist", {}),
+        ]
+        if self.mode == "live":
+            wanted.append((APPROVAL, "GreaterThan", {"IntegerValues": [self._crowd.approval]}))
+            wanted.append((APPROVED, "GreaterThanOrEqualTo", {"IntegerValues": [self._crowd.approved]}))
+        return [
+            {"QualificationTypeId": key, "Comparator": how, **values, "ActionsGuarded": "DiscoverPreviewAndAccept"}
+            for key, how, values in wanted
+        ]
+
+    # Submissions
+
+    def submissions(self, posted_id: str) -> Iterator[Submission]:
+        """All assignments that were submitted; MTurk does not show those that are being worked on or were returned."""
+        bonuses: dict[str, list[int]] = {}
+        for one in self._requester.pages("list_bonus_payments", "BonusPayments", HITId=posted_id):
+            bonuses.setdefault(one["AssignmentId"], []).append(cents_of(one["BonusAmount"]))
+        for one in self._requester.pages(
+            "list_assignments_for_hit", "Assignments", HITId=posted_id, AssignmentStatuses=list(_STATES)
+        ):
+            yield _submission(one, bonuses.get(one["AssignmentId"], []))
+
+    def submission(self, submission_id: str) -> Submission:
+        """One assignment as it is now."""
+        return _submission(self._assignment(submission_id), [cents for cents, _ in self._bonuses(submission_id)])
+
+    def answers(self, submission: Submission, offer: Offer) -> Sequence[PairAnswer]:
+        """What was answered in an assignment. Raises DataError for answers that cannot be read."""
+        where = f"assignment {submission.submission_id}"
+        found = self._assignment(submission.submission_id)
+        if submission.submitted_at is None or not found.get("Answer"):
+            raise DataError(f"{where}: has no answers")
+        sheet = Sheet(self._study.name, asked_rubric(self._study), where)
+        fields = fields_of_xml(found["Answer"], where)
+        sheet.refuse_others(fields, offer.batch.batch_id)
+        return sheet.answers(fields, offer.batch.pair_ids, submission.submitted_at.isoformat())
+
+    def _assignment(self, submission_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._requester.call("get_assignment", AssignmentId=submission_id)["Assignment"]
+        return found
+
+    # Decisions and money
+
+    def approve(self, submission: Submission) -> None:
+        """Approve, which pays the reward."""
+        self._decide(submission, "approved", "approve_assignment")
+
+    def reject(self, submission: Submission, reason: str) -> None:
+        """Reject; the worker reads the reason. RefusedError for one longer than MTurk sends."""
+        if len(reason) > MOST_REASON:
+            raise RefusedError(f"the reason has {len(reason)} characters, and MTurk sends {MOST_REASON}; shorten it")
+        self._decide(submission, "rejected", "reject_assignment", RequesterFeedback=reason)
+
+    def _decide(self, submission: Submission, wanted: State, method: str, **more: str) -> None:
+        if submission.state == wanted:
+            return
+        try:
+            self._requester.call(method, AssignmentId=submission.submission_id, **more)
+        except WrongStateError:
+            now = self.submission(submission.submission_id).state
+            if now != wanted:
+                raise RefusedError(
+                    f"assignment {submission.submission_id} is {now} on MTurk, it cannot be {wanted} any more"
+                ) from None
+
+    def bonus(self, submission: Submission, cents: int, reason: str, token: str) -> None:
+        """Pay a bonus; nothing where the token was used within 24 hours."""
+        self._requester.once(
+            "send_bonus",
+            WorkerId=submission.worker,
+            AssignmentId=submission.submission_id,
+            BonusAmount=amount(cents),
+            Reason=reason,
+            UniqueRequestToken=token,
+        )
+
+    def found_bonus(self, submission: Submission, cents: int, reason: str, token: str) -> bool:
+        """Whether a bonus of this amount and reason was paid: MTurk does not say with which token."""
+        return (cents, reason) in self._bonuses(submission.submission_id)
+
+    def _bonuses(self, submission_id: str) -> list[tuple[int, str]]:
+        rows = self._requester.pages("list_bonus_payments", "BonusPayments", AssignmentId=submission_id)
+        return [(cents_of(row["BonusAmount"]), row.get("Reason", "")) for row in rows]
+
+    # Workers who are kept out
+
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
+        """Nothing: MTurk itself shows the work, to its own workers alone."""
+
+    def keep_out(self, worker: str) -> None:
+        """Give a worker the qualification that no HIT of this study takes; without a message to them."""
+        self._requester.call(
+            "associate_qualification_with_worker",
+            QualificationTypeId=self._qualification(),
+            WorkerId=worker,
+            IntegerValue=1,
+            SendNotification=False,
+        )
+
+    def _qualification(self) -> str:
+        """The id of the study's own qualification, which is made where there is none."""
+        if not self._own_qualification:
+            name = f"plumbline {self._study.name}: has taken part"
+            self._own_qualification = self._found_qualification(name) or self._made_qualification(name)
+        return self._own_qualification
+
+    def _found_qualification(self, name: str) -> str | None:
+        rows = self._requester.pages(
+            "list_qualification_types",
+            "QualificationTypes",
+            Query=name,
+            MustBeRequestable=False,
+            MustBeOwnedByCaller=True,
+        )
+        return next((str(row["QualificationTypeId"]) for row in rows if row["Name"] == name), None)
+
+    def _made_qualification(self, name: str) -> str:
+        try:
+            made = self._requester.call(
+                "create_qualification_type",
+                Name=name,
+                Description="Has rated as much of this study as one person may.",
+                QualificationTypeStatus="Active",
+            )
+        except DoneBeforeError:
+            found = self._found_qualification(name)
+            if found is None:
+                raise UncertainError(f"MTurk has a qualification {name!r} that its list does not show yet; run the"
+                                     " command again in some minutes") from None  # fmt: skip
+            return found
+        return str(made["QualificationType"]["QualificationTypeId"])
+
+
+def check_offer(study: Study, rubric: Rubric, offer: Offer, submit_to: str = SITES["live"]) -> None:
+    """Raise StudyError for what MTurk would not take; no service is asked."""
+    question_xml(study, rubric, offer, submit_to)
+    _countries(crowd_of(study), offer.batch.queue)
+
+
+def _countries(crowd: CrowdSpec, queue: Queue) -> tuple[str, ...]:
+    """Where workers are looked for who read both languages: where the rarer one is read.
+
+    That is the output language, since texts are translated from English more than into it; where it is English, it is
+    the original's. Raises StudyError for a language without a list, and for more countries than MTurk takes.
+    """
+    rarer = queue.language if queue.output_language == ENGLISH else queue.output_language
+    found = crowd.countries_of(rarer)
+    if len(found) > MOST_COUNTRIES:
+        raise StudyError(f"crowd.countries, {rarer}: {len(found)} countries, and MTurk takes {MOST_COUNTRIES}")
+    return found
+
+
+def _submission(one: dict[str, Any], bonuses: Sequence[int]) -> Submission:
+    at = one.get("SubmitTime")
+    seconds = (at - one["AcceptTime"]).total_seconds() if at and one.get("AcceptTime") else float("nan")
+    return Submission(
+        one["AssignmentId"],
+        one["HITId"],
+        one["WorkerId"],
+        _STATES[one["AssignmentStatus"]],
+        seconds,
+        at.astimezone(UTC) if at else None,
+        tuple(bonuses),
+    )
+
+
+def _seconds(**time: float) -> int:
+    return round(timedelta(**time).total_seconds())

@@ -1,0 +1,154 @@
+"""The fields that a form of the crowd sends back, and reading them: nothing that comes from a worker is trusted.
+
+`study` and `batch` say what was rated, `<pair>.<question>` holds a point of the scale, `<pair>.comment` a free text,
+`<pair>.seconds` the time on the pair, and `<pair>.discarded` is `yes` for one that the worker could not judge.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from xml.parsers import expat
+
+from annotation.crowd.platform import PairAnswer
+from annotation.rubric import Rubric
+from plumbline.errors import DataError
+
+COMMENT, SECONDS, DISCARDED = "comment", "seconds", "discarded"
+COMMENT_LENGTH = 2000  # characters of a comment that are kept
+SIZE = 1_000_000  # bytes of one worker's answers that are read
+DAY = 86_400.0  # seconds; nobody may work longer on a batch
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What a form's answers must belong to; `where` begins the line of every complaint."""
+
+    study: str
+    rubric: Rubric
+    where: str
+
+    def answers(self, fields: Mapping[str, str], pair_ids: Sequence[str], submitted_at: str) -> list[PairAnswer]:
+        """The answers to these pairs, in their order.
+
+        Raises DataError for pairs that are others, for answers that are missing, and for values off the scale. Comments
+        lose control characters and what goes beyond `COMMENT_LENGTH`; a time that cannot be is NaN.
+        """
+        known = {*self.rubric.question_names(), COMMENT, SECONDS, DISCARDED}
+        for name in fields:
+            pair_id, dot, part = name.rpartition(".")
+            if dot and (pair_id not in pair_ids or part not in known):
+                raise DataError(f"{self.where}: answers {_short(name)}, which was not asked")
+        return [self._answer(fields, pair_id, submitted_at) for pair_id in pair_ids]
+
+    def refuse_others(self, fields: Mapping[str, str], batch_id: str) -> None:
+        """Raise DataError for the answers of another study or batch."""
+        for name, wanted in (("study", self.study), ("batch", batch_id)):
+            if fields.get(name) != wanted:
+                raise DataError(f"{self.where}: answers of {name} {_short(fields.get(name, ''))}, not of {wanted!r};"
+                                " they are left out")  # fmt: skip
+
+    def _answer(self, fields: Mapping[str, str], pair_id: str, submitted_at: str) -> PairAnswer:
+        discarded = fields.get(f"{pair_id}.{DISCARDED}") == "yes"
+        values = {name: self._value(fields, pair_id, name) for name in self.rubric.question_names()}
+        missing = [name for name, value in values.items() if value is None]
+        if missing and not discarded:
+            raise DataError(f"{self.where}: pair {pair_id} has no answer to {missing[0]!r}")
+        return PairAnswer(
+            pair_id,
+            values,
+            clean_comment(fields.get(f"{pair_id}.{COMMENT}", "")),
+            _seconds(fields.get(f"{pair_id}.{SECONDS}", "")),
+            submitted_at,
+            "discarded" if discarded else "submitted",
+        )
+
+    def _value(self, fields: Mapping[str, str], pair_id: str, question: str) -> int | None:
+        given = fields.get(f"{pair_id}.{question}", "")
+        points = {str(point): point for point in self.rubric.scale}
+        if given and given not in points:
+            scale = f"{self.rubric.scale[0]} to {self.rubric.scale[-1]}"
+            raise DataError(f"{self.where}: pair {pair_id}, {question}: {_short(given)} is not on the scale {scale}")
+        return points.get(given)
+
+
+def clean_comment(text: str) -> str:
+    """A comment without control characters and lone surrogates, cut at `COMMENT_LENGTH` characters."""
+    kept = (letter for letter in text if letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cs"))
+    return "".join(kept).strip()[:COMMENT_LENGTH].rstrip()
+
+
+def fields_of_xml(xml: str, where: str) -> dict[str, str]:
+    """The fields in a `QuestionFormAnswers` document, as MTurk hands out answers.
+
+    Raises DataError for documents beyond `SIZE` bytes, malformed ones, those with a document type (whose entities could
+    grow without bound), and those that give a field twice.
+    """
+    size = len(xml.encode("utf-8", "surrogatepass"))
+    if size > SIZE:
+        raise DataError(f"{where}: the answers are {size:,} bytes, more than the {SIZE:,} that are read")
+    reader = _Reader()
+    try:
+        return _once(reader.read(xml), where)
+    except (expat.ExpatError, UnicodeEncodeError) as error:
+        raise DataError(f"{where}: the answers are no well-formed XML ({error})") from None
+
+
+class _Reader:
+    """Collects identifiers and free texts while expat reads."""
+
+    def __init__(self) -> None:
+        self._parser = expat.ParserCreate()
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._text
+        self._parser.StartDoctypeDeclHandler = self._refuse
+        self._pieces: list[str] = []
+        self._name = ""
+        self._fields: list[tuple[str, str]] = []
+
+    def read(self, xml: str) -> list[tuple[str, str]]:
+        """All fields in order."""
+        self._parser.Parse(xml.encode(), True)
+        return self._fields
+
+    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._pieces = []
+
+    def _text(self, text: str) -> None:
+        self._pieces.append(text)
+
+    def _end(self, tag: str) -> None:
+        if tag == "QuestionIdentifier":
+            self._name = "".join(self._pieces).strip()
+        elif tag == "FreeText":
+            self._fields.append((self._name, "".join(self._pieces)))
+        self._pieces = []
+
+    def _refuse(self, *_: object) -> None:
+        raise expat.ExpatError("a document type is not expected")
+
+
+def _once(fields: Iterable[tuple[str, str]], where: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, text in fields:
+        if name in found:
+            raise DataError(f"{where}: answers {_short(name)} twice")
+        found[name] = text
+    return found
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return math.nan
+    return seconds if 0 <= seconds <= DAY else math.nan
+
+
+def _short(text: str) -> str:
+    """What a worker sent, fit for one line of a message."""
+    return ascii(text[:40]) + ("..." if len(text) > 40 else "")

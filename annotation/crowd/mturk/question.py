@@ -1,0 +1,118 @@
+"""The page on which a crowd worker rates a batch: one HTML file that needs nothing else (`question.html`).
+
+Texts stand in a JSON block and reach the page as text alone, so nothing in them is ever HTML or script. MTurk takes it
+as an HTMLQuestion, of at most 65,535 bytes (its API reference, HTMLQuestion).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.resources import files
+from typing import Any
+
+import langcodes
+import yaml
+
+from annotation.crowd.mturk.form import COMMENT_LENGTH
+from annotation.crowd.platform import Offer
+from annotation.rubric import Rubric, said
+from plumbline.errors import StudyError
+from plumbline.study import Study
+
+LIMIT = 65_535  # bytes of a question that MTurk takes
+NAMESPACE = "http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/2011-11-11/HTMLQuestion.xsd"
+RIGHT_TO_LEFT = {"Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}  # scripts of living languages
+# What would end the script, or is no character of XML 1.0; JSON has escapes for all of it.
+_UNSAFE = re.compile("[<>&\u2028\u2029\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def question_xml(study: Study, rubric: Rubric, offer: Offer, submit_to: str) -> str:
+    """A batch's page as MTurk takes it. Raises StudyError where it is larger than MTurk allows."""
+    html = question_html(study, rubric, offer, submit_to)
+    whole = (
+        f'<HTMLQuestion xmlns="{NAMESPACE}"><HTMLContent><![CDATA[{html}]]></HTMLContent>'
+        "<FrameHeight>0</FrameHeight></HTMLQuestion>"
+    )
+    size = len(whole.encode())
+    if size > LIMIT:
+        raise StudyError(
+            f"batch {offer.batch.batch_id}: its page is {size:,} bytes and MTurk takes {LIMIT:,}; make sample.batch"
+            f" smaller than {study.sample.batch}, or take shorter texts"
+        )
+    return whole
+
+
+def question_html(study: Study, rubric: Rubric, offer: Offer, submit_to: str) -> str:
+    """A batch's page. `submit_to` is the address that its form posts to. Raises StudyError for an unknown pool."""
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (extra `crowd`)
+
+    if study.crowd is None:
+        raise StudyError(f"{study.file}: has no `crowd`; add it to ask crowd workers")
+    batch = offer.batch
+    language = rubric.language_for(batch.language, batch.output_language)
+    pool = rubric.pool(batch.pool)
+    words = {name: said(wording, language) for name, wording in _words().items()}
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(
+        files("annotation.crowd.mturk").joinpath("question.html").read_text(encoding="utf-8")
+    )
+    return template.render(
+        language=language,
+        direction=direction(language),
+        words=words,
+        title=said(pool.title, language),
+        guidelines=[said(pool.asked, language), said(rubric.guidelines, language)],
+        questions=_questions(rubric, batch.pool, language),
+        consent=study.crowd.consent,
+        contact=study.crowd.contact,
+        submit_to=submit_to,
+        study=study.name,
+        batch=batch.batch_id,
+        data=_json(_data(study, rubric, offer, language, words)),
+    )
+
+
+def direction(language: str) -> str:
+    """`rtl` for a language (code) whose usual script runs from right to left, otherwise `ltr`."""
+    return "rtl" if langcodes.Language.get(language).maximize().script in RIGHT_TO_LEFT else "ltr"
+
+
+def _words() -> dict[str, dict[str, str]]:
+    """The page's own words, by name and language."""
+    text = files("annotation.crowd.mturk").joinpath("question_words.yaml").read_text(encoding="utf-8")
+    found: dict[str, dict[str, str]] = yaml.safe_load(text)
+    return found
+
+
+def _questions(rubric: Rubric, pool: str, language: str) -> list[dict[str, Any]]:
+    found = []
+    for question in rubric.questions:
+        hint, points = rubric.meaning(pool, question, language)
+        title = said(question.title, language)
+        found.append({"name": question.name, "title": title, "hint": hint, "points": list(points.items())})
+    return found
+
+
+def _data(study: Study, rubric: Rubric, offer: Offer, language: str, words: dict[str, str]) -> dict[str, Any]:
+    """What the page's script builds the pairs from. It does not say which of them are controls."""
+    batch = offer.batch
+    names = rubric.field_titles(language, batch.language, batch.output_language)
+    codes = (batch.language, batch.output_language)
+    return {
+        "study": study.name,
+        "batch": batch.batch_id,
+        "words": words,
+        "comment": {"title": said(rubric.comment, language), "most": COMMENT_LENGTH},
+        "questions": _questions(rubric, batch.pool, language),
+        "texts": [
+            {"title": name, "lang": code, "dir": direction(code)} for name, code in zip(names, codes, strict=True)
+        ],
+        "pairs": [{"id": pair.pair_id, "texts": [pair.original, pair.transformed]} for pair in offer.pairs],
+    }
+
+
+def _json(data: dict[str, Any]) -> str:
+    """JSON that can stand in a script element and in XML as it is; letters stay as they are, which keeps it small."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

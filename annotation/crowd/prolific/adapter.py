@@ -1,0 +1,300 @@
+"""Prolific: a study there for each batch, whose participants work in our own Argilla (docs.prolific.com/api-reference).
+
+Prolific has no sandbox: in that mode studies are made as drafts, which cost nothing and which nobody sees, and are
+never published. A study carries its operation's token as its internal name, which participants do not see, so that one
+made before a crash is found again; of several drafts of one token only one is ever published.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from annotation.crowd.platform import Offer, PairAnswer, Posted, RefusedError, State, Submission, UncertainError
+from annotation.crowd.prolific.api import Api, shortened
+from annotation.crowd.prolific.rooms import Rooms, crowd_with_address
+from annotation.crowd.prolific.study import filters, study_body
+from annotation.crowd.prolific.submissions import plain, submission_of
+from annotation.offering import Mode
+from annotation.pseudonyms import worker_pseudonym
+from plumbline.errors import ServiceError, StudyError
+from plumbline.study import Study
+from plumbline.study.crowd import PlatformName
+
+PROJECT_VARIABLE = "PROLIFIC_PROJECT"
+CURRENCY = "USD"
+RUNNING = ("SCHEDULED", "PUBLISHING", "PROCESSING", "ACTIVE")
+#: A bonus is paid "in the following minutes" and its call is not idempotent: so long one is looked for after a crash.
+PATIENCE, LOOK = 900.0, 30.0  # seconds
+
+
+class Prolific:
+    """Prolific in one mode (`platform.Platform`)."""
+
+    name: PlatformName = "prolific"
+    refills = True
+
+    def __init__(  # noqa: PLR0913
+        self,
+        study: Study,
+        mode: Mode,
+        key: bytes,
+        rooms: Rooms,
+        *,
+        address: str | None = None,
+        token: str | None = None,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`key` makes pseudonyms; token and address are the environment's where None; `pause` waits for seconds.
+
+        Raises ServiceError or StudyError where these, or the study's crowd settings, cannot be used.
+        """
+        self.mode: Mode = mode
+        self._study, self._key, self._rooms, self._pause = study, key, rooms, pause
+        self._crowd = crowd_with_address(study)
+        if mode == "live" and not self._crowd.address.startswith("https://"):
+            raise StudyError(f"{study.file}: crowd.address must be https: participants' answers would be readable")
+        self._api = Api(token, address, pause)
+
+    def close_connections(self) -> None:
+        """Close the connections to Prolific."""
+        self._api.close()
+
+    # What all offers share
+
+    def prepare(self) -> None:
+        """See that the account pays in dollars, and that there is the group of those who are kept out."""
+        self._balance()
+        _ = self._group
+
+    def balance(self) -> int | None:
+        """Cents that can be spent on participants and fees. Raises ServiceError for another currency."""
+        available = self._balance().get("available_balance")
+        return available if isinstance(available, int) else None
+
+    def _balance(self) -> dict[str, Any]:
+        found = self._api.get(f"workspaces/{self._workspace}/balance/")
+        if found.get("currency_code") != CURRENCY:
+            raise ServiceError(
+                f"the Prolific workspace pays in {shortened(found.get('currency_code'))}, the study plans in dollars;"
+                f" use a workspace in {CURRENCY} and name a project of it in {PROJECT_VARIABLE}"
+            )
+        return found
+
+    @cached_property
+    def _project(self) -> str:
+        return os.environ.get(PROJECT_VARIABLE, "").strip()
+
+    @cached_property
+    def _workspace(self) -> str:
+        """The workspace that pays: the project's, or the only one."""
+        if self._project:
+            return str(self._api.get(f"projects/{self._project}/").get("workspace"))
+        own = [str(item.get("id")) for item in self._api.pages("workspaces/")]
+        if len(own) != 1:
+            raise ServiceError(
+                f"the Prolific account has {len(own)} workspaces; say which one pays by a project's id in"
+                f" {PROJECT_VARIABLE}"
+            )
+        return own[0]
+
+    @cached_property
+    def _group(self) -> str:
+        """The participants who may take no other batch of this study in this mode."""
+        name = f"Plumbline {self._study.name} ({self.mode}): no more batches"
+
+        def there() -> list[str]:
+            groups = self._api.pages("participant-groups/", {"workspace_id": self._workspace})
+            return sorted(str(item["id"]) for item in groups if item.get("name") == name)
+
+        if not there():
+            self._api.change("POST", "participant-groups/", {"name": name, "workspace_id": self._workspace})
+        # A crash can leave two: all runs take the first.
+        found = there()
+        if not found:
+            raise ServiceError("Prolific does not list the participant group that was just made; run again")
+        return found[0]
+
+    # Offers
+
+    def check(self, offer: Offer) -> None:
+        """Raise StudyError for a language or countries that Prolific cannot look for, or that nobody named."""
+        filters(self._study, offer, self._choices, self._group)
+
+    def post(self, offer: Offer, token: str) -> str:
+        """Make a study for the batch, and publish it if the campaign is live."""
+        try:
+            wanted = filters(self._study, offer, self._choices, self._group)
+        except StudyError as error:  # nothing was offered: the intention must not wait for an answer
+            raise RefusedError(str(error)) from None
+        room = self._rooms.open(offer)
+        made = self._api.change(
+            "POST", "studies/", study_body(self._study, offer, room, token, wanted, self._project or None)
+        )
+        posted_id = made.get("id")
+        if not isinstance(posted_id, str):
+            raise UncertainError("Prolific did not say which study it made; run again")
+        self._rooms.admit(offer.batch.batch_id, posted_id, ())  # before anybody can come
+        self._publish(posted_id)
+        return posted_id
+
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
+        """Tell the batch's room which study its participants come from, and who of them Prolific knows."""
+        self._rooms.admit(batch_id, posted_id, pseudonyms)
+
+    @cached_property
+    def _choices(self) -> dict[str, dict[str, str]]:
+        """The labels of each filter's choices, by filter and choice."""
+        found = {}
+        for item in self._api.get("filters/").get("results") or []:
+            if isinstance(item, dict) and isinstance(item.get("choices"), dict):
+                found[str(item.get("filter_id"))] = {str(key): str(label) for key, label in item["choices"].items()}
+        return found
+
+    def _publish(self, posted_id: str) -> None:
+        """Publish a draft, in live mode; nothing where it is published."""
+        if self.mode != "live" or self._study_at(posted_id)["status"] != "UNPUBLISHED":
+            return
+        try:
+            self._api.change("POST", f"studies/{posted_id}/transition/", {"action": "PUBLISH"})
+        except RefusedError:
+            if self._study_at(posted_id)["status"] == "UNPUBLISHED":
+                raise
+
+    def found_posted(self, token: str) -> str | None:
+        """The study with this token; it is published now if a crash left it as a draft."""
+        own = [item for item in self._api.pages("studies/") if item.get("internal_name") == token]
+        if not own:
+            return None
+        # A published one goes before drafts; of drafts all runs take the first.
+        posted_id = str(min(own, key=lambda item: (item.get("status") == "UNPUBLISHED", str(item["id"])))["id"])
+        self._publish(posted_id)
+        return posted_id
+
+    def preview(self, posted_id: str) -> str:
+        """Where a coordinator sees what participants will see, with made-up ids."""
+        address = str(self._study_at(posted_id).get("external_study_url", ""))
+        for name in ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"):
+            address = address.replace("{{%" + name + "%}}", "0" * 24)
+        return address
+
+    def posted(self, posted_id: str) -> Posted:
+        """A study as it is now; Prolific's do not end by themselves."""
+        study = self._study_at(posted_id)
+        is_open = study["status"] in RUNNING or (
+            study["status"] != "UNPUBLISHED" and any(one.state == "working" for one in self.submissions(posted_id))
+        )
+        return Posted(posted_id, int(study["total_available_places"]), None, is_open)
+
+    def extend(self, posted_id: str, *, places: int, token: str) -> bool:
+        """Open a study to so many participants in all, and start it again if it was paused.
+
+        A rejected participant's place is free again by itself, and where all others were taken Prolific pauses the
+        study then (its help, "Pausing & stopping a study"): so rejected ones are not counted among the places that
+        Prolific is told. RefusedError for a study that was stopped, which is final there.
+        """
+        study = before = self._study_at(posted_id)
+        states = [one.state for one in self.submissions(posted_id)]
+        rejected, valid = states.count("rejected"), sum(state not in ("rejected", "returned") for state in states)
+        if int(study["total_available_places"]) < places - rejected:
+            self._api.change("PATCH", f"studies/{posted_id}/", {"total_available_places": places - rejected})
+            study = self._study_at(posted_id)
+        if study["status"] == "UNPUBLISHED":
+            self._publish(posted_id)
+        elif study["status"] == "PAUSED":
+            self._api.change("POST", f"studies/{posted_id}/transition/", {"action": "START"})
+        elif study["status"] not in RUNNING and valid < places - rejected:
+            raise RefusedError(
+                f"study {posted_id} was stopped on Prolific, which is final there; close the campaign, or leave it so"
+            )
+        return self._study_at(posted_id) != before
+
+    def close(self, posted_id: str) -> None:
+        """Let nobody begin any more; those at work may finish."""
+        if self._study_at(posted_id)["status"] in (*RUNNING, "PAUSED"):
+            self._api.change("POST", f"studies/{posted_id}/transition/", {"action": "STOP"})
+
+    def _study_at(self, posted_id: str) -> dict[str, Any]:
+        found = self._api.get(f"studies/{posted_id}/")
+        if not isinstance(found.get("status"), str) or not isinstance(found.get("total_available_places"), int):
+            raise ServiceError("Prolific does not say how a study stands; run again later")
+        return {**found, "status": plain(found["status"])}
+
+    # Submissions
+
+    def submissions(self, posted_id: str) -> Iterator[Submission]:
+        """All submissions of a study, every page."""
+        for item in self._api.pages("submissions/", {"study": posted_id}):
+            yield submission_of(item, posted_id)
+
+    def submission(self, submission_id: str) -> Submission:
+        """One submission as it is now."""
+        found = self._api.get(f"submissions/{submission_id}/")
+        return submission_of(found, str(found.get("study_id", "")))
+
+    def answers(self, submission: Submission, offer: Offer) -> Sequence[PairAnswer]:
+        """What the participant answered in our Argilla."""
+        name = worker_pseudonym(self._key, self._study.name, self.name, submission.worker)
+        return self._rooms.answers(offer, name)
+
+    def approve(self, submission: Submission) -> None:
+        """Approve, which pays the reward; nothing where it is approved. RefusedError where it was rejected."""
+        self._decide(submission, "approved", {"action": "APPROVE"})
+
+    def reject(self, submission: Submission, reason: str) -> None:
+        """Reject; the participant reads the reason, who decided, and what can be done.
+
+        Prolific wants a category and a message of at least 100 characters: what is true of each rejection is added, and
+        has as many by itself.
+        """
+        if not reason.strip():
+            raise RefusedError("a rejection needs a reason, which the participant reads; give one")
+        message = (
+            f"{reason.strip()}\n\nA person decided this about your submission {submission.submission_id} to the study"
+            f" {self._study.name}. If you think that it is wrong, please answer this message."
+        )
+        body = {"action": "REJECT", "message": message, "rejection_category": "OTHER"}
+        self._decide(submission, "rejected", body)
+
+    def _decide(self, submission: Submission, wanted: State, body: dict[str, str]) -> None:
+        now = self.submission(submission.submission_id).state
+        if now == wanted:
+            return
+        if now != "submitted":
+            raise RefusedError(f"submission {submission.submission_id} is {now}: it cannot be {wanted} any more")
+        self._api.change("POST", f"submissions/{submission.submission_id}/transition/", body)
+
+    def bonus(self, submission: Submission, cents: int, reason: str, token: str) -> None:
+        """Pay a bonus, in two steps; Prolific knows neither tokens nor reasons."""
+        line = f"{submission.submission_id},{cents // 100}.{cents % 100:02d}"
+        # What is set up and never paid costs nothing, so this step may happen twice.
+        made = self._api.harmless(
+            "submissions/bonus-payments/", {"study_id": submission.posted_id, "csv_bonuses": line}
+        )
+        if made.get("amount") != cents or not made.get("id"):
+            raise RefusedError(
+                f"Prolific would pay a bonus of {shortened(made.get('amount'))} cents instead of {cents}; nothing was"
+                " paid: its way of writing amounts has changed, and this program must follow"
+            )
+        self._api.change("POST", f"bulk-bonus-payments/{made['id']}/pay/")
+
+    def found_bonus(self, submission: Submission, cents: int, reason: str, token: str) -> bool:
+        """Whether the submission has been paid this bonus.
+
+        Prolific pays some minutes after the call, and a second call would pay twice: where none shows yet, waits for a
+        quarter of an hour before it says no.
+        """
+        waited = 0.0
+        while cents not in self.submission(submission.submission_id).bonuses:
+            if waited >= PATIENCE:
+                return False
+            self._pause(LOOK)
+            waited += LOOK
+        return True
+
+    def keep_out(self, worker: str) -> None:
+        """Put the worker into the group that all studies of this campaign leave out, also those that are open."""
+        self._api.change("POST", f"participant-groups/{self._group}/participants/", {"participant_ids": [worker]})

@@ -1,0 +1,166 @@
+"""Calls of Prolific's REST API, with its answers and errors in our terms (docs.prolific.com/api-reference).
+
+Only what changes nothing is tried again by itself. After any other call that broke off, nobody knows whether it took
+effect: the ledger asks before it tries again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+
+from annotation import server
+from annotation.crowd.platform import RefusedError, UncertainError
+from plumbline.addresses import proxy_for, refuse_no_address
+from plumbline.errors import ServiceError
+
+ADDRESS = "https://api.prolific.com"
+TOKEN_VARIABLE, ADDRESS_VARIABLE = "PROLIFIC_TOKEN", "PROLIFIC_ADDRESS"
+TRIES = 4
+LONGEST_PAUSE = 60.0  # seconds that a Retry-After can make us wait
+PAGE = 100  # what a list gives at once
+WORDS = 300  # characters of Prolific's own words in an error
+
+
+class Api:
+    """Prolific's API with one researcher's token."""
+
+    def __init__(self, token: str | None, address: str | None, pause: Callable[[float], None] = time.sleep) -> None:
+        """Token and address are the environment's where None. Raises ServiceError where they cannot be used."""
+        token = (token or os.environ.get(TOKEN_VARIABLE, "")).strip()
+        address = (address or os.environ.get(ADDRESS_VARIABLE) or ADDRESS).rstrip("/")
+        if not token:
+            raise ServiceError(f"{TOKEN_VARIABLE} is not set; make a token in Prolific's settings and set it")
+        if not (token.isascii() and token.isprintable()):
+            raise ServiceError(f"{TOKEN_VARIABLE} holds what no token holds; copy it again from Prolific's settings")
+        try:
+            refuse_no_address(address, ADDRESS)
+            parts = urlsplit(address)
+            proxy_for(parts.scheme, parts.netloc)
+        except ValueError as error:
+            raise ServiceError(f"{ADDRESS_VARIABLE}: {error}") from None
+        if not (parts.scheme == "https" or (parts.scheme == "http" and server.is_loopback(parts.hostname or ""))):
+            raise ServiceError(f"{ADDRESS_VARIABLE} is {address!r}, which is no https address; leave it out")
+        self._pause = pause
+        self._http = httpx.Client(
+            base_url=f"{address}/api/v1/", headers={"Authorization": f"Token {token}"}, timeout=30.0
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def get(self, path: str, params: Mapping[str, str | int] | None = None) -> dict[str, Any]:
+        """What is at a path. Tried a few times; raises ServiceError."""
+        return self._tried("GET", path, params=dict(params or {}))
+
+    def harmless(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """A POST that does no harm when it happens twice. Tried a few times; raises ServiceError."""
+        return self._tried("POST", path, json=dict(body))
+
+    def change(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """A call that changes something, once. Raises UncertainError, or RefusedError where it had no effect."""
+        try:
+            answer = self._http.request(method, path, json=body)
+        except httpx.HTTPError as error:
+            raise UncertainError(
+                f"Prolific did not answer {_what(method, path)} ({_named(error)}); run again"
+            ) from None
+        if answer.status_code == httpx.codes.TOO_MANY_REQUESTS or answer.is_server_error:
+            raise UncertainError(f"Prolific answered {answer.status_code} to {_what(method, path)}; run again later")
+        return _content(answer, method, path)
+
+    def pages(self, path: str, params: Mapping[str, str | int] | None = None) -> Iterator[dict[str, Any]]:
+        """All items of a list, every page. Raises ServiceError, also where some came or went meanwhile."""
+        query: dict[str, str | int] = {"page_size": PAGE, **(params or {})}
+        seen: set[str] = set()
+        while True:
+            answer = self.get(path, query)
+            items = _items(answer, path)
+            new = [item for item in items if str(item.get("id")) not in seen]
+            seen.update(str(item.get("id")) for item in items)
+            yield from new
+            following = ((answer.get("_links") or {}).get("next") or {}).get("href")
+            if not following or not new:
+                break
+            # Only what is asked for changes: the token never follows a link to another host.
+            query = dict(parse_qsl(urlsplit(str(following)).query))
+        count = (answer.get("meta") or {}).get("count")
+        if isinstance(count, int) and len(seen) < count:
+            raise ServiceError(f"Prolific's list of {_shown(path)} changed while it was read; run again")
+
+    def _tried(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
+        trouble = ""
+        for attempt in range(TRIES):
+            wait = float(2**attempt)
+            try:
+                answer = self._http.request(method, path, **arguments)
+            except httpx.HTTPError as error:
+                trouble = f"did not answer ({_named(error)})"
+            else:
+                if answer.status_code != httpx.codes.TOO_MANY_REQUESTS and not answer.is_server_error:
+                    return _content(answer, method, path)
+                trouble = f"answered {answer.status_code}"
+                asked = answer.headers.get("Retry-After", "")
+                wait = float(asked) if asked.isdecimal() else wait
+            if attempt < TRIES - 1:
+                self._pause(min(wait, LONGEST_PAUSE))
+        raise ServiceError(f"Prolific {trouble} to {_what(method, path)}, {TRIES} times; run again later")
+
+
+def _content(answer: httpx.Response, method: str, path: str) -> dict[str, Any]:
+    if answer.status_code == httpx.codes.UNAUTHORIZED:
+        raise ServiceError(f"Prolific does not accept the token; set {TOKEN_VARIABLE} to one from its settings")
+    if not answer.is_success:
+        raise RefusedError(f"Prolific refused {_what(method, path)} ({answer.status_code}): {_words(answer)}")
+    try:
+        content = answer.json() if answer.content else {}
+    except ValueError:
+        content = None
+    if isinstance(content, dict):
+        return content
+    if method == "GET":
+        raise ServiceError(f"{answer.url.host} does not answer as Prolific does; correct {ADDRESS_VARIABLE}")
+    return {}  # some calls are answered with a mere sentence
+
+
+def _items(answer: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
+    items = answer.get("results")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise ServiceError(f"Prolific's list of {_shown(path)} is none; is {ADDRESS_VARIABLE} right?")
+    return items
+
+
+def _words(answer: httpx.Response) -> str:
+    """Prolific's own words in one line; ids are left out, for some are people's."""
+    try:
+        content = answer.json()
+        said = content.get("error", content) if isinstance(content, dict) else content
+        said = said.get("detail", said) if isinstance(said, dict) else said
+    except ValueError:
+        said = answer.text
+    return shortened(said) or "no reason given"
+
+
+def shortened(said: object) -> str:
+    """What somebody said, in one short line without ids."""
+    text = " ".join(re.sub(r"[{}\[\]'\"]", " ", str(said)).split())
+    return re.sub(r"\b[0-9a-fA-F]{24}\b", "...", text)[:WORDS]
+
+
+def _what(method: str, path: str) -> str:
+    return f"{method} {_shown(path)}"
+
+
+def _shown(path: str) -> str:
+    return re.sub(r"\b[0-9a-fA-F]{24}\b", "...", path).strip("/")
+
+
+def _named(error: httpx.HTTPError) -> str:
+    return type(error).__name__

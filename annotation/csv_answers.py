@@ -1,0 +1,161 @@
+"""Ratings from a CSV file, such as Google Forms exports: one row is one rater's answer to one pair.
+
+Which column holds what says a mapping, `pair=...,rater=...,quality=...,fluency=...`, where `time` and `comment` may be
+left out. The columns of Google Forms' own layout with a question a column (many pairs a row) are not read.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+import pandas as pd
+
+from annotation import server
+from annotation.offering import alone, refuse_other_sample
+from annotation.pseudonyms import named_pseudonym, pseudonym_key
+from annotation.ratings.answers import Answer, Part, check, keep
+from annotation.rubric import Rubric
+from annotation.sampling.origin import refuse_other_prompts
+from annotation.sampling.shown import shown
+from annotation.verdicts.preregistration import asked_rubric
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.reading import read_text
+from plumbline.study import Study
+from plumbline.words import trim
+
+_GOOGLE = re.compile(r"(\d{4}/\d{1,2}/\d{1,2} \d{1,2}:\d{2}:\d{2} [AP]M) GMT(?:([+-])(\d{1,2})(?::?(\d{2}))?)?")
+
+
+def collect_csv(
+    study: Study, home: server.Home, path: Path, columns: Mapping[str, str], *, replace: bool = False
+) -> pd.DataFrame:
+    """Take a file's answers into the ratings, beside those of other sources; returns the sample's ratings.
+
+    The file's name is their source: the same file again replaces what it gave before. Raters' names stay outside:
+    pseudonyms are made with a key that only `home` has. Without a column for it the time is the file's. Raises
+    DataError with file and line for what is no rating of this study.
+    """
+    with alone(study):
+        rubric = asked_rubric(study)
+        pairs = {pair.pair_id: pair for pair in shown(study)}
+        refuse_other_sample(study)
+        refuse_other_prompts(study, list(pairs.values()))
+        form = _Form(study, rubric, path, columns, pseudonym_key(home))
+        answers: dict[tuple[str, str], Answer] = {}
+        lines: dict[tuple[str, str], int] = {}
+        for line, row in form.rows():
+            where = f"{path}, line {line}"
+            answer = form.answer(row, where)
+            check(answer, where, rubric, pairs)
+            place = answer.pair_id, answer.rater_id
+            if place in answers:
+                raise DataError(f"{where}: the same rater and pair as in line {lines[place]}; keep one of the answers")
+            answers[place], lines[place] = answer, line
+        if not answers:
+            raise DataError(f"{path}: no answers in it, only a header; correct --csv")
+        part = Part(sha256(path.read_bytes()).hexdigest(), tuple(answers[place] for place in sorted(answers)))
+        return keep(study, path.name, {path.name: part}, replace=replace)
+
+
+def column_mapping(text: str, questions: Sequence[str]) -> dict[str, str]:
+    """`pair=Pair,rater=E-mail,...` as a mapping; the columns' own names may hold commas. Raises StudyError."""
+    known, needed = ["pair", "rater", *questions, "time", "comment"], ["pair", "rater", *questions]
+    found: dict[str, str] = {}
+    for part in re.split(rf",(?=\s*(?:{'|'.join(known)})=)", text):
+        name, _, column = (word.strip() for word in part.partition("="))
+        if name not in known or not column:
+            raise StudyError(f"--columns: {part.strip()!r} is not like pair=NAME; {nearest(name, known)}")
+        if name in found:
+            raise StudyError(f"--columns: {name!r} is said twice; name one column")
+        if column in found.values():
+            raise StudyError(f"--columns: {column!r} stands for two things; each needs a column of its own")
+        found[name] = column
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise StudyError(f"--columns: which column holds {missing[0]!r} is not said; add {missing[0]}=NAME")
+    return found
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A file and how it is read."""
+
+    study: Study
+    rubric: Rubric
+    path: Path
+    columns: Mapping[str, str]
+    key: bytes
+
+    def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
+        """The line and the wanted cells of each row that is not blank."""
+        try:
+            reader = csv.reader(io.StringIO(read_text(self.path), newline=""), strict=True)
+            header = [name.strip() for name in next(reader, [])]
+            places = {name: self._place(header, column) for name, column in self.columns.items()}
+            for row in reader:
+                if not any(map(str.strip, row)):
+                    continue
+                if len(row) > len(header):
+                    where = f"{self.path}, line {reader.line_num}: {len(row)} cells, the header has {len(header)}"
+                    raise DataError(f'{where}; put cells that hold a comma into quotes ("3,5")')
+                cells = row + [""] * (len(header) - len(row))
+                yield reader.line_num, {name: trim(cells[place]) for name, place in places.items()}
+        except FileNotFoundError:
+            raise DataError(f"{self.path}: cannot be read as CSV (it is not there); correct --csv") from None
+        except csv.Error as error:
+            raise DataError(f"{self.path}: cannot be read as CSV ({error}); correct --csv") from None
+
+    def _place(self, header: list[str], column: str) -> int:
+        if header.count(column) != 1:
+            has = "more than one" if column in header else "no"
+            raise DataError(f"{self.path}: has {has} column {column!r}; its columns are: {', '.join(header)}")
+        return header.index(column)
+
+    def answer(self, row: Mapping[str, str], where: str) -> Answer:
+        """A row as an answer. Raises DataError for cells that cannot be one."""
+        if not row["rater"]:
+            raise DataError(f"{where}: who rated is not said; the column for `rater` is empty")
+        if "time" in self.columns:
+            at = _time(row["time"], where)
+        else:
+            at = datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
+        return Answer(
+            pair_id=row["pair"],
+            rater_id=named_pseudonym(self.key, self.study.name, row["rater"]),
+            status="submitted",
+            values={name: _value(row[name], f"{where}, {name}") for name in self.rubric.question_names()},
+            comment=row.get("comment", ""),
+            submitted_at=at.isoformat(),
+        )
+
+
+def _value(text: str, where: str) -> int | None:
+    if not text:
+        return None
+    if not re.fullmatch(r"-?[0-9]{1,9}(\.0{1,9})?", text):
+        raise DataError(f"{where}: the answer {text[:40]!r} is not a whole number of the scale")
+    return int(float(text))
+
+
+def _time(text: str, where: str) -> datetime:
+    """A time in UTC: ISO 8601 (without a zone it is UTC), or as Google Forms writes it."""
+    google = _GOOGLE.fullmatch(text.replace("\u202f", " "))
+    try:
+        if google:
+            zone = f"{google[2] or '+'}{google[3] or '0':0>2}{google[4] or '00'}"
+            at = datetime.strptime(f"{google[1]} {zone}", "%Y/%m/%d %I:%M:%S %p %z")
+        else:
+            at = datetime.fromisoformat(text)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):  # OverflowError: at the ends of the calendar, in UTC
+        raise DataError(
+            f"{where}: the time {text[:40]!r} is not ISO 8601 (2026-03-01T14:15:37+01:00) or Google Forms'"
+            " (2026/03/01 2:15:37 PM GMT+1)"
+        ) from None

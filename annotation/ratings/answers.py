@@ -1,0 +1,214 @@
+"""Raters' answers, from wherever they came, turned into ratings: checked, kept as they came in snapshots, written.
+
+Each collection replaces what its source gave before and leaves other sources alone. Where
+anything changed, a snapshot of the source's answers is added to `snapshots/`; none is ever overwritten.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from annotation.ratings.exclusions import read_decisions
+from annotation.ratings.ratings import read_all_ratings, read_ratings, write_ratings
+from annotation.rubric import Rubric
+from annotation.sampling.shown import shown
+from plumbline.errors import DataError
+from plumbline.reading import parse_json
+from plumbline.records import Pair, Rating
+from plumbline.store import atomic
+from plumbline.study import Study
+
+CLOCKS = timedelta(minutes=5)  # servers' clocks may be so far apart; what is later is in the future
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+PAUSE = timedelta(minutes=10)  # between two answers; who takes longer was away, and how long it took is unknown
+KEY = list(Rating.KEY)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One rater's answer to one pair, as it was given; the rater by pseudonym, the time in UTC (ISO 8601)."""
+
+    pair_id: str
+    rater_id: str
+    status: str
+    values: Mapping[str, int | None]  #: by question
+    comment: str
+    submitted_at: str
+    batch: str = ""  #: of a crowd campaign
+    seconds: float | None = None  #: on the pair, where the platform measured it
+
+    @property
+    def simulated(self) -> bool:
+        """Whether no person gave it."""
+        return self.rater_id.startswith("simulated-")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a source, a dataset or a file: its answers, and in which state it was when they were read."""
+
+    state: str
+    answers: tuple[Answer, ...]
+
+
+def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair]) -> None:
+    """Raise DataError for an answer that cannot be a rating of this study; `where` begins the line."""
+    if answer.pair_id not in pairs:
+        raise DataError(f"{where}: no pair {answer.pair_id!r} is in pairs.parquet or controls.parquet")
+    for question in rubric.question_names():
+        value = answer.values.get(question)
+        if value is None and answer.status == "submitted":
+            raise DataError(f"{where}: a submitted answer without {question!r}")
+        if value is not None and value not in rubric.scale:
+            scale = f"{rubric.scale[0]} to {rubric.scale[-1]}"
+            raise DataError(f"{where}, {question}: the answer {value!r} is not on the scale {scale}")
+    at = datetime.fromisoformat(answer.submitted_at)
+    if at < EARLIEST:
+        raise DataError(f"{where}: answered at {answer.submitted_at}, before there were such studies; correct the time")
+    if at > datetime.now(UTC) + CLOCKS:
+        raise DataError(f"{where}: answered at {answer.submitted_at}, which is in the future; set the clocks right")
+
+
+def keep(
+    study: Study, source: str, parts: Mapping[str, Part], *, replace: bool, instead_of: Collection[str] = ()
+) -> pd.DataFrame:
+    """Make checked answers the ratings of their source; returns the sample's ratings, of all sources.
+
+    Raters whom people excluded stay so, with their new answers. Refuses to drop ratings that the source gave before,
+    unless `replace` says so, and two answers of a rater to a pair. The ratings of the sources `instead_of` go.
+    Raises DataError.
+    """
+    pairs = {pair.pair_id: pair for pair in shown(study)}
+    before = read_all_ratings(study)
+    before = before[~before["source"].isin(list(instead_of))]
+    now = _frame(source, [answer for part in parts.values() for answer in part.answers], pairs)
+    _refuse_twice(now, source)
+    of_source = before["source"] == source
+    if not replace:
+        _refuse_loss(before[of_source], now, source)
+    whole = pd.concat([before[~of_source], now], ignore_index=True).astype({"value": "Int64"})
+    whole = whole.sort_values(KEY, ignore_index=True)
+    _refuse_twice(whole, source)
+    _add_snapshot(study, source, parts)
+    write_ratings(study, whole, read_decisions(study))
+    return read_ratings(study)
+
+
+def last_snapshot(study: Study, source: str) -> dict[str, Part]:
+    """The parts of a source as they were when they last changed; {} if they never did."""
+    files = _snapshots(study, source)
+    if not files:
+        return {}
+    try:
+        with files[-1].open("rb") as file:
+            content = parse_json(gzip.decompress(file.read()))
+        return {
+            name: Part(part["state"], tuple(Answer(**answer) for answer in part["answers"]))
+            for name, part in content["parts"].items()
+        }
+    except (DataError, OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+        raise DataError(f"{files[-1]} is damaged ({error}); move it away and collect again") from None
+
+
+def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) -> pd.DataFrame:
+    """A row for each answer and question."""
+    seconds = _seconds(answers)
+    rows = [
+        {
+            "pair_id": answer.pair_id,
+            "transformation": pairs[answer.pair_id].transformation,
+            "language": pairs[answer.pair_id].language,
+            "rater_id": answer.rater_id,
+            "question": question,
+            "value": value,
+            "status": answer.status,
+            "submitted_at": answer.submitted_at,
+            "source": source,
+            "batch": answer.batch,
+            "seconds": taken if answer.seconds is None else answer.seconds,
+            "comment": answer.comment,
+            "excluded": "",
+            "surplus": False,
+            "simulated": answer.simulated,
+        }
+        for answer, taken in zip(answers, seconds, strict=True)
+        for question, value in answer.values.items()
+    ]
+    frame = pd.DataFrame(rows, columns=list(Rating.model_fields))
+    times = pd.to_datetime(frame["submitted_at"], utc=True, format="ISO8601").astype("datetime64[us, UTC]")
+    return frame.assign(submitted_at=times, seconds=frame["seconds"].astype(float))
+
+
+def _seconds(answers: Sequence[Answer]) -> list[float]:
+    """How long each answer took: from the rater's answer before, of any status, to this one.
+
+    NaN for a rater's first answer, after more than PAUSE, and for simulated raters, who need no time.
+    """
+    taken = [float("nan")] * len(answers)
+    turns: dict[str, list[tuple[datetime, int]]] = defaultdict(list)
+    for place, answer in enumerate(answers):
+        if not answer.simulated:
+            turns[answer.rater_id].append((datetime.fromisoformat(answer.submitted_at), place))
+    for own in turns.values():
+        own.sort()
+        for (before, _), (at, place) in pairwise(own):
+            if at - before <= PAUSE:
+                taken[place] = (at - before).total_seconds()
+    return taken
+
+
+def _refuse_twice(frame: pd.DataFrame, source: str) -> None:
+    twice = frame[frame.duplicated(KEY)]
+    if len(twice):
+        first = twice.iloc[0]
+        raise DataError(
+            f"{source}: rater {first['rater_id']} answered {first['question']!r} of pair {first['pair_id']} twice;"
+            " keep one of the answers"
+        )
+
+
+def _refuse_loss(before: pd.DataFrame, now: pd.DataFrame, source: str) -> None:
+    had = pd.MultiIndex.from_frame(before.loc[before["status"] == "submitted", KEY])
+    lost = len(had.difference(pd.MultiIndex.from_frame(now[KEY])))
+    if lost:
+        raise DataError(
+            f"{lost} ratings that were collected before are not on the server, or not in the file ({source});"
+            " is it the right one? Add --replace to drop them"
+        )
+
+
+def _snapshots(study: Study, source: str) -> list[Path]:
+    """The snapshots of a source, the oldest first."""
+    return sorted((study.folder / "snapshots").glob(f"*Z-{_plain(source)}-{'[0-9a-f]' * 12}.json.gz"))
+
+
+def _plain(source: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-")
+
+
+def _add_snapshot(study: Study, source: str, parts: Mapping[str, Part]) -> None:
+    """Write the answers down if they are others than in the source's last snapshot."""
+    answers = {name: [dict(vars(answer)) for answer in parts[name].answers] for name in sorted(parts)}
+    digest = sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()[:12]
+    files = _snapshots(study, source)
+    if (files and files[-1].name.endswith(f"-{digest}.json.gz")) or not (files or any(answers.values())):
+        return
+    now = datetime.now(UTC)
+    path = study.folder / "snapshots" / f"{now:%Y%m%dT%H%M%S%f}Z-{_plain(source)}-{digest}.json.gz"
+    listed: dict[str, Any] = {name: {"state": parts[name].state, "answers": given} for name, given in answers.items()}
+    content = {"source": source, "collected_at": now.isoformat(), "parts": listed}
+    with atomic(path) as file:
+        file.write(gzip.compress(json.dumps(content, ensure_ascii=False).encode()))

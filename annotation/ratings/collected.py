@@ -1,0 +1,59 @@
+"""What raters were shown and what they answered, read once for all that look at it.
+
+Frames and no records: a hundred thousand pairs are read in a tenth of a second, as records in one and a half. What is
+often the same is categories (in their order), so that it is compared, counted and grouped by as numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import pandas as pd
+
+from annotation.ratings.ratings import read_all_ratings
+from annotation.sampling.controls import COMMAND as SAMPLE
+from plumbline.records import Pair
+from plumbline.store import joined, read_table
+from plumbline.study import Study
+
+_OF_PAIRS = (
+    *("transformation", "axis", "pool", "dataset", "task_type", "language", "output_language"),
+    *("control", "model", "generator_hash", "prompt_hash"),
+)
+_OF_RATINGS = (
+    *("pair_id", "transformation", "language", "rater_id", "question", "status"),
+    *("source", "batch", "comment", "excluded"),
+)
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The pairs before raters and their ratings, which nobody may change."""
+
+    pairs: pd.DataFrame  #: rows of `Pair`: the sample, then controls and repeats; empty before there is a sample
+    ratings: pd.DataFrame  #: rows of `Rating`, of all of them; empty before the first
+
+    @classmethod
+    def read(cls, study: Study) -> Collected:
+        """What lies in the study's folder. Raises DataError for damaged files."""
+        names = ("pairs.parquet", "controls.parquet") if (study.folder / "pairs.parquet").exists() else ()
+        tables = (read_table(study.folder / name, Pair, study.command(SAMPLE), words=_OF_PAIRS) for name in names)
+        return cls(joined(tables, Pair, _OF_PAIRS), read_all_ratings(study, _OF_RATINGS))
+
+    @functools.cached_property
+    def sample(self) -> pd.DataFrame:
+        """The sample's pairs, without their texts."""
+        return self.pairs.drop(columns=["original", "transformed"])[self.pairs["control"] == ""]
+
+    @functools.cached_property
+    def known(self) -> pd.DataFrame:
+        """The ratings of these pairs."""
+        known = self.ratings["pair_id"].isin(self.pairs["pair_id"])
+        return self.ratings if known.all() else self.ratings[known]
+
+    @functools.cached_property
+    def of_sample(self) -> pd.DataFrame:
+        """The ratings of the sample's pairs."""
+        controls = self.pairs.loc[self.pairs["control"] != "", "pair_id"]
+        return self.known[~self.known["pair_id"].isin(controls)]

@@ -1,0 +1,276 @@
+"""Signs that a rater's answers may not be what they should be (PTEB, appendix B; METHOD: decided before any rating).
+
+Pure functions from ratings, pairs and the study's rules to signs. A sign names its rule and its evidence and decides
+nothing: a person does (`annotation.ratings.exclusions`). Signs of machine-written comments are hints and never proof.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from annotation.ratings.ratings import rows_of
+from annotation.records import Sign
+from plumbline.study.campaign import QualitySpec
+from plumbline.words import count_words
+
+COMMENTS = "comments (a hint)"  # the rule that proves nothing
+
+# (pool, kind of control) -> question: the answer that an attentive rater gives; `Rubric.expected` is one.
+Expected = Callable[[str, str], Mapping[str, int]]
+
+# What chat programs write and hurried people do not (PTEB, appendix B, names dashes and stock phrases).
+_DASHES = re.compile(r"[—–]")
+_STOCK = re.compile(
+    r"\b(?:overall|furthermore|moreover|in summary|it is worth noting|accurately (?:conveys|captures|preserves)|"
+    r"maintains the (?:core|original) meaning|as an ai|retains the)\b",
+    re.IGNORECASE,
+)
+_WORDY = 30  # words of a comment
+
+
+def find_signs(ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected) -> list[Sign]:
+    """All signs in the submitted ratings, by rater and rule.
+
+    `ratings` holds `plumbline.records.Rating` rows, excluded ones among them: what was decided does not hide why.
+    `pairs` holds `plumbline.records.Pair` rows, of the sample and the controls; `expected` tells the right answers to
+    these. Every rule looks at all raters at once: what one costs does not grow with how many others there are.
+    """
+    if not pairs["pair_id"].is_unique:
+        pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
+    own = _of_pairs(ratings, pairs)
+    if own.empty:
+        return []
+    found = itertools.chain(
+        _controls(own, rules, expected),
+        _repeats(own, rules, pairs),
+        _one_answer(own, rules),
+        _too_fast(own, rules, pairs),
+        _apart(own, rules),
+        _comments(own),
+    )
+    return sorted(found, key=lambda sign: sign.rater_id)  # stable: a rater's stay in the order of the rules
+
+
+def _of_pairs(ratings: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+    """The submitted ratings of these pairs, with what is known of each.
+
+    `pair` is its row in `pairs`, and `answer` numbers what one rater gave to one pair, as it comes.
+    """
+    place = rows_of(pairs, ratings["pair_id"])
+    known = (place >= 0) & (ratings["status"] == "submitted").to_numpy()
+    own = ratings.loc[known, ["rater_id", "question", "value", "seconds", "comment"]].reset_index(drop=True)
+    own = own.assign(pair=place[known], value=own["value"].astype(float))
+    facts = {name: pairs[name].astype("category").array[own["pair"]] for name in ("pool", "control")}
+    # Names as categories, in their order: they are compared and grouped by as numbers.
+    words = dict.fromkeys(["rater_id", "question", *facts], "category")
+    found: pd.DataFrame = own.assign(**facts).astype(words)
+    return found.assign(answer=pd.factorize(_codes(found["rater_id"]) * len(pairs) + found["pair"].to_numpy())[0])
+
+
+def _codes(column: pd.Series) -> np.ndarray:
+    """A column of categories as numbers that can be multiplied."""
+    return column.cat.codes.to_numpy(np.int64)
+
+
+def low_pairs(ratings: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
+    """Pairs whose mean over raters is at most `rules.low` for a question, lowest first; `ratings` are the sample's.
+
+    Columns: pair_id, transformation, question, mean, n. PTEB, appendix B, step 3: they are read by a person.
+    """
+    counting = ratings[ratings["status"] == "submitted"]
+    means = counting.groupby(["pair_id", "transformation", "question"], as_index=False).agg(
+        mean=("value", "mean"), n=("value", "size")
+    )
+    means["mean"] = means["mean"].astype(float)
+    return means[means["mean"] <= rules.low].sort_values(["mean", "pair_id", "question"], ignore_index=True)
+
+
+def controls_missed(
+    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
+) -> tuple[int, int]:
+    """(submitted ratings of controls that are off by more than `rules.within`, all whose right answer is known).
+
+    `pairs` are as for `find_signs`; those that are no controls play no part.
+    """
+    controls = pairs[pairs["control"].isin(["positive", "negative"])].reset_index(drop=True)
+    answers = _control_answers(_of_pairs(ratings, controls), expected)
+    return len(_missed(answers, rules)), len(answers)
+
+
+def _control_answers(own: pd.DataFrame, expected: Expected) -> pd.DataFrame:
+    """Each rating of a control that has a right answer, with that: `right`."""
+    asked = own[own["control"].isin(["positive", "negative"])]
+    groups = asked.groupby(["pool", "control", "question"], observed=True).indices
+    right = np.full(len(asked), math.nan)
+    for group, rows in groups.items():
+        pool, kind, question = map(str, typing.cast("tuple[str, ...]", group))
+        right[rows] = expected(pool, kind).get(question, math.nan)
+    answers: pd.DataFrame = asked.assign(right=right).dropna(subset=["right"])
+    return answers
+
+
+def _missed(answers: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
+    return answers[(answers["value"] - answers["right"]).abs() > rules.within]
+
+
+def _controls(own: pd.DataFrame, rules: QualitySpec, expected: Expected) -> Iterator[Sign]:
+    answers = _control_answers(own, expected)
+    n = answers["rater_id"].value_counts()
+    missed = _missed(answers, rules)
+    rows = missed[["control", "question", "value", "right"]].itertuples(index=False, name=None)
+    said = (f"{control} {question} {value:g} for {right:g}" for control, question, value, right in rows)
+    for rater, lines in _of_raters(missed, said).items():
+        evidence = f"{len(lines)} of {n[rater]} answers to controls are off: {_some(lines)}"
+        yield Sign(rater_id=rater, rule="controls", evidence=evidence, n=int(n[rater]))
+
+
+def _repeats(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Iterator[Sign]:
+    again = own[own["control"] == "repeat"]
+    first = pd.Index(pairs["pair_id"]).get_indexer(pairs["repeats"])[again["pair"]]
+    before = own.loc[own["pair"].isin(first), ["rater_id", "pair", "question", "value"]]
+    both = again.assign(first=first).merge(
+        before, left_on=["rater_id", "first", "question"], right_on=["rater_id", "pair", "question"],
+        suffixes=("", "_before"),
+    )  # fmt: skip
+    apart = both[(both["value"] - both["value_before"]).abs() > rules.within]
+    n = both["rater_id"].value_counts()
+    rows = apart[["question", "value_before", "value"]].itertuples(index=False, name=None)
+    said = (f"{question} {before:g} then {now:g}" for question, before, now in rows)
+    for rater, lines in _of_raters(apart, said).items():
+        evidence = f"{len(lines)} of {n[rater]} repeated answers are inconsistent: {_some(lines)}"
+        yield Sign(rater_id=rater, rule="repeats", evidence=evidence, n=int(n[rater]))
+
+
+def _of_raters(rows: pd.DataFrame, said: Iterable[str]) -> dict[str, list[str]]:
+    """What is `said` of each row, by the row's rater."""
+    found: dict[str, list[str]] = {}
+    for rater, line in zip(rows["rater_id"], said, strict=True):
+        found.setdefault(str(rater), []).append(line)
+    return found
+
+
+def _one_answer(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
+    """Raters most of whose pairs have the same values for all questions that they were asked."""
+    rater, question = _codes(own["rater_id"]), _codes(own["question"])
+    questions = [str(name) for name in own["question"].cat.categories]
+    asked = np.zeros((len(own["rater_id"].cat.categories), len(questions)), bool)
+    asked[rater, question] = True
+    values = np.full((own["answer"].max() + 1, len(questions)), math.nan)
+    values[own["answer"], question] = own["value"]
+    first = ~own["answer"].duplicated()
+    whole = pd.DataFrame(values).assign(rater_id=own["rater_id"].array[first])
+    whole = whole[(~np.isnan(values) | ~asked[rater[first]]).all(axis=1)]
+    patterns = whole.groupby(["rater_id", *range(len(questions))], observed=True, dropna=False).size().rename("same")
+    # The most frequent first; of several that are, the one with the lowest values.
+    most = patterns.reset_index().sort_values("same", ascending=False, kind="stable").drop_duplicates("rater_id")
+    totals = whole["rater_id"].value_counts()
+    for rater, *values, same in most.itertuples(index=False):
+        n = int(totals[rater])
+        if n >= rules.least_answers and same / n >= rules.same_answer:
+            given = zip(questions, values, strict=True)
+            said = ", ".join(f"{name} {value:g}" for name, value in given if not math.isnan(value))
+            yield Sign(rater_id=str(rater), rule="same answer", evidence=f"{same} of {n} pairs have {said}", n=n)
+
+
+def _too_fast(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Iterator[Sign]:
+    """Pairs answered in less time than reading both texts takes at `words_a_second`."""
+    timed = own.dropna(subset=["seconds"]).drop_duplicates("answer")
+    # Words are counted only for raters who were too fast if each text had as many as its length allows.
+    most = (_most_words(pairs["original"]) + _most_words(pairs["transformed"])) / rules.words_a_second
+    may = timed["seconds"] < most[timed["pair"]]
+    timed = timed[may.groupby(timed["rater_id"], observed=True).transform("mean") > rules.too_fast]
+    words, places = np.zeros(len(pairs), np.int64), timed["pair"].unique()
+    for name in ("original", "transformed"):
+        words[places] += pairs[name].iloc[places].map(count_words).to_numpy(np.int64)
+    fast = timed["seconds"] < words[timed["pair"]] / rules.words_a_second
+    of_rater = timed.assign(fast=fast).groupby("rater_id", observed=True)
+    found = of_rater.agg(n=("fast", "size"), fast=("fast", "sum"), middle=("seconds", "median"))
+    found = found[(found["n"] >= rules.least_answers) & (found["fast"] / found["n"] > rules.too_fast)]
+    for row in found.itertuples():
+        evidence = (
+            f"{row.fast} of {row.n} pairs were answered faster than {rules.words_a_second:g} words a second"
+            f" can be read; half of all within {row.middle:.1f} s"
+        )
+        yield Sign(rater_id=str(row.Index), rule="too fast", evidence=evidence, n=row.n)
+
+
+def _most_words(texts: pd.Series) -> np.ndarray:
+    """How many words texts of such lengths have at most: a character each, and in ASCII a space between two."""
+    length = texts.str.len().to_numpy(np.int64)
+    return np.where(texts.str.isascii(), (length + 1) // 2, length)
+
+
+def _apart(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
+    """Against the mean of the other raters of each pair (left one out), a question at a time."""
+    shared = _with_others(own[own["control"] == ""])
+    questions = own["question"].cat.categories
+    shared = shared.assign(habit=_codes(shared["rater_id"]) * len(questions) + _codes(shared["question"]))
+    shared = shared[np.bincount(shared["habit"])[shared["habit"]] >= rules.least_answers]
+    habit = shared["habit"].to_numpy()
+    of_rater = shared.assign(shift=shared["value"] - shared["others"]).groupby("habit")
+    found = of_rater.agg(n=("pair", "size"), shift=("shift", "mean"))
+    # Spearman's rho is Pearson's of the ranks; of n of them, ties or not, the mean is (n + 1) / 2.
+    middle = (np.bincount(habit)[habit] + 1) / 2
+    mine, theirs = (_ranks(shared[name].to_numpy(), habit) - middle for name in ("value", "others"))
+    both, own_square, other_square = (
+        np.bincount(habit, product)[found.index] for product in (mine * theirs, mine * mine, theirs * theirs)
+    )
+    found["rho"] = pd.Series(both, found.index) / np.sqrt(own_square * other_square)  # NaN where one does not vary
+    found = found[(found["shift"].abs() >= rules.apart) | (found["rho"] < rules.least_rho)]
+    for place, n, shift, rho in found.itertuples(name=None):
+        rater, question = own["rater_id"].cat.categories[place // len(questions)], questions[place % len(questions)]
+        told = "no rank correlation (one of the two does not vary)" if math.isnan(rho) else f"rho {rho:.2f}"
+        evidence = f"{question}: {shift:+.2f} from the others' mean, {told}"
+        yield Sign(rater_id=str(rater), rule="apart from the others", evidence=evidence, n=n)
+
+
+def _with_others(sampled: pd.DataFrame) -> pd.DataFrame:
+    """Ratings of pairs that others rated too, with `others`, these others' mean: all raters' sum less the own value."""
+    value = sampled["value"].to_numpy()
+    group = sampled["pair"].to_numpy() * len(sampled["question"].cat.categories) + _codes(sampled["question"])
+    number, total = np.bincount(group)[group], np.bincount(group, value)[group]
+    shared = number > 1
+    found: pd.DataFrame = sampled[shared].assign(others=(total - value)[shared] / (number[shared] - 1))
+    return found
+
+
+def _ranks(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """The rank of each value in its group; ties share their mean."""
+    places, points = pd.factorize(values, sort=True)
+    cells = groups * len(points) + places
+    shape = groups.max(initial=-1) + 1, len(points)
+    ties = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+    ranks = ties.cumsum(axis=1) - ties + (ties + 1) / 2
+    return ranks.ravel()[cells]
+
+
+def _comments(own: pd.DataFrame) -> Iterator[Sign]:
+    once = own.drop_duplicates("answer")
+    comment = once["comment"].astype("category")  # each text is looked at once, however often it was written
+    looks: dict[str, Callable[[str], object]] = {
+        "dashes": _DASHES.search,
+        "stock phrases": _STOCK.search,
+        "wordy": lambda text: count_words(text) > _WORDY,
+    }
+    texts = list(comment.cat.categories)
+    told = pd.DataFrame({"n": [bool(text.strip()) for text in texts]})
+    told = told.assign(**{name: [bool(look(text)) for text in texts] for name, look in looks.items()})
+    written = told["n"].to_numpy()[comment.cat.codes]
+    own_words = told.iloc[comment.cat.codes[written]].assign(rater_id=once["rater_id"].array[written])
+    counts = own_words.groupby("rater_id", observed=True).sum()
+    for rater, n, *found in counts[counts[[*looks]].any(axis=1)].itertuples(name=None):
+        said = [f"{count} {name}" for name, count in zip(looks, found, strict=True) if count]
+        evidence = f"of {n} comments: {', '.join(said)}"
+        yield Sign(rater_id=str(rater), rule=COMMENTS, evidence=evidence, n=n)
+
+
+def _some(said: Sequence[str]) -> str:
+    """The first three."""
+    return "; ".join(said[:3]) + (f"; and {len(said) - 3} more" if len(said) > 3 else "")

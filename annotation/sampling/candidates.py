@@ -1,0 +1,265 @@
+"""The outputs that a sample is drawn from, in strata: read in pieces, of which only what may be drawn is kept.
+
+A hash of seed and identity orders the candidates, so that the sample depends on nothing else. The strata are, one
+within another: language, task type, data set, language of the output, and a third of the originals by length; those of
+a kind give one candidate each in turn for as long as they reach (`Turns`).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import heapq
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pydantic import Field
+
+from annotation.sampling.near_duplicates import words_of
+from annotation.statistics.summaries import POOLS
+from generation.flagged import Flagged
+from generation.jobs import Plan
+from generation.unit import COMMAND, refuse_other_outputs
+from plumbline.errors import DataError, StudyError
+from plumbline.identity import identity
+from plumbline.records import Number, Pair, Record, Text, TransformedText
+from plumbline.store import as_record, read_batches
+from plumbline.transformations import TRANSFORMATIONS
+from plumbline.words import count_words
+
+Stratum = tuple[str, ...]  # language, task type, data set, output language, third by length
+_ROW = tuple(name for name in TransformedText.model_fields if name not in ("intermediate", "raw", "first_flags"))
+
+
+class Supply(Record):
+    """What a transformation's sample in one language was drawn from (`sample.json`)."""
+
+    KEY = ("transformation", "language")
+    transformation: str = Field(description="one of the eight")
+    language: str = Field(description="language of the originals")
+    ok: int = Field(description="outputs that could be drawn")
+    failed: int = Field(description="outputs with an error that matters: nobody rates them")
+    unanswered: int = Field(description="outputs that are still to come")
+    failed_share: Number = Field(description="failed over all that came; to be read beside the verdict")
+    flagged: dict[str, int] = Field(
+        default_factory=dict, description="usable outputs with each error type, those that were kept out among them"
+    )
+    without: tuple[str, ...] = Field(default=(), description="error types that keep an output out (`sample.without`)")
+    kept_out: int = Field(default=0, description="usable outputs that could not be drawn for one of these")
+
+    @property
+    def kept_out_share(self) -> float:
+        """Of the usable outputs."""
+        return self.kept_out / (self.ok + self.kept_out) if self.kept_out else 0.0
+
+
+def flagged_supply(supplies: Iterable[Supply]) -> list[Flagged]:
+    """The shares of usable outputs with each error type, by transformation and language, as the sample was drawn."""
+    return [
+        Flagged(one.transformation, one.language, flag, n, one.ok + one.kept_out, flag in one.without)
+        for one in supplies
+        for flag, n in one.flagged.items()
+    ]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An output that may be drawn; in order, a later one of its stratum is less: a heap has the last one first."""
+
+    rank: int
+    stratum: Stratum
+    row: dict[str, Any]
+
+    def __lt__(self, other: Candidate) -> bool:
+        return self.rank > other.rank
+
+    @functools.cached_property
+    def pair(self) -> Pair:
+        """The pair that it would be."""
+        return _pair(self.row, self.stratum)
+
+    @functools.cached_property
+    def words(self) -> frozenset[str]:
+        """The words of its original."""
+        return words_of(self.row["text"])
+
+
+class Lengths:
+    """Thirds by length, in words, of each data set's texts in each language.
+
+    They are the texts' and not the outputs', so that no output that comes later moves a text to another third.
+    """
+
+    def __init__(self, texts: Iterable[Text]) -> None:
+        counts: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
+        for text in texts:
+            counts[text.dataset, text.language][count_words(text.text)] += 1
+        self._bounds = {place: (_share(count, 1), _share(count, 2)) for place, count in counts.items()}
+
+    def third(self, text: Text) -> int:
+        """0 for the shortest texts, 2 for the longest."""
+        words = count_words(text.text)
+        return sum(words > bound for bound in self._bounds[text.dataset, text.language])
+
+
+def _share(counts: Counter[int], thirds: int) -> int:
+    """The length that at least so many thirds of the texts do not exceed."""
+    reached = 0
+    for words in sorted(counts):
+        reached += counts[words]
+        if 3 * reached >= thirds * counts.total():
+            break
+    return words
+
+
+class Candidates:
+    """Reads a study's outputs; `supply` grows with each transformation that was read."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.supply = plan, list[Supply]()
+        self._lengths = Lengths(self._texts())
+        # So many of a stratum are kept, by rank: it never gives more, unless most of them are near-duplicates.
+        self._most = max(1000, 4 * plan.study.sample.pairs)
+
+    def of(self, transformation: str) -> list[Candidate]:
+        """A transformation's candidates: usable outputs of this study's generator and prompts, over all seeds.
+
+        Raises DataError where there is none.
+        """
+        kept: dict[Stratum, list[Candidate]] = defaultdict(list)
+        counts: dict[str, Counter[str]] = defaultdict(Counter)
+        flagged: dict[str, Counter[str]] = defaultdict(Counter)
+        for seed in self.plan.study.seeds:
+            strata = self._strata(transformation, seed)
+            for row in self._rows(transformation, seed):
+                stratum = strata.get(row["key"])
+                if stratum is None:
+                    continue  # of other prompts, another generator, or a data set that was taken out
+                state = self._state(row)
+                counts[stratum[0]][state] += 1
+                if row["status"] == "ok":
+                    flagged[stratum[0]].update(row["flags"])
+                rank = _rank(self.plan.study.sample.seed, row["key"])
+                heap = kept[stratum]
+                if state != "ok" or (len(heap) == self._most and rank > heap[0].rank):
+                    continue
+                place = heapq.heappush if len(heap) < self._most else heapq.heapreplace
+                place(heap, Candidate(rank, stratum, row))
+        if not any(kept.values()):
+            self._refuse(transformation, any(one["kept_out"] for one in counts.values()))
+        self.supply += [
+            _supply(transformation, language, found, flagged[language], self.plan.study.sample.without)
+            for language, found in sorted(counts.items())
+        ]
+        return [candidate for heap in kept.values() for candidate in heap]
+
+    def _refuse(self, transformation: str, kept_out: bool) -> NoReturn:
+        study = self.plan.study
+        if not kept_out:
+            how = study.command(COMMAND)
+            raise DataError(f"no usable outputs of {transformation} in {study.folder}; run `{how}` first")
+        raise StudyError(
+            f"{study.file}: every usable output of {transformation} has an error type of sample.without"
+            f" ({', '.join(study.sample.without)}); take the transformation or the error type out"
+        )
+
+    def _state(self, row: dict[str, Any]) -> str:
+        """The output's status, or `kept_out` for a usable one with an error type that the sample is drawn without."""
+        kept_out = row["status"] == "ok" and not set(self.plan.study.sample.without).isdisjoint(row["flags"])
+        return "kept_out" if kept_out else str(row["status"])
+
+    def _texts(self) -> Iterator[Text]:
+        for table in read_batches(self.plan.study.folder / "texts.parquet", Text, self.plan.study.command(COMMAND)):
+            yield from (as_record(row, Text) for row in table.to_pylist())
+
+    def _strata(self, transformation: str, seed: int) -> dict[str, Stratum]:
+        """The stratum of each output that the study wants, by key: that of the first text that it serves."""
+        strata: dict[str, Stratum] = {}
+        shared: dict[Stratum, Stratum] = {}  # one object for equal strata
+        kind = TRANSFORMATIONS[transformation]
+        for text in self._texts():
+            job = self.plan.job(text, transformation, seed)
+            if job.key not in strata:
+                output = kind.output_language(text.language, job.language)
+                stratum = (text.language, text.task_type, text.dataset, output, str(self._lengths.third(text)))
+                strata[job.key] = shared.setdefault(stratum, stratum)
+        return strata
+
+    def _rows(self, transformation: str, seed: int) -> Iterator[dict[str, Any]]:
+        path = self.plan.study.transformation_file(transformation, seed)
+        refuse_other_outputs(self.plan.study, transformation, seed)
+        for table in read_batches(path, TransformedText, self.plan.study.command(COMMAND), _ROW):
+            yield from table.to_pylist()
+
+
+class Turns:
+    """Candidates in strata within strata, which give one each in turn for as long as they reach."""
+
+    def __init__(self, candidates: Sequence[Candidate], seed: int, level: int = 0) -> None:
+        self._rest = deque(sorted(candidates, key=lambda candidate: candidate.rank))
+        self._turns: deque[Turns] = deque()
+        if candidates and level < len(candidates[0].stratum):
+            groups: dict[Stratum, list[Candidate]] = defaultdict(list)
+            for candidate in candidates:
+                groups[candidate.stratum[: level + 1]].append(candidate)
+            # Whose turn is first is drawn too: where there are fewer pairs than strata, names must not decide.
+            order = sorted(groups, key=lambda stratum: _rank(seed, *stratum))
+            self._turns.extend(Turns(groups[stratum], seed, level + 1) for stratum in order)
+            self._rest.clear()
+
+    def take(self, wanted: Callable[[Candidate], bool]) -> Candidate | None:
+        """The next one that is wanted; those before it are passed over for good. None where there is none left."""
+        while self._rest:
+            candidate = self._rest.popleft()
+            if wanted(candidate):
+                return candidate
+        while self._turns:
+            found = self._turns[0].take(wanted)
+            if found is not None:
+                self._turns.rotate(-1)
+                return found
+            self._turns.popleft()
+        return None
+
+
+def _rank(seed: int, *what: str) -> int:
+    digest = hashlib.sha256(" ".join(["sample-v2", str(seed), *what]).encode()).digest()
+    return int.from_bytes(digest[:8], "big")
+
+
+def _pair(row: dict[str, Any], stratum: Stratum) -> Pair:
+    language, task_type, dataset, output_language, _ = stratum
+    return Pair(
+        pair_id=identity("pair-v1", row["key"], row["output"]),
+        key=row["key"],
+        transformation=row["transformation"],
+        axis=TRANSFORMATIONS[row["transformation"]].axis,
+        pool=POOLS[row["transformation"]],
+        dataset=dataset,
+        task_type=task_type,
+        language=language,
+        output_language=output_language,
+        seed=row["seed"],
+        original=row["text"],
+        transformed=row["output"],
+        model=row["model"],
+        generator_hash=row["generator_hash"],
+        prompt_hash=row["prompt_hash"],
+    )
+
+
+def _supply(
+    transformation: str, language: str, found: Counter[str], flagged: Counter[str], without: Sequence[str]
+) -> Supply:
+    counts = {state: found[state] for state in ("ok", "failed", "unanswered", "kept_out")}
+    decided = found["ok"] + found["kept_out"] + found["failed"]
+    return Supply(
+        transformation=transformation,
+        language=language,
+        **counts,
+        failed_share=found["failed"] / decided if decided else float("nan"),
+        flagged=dict(sorted(flagged.items())),
+        without=tuple(without),
+    )

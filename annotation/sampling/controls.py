@@ -1,0 +1,137 @@
+"""Pairs that tell about their raters: controls, whose answers are known beforehand (PTEB, appendix B), and repeats.
+
+All are made without a model. An easy positive is an original and the same text all but unchanged; an easy negative is
+an original and what became of another text, one with which it shares few words or none. Which answers follow from that
+says the rubric (`expected`), and a control without an expected answer is not made: a translation has no positive.
+A repeat is a pair of the sample once more, to be answered by the same rater.
+
+They stand in `controls.parquet` and nowhere in `pairs.parquet`, so that no verdict can count them. Raters meet them in
+the same datasets, with ids and metadata like all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from annotation.rubric import Rubric
+from annotation.sampling.near_duplicates import overlap, words_of
+from annotation.sampling.queues import Queue, queues_of
+from plumbline.identity import identity
+from plumbline.records import Pair
+from plumbline.store import read_records
+from plumbline.study import Study
+
+UNRELATED = 0.1  # the most that an original may overlap with a negative's other text (Jaccard index of their words)
+DONORS = 500  # texts of a queue that are looked through for an unrelated one
+_STOPS = {".", "。", "।", "۔"}
+_NO_SPACES = ("zh", "ja")
+COMMAND = "annotation sample"
+
+
+@dataclass(frozen=True)
+class Donor:
+    """A pair that may give the other text of a negative, with the words of both of its texts."""
+
+    pair: Pair
+    words: tuple[frozenset[str], frozenset[str]]
+
+    @classmethod
+    def of(cls, pair: Pair) -> Donor:
+        """A pair as a donor."""
+        return cls(pair, (words_of(pair.original), words_of(pair.transformed)))
+
+
+def read_controls(study: Study) -> list[Pair]:
+    """The study's controls and repeats; `Pair.control` says which is which."""
+    return read_records(study.folder / "controls.parquet", Pair, study.command(COMMAND))
+
+
+def number_of_batches(study: Study, pairs: int) -> int:
+    """How many batches so many pairs of a queue are; a batch that is not full counts as one.
+
+    A study with a crowd has one more, for its pilot.
+    """
+    return -(-pairs // study.sample.batch) + (study.crowd is not None)
+
+
+def spares_needed(study: Study, rubric: Rubric, queue: Queue, pairs: int) -> int:
+    """How many originals that are not in the sample the controls of a queue with so many pairs take."""
+    each = sum(number for kind, number in _kinds(study) if rubric.expected(queue.pool, kind))
+    return each * number_of_batches(study, pairs)
+
+
+def make_controls(study: Study, rubric: Rubric, sample: Sequence[Pair], spares: Sequence[Pair]) -> list[Pair]:
+    """Controls and repeats for every batch of every queue; fewer where there are no texts to make them of.
+
+    Controls are made of `spares`, pairs that were not drawn, and where these do not reach of the sample's own.
+    """
+    made: list[Pair] = []
+    unused = queues_of(spares)
+    for queue, pairs in queues_of(sample).items():
+        batches = number_of_batches(study, len(pairs))
+        shuffled = sorted(pairs, key=lambda pair: identity("control-v1", study.sample.seed, pair.pair_id))
+        sources = iter([*unused.get(queue, []), *shuffled])
+        donors = [Donor.of(pair) for pair in [*unused.get(queue, []), *shuffled][:DONORS]]
+        for kind, number in _kinds(study):
+            if rubric.expected(queue.pool, kind):
+                made += _take(number * batches, kind, sources, donors)
+        made += [_repeat(pair) for pair in shuffled[-study.sample.repeats * batches :] if study.sample.repeats]
+    return made
+
+
+def _kinds(study: Study) -> list[tuple[Literal["positive", "negative"], int]]:
+    return [("positive", study.sample.controls.positive), ("negative", study.sample.controls.negative)]
+
+
+def _take(
+    number: int, kind: Literal["positive", "negative"], sources: Iterator[Pair], donors: Sequence[Donor]
+) -> Iterator[Pair]:
+    """So many controls of a kind, each of another source."""
+    while number:
+        source = next(sources, None)
+        if source is None:
+            return
+        made = _positive(source) if kind == "positive" else _negative(source, donors)
+        if made is not None:
+            number -= 1
+            yield made
+
+
+def _positive(source: Pair) -> Pair:
+    return _control(source, "positive", source.key, all_but_unchanged(source.original, source.language))
+
+
+def _negative(source: Pair, donors: Sequence[Donor]) -> Pair | None:
+    """The original with what became of the donor that shares least with it; None where all share too much."""
+    words = words_of(source.original)
+    shared = [max(overlap(words, other) for other in donor.words) for donor in donors]
+    if not shared or min(shared) > UNRELATED:
+        return None
+    donor = donors[shared.index(min(shared))].pair
+    return _control(source, "negative", donor.key, donor.transformed)
+
+
+def _control(source: Pair, kind: str, key: str, transformed: str) -> Pair:
+    found = {"pair_id": identity("control-v1", kind, source.pair_id, transformed), "key": key}
+    return source.model_copy(update={**found, "control": kind, "transformed": transformed})
+
+
+def _repeat(pair: Pair) -> Pair:
+    again = {"pair_id": identity("repeat-v1", pair.pair_id), "control": "repeat", "repeats": pair.pair_id}
+    return pair.model_copy(update=again)
+
+
+def all_but_unchanged(text: str, language: str) -> str:
+    """The text with its full stop taken away, or with one where no mark ends it.
+
+    With any other mark at its end its first letter is in the other case; where letters have no case, the mark stands
+    twice.
+    """
+    first, last = text[0], text[-1]
+    if last in _STOPS:
+        return text[:-1]
+    if last.isalnum():
+        return text + ("。" if language in _NO_SPACES else ".")
+    return first.swapcase() + text[1:] if first.swapcase() != first else text + last

@@ -1,0 +1,54 @@
+"""What a rater works through: the pairs of one pool in one pair of languages, a dataset of Argilla's.
+
+Argilla lets people into workspaces, not into datasets, so those whose texts the same people can read share a workspace.
+Language codes are in capitals there: a study's name has none, so no two studies' names can run into each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from plumbline.records import Pair
+from plumbline.study import Study
+
+
+@dataclass(frozen=True, order=True)
+class Queue:
+    """A pool of transformations with the languages of its originals and of its transformed texts (codes)."""
+
+    pool: str
+    language: str
+    output_language: str
+
+    @classmethod
+    def of(cls, pair: Pair) -> Queue:
+        """The queue that a pair stands in."""
+        return cls(pair.pool, pair.language, pair.output_language)
+
+    @property
+    def languages(self) -> frozenset[str]:
+        """What its raters must read."""
+        return frozenset({self.language, self.output_language})
+
+    def dataset(self, study: Study) -> str:
+        """What it is called in Argilla: `demo-paraphrasing-EN`, `demo-translation-EN-DE`."""
+        codes = dict.fromkeys((self.language.upper(), self.output_language.upper()))
+        return "-".join([study.name, self.pool, *codes])
+
+    def workspace(self, study: Study) -> str:
+        """The workspace of its raters: `demo-EN`, `demo-DE-EN`."""
+        return workspace_name(study, self.languages)
+
+
+def workspace_name(study: Study, languages: Iterable[str]) -> str:
+    """What the workspace of those who read these languages is called."""
+    return "-".join([study.name, *(code.upper() for code in sorted(languages))])
+
+
+def queues_of(pairs: Iterable[Pair]) -> dict[Queue, list[Pair]]:
+    """Pairs by queue, in their order."""
+    queues: dict[Queue, list[Pair]] = {}
+    for pair in pairs:
+        queues.setdefault(Queue.of(pair), []).append(pair)
+    return queues

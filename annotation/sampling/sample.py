@@ -1,0 +1,157 @@
+"""Which pairs people rate: a seeded, stratified random sample of each transformation's outputs without near-duplicates.
+
+An output that is added later moves few of the others: those of its own stratum at most by one place, others only where
+a near-duplicate of theirs came or went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from annotation.offering import alone, offered, refuse_other_sample
+from annotation.rubric import Rubric, load_rubric
+from annotation.sampling.candidates import Candidate, Candidates, Supply, Turns
+from annotation.sampling.controls import make_controls, read_controls, spares_needed
+from annotation.sampling.near_duplicates import Seen
+from annotation.sampling.queues import Queue, queues_of
+from annotation.statistics.summaries import POOLS
+from generation.jobs import Plan
+from plumbline.errors import StudyError
+from plumbline.manifest import refuse_replaced, write_kept
+from plumbline.records import Pair
+from plumbline.store import read_models, read_records, write_table
+from plumbline.study import Study
+
+COMMAND = "annotation sample"
+SUPPLY = "sample.json"
+
+
+def draw_sample(study: Study) -> list[Pair]:
+    """Draw the study's pairs; writes `pairs.parquet`, `controls.parquet` and `sample.json`.
+
+    For each transformation `sample.pairs` outputs that did not fail and that this study's generator and prompts
+    made, over all seeds, in equal shares of the strata as far as they reach; fewer where there are fewer. No two
+    originals of a transformation are near-duplicates, nor of a queue: what one rater sees. Drawn again from the same
+    outputs the sample is the same. Raises StudyError where another one may have been seen by raters already: such a
+    sample stays as it is, file by file.
+    """
+    with alone(study):
+        return _draw(study)
+
+
+def _draw(study: Study) -> list[Pair]:
+    rubric = load_rubric(study)  # a rule that the scale cannot hold is refused before anybody rates
+    for name in study.transformations:
+        rubric.pool(POOLS[name])
+    candidates = Candidates(Plan(study))
+    pairs: list[Pair] = []
+    spares: list[Pair] = []
+    for pool in dict.fromkeys(POOLS[name] for name in study.transformations):
+        drawing = Drawing(study, candidates, [name for name in study.transformations if POOLS[name] == pool])
+        drawn = drawing.sample()
+        pairs += drawn
+        spares += drawing.spares(rubric, drawn)
+    pairs.sort(key=lambda pair: study.transformations.index(pair.transformation))
+    controls = make_controls(study, rubric, pairs, spares)
+    if _stays(study, [*pairs, *controls]):
+        return read_pairs(study)
+    write_kept(study, SUPPLY, candidates.supply)
+    write_table(study.folder / "controls.parquet", controls, Pair)
+    write_table(study.folder / "pairs.parquet", pairs, Pair)
+    return pairs
+
+
+def sample_settings(study: Study) -> dict[str, Any]:
+    """What the study says of its sample: with other settings it would be another one."""
+    return {"sample": study.sample.model_dump(mode="json")}
+
+
+def read_pairs(study: Study) -> list[Pair]:
+    """The study's sample."""
+    return read_records(study.folder / "pairs.parquet", Pair, study.command(COMMAND))
+
+
+def read_supply(study: Study) -> list[Supply]:
+    """What the sample was drawn from, by transformation and language, with the share of failed outputs."""
+    found = read_models(study.folder / SUPPLY, Supply, study.command(COMMAND))
+    refuse_replaced(study, SUPPLY)
+    return found
+
+
+def known_supply(study: Study) -> list[Supply]:
+    """The same; nothing where the sample is of an earlier version. Raises DataError where the file was taken away."""
+    if (study.folder / SUPPLY).exists():
+        return read_supply(study)
+    refuse_replaced(study, SUPPLY)
+    return []
+
+
+class Drawing:
+    """The transformations of one pool, drawn from in turn: a larger sample goes on where a smaller one ends."""
+
+    def __init__(self, study: Study, candidates: Candidates, transformations: Sequence[str]) -> None:
+        self._pairs = study.sample.pairs
+        self._study = study
+        self._turns = {name: Turns(candidates.of(name), study.sample.seed) for name in transformations}
+        self._seen = Seen()
+
+    def sample(self) -> list[Pair]:
+        """`sample.pairs` of each transformation, or as many as there are."""
+        taken = [self._take(turns) for _ in range(self._pairs) for turns in self._turns.values()]
+        return [self._pair(candidate) for candidate in taken if candidate is not None]
+
+    def spares(self, rubric: Rubric, sample: Sequence[Pair]) -> list[Pair]:
+        """Pairs that were not drawn, as many of each queue as its controls take."""
+        needed = {
+            queue: spares_needed(self._study, rubric, queue, len(pairs)) for queue, pairs in queues_of(sample).items()
+        }
+        found: list[Pair] = []
+        for turns in self._turns.values():
+            while any(needed.values()):
+                candidate = self._take(turns, {queue for queue, number in needed.items() if number})
+                if candidate is None:
+                    break
+                needed[Queue.of(candidate.pair)] -= 1
+                found.append(self._pair(candidate))
+        return found
+
+    def _pair(self, candidate: Candidate) -> Pair:
+        return candidate.pair.model_copy(update={"generator_kind": self._study.generator.kind})
+
+    def _take(self, turns: Turns, queues: set[Queue] | None = None) -> Candidate | None:
+        """The next candidate (of some queues) of which no near-duplicate was taken."""
+
+        def wanted(candidate: Candidate) -> bool:
+            in_queue = queues is None or Queue.of(candidate.pair) in queues
+            return in_queue and not self._seen.near(_groups(candidate), candidate.words)
+
+        taken = turns.take(wanted)
+        if taken is not None:
+            self._seen.add(_groups(taken), taken.words)
+        return taken
+
+
+def _groups(candidate: Candidate) -> tuple[str, Queue]:
+    return candidate.pair.transformation, Queue.of(candidate.pair)
+
+
+def _stays(study: Study, pairs: Sequence[Pair]) -> bool:
+    """Whether the sample on disk is one that raters may have seen. Raises StudyError where `pairs` are others."""
+    path = study.folder / "pairs.parquet"
+    how = offered(study)
+    if not path.exists() or not how:
+        return False
+    refuse_other_sample(study)
+    controls = read_controls(study) if (study.folder / "controls.parquet").exists() else []
+    if _texts((*read_pairs(study), *controls)) != _texts(pairs):
+        raise StudyError(
+            f"{path} is {how}, and the study now asks for other pairs (other outputs, seed, number or controls);"
+            " undo the change, or give the new study another name"
+        )
+    return True
+
+
+def _texts(pairs: Iterable[Pair]) -> set[tuple[str, str, str]]:
+    """What raters see of pairs, by id: an output may be another under the same key."""
+    return {(pair.pair_id, pair.original, pair.transformed) for pair in pairs}

@@ -1,0 +1,196 @@
+"""The commands that keep a server running for months: accounts, backups, and what `serve` does on its own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from annotation import server
+from annotation.argilla import accounts
+from annotation.argilla.client import attach, reach
+from annotation.argilla.workspaces import admit_annotators
+from annotation.server.keeper import EVERY, KEEP, Keeper
+from plumbline import cli
+from plumbline.errors import StudyError
+from plumbline.study import load_study
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+HOME_VARIABLE = "PLUMBLINE_ARGILLA_HOME"
+UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+DURATION = re.compile(r"(\d{1,4})([mhd])")
+
+
+def home_of(options: argparse.Namespace) -> server.Home:
+    """The home that the options name."""
+    return server.Home(Path(options.data)) if options.data else server.Home()
+
+
+def add_data_option(parser: argparse.ArgumentParser) -> None:
+    """`--data`, the same for every command that may use the local server."""
+    default = os.environ.get(HOME_VARIABLE, "")
+    parser.add_argument("--data", metavar="DIR", default=default, help="the local server's folder (default: .argilla/)")
+
+
+def duration(text: str) -> timedelta | None:
+    """`6h`, `30m`, `1d`; `off` is None. Raises ArgumentTypeError."""
+    if text == "off":
+        return None
+    match = DURATION.fullmatch(text)
+    if match is None or not int(match[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write for example 6h, 30m, 1d, or off")
+    return timedelta(**{UNITS[match[2]]: int(match[1])})
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on. Raises ArgumentTypeError."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def public_address(text: str) -> str:
+    """An address such as https://argilla.example.org. Raises ArgumentTypeError."""
+    try:
+        parts = urlsplit(text)
+        sound = parts.scheme in ("http", "https") and parts.hostname and not (parts.username or parts.password)
+        sound = sound and (parts.port is None or parts.port > 0) and parts.path in ("", "/") and not parts.query
+    except ValueError:
+        sound = False
+    if not sound:
+        raise argparse.ArgumentTypeError("is no address; write for example https://argilla.example.org")
+    return text
+
+
+def add_serve_options(parser: argparse.ArgumentParser) -> None:
+    """What `serve` takes for months of running."""
+    parser.add_argument(
+        "--address", metavar="URL", type=public_address, action="append", default=[],
+        help="where others reach the server, through a TLS proxy; requests under other names are refused then",
+    )  # fmt: skip
+    parser.add_argument(
+        "--database-url", metavar="URL", help="PostgreSQL in place of SQLite, kept for later starts; `sqlite`: back. "
+        f"With a password: in {server.URL_VARIABLE}, for arguments are visible to all users of this machine",
+    )  # fmt: skip
+    parser.add_argument("--backup-every", metavar="TIME", type=duration, default=EVERY,
+                        help="for example 6h, 30m, 1d, or off (default: 6h)")  # fmt: skip
+    parser.add_argument("--keep", metavar="N", type=positive, default=KEEP,
+                        help=f"scheduled backups kept; of older ones, one a week (default: {KEEP})")  # fmt: skip
+
+
+def keeper_of(options: argparse.Namespace) -> Keeper:
+    """What looks after the home while `serve` runs."""
+    return Keeper(home_of(options), options.backup_every, options.keep)
+
+
+def add_commands(commands: Subparsers) -> None:
+    """`users`, `backup` and `restore`."""
+    _add_users(commands)
+    text = "write a checked backup of the local server, running or not"
+    backing = commands.add_parser("backup", help=text, description=text,
+                                  epilog="example: python -m annotation backup --to /mnt/elsewhere")  # fmt: skip
+    backing.set_defaults(run=_backup)
+    backing.add_argument("--to", metavar="DIR", type=Path, help="where it goes (default: backups/ beside the database)")
+    add_data_option(backing)
+    text = "put a backup in the place of what the stopped local server has, which is kept beside"
+    restoring = commands.add_parser("restore", help=text, description=text,
+                                    epilog="example: python -m annotation restore argilla-....tar.gz")  # fmt: skip
+    restoring.set_defaults(run=_restore)
+    restoring.add_argument("file", metavar="FILE", type=Path, help="a file that `backup` wrote")
+    add_data_option(restoring)
+
+
+def _add_users(commands: Subparsers) -> None:
+    text = "add, list, reset and remove annotators, here or on the Argilla that ARGILLA_API_URL names"
+    examples = ("examples:\n  python -m annotation users add ada grace --languages en,de\n"
+                "  python -m annotation users list\n  python -m annotation users reset ada\n"
+                "  python -m annotation users remove ada\n"
+                "  python -m annotation users remove ada --force    (with the answers that ada has given)")  # fmt: skip
+    users = commands.add_parser("users", help=text, description=text, epilog=examples,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    actions = users.add_subparsers(metavar="ACTION", required=True)
+
+    def action(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        example = next(line.strip() for line in examples.splitlines() if f"users {name}" in line)
+        added = actions.add_parser(name, help=text, description=text, epilog=f"example: {example}")
+        added.set_defaults(run=run)
+        add_data_option(added)
+        return added
+
+    adding = action("add", _add, "make annotators; their drawn passwords are shown once")
+    adding.add_argument("names", metavar="NAME", nargs="+")
+    adding.add_argument("--languages", metavar="CODES", default="", help="what they read, for example en,de")
+    adding.add_argument("--study", metavar="FILE", help="let them into this study at once (else `publish` does)")
+    action("list", _list, "show all accounts with languages and number of answers")
+    action("reset", _reset, "draw a new password for an account").add_argument("name", metavar="NAME")
+    removing = action("remove", _remove, "delete an annotator's account")
+    removing.add_argument("name", metavar="NAME")
+    removing.add_argument("--force", action="store_true", help="even if answers are deleted with it")
+
+
+def _add(options: argparse.Namespace) -> int:
+    home = home_of(options)
+    codes = [code.strip() for code in options.languages.split(",") if code.strip()]
+    study = load_study(options.study) if options.study else None
+    with reach(home) as connection:
+        for name, password in accounts.add(connection, home, options.names, codes).items():
+            if password is not None:
+                print(f"Annotator {name}, password {password}   (shown this once)")
+            else:
+                print(f"Annotator {name} has an account; a new password: python -m annotation users reset {name}")
+        if study is not None:
+            # Into the workspaces that there are; publishing lets them into the others.
+            admit_annotators(study, attach(connection), accounts.languages(connection, home))
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    home = home_of(options)
+    with reach(home) as connection:
+        rows = [(one.username, one.role, ",".join(one.languages) or "-", str(one.answers))
+                for one in accounts.accounts(connection, home)]  # fmt: skip
+    print(cli.columns(("name", "role", "languages", "answers"), rows))
+    return 0
+
+
+def _reset(options: argparse.Namespace) -> int:
+    with reach(home_of(options)) as connection:
+        password = accounts.reset(connection, options.name)
+    print(f"User {options.name}, password {password}   (shown this once)")
+    return 0
+
+
+def _remove(options: argparse.Namespace) -> int:
+    home = home_of(options)
+    with reach(home) as connection:
+        answers = accounts.remove(connection, home, options.name, force=options.force)
+    print(f"User {options.name} removed, and {answers} answers with the account")
+    return 0
+
+
+def _backup(options: argparse.Namespace) -> int:
+    _own_only("backed up")
+    file, manifest = server.backup(home_of(options), options.to)
+    print(f"{file}: {manifest}")
+    return 0
+
+
+def _restore(options: argparse.Namespace) -> int:
+    _own_only("restored")
+    manifest, kept = server.restore(home_of(options), options.file)
+    print(f"Restored {manifest}\nWhat was there is kept in {kept}")
+    return 0
+
+
+def _own_only(done: str) -> None:
+    if os.environ.get("ARGILLA_API_URL"):
+        raise StudyError(
+            f"ARGILLA_API_URL names an Argilla elsewhere, which is {done} where it runs; unset it for the local server"
+        )

@@ -1,0 +1,1 @@
+"""Agreement, means and intervals: pure functions of ratings."""

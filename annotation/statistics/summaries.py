@@ -1,0 +1,157 @@
+"""Means, spread and agreement of ratings: pure functions from a frame of ratings to records.
+
+A frame of ratings is `ratings.parquet`: one row a pair, rater and question. Which ratings count is decided
+once, by `annotation.ratings.ratings.counting_ratings`; everything else takes what it returns.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from annotation.records import Estimate, Group, Summary
+from annotation.rubric import Rubric
+from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement, undefined
+from annotation.statistics.intervals import confidence_sequence, holding, over_pairs, over_pairs_and_raters
+from plumbline.study import Study
+from plumbline.study.campaign import AcceptanceSpec
+from plumbline.transformations import AXES, TRANSFORMATIONS
+
+# HTEB, section 2.4: translation and cross-translation are rated as one pool, since a rater sees one sentence.
+POOLS: dict[str, str] = {name: "translation" if name == "cross_translation" else name for name in TRANSFORMATIONS}
+_LEFT_OUT = undefined("not computed: no decision rests on it")
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a study asks, of how many, and by what rule it judges."""
+
+    questions: tuple[str, ...]
+    scale: tuple[int, ...]
+    per_pair: int
+    rule: AcceptanceSpec
+    seed: int = 1337  #: the sample's: of the order in which an anytime rule takes the pairs
+
+    @classmethod
+    def of(cls, study: Study, rubric: Rubric) -> Design:
+        """The study's, with its rubric's questions and scale."""
+        questions, per_pair = tuple(rubric.question_names()), study.raters.per_pair
+        return cls(questions, rubric.scale, per_pair, study.acceptance, study.sample.seed)
+
+
+def compact(ratings: pd.DataFrame) -> pd.DataFrame:
+    """The columns that numbers are made of: ids as numbers (in their order), other words as categories.
+
+    A tenth of the memory, and quick to take apart, as is done for each group.
+    """
+    words = [name for name in ("transformation", "language", "question", "pool", "task_type") if name in ratings]
+    ids = {name: pd.factorize(ratings[name], sort=True)[0] for name in ("pair_id", "rater_id")}
+    more = [name for name in ("turn",) if name in ratings]
+    kept = ratings[[*words, *more, "value", "submitted_at", "simulated"]].astype(dict.fromkeys(words, "category"))
+    return kept.assign(**ids)
+
+
+def summarise(
+    ratings: pd.DataFrame, question: str, design: Design, seed: int | None, *, anytime: bool = False
+) -> Summary:
+    """One question's ratings (those that count, of any number of pairs) in the numbers of HTEB's Table 2, and more.
+
+    The mean's interval is the rule's, or with `anytime` a confidence sequence over the pairs in the order of the column
+    `turn` (`verdicts.counted`), widened to hold the mean. All numbers are of the same ratings: those given. `seed` is
+    that of resampling pairs: equal ratings, equal intervals; None leaves out what no decision rests on.
+    """
+    own = ratings[ratings["question"] == question]
+    answers = Answers.of(own, design.scale)
+    if own.empty:
+        mean = low = high = probability = math.nan
+        reason = "no ratings"
+    else:
+        (mean, low, high, probability), reason = _mean(own, answers, design, anytime=anytime)
+    return Summary.model_validate(
+        {
+            "question": question,
+            "n_pairs": answers.pairs,
+            "n_raters": answers.raters,
+            "n_ratings": len(own),
+            "mean": mean,
+            "sd": float(answers.value.std(ddof=1)) if len(own) > 1 else math.nan,
+            "low": low,
+            "high": high,
+            "interval": "anytime" if anytime else design.rule.interval,
+            "interval_reason": reason,
+            "probability": probability,
+            **_coefficients(answers, seed),
+        }
+    )
+
+
+def _coefficients(answers: Answers, seed: int | None) -> dict[str, Estimate]:
+    """Every coefficient of agreement; without a seed AC2 alone, which a rule may ask for and no resampling makes."""
+    if seed is None:
+        return {"ac2": gwet_ac2(answers), "alpha": _LEFT_OUT, "kappa": _LEFT_OUT, "raw": _LEFT_OUT}
+    return {
+        "ac2": gwet_ac2(answers),
+        "alpha": krippendorff_alpha(answers, np.random.default_rng(seed)),
+        "kappa": mean_kappa(answers),
+        "raw": raw_agreement(answers, np.random.default_rng(seed)),
+    }
+
+
+def _mean(
+    own: pd.DataFrame, answers: Answers, design: Design, *, anytime: bool
+) -> tuple[tuple[float, float, float, float], str]:
+    """((mean, low, high, P(mean >= threshold)), why there is no interval) of at least one rating."""
+    pairs = answers.totals(answers.pair)
+    if design.rule.interval == "pairs":
+        found = over_pairs(*pairs)
+    else:
+        found = over_pairs_and_raters(*pairs, *answers.totals(answers.rater))
+    mean, probability = float(found.value), float(found.at_least(design.rule.threshold))
+    low, high = float(found.low), float(found.high)
+    if anytime:
+        in_turn = own.groupby("turn")["value"].mean().to_numpy(np.float64)
+        ends = holding(confidence_sequence(in_turn, (design.scale[0], design.scale[-1])), found.value)
+        return (mean, float(ends[0]), float(ends[1]), probability), ""
+    reason = "" if not math.isnan(low) else "all pairs have the same mean, so their spread is unknown"
+    if reason and len(pairs[0]) < 2:
+        reason = "one pair has no spread"
+    elif reason and design.rule.interval == "pairs_and_raters":
+        reason = "too few raters, or too little spread, to tell what others would say"
+    return (mean, low, high, probability), reason
+
+
+def table_two(ratings: pd.DataFrame, design: Design, seed: int | None) -> list[Group]:
+    """HTEB's Table 2: each axis with its pools below it, then languages where there are some, then all.
+
+    Single ratings are pooled, not means. `ratings` are those that count, of pairs with `min_raters` of them
+    (`annotation.verdicts.counted.with_enough`). Groups without ratings are left out.
+    """
+    ratings = compact(ratings)
+    pools = ratings["transformation"].map(POOLS)
+    axes = ratings["transformation"].map(lambda name: TRANSFORMATIONS[name].axis)
+    parts: list[tuple[str, str, str, pd.DataFrame]] = []
+    for axis in AXES:
+        parts.append(("axis", axis, axis, ratings[axes == axis]))
+        for pool in dict.fromkeys(POOLS[name] for name, t in TRANSFORMATIONS.items() if t.axis == axis):
+            parts.append(("pool", pool, axis, ratings[pools == pool]))
+    languages = sorted(ratings["language"].unique())
+    parts += [("language", name, "", ratings[ratings["language"] == name]) for name in languages if len(languages) > 1]
+    parts.append(("overall", "overall", "", ratings))
+    return [_group(*part, design, seed) for part in parts if part[3]["question"].isin(design.questions).any()]
+
+
+def _group(level: str, name: str, axis: str, ratings: pd.DataFrame, design: Design, seed: int | None) -> Group:
+    present = set(ratings["transformation"].unique())
+    return Group.model_validate(
+        {
+            "level": level,
+            "name": name,
+            "axis": axis,
+            "transformations": tuple(t for t in TRANSFORMATIONS if t in present),
+            "simulated": bool(ratings["simulated"].any()),
+            "questions": tuple(summarise(ratings, question, design, seed) for question in design.questions),
+        }
+    )

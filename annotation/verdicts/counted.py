@@ -1,0 +1,130 @@
+"""The pairs that a verdict rests on: all its numbers (means, intervals, agreement, P, counts) are of these.
+
+With `stop: fixed` a pair counts with `min_raters` ratings on every question. With `stop: anytime` the pairs also stand
+in a random order that the sample fixes, and only those count before which nothing is missing: which pairs raters
+happened to finish first then plays no part (decisions/0005-verdicts.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from annotation.statistics.summaries import Design
+from annotation.verdicts.tables import count
+from plumbline.identity import identity_from, prefix
+
+# What is judged apart, by the rule's scope; each has the key of the one before it.
+SCOPES = {"transformation": ["pool"], "language": ["pool", "language"], "task": ["pool", "language", "task_type"]}
+Place = tuple[str, ...]  # the key of one group that is judged apart
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far the sequence of an anytime rule has come, in one group that is judged apart."""
+
+    complete: int  #: pairs that have all their ratings, wherever they stand in the order
+    counted: int  #: pairs of the sequence: before each of them nothing is missing
+    passed: int  #: pairs before its end that are dealt with and have too few ratings
+    waits: str  #: the first pair that is not dealt with; empty where none is left
+    missing: int  #: answers that it waits for
+
+    def lines(self, name: str, min_raters: int) -> tuple[str, ...]:
+        """What a reader must know beside the decision; `name` is that of the pair that holds the others up."""
+        found = []
+        if self.passed:
+            found.append(
+                f"passed over in the sequence, since fewer than {min_raters} of the ratings that they got count:"
+                f" {count(self.passed, 'pair')}"
+            )
+        if self.waits and self.complete > self.counted:
+            found.append(
+                f"complete are {count(self.complete, 'pair')}, of which {self.counted} count in the sequence:"
+                f" {name} waits for {count(self.missing, 'answer')}"
+            )
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What verdicts rest on."""
+
+    ratings: pd.DataFrame  #: of the pairs that count; with `stop: anytime` also `turn`, the pairs' place in the order
+    standings: Mapping[Place, Standing]  #: by group; empty with `stop: fixed`
+
+
+def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: Mapping[str, int] | None = None) -> Basis:
+    """The ratings of the pairs that verdicts rest on.
+
+    `sample` has a row a pair (pair_id, pool, language, task_type), `ratings` are those that count, `dealt` says how
+    many raters are done with each pair (`annotation.ratings.ratings.dealt_with`).
+    """
+    answered = answers(ratings, design.questions)
+    if design.rule.stop == "fixed":
+        return Basis(_of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions), {})
+    order = in_order(sample["pair_id"], design.seed)
+    turns = pd.Series(range(len(order)), index=order)
+    standings, kept = {}, list[str]()
+    numbers = dict(zip(answered.index, answered.tolist(), strict=True))
+    for key, own in sample.groupby(SCOPES[design.rule.scope], sort=False)["pair_id"]:
+        ids = own.iloc[turns.loc[own].to_numpy().argsort()]
+        standings[tuple(map(str, key))], counting = sequence(ids.tolist(), numbers, design, dealt or {})
+        kept += counting
+    own_ratings = _of_pairs(ratings, kept, design.questions)
+    return Basis(own_ratings.assign(turn=own_ratings["pair_id"].map(turns).astype(np.int64)), standings)
+
+
+def sequence(
+    order: Sequence[str], answered: Mapping[str, int], design: Design, dealt: Mapping[str, int]
+) -> tuple[Standing, list[str]]:
+    """(how far it is, the pairs that count so far) of pairs in their `order`.
+
+    `answered` are the ratings of each pair that count, on its question with the fewest. Up to the first pair that still
+    wants some, a pair counts with `min_raters`; one that enough raters have dealt with, and fewer rated, is passed
+    over. `dealt` counts who submitted or discarded. Nothing here knows what the ratings say.
+    """
+
+    def heard(pair_id: str) -> int:
+        return max(answered.get(pair_id, 0), dealt.get(pair_id, 0))
+
+    def done(pair_id: str) -> bool:
+        return heard(pair_id) >= design.per_pair
+
+    def enough(pair_id: str) -> bool:
+        return answered.get(pair_id, 0) >= design.rule.min_raters
+
+    end = next((place for place, pair_id in enumerate(order) if not done(pair_id)), len(order))
+    counting = [pair_id for pair_id in order[:end] if enough(pair_id)]
+    waits = order[end] if end < len(order) else ""
+    missing = design.per_pair - heard(waits) if waits else 0
+    complete = sum(done(pair_id) and enough(pair_id) for pair_id in order)
+    return Standing(complete, len(counting), end - len(counting), waits, missing), counting
+
+
+def in_order(pair_ids: Iterable[str], seed: int) -> list[str]:
+    """The pairs in the sample's own random order: by a hash of its seed and of the pair, in which no answer is."""
+    start = prefix("sequence-v1", seed)
+    return sorted(pair_ids, key=lambda pair_id: identity_from(start, pair_id))
+
+
+def answers(ratings: pd.DataFrame, questions: Sequence[str]) -> pd.Series:
+    """How many ratings each pair has, on the question where it has the fewest; `ratings` are those that count."""
+    pair, names = pd.factorize(ratings["pair_id"])
+    least = [
+        np.bincount(pair[(ratings["question"] == question).to_numpy()], minlength=len(names)) for question in questions
+    ]
+    return pd.Series(np.min(least, axis=0), index=names)
+
+
+def with_enough(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
+    """The ratings of pairs that `min_raters` answered on every question; `ratings` are those that count."""
+    answered = answers(ratings, design.questions)
+    return _of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions)
+
+
+def _of_pairs(ratings: pd.DataFrame, pair_ids: Collection[str], questions: Sequence[str]) -> pd.DataFrame:
+    kept = ratings["pair_id"].isin(pair_ids) & ratings["question"].isin(questions)
+    return ratings if kept.all() else ratings[kept]

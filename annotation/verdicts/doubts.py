@@ -1,0 +1,178 @@
+"""What is doubtful about a study's verdicts, from what is loaded: said wherever the verdicts are.
+
+Nothing here decides anything. A verdict may follow from its rule to the letter and rest on raters who failed every
+control: who reads only the verdict would not know.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from annotation.ratings.collected import Collected
+from annotation.ratings.exclusions import read_decisions
+from annotation.ratings.signs import COMMENTS, controls_missed
+from annotation.records import Decision, Sign, Summary, Verdict
+from annotation.rubric import load_rubric
+from annotation.sampling.candidates import Supply
+from annotation.sampling.sample import known_supply
+from annotation.verdicts.tables import count, number
+from plumbline.study import Study
+
+FEW_PAIRS = 20  # below, an accepted transformation is called thin (HTEB rates 100; `min_pairs` is 20 by default)
+CLOSE = 0.95  # a mean on its side of the threshold with less probability than this is close
+LOW_ALPHA, FAIR_AC2 = 0.2, 0.4  # bands of agreement (annotation.verdicts.tables): "poor" beside at least "moderate"
+MANY_FAILED = 0.05  # of the outputs: more leave the sample one of what went well
+LOOKED_FOR = "Looked at: signs, controls, exclusions, open answers, thin samples, close means, agreement, outputs."
+_LOOKED_FOR_SO_FAR = "Looked at: signs and controls; the rest once there are verdicts."
+_NAMED = 5  # verdicts or raters that a line names
+
+
+def doubts_of(
+    study: Study, collected: Collected, verdicts: Sequence[Verdict], signs: Sequence[Sign]
+) -> tuple[str, ...]:
+    """A line for each thing that is doubtful; () where nothing is. `verdicts` are those that hold, () before there are.
+
+    `signs` are those of `annotation.ratings.review.signs_of`.
+    """
+    supply = known_supply(study)
+    return (
+        *_signs(study, collected, signs, read_decisions(study)),
+        *_controls(study, collected),
+        *_exclusions(verdicts),
+        *_open(study, collected, verdicts),
+        *_thin(collected, verdicts),
+        *_close(verdicts),
+        *_agreement(verdicts),
+        *_supply(verdicts, supply),
+        *dict.fromkeys(line for verdict in verdicts for line in verdict.sequence),
+    )
+
+
+def doubts_text(doubts: Sequence[str], *, judged: bool) -> str:
+    """The doubts for a terminal, a line each; `judged` is whether there are verdicts."""
+    if not doubts:
+        return f"Doubtful: nothing. {LOOKED_FOR}" if judged else f"Doubtful: nothing yet. {_LOOKED_FOR_SO_FAR}"
+    return "\n".join(["Doubtful:", *(f"- {line}" for line in doubts)])
+
+
+def _signs(study: Study, collected: Collected, signs: Sequence[Sign], decisions: Sequence[Decision]) -> Iterator[str]:
+    """Raters with signs whose answers count, and how much of what counts is theirs."""
+    sampled = collected.of_sample
+    counting = (sampled["status"] == "submitted") & (sampled["excluded"] == "") & ~sampled["surplus"]
+    by_rater = sampled.loc[counting, "rater_id"].value_counts()
+    given = {str(rater): int(ratings) for rater, ratings in by_rater.items() if ratings}
+    own = [sign for sign in signs if sign.rule != COMMENTS and sign.rater_id in given]
+    raters = list(dict.fromkeys(sign.rater_id for sign in own))
+    if not raters:
+        return
+    rules = ", ".join(f"{rule} {n}" for rule, n in Counter(sign.rule for sign in own).most_common())
+    share = sum(given[rater] for rater in raters) / sum(given.values())
+    kept = {one.rater_id for one in decisions} & set(raters)
+    left = len(raters) - len(kept)
+    unsettled = f"; about {left} of them nobody decided (`{study.command('annotation review')}`)" if left else ""
+    yield (
+        f"{len(raters)} of {count(len(given), 'rater')} whose answers count show signs of careless answers ({rules});"
+        f" {share:.0%} of the ratings that count are theirs{unsettled}"
+    )
+
+
+def _controls(study: Study, collected: Collected) -> Iterator[str]:
+    rated = collected.known[collected.known["excluded"] == ""]
+    missed, asked = controls_missed(rated, collected.pairs, study.quality, load_rubric(study).expected)
+    if missed:
+        yield (
+            f"{missed} of {count(asked, 'answer')} to controls are off by more than"
+            f" {count(study.quality.within, 'point')} (excluded raters left out)"
+        )
+
+
+def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    turned = [
+        f"{_name(one)}: {one.decision}, with them {one.decision_with_excluded}"
+        for one in verdicts
+        if one.decision_with_excluded not in (None, one.decision)
+    ]
+    if turned:
+        yield f"excluding raters changed {count(len(turned), 'verdict')}: {_some(turned)}"
+
+
+def _open(study: Study, collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Answers that verdicts did not wait for."""
+    if not verdicts:
+        return
+    answered = collected.of_sample.loc[collected.of_sample["status"] == "submitted", ["pair_id", "rater_id"]]
+    got = answered.drop_duplicates()["pair_id"].value_counts()
+    wanted = study.raters.per_pair
+    left = len(collected.sample) * wanted - int(got.clip(upper=wanted).sum())
+    if left:
+        yield f"{left} of the {count(len(collected.sample) * wanted, 'answer')} that the sample wants are still open"
+
+
+def _thin(collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Decided on few pairs, or on less than half of those that were drawn."""
+    drawn: Counter[tuple[str, ...]] = Counter()
+    groups = collected.sample.groupby(["pool", "language", "task_type"], observed=True).size()
+    for names, pairs in groups.items():
+        for length in range(1, 4):
+            drawn[tuple(map(str, typing.cast("tuple[str, ...]", names)))[:length]] += pairs
+    few = []
+    for one in verdicts:
+        scope = (one.pool, one.language, one.task_type)
+        of = drawn[scope[: {"transformation": 1, "language": 2, "task": 3}[one.scope]]]
+        if one.decision != "undecided" and (one.n_pairs < FEW_PAIRS or one.n_pairs < of / 2):
+            few.append(f"{_name(one)} ({one.n_pairs} of {of})")
+    if few:
+        yield f"decided on fewer than {FEW_PAIRS} pairs, or on less than half of those drawn: {_some(few)}"
+
+
+def _close(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Decided by a mean that other pairs might well have put on the other side."""
+    near = []
+    for one in verdicts:
+        sure = one.probability if one.decision == "accepted" else 1 - one.probability
+        if one.decision != "undecided" and sure < CLOSE:
+            near.append(f"{_name(one)} ({one.decision}, P {number(one.probability)})")
+    if near:
+        yield f"other pairs might well have turned {count(len(near), 'verdict')}: {_some(near)}"
+
+
+def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Where AC2 looks fair and alpha does not: raters agree on what is frequent, and tell pairs apart hardly or not."""
+    found: dict[str, None] = {}
+    for one in verdicts:
+        for summary in one.questions:
+            if _hollow(summary):
+                place = f"{_words(one.pool)} ({one.language}) {summary.question}"
+                found[f"{place} {number(summary.alpha.value)} beside {number(summary.ac2.value)}"] = None
+    if found:
+        yield f"alpha is below {LOW_ALPHA:g} where AC2 is {FAIR_AC2:g} or more: {_some(list(found))}"
+
+
+def _hollow(summary: Summary) -> bool:
+    return summary.alpha.value < LOW_ALPHA and summary.ac2.value >= FAIR_AC2
+
+
+def _supply(verdicts: Sequence[Verdict], supply: Sequence[Supply]) -> Iterator[str]:
+    """Outputs that nobody rated, or that are not in the language that was asked for."""
+    judged = {(one.transformation, one.language) for one in verdicts if one.decision != "undecided"}
+    failed = [
+        f"{_words(one.transformation)} ({one.language}) {one.failed_share:.0%}"
+        for one in supply
+        if (one.transformation, one.language) in judged and one.failed_share > MANY_FAILED
+    ]
+    if failed:
+        yield f"outputs that failed, so that nobody rated them: {_some(failed)}"
+
+
+def _name(verdict: Verdict) -> str:
+    return f"{_words(verdict.transformation)} ({' '.join(filter(None, (verdict.language, verdict.task_type)))})"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _some(said: Sequence[str]) -> str:
+    return "; ".join(said[:_NAMED]) + (f"; and {len(said) - _NAMED} more" if len(said) > _NAMED else "")

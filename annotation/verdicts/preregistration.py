@@ -1,0 +1,168 @@
+"""The rules that ratings are judged by are fixed before the first rating (PTEB, appendix B), and this is the proof.
+
+`rules.json` has each set of rules with the time when it was fixed: publishing fixes them. A change after the first
+rating needs a reason, which every report shows; what was fixed when can be held against the ratings' own times. What
+raters are asked is among the rules, word for word (`changes` tells what differs between two sets).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+
+from annotation.ratings.ratings import read_all_ratings
+from annotation.records import RuleSet
+from annotation.rubric import Rubric, load_rubric
+from annotation.verdicts.rule_changes import changes
+from plumbline.errors import DataError, StudyError
+from plumbline.manifest import refuse_replaced, refuse_unnoted, write_kept
+from plumbline.store import read_models
+from plumbline.study import Study
+
+FILE = "rules.json"
+COMMAND = "annotation publish"
+
+
+def rules_of(study: Study) -> dict[str, Any]:
+    """What the study says about judging ratings and raters, and what these are asked."""
+    return {
+        "acceptance": study.acceptance.model_dump(mode="json"),
+        "quality": study.quality.model_dump(mode="json"),
+        "raters": {"per_pair": study.raters.per_pair},
+        "sample": {"seed": study.sample.seed},
+        "rubric": load_rubric(study).model_dump(mode="json"),
+    }
+
+
+def read_rules(study: Study) -> list[RuleSet]:
+    """The sets of rules that were fixed, the oldest first; none before publishing. DataError for a damaged file."""
+    path = study.folder / FILE
+    try:
+        found = read_models(path, RuleSet, study.command(COMMAND)) if path.exists() else []
+        if path.exists() and not found:
+            raise DataError("it holds no rules")
+    except DataError:
+        raise DataError(
+            f"{path} is damaged; bring it back from a copy: without it nothing shows when the rules were fixed"
+        ) from None
+    refuse_replaced(study, FILE)
+    if any("rubric" in one.rules for one in found):  # versions before that noted nothing
+        refuse_unnoted(study, FILE)
+    return found
+
+
+def first_rating(ratings: pd.DataFrame) -> datetime | None:
+    """When the first submitted rating was given, of those that were collected; None before it."""
+    times = ratings.loc[ratings["status"] == "submitted", "submitted_at"]
+    return times.min().to_pydatetime() if len(times) else None
+
+
+def binding(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
+    """The rules that hold: those fixed last before the first rating, or the last ones that replaced them with a reason.
+
+    What was fixed after it without a reason (published again while ratings stood on the server that nobody had
+    collected yet) never held. Where all were fixed too late, the first ones hold.
+    """
+    held = [one for one in fixed[1:] if one.reason or first is None or one.fixed_at <= first]
+    return held[-1] if held else next(iter(fixed), None)
+
+
+def seen(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
+    """The rules as they were when raters began: whatever was amended later, it is by these that they were asked."""
+    return binding([one for one in fixed if not one.reason], first)
+
+
+def asked_rubric(study: Study) -> Rubric:
+    """What raters are asked, word for word as it was fixed before they began; the study's rubric where none was."""
+    fixed = read_rules(study)
+    first = first_rating(read_all_ratings(study)) if len(fixed) > 1 else None
+    held = seen(fixed, first)
+    return load_rubric(study) if held is None else rubric_of(held) or load_rubric(study)
+
+
+def rubric_of(rules: RuleSet) -> Rubric | None:
+    """What raters were asked under a set of rules; None where an earlier version did not fix it."""
+    return Rubric.model_validate(rules.rules["rubric"]) if "rubric" in rules.rules else None
+
+
+def other_rules(study: Study, ratings: pd.DataFrame) -> list[str]:
+    """What the study says otherwise than the rules that hold; `ratings` are all that were collected.
+
+    Where an earlier version fixed them without the rubric, a question is missed by the answers that it got.
+    """
+    holds, now = binding(read_rules(study), first_rating(ratings)), rules_of(study)
+    if holds is None:
+        return []
+    what = changes(holds.rules, now)
+    asked, questions = set(ratings["question"].unique()), [one["name"] for one in now["rubric"]["questions"]]
+    if "rubric" not in holds.rules and asked and asked != set(questions):
+        what.append(f"rubric.questions {', '.join(sorted(asked))}, now {', '.join(questions)}")
+    return what
+
+
+def refuse_other_rules(study: Study, ratings: pd.DataFrame) -> None:
+    """Raise StudyError where the study's rules are not those that hold since the first rating."""
+    what, first = other_rules(study, ratings), first_rating(ratings)
+    if not what or first is None:
+        return
+    line = f"{study.file}: changed after the first rating ({first:%Y-%m-%d %H:%M} UTC): {'; '.join(what)}; undo it, or"
+    if any(one.startswith("raters.per_pair ") for one in what):
+        raise StudyError(f"{line} give the new study another name: so many ratings were asked for")
+    how = f'{study.command("annotation accept")} --amend "reason"'
+    raise StudyError(f"{line} run `{how}`, which every report shows")
+
+
+def fix_rules(study: Study, amend: str | None = None) -> None:
+    """See that the study's rules are the ones that hold, and fix them where they may be.
+
+    Before the first collected rating they may be changed. After it `amend` must say why. Raises StudyError for a
+    change without a reason, for a reason without a change, and for a number of ratings that is no longer the one that
+    raters were asked for.
+    """
+    ratings, fixed = read_all_ratings(study), read_rules(study)
+    reason = " ".join((amend or "").split())
+    what = other_rules(study, ratings)
+    if amend is not None and not (what and reason):
+        why = "say why the rules changed" if what else "leave it out: the rules are those that were fixed"
+        raise StudyError(f"{study.file}: --amend: {why}")
+    if not reason or any(one.startswith("raters.per_pair ") for one in what):
+        refuse_other_rules(study, ratings)
+    unworded = first_rating(ratings) is None and not any("rubric" in one.rules for one in fixed[-1:])
+    if what or unworded or not fixed:
+        late = reason if first_rating(ratings) is not None else ""
+        added = RuleSet(fixed_at=datetime.now(UTC), rules=rules_of(study), reason=late)
+        write_kept(study, FILE, [*fixed, added])
+
+
+def amendments(fixed: Sequence[RuleSet], first: datetime | None) -> list[tuple[RuleSet, list[str]]]:
+    """The sets of rules that replaced others after the first rating, each with what it changed."""
+    found = []
+    for place, one in enumerate(fixed):
+        before = binding(fixed[:place], first)
+        if one.reason and before is not None:
+            found.append((one, changes(before.rules, one.rules)))
+    return found
+
+
+def amendment_lines(fixed: Sequence[RuleSet], first: datetime | None) -> list[str]:
+    """A line for each change of the rules after the first rating."""
+    return [
+        f"Amended after the first rating, on {one.fixed_at:%Y-%m-%d at %H:%M} UTC: {one.reason} ({'; '.join(what)})."
+        for one, what in amendments(fixed, first)
+    ]
+
+
+def fixed_text(fixed: Sequence[RuleSet], first: datetime | None) -> str:
+    """When the rules were fixed and when the first rating was given, in one sentence that says which came first."""
+    if not fixed:
+        return "The rules were not fixed yet; publishing fixes them."
+    held = seen(fixed, first) or fixed[0]
+    worded = "" if "rubric" in held.rules else " The questions and their wording were not fixed with them."
+    at = f"The rules were fixed on {held.fixed_at:%Y-%m-%d at %H:%M} UTC"
+    if first is None:
+        return f"{at}; there is no rating yet.{worded}"
+    order = "before" if held.fixed_at < first else "AFTER"
+    return f"{at}, {order} the first rating ({first:%Y-%m-%d, %H:%M} UTC).{worded}"

@@ -1,0 +1,180 @@
+"""Tables for people, from records: HTEB's Table 2, agreement and the verdicts. Nothing is computed here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from annotation.records import Estimate, Group, Summary, Verdict
+from plumbline.cli import columns
+from plumbline.languages import language_name
+
+# Bands of kappa in words (HUME, appendix on agreement): above each limit.
+BANDS = ((0.8, "excellent"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"), (-math.inf, "poor"))
+COEFFICIENTS = {"ac2": "AC2", "alpha": "alpha", "kappa": "kappa", "raw": "raw agreement"}
+SIMULATED = "SIMULATED RATINGS: made up to show that the flow works; they measure nothing."
+
+
+def agreement_table(groups: Sequence[Group]) -> pd.DataFrame:
+    """Table 2 as a frame: a row a group; mean, SD and agreement with intervals, and n for each question."""
+    rows = []
+    for group in groups:
+        row: dict[str, object] = {"level": group.level, "name": group.name, "axis": group.axis}
+        for summary in group.questions:
+            row |= _cells(summary)
+            row[f"{summary.question}_sd"] = summary.sd
+            row[f"{summary.question}_n_pairs"] = summary.n_pairs
+            row[f"{summary.question}_n_raters"] = summary.n_raters
+            row[f"{summary.question}_n_ratings"] = summary.n_ratings
+        row["simulated"] = group.simulated
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
+    """The verdicts as a frame: a row a transformation and language (and task, where the scope is that)."""
+    rows = []
+    for verdict in verdicts:
+        row: dict[str, object] = {
+            "transformation": verdict.transformation,
+            "language": verdict.language,
+            "task_type": verdict.task_type,
+            "decision": verdict.decision,
+            "reasons": "; ".join((*verdict.reasons, *verdict.sequence)),
+            "probability": verdict.probability,
+            "n_pairs": verdict.n_pairs,
+            "n_ratings": verdict.n_ratings,
+            "failed_share": verdict.failed_share,
+            "without": ", ".join(verdict.without),
+            "kept_out_share": verdict.kept_out_share,
+            "n_excluded": verdict.n_excluded,
+            "decision_with_excluded": verdict.decision_with_excluded or verdict.decision,
+        }
+        for summary in verdict.questions:
+            row |= _cells(summary)
+        row["simulated"] = verdict.simulated
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _cells(summary: Summary) -> dict[str, object]:
+    """A question's mean and agreement, each with its interval, in columns that begin with its name."""
+    mean = Estimate(value=summary.mean, low=summary.low, high=summary.high)
+    found = {"mean": mean} | {name: getattr(summary, name) for name in COEFFICIENTS}
+    cells: dict[str, object] = {}
+    for name, estimate in found.items():
+        cells[f"{summary.question}_{name}"] = estimate.value
+        low, high = (f"{name}_low", f"{name}_high") if name != "mean" else ("low", "high")
+        cells |= {f"{summary.question}_{low}": estimate.low, f"{summary.question}_{high}": estimate.high}
+    return cells | {f"{summary.question}_probability": summary.probability}
+
+
+def agreement_text(groups: Sequence[Group]) -> str:
+    """Table 2 in the paper's form (mean ± SD and AC2; pools are indented below their axis), then agreement in full."""
+    questions = [summary.question.capitalize() for summary in groups[0].questions] if groups else []
+    header = ["", *(f"{question} {what}" for question in questions for what in ("mean±SD", "AC2", "n"))]
+    rows = []
+    for group in groups:
+        row = [_row_name(group)]
+        for summary in group.questions:
+            row += [f"{number(summary.mean)}±{number(summary.sd)}", number(summary.ac2.value), str(summary.n_ratings)]
+        rows.append(row)
+    simulated = f"\n{SIMULATED}" if any(group.simulated for group in groups) else ""
+    table = columns(header, rows, "no ratings that count") + simulated
+    return f"{table}\n\nAgreement with 95% intervals over pairs\n\n{coefficient_text(groups)}" if groups else table
+
+
+def coefficient_text(groups: Sequence[Group]) -> str:
+    """Every coefficient of agreement with its interval; AC2 in words too. Why a number is missing stands below."""
+    rows, notes = [], []
+    for group in groups:
+        for summary in group.questions:
+            found = [getattr(summary, name) for name in COEFFICIENTS]
+            rows.append([_row_name(group), summary.question, *map(with_interval, found), band(summary.ac2.value)])
+            for name, estimate in zip(COEFFICIENTS.values(), found, strict=True):
+                if estimate.reason:
+                    notes.append(f"{display(group.name)}, {summary.question}, {name}: {estimate.reason}")
+    header = ["", "Question", *COEFFICIENTS.values(), "AC2 is"]
+    return "\n".join([columns(header, rows, "no ratings that count"), *dict.fromkeys(notes)])
+
+
+def band(value: float) -> str:
+    """A coefficient of agreement in words; an undefined one is a dash."""
+    return "–" if math.isnan(value) else next(word for limit, word in BANDS if value > limit)
+
+
+def _row_name(group: Group) -> str:
+    if group.level == "language":
+        return language_name(group.name)
+    return f"  {display(group.name)}" if group.level == "pool" else display(group.name)
+
+
+def verdict_text(verdicts: Sequence[Verdict]) -> str:
+    """The verdicts with their reasons, one a line.
+
+    P is the least P(mean >= threshold) of the questions, Failed the share of outputs that failed and nobody rates.
+    """
+    tasks = any(verdict.task_type for verdict in verdicts)
+    rows = [
+        [
+            display(verdict.transformation, pooled=False),
+            f"{verdict.language} {verdict.task_type}".strip(),
+            verdict.decision,
+            str(verdict.n_pairs),
+            chance(verdict.probability),
+            "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}",
+            "; ".join([*verdict.reasons, *verdict.sequence, *kept_out(verdict), *_excluded(verdict)]),
+        ]
+        for verdict in verdicts
+    ]
+    simulated = f"\n{SIMULATED}" if any(verdict.simulated for verdict in verdicts) else ""
+    header = ["Transformation", "Language, task" if tasks else "Language", "Verdict", "Pairs", "P", "Failed", "Reason"]
+    return columns(header, rows, "no pairs") + simulated
+
+
+def kept_out(verdict: Verdict) -> list[str]:
+    """That the verdict rests on a sample without some outputs, in a line; nothing where it does not."""
+    if not verdict.without:
+        return []
+    names, share = ", ".join(verdict.without), f"{verdict.kept_out_share:.1%}"
+    return [f"does not cover outputs flagged {names}, {share} of the usable ones"]
+
+
+def _excluded(verdict: Verdict) -> list[str]:
+    if verdict.decision_with_excluded is None:
+        return []
+    return [f"without {verdict.n_excluded} excluded ratings; with them {verdict.decision_with_excluded}"]
+
+
+def chance(value: float) -> str:
+    """A probability with two digits; what would be rounded to certainty is not."""
+    if math.isnan(value) or 0.005 <= value < 0.995:
+        return number(value)
+    return ">0.99" if value > 0.5 else "<0.01"
+
+
+def with_interval(estimate: Estimate) -> str:
+    """A number with its interval, or without one where there is none."""
+    if math.isnan(estimate.low):
+        return number(estimate.value)
+    return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
+
+
+def display(name: str, *, pooled: bool = True) -> str:
+    """A name as people read it; the pool `translation` holds cross-translation too, and says so."""
+    if pooled and name == "translation":
+        return "(Cross-)Translation"
+    special = {"lexical_stylistic": "Lexical/Stylistic", "cross_translation": "Cross-Translation"}
+    return special.get(name, name.replace("_", " ").capitalize())
+
+
+def count(number: int, word: str) -> str:
+    """`1 answer`, `2 answers`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def number(value: float) -> str:
+    """A number with two digits; an undefined one is a dash."""
+    return "–" if math.isnan(value) else f"{value:.2f}"

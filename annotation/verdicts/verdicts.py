@@ -1,0 +1,312 @@
+"""Verdicts: which transformations people accept (HTEB, section 2.4: mean of at least 3 for quality and for fluency).
+
+Pure functions from ratings, pairs and the study's rule to records; `accept` reads and writes the files.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+import pandas as pd
+
+from annotation.offering import refuse_other_sample
+from annotation.ratings.exclusions import mark_as_decided
+from annotation.ratings.ratings import counting_ratings, dealt_with, read_ratings
+from annotation.records import Group, Look, PairMean, Verdict
+from annotation.rubric import load_rubric
+from annotation.sampling.candidates import Supply
+from annotation.sampling.sample import read_pairs, read_supply
+from annotation.statistics.summaries import Design, compact, summarise, table_two
+from annotation.verdicts.counted import SCOPES, Basis, Place, answers, basis, with_enough
+from annotation.verdicts.preregistration import FILE as RULES
+from annotation.verdicts.preregistration import fix_rules
+from annotation.verdicts.rules import decide
+from plumbline.errors import DataError
+from plumbline.identity import identity
+from plumbline.manifest import refuse_replaced, write_kept
+from plumbline.records import Pair
+from plumbline.store import read_frame, read_models, write_json, write_table
+from plumbline.study import Study, file_hash
+
+LOOKS = "looks.json"
+COMMAND = "annotation accept"
+_MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a text
+
+
+def accept(study: Study, amend: str | None = None) -> tuple[list[Group], list[Verdict]]:
+    """Compute Table 2, verdicts and pairs' means from what was collected.
+
+    Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. Raises StudyError where the study's rules changed
+    after the first rating and `amend` does not say why, DataError where nobody has answered yet.
+    """
+    rubric = load_rubric(study)
+    design = Design.of(study, rubric)
+    refuse_other_sample(study)
+    mark_as_decided(study)
+    pairs, ratings = read_pairs(study), read_ratings(study)
+    _check_ratings(study, ratings, pairs, design.scale)
+    if not (ratings["status"] == "submitted").any():
+        raise DataError(
+            f"{study.folder / 'ratings.parquet'}: no rating in it was submitted, so there is nothing to judge; run"
+            f" `{study.command('annotation collect')}` when raters have answered"
+        )
+    fix_rules(study, amend)
+    rests_on = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
+    rests_on |= {"rule_id": rule_id(study), "rubric_hash": rubric.identity()}
+    groups, found, means = judge(pairs, ratings, design, rests_on, study.sample.seed)
+    found = with_supply(found, read_supply(study))
+    write_json(study.folder / "agreement.json", groups)
+    write_json(study.folder / "verdicts.json", found)
+    write_table(study.folder / "pair_means.parquet", means, PairMean)
+    _note_look(study, found, len(counting_ratings(ratings, design.per_pair)), rests_on)
+    return groups, found
+
+
+def judge(
+    pairs: Sequence[Pair],
+    ratings: pd.DataFrame,
+    design: Design,
+    rests_on: Mapping[str, str],
+    seed: int | None,
+) -> tuple[list[Group], list[Verdict], pd.DataFrame]:
+    """(Table 2, verdicts, pairs' own means) of a sample: `pairs`, and all ratings of theirs.
+
+    `rests_on` are the verdicts' fields pairs_sha256, ratings_sha256 and rule_id. `seed` is that of resampling pairs for
+    intervals of agreement, on which no decision rests; None leaves these out.
+    """
+    counting = counting_ratings(ratings, design.per_pair)
+    found = verdicts(pairs, counting, design, rests_on, seed, dealt_with(ratings))
+    found = with_exclusions(found, pairs, ratings, design)
+    return table_two(with_enough(counting, design), design, seed), found, pair_means(counting, design)
+
+
+def read_verdicts(study: Study) -> list[Verdict]:
+    """The verdicts reached last."""
+    return read_models(study.folder / "verdicts.json", Verdict, study.command(COMMAND))
+
+
+def read_looks(study: Study) -> list[Look]:
+    """When verdicts were reached, the first time first; the same ones reached again are no new look."""
+    path = study.folder / LOOKS
+    found = read_models(path, Look, study.command(COMMAND)) if path.exists() else []
+    refuse_replaced(study, LOOKS)
+    return found
+
+
+def refuse_stale(study: Study, found: Sequence[Verdict]) -> None:
+    """Raise DataError where verdicts no longer follow from what is on disk: other ratings, sample, rule or questions.
+
+    What they rest on must be there. Of verdicts by earlier versions, which did not note what raters were asked, that is
+    not looked at. Whether the verdicts are those that follow is told by `annotation.verdicts.verification`.
+    """
+    if not found:
+        return
+    rests_on = {(one.pairs_sha256, one.ratings_sha256, one.rule_id, one.rubric_hash) for one in found}
+    files = {name: study.folder / f"{name}.parquet" for name in ("pairs", "ratings")}
+    worded = any(one.rubric_hash for one in found)
+    needed = [*files.values(), *([study.folder / RULES] if worded else [])]
+    for path in needed:
+        if not path.exists():
+            raise DataError(f"{path} is gone, and the verdicts rest on it; bring it back from a copy")
+    pairs, ratings = (file_hash(path) for path in files.values())
+    rule, rubric = rule_id(study), load_rubric(study).identity() if worded else ""
+    now = {
+        "pairs.parquet": pairs, "ratings.parquet": ratings, "the study's rule (acceptance, raters.per_pair)": rule,
+        f"the rubric {study.rubric!r}": rubric,
+    }  # fmt: skip
+    for was in rests_on:
+        changed = [name for (name, is_now), one in zip(now.items(), was, strict=True) if one != is_now]
+        if changed:
+            line = f"{' and '.join(changed)} changed after the verdicts were reached"
+            raise DataError(f"{line}; run `{study.command(COMMAND)}` again")
+
+
+def rule_id(study: Study) -> str:
+    """Identity of the rule that ratings are judged by: the acceptance, and how many ratings a pair count."""
+    return identity("rule-v1", study.acceptance.model_dump(), study.raters.per_pair)
+
+
+def read_agreement(study: Study) -> list[Group]:
+    """Table 2 as computed last."""
+    return read_models(study.folder / "agreement.json", Group, study.command(COMMAND))
+
+
+def read_pair_means(study: Study) -> pd.DataFrame:
+    """The pairs' own means as computed last: the columns of `PairMean`."""
+    return read_frame(study.folder / "pair_means.parquet", PairMean, study.command(COMMAND))
+
+
+def verdicts(
+    pairs: Sequence[Pair],
+    ratings: pd.DataFrame,
+    design: Design,
+    rests_on: Mapping[str, str],
+    seed: int | None,
+    dealt: Mapping[str, int] | None = None,
+) -> list[Verdict]:
+    """One verdict for each transformation and language of the sample (with scope `task` each task too), in its order.
+
+    `pairs` are those of the sample, `ratings` those that count. A transformation is judged on
+    its pool's ratings (translation and cross_translation are rated as one): all of them, those in its language, or
+    those of its language and task, as the rule's scope says; of these those of the pairs that `verdicts.counted` lets
+    count. `dealt` says how many raters are done with each pair (`ratings.ratings.dealt_with`). `rests_on` and `seed`
+    are as for `judge`.
+    """
+    rule, key = design.rule, SCOPES[design.rule.scope]
+    sample = _sample_frame(pairs)
+    judged = _judged(sample, basis(sample, ratings, design, dealt), design, seed)
+    found = []
+    for own in sample.drop_duplicates(["transformation", "language", *key[2:]]).to_dict("records"):
+        result = judged[tuple(own[name] for name in key)]
+        unit = {name: own[name] for name in ("transformation", "axis", "pool", "language")}
+        maker = {name: own[name] for name in _MAKER}
+        found.append(
+            Verdict.model_validate(
+                {
+                    **unit,
+                    **maker,
+                    **result,
+                    **rests_on,
+                    "task_type": own["task_type"] if "task_type" in key else "",
+                    "scope": rule.scope,
+                    "rule": rule.rule,
+                    "threshold": rule.threshold,
+                }
+            )
+        )
+    return found
+
+
+def with_supply(found: Sequence[Verdict], supplies: Sequence[Supply]) -> list[Verdict]:
+    """The verdicts with what could not be drawn, so that they do not cover it: what failed, and what was kept out."""
+    names = ("failed_share", "without", "kept_out_share")
+    facts = {(one.transformation, one.language): {name: getattr(one, name) for name in names} for one in supplies}
+    return [one.model_copy(update=facts.get((one.transformation, one.language), {})) for one in found]
+
+
+def _note_look(study: Study, found: Sequence[Verdict], n_ratings: int, rests_on: Mapping[str, str]) -> None:
+    """Remember that results have been seen: who looks again at other ones judges by a rule of many looks."""
+    looks = read_looks(study)
+    counts = dict(Counter(verdict.decision for verdict in found))
+    look = Look.model_validate({"at": datetime.now(UTC), "n_ratings": n_ratings, "decisions": counts, **rests_on})
+    if looks:  # what an earlier version did not note is taken for the same
+        last = {name: value for name, value in looks[-1].model_dump(exclude={"at"}).items() if value != ""}
+        if last == look.model_dump(include=set(last)):
+            return
+    write_kept(study, LOOKS, [*looks, look])
+
+
+def _sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
+    """What verdicts need of the sample: a row a pair."""
+    texts = ["pair_id", "transformation", "axis", "pool", "language", "output_language", "task_type"]
+    names = [*texts, *_MAKER]
+    return pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
+
+
+def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None) -> dict[Place, dict[str, object]]:
+    """What was found about each group that the rule's scope judges apart: its verdicts' fields, by the group's key."""
+    rule, key = design.rule, SCOPES[design.rule.scope]
+    facts = sample.set_index("pair_id")
+    ratings = rests.ratings
+    rated = compact(ratings.assign(**{name: ratings["pair_id"].map(facts[name]) for name in ("pool", "task_type")}))
+    groups = {tuple(map(str, place)): own for place, own in rated.groupby(key, observed=True)}
+    anytime = rule.stop == "anytime"
+    judged = {}
+    for names, own in sample.groupby(key, sort=False):
+        place = tuple(map(str, names))
+        of_group = groups.get(place, rated.iloc[:0])
+        n_pairs = int(of_group["pair_id"].nunique())
+        summaries = tuple(summarise(of_group, name, design, seed, anytime=anytime) for name in design.questions)
+        decision, reasons = decide(summaries, n_pairs, rule)
+        judged[place] = {
+            "output_languages": tuple(sorted(own["output_language"].unique())),
+            "decision": decision,
+            "reasons": reasons,
+            "sequence": _sequence(rests, place, facts, rule.min_raters),
+            "probability": float(np.min([summary.probability for summary in summaries])),  # NaN if any is
+            "n_pairs": n_pairs,
+            "n_ratings": len(of_group),
+            "questions": summaries,
+            "simulated": bool(of_group["simulated"].any()),
+        }
+    return judged
+
+
+def _sequence(rests: Basis, place: Place, facts: pd.DataFrame, min_raters: int) -> tuple[str, ...]:
+    """What holds up the sequence of an anytime rule, and what it passed over, in words."""
+    standing = rests.standings.get(place)
+    if standing is None:
+        return ()
+    name = ""
+    if standing.waits:
+        pair = facts.loc[standing.waits]
+        languages = " to ".join(dict.fromkeys((str(pair["language"]), str(pair["output_language"]))))
+        name = f"pair {standing.waits[:12]} ({pair['pool']}, {languages})"
+    return standing.lines(name, min_raters)
+
+
+def with_exclusions(
+    found: Sequence[Verdict], pairs: Sequence[Pair], ratings: pd.DataFrame, design: Design
+) -> list[Verdict]:
+    """The verdicts with how many ratings were excluded, and what the decisions would be had they counted.
+
+    `ratings` are all of the sample's. Where nothing was excluded, the verdicts are as they were.
+    """
+    excluded = (ratings["status"] == "submitted") & (ratings["excluded"] != "")
+    if not excluded.any():
+        return list(found)
+    every = counting_ratings(ratings, design.per_pair, with_excluded=True)
+    rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
+    others = verdicts(pairs, every, design, rests_on, None, dealt_with(ratings))
+    key = SCOPES[design.rule.scope]
+    facts = _sample_frame(pairs).set_index("pair_id")
+    counts = facts.loc[ratings.loc[excluded, "pair_id"], key].value_counts().to_dict()
+    return [
+        verdict.model_copy(
+            update={
+                "n_excluded": counts.get(tuple(getattr(verdict, name) for name in key), 0),
+                "decision_with_excluded": other.decision,
+            }
+        )
+        for verdict, other in zip(found, others, strict=True)
+    ]
+
+
+def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
+    """Each rated pair's own mean on each question, and whether it reaches the threshold: columns of `PairMean`.
+
+    `ratings` are those that count. A pair with fewer than `min_raters` on any question is undecided.
+    """
+    rule = design.rule
+    own = ratings[ratings["question"].isin(design.questions)]
+    keys = ["pair_id", "transformation", "language", "question"]
+    means = own.groupby(keys, as_index=False).agg(n_ratings=("value", "size"), mean=("value", "mean"))
+    means["mean"] = means["mean"].astype(float)
+    reached = np.where(means["mean"] >= rule.threshold, "accepted", "rejected")
+    enough = means["pair_id"].map(answers(ratings, design.questions)) >= rule.min_raters
+    means["decision"] = np.where(enough, reached, "undecided")
+    return means
+
+
+def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset[str]:
+    """Ids of the pairs that every question accepts; `means` are those of `pair_means`."""
+    good = means[(means["decision"] == "accepted") & means["question"].isin(questions)]
+    counts = good["pair_id"].value_counts()
+    return frozenset(counts.index[counts == len(set(questions))])
+
+
+def _check_ratings(study: Study, ratings: pd.DataFrame, pairs: Sequence[Pair], scale: Sequence[int]) -> None:
+    """Refuse ratings that do not belong here: of other pairs, or off the scale."""
+    strange = set(ratings["pair_id"].unique()) - {pair.pair_id for pair in pairs}
+    if strange:
+        raise DataError(
+            f"{len(strange)} rated pairs are not in the sample (first {min(strange)});"
+            f" run `{study.command('annotation collect')}` again"
+        )
+    values = ratings.loc[ratings["status"] == "submitted", "value"]
+    if values.isna().any() or not values.isin(scale).all():
+        raise DataError(f"ratings.parquet holds submitted values off the scale {scale[0]} to {scale[-1]}")

@@ -1,0 +1,1 @@
+"""What is measured beside the scores: drift of texts, and scores on accepted pairs alone."""

@@ -1,0 +1,146 @@
+"""Scores on accepted pairs alone: the items whose transformed texts people rated and accepted, one by one.
+
+A verdict accepts a transformation by the mean over its pairs; some of these are bad all the same. Here an item counts
+only if each of its texts is one of a rated pair whose own mean reaches the threshold on every question
+(`verdicts.verdicts.accepted_pairs`), and its output is still the one that was rated; original and transformed texts
+are scored on the same items. Few items have that where a pair is one sentence of many: what has fewer than
+`acceptance.min_pairs` items is NaN, with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pandas as pd
+from pydantic import Field
+
+from annotation.rubric import load_rubric
+from annotation.sampling.sample import read_pairs
+from annotation.verdicts.verdicts import COMMAND as ACCEPT
+from annotation.verdicts.verdicts import accepted_pairs, read_pair_means
+from evaluation.measures.rows import Fields, MeasureRow, read_rows
+from evaluation.models.encoder import Encoder
+from evaluation.outputs import Outputs
+from evaluation.tasks import scoring
+from evaluation.tasks.protocols import METRICS
+from evaluation.units import UNDEFINED, Model, Place, Unit
+from generation.datasets.dataset import Dataset
+from generation.jobs import Plan
+from plumbline.identity import identity
+from plumbline.records import Number, Text
+from plumbline.study import Study
+
+FILE = "accepted_scores.parquet"
+_PASSAGE = "passage"  # the field of retrieval's passages, which are searched and not scored
+
+
+class AcceptedScore(MeasureRow):
+    """One model's scores on the items of accepted pairs, before and after (`accepted_scores.parquet`)."""
+
+    metric: str = Field(description="mteb's name of the main metric")
+    original: Number = Field(description="its value on the original texts of these items; NaN if unknown")
+    score: Number = Field(description="its value on their transformed texts; NaN if unknown")
+    n: int = Field(description="items that were scored, or too few to be")
+    n_pairs: int = Field(description="accepted pairs among the data set's texts")
+    reason: str = Field(description="why there is no score; empty otherwise")
+
+
+class AcceptedPairs:
+    """How they are scored (an `evaluation.measures.rows.Measure`)."""
+
+    record = AcceptedScore
+    file = FILE
+
+    def __init__(self, study: Study) -> None:
+        """Read which pairs are accepted. Raises DataError for a sample or means that cannot be read."""
+        self._study, self._plan = study, Plan(study)
+        self._rated = (study.folder / "pair_means.parquet").exists()
+        means = read_pair_means(study) if self._rated else None
+        asked = load_rubric(study).question_names()
+        good = frozenset() if means is None else accepted_pairs(means, asked)
+        pairs = read_pairs(study) if self._rated else []
+        self._judged = {pair.key: pair.transformed for pair in pairs if pair.pair_id in good}
+        self._seeds = {(pair.transformation, pair.seed) for pair in pairs if pair.pair_id in good}
+        self._known: dict[Place, _Selection] = {}
+
+    def identity(self, unit: Unit, model: Model) -> str:
+        """That of the score, of which texts are accepted, and of how many items it takes."""
+        chosen = sorted(self._selection(unit).texts)
+        return identity("accepted-v1", unit.unit_id(self._study, model), chosen, self._study.acceptance.min_pairs)
+
+    def blank(self, unit: Unit) -> Fields | None:
+        """NaN with the reason, where the items are too few."""
+        selection = self._selection(unit)
+        return self._fields(unit, math.nan, math.nan, selection.reason) if selection.reason else None
+
+    def measured(self, unit: Unit, encoder: Encoder) -> Fields:
+        """Both scores, on the same items."""
+        evaluation, texts = self._study.evaluation, self._selection(unit).texts
+        both = accepted_alone(unit.dataset, outputs_of(unit), texts)
+        before, after = (scoring.evaluate(one, encoder, evaluation.protocol, evaluation.batch_size) for one in both)
+        return self._fields(unit, before, after, UNDEFINED if math.isnan(before) or math.isnan(after) else "")
+
+    def _fields(self, unit: Unit, before: float, after: float, reason: str) -> Fields:
+        selection, metric = self._selection(unit), METRICS[unit.dataset.task]
+        numbers = {"original": before, "score": after, "n": selection.n, "n_pairs": len(selection.texts)}
+        return {"metric": metric, "reason": reason, **numbers}
+
+    def _selection(self, unit: Unit) -> _Selection:
+        if unit.place not in self._known:
+            self._known[unit.place] = self._select(unit)
+        return self._known[unit.place]
+
+    def _select(self, unit: Unit) -> _Selection:
+        if not self._rated:
+            line = f"it is not known which pairs are accepted: run `{self._study.command(ACCEPT)}`"
+            return _Selection(frozenset(), 0, line)
+        if (unit.transformation, unit.seed) not in self._seeds:
+            return _Selection(frozenset(), 0, "no pair of this transformation and seed was rated and accepted")
+        made = outputs_of(unit).made
+        texts = frozenset(
+            text.text_id
+            for text in unit.dataset.texts()
+            if (output := made.get(text.text_id)) is not None
+            and self._judged.get(self._plan.job(text, unit.transformation, unit.seed).key) == output
+        )
+        left, _ = accepted_alone(unit.dataset, outputs_of(unit), texts)
+        n, least = scoring.size(left), self._study.acceptance.min_pairs
+        few = f"{n} items consist of accepted pairs alone, of at least {least} that are needed"
+        return _Selection(texts, n, few if n < least else scoring.unusable(left, self._study.evaluation.protocol))
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """The accepted texts of a unit (ids), how many items consist of them, and why these give no score."""
+
+    texts: frozenset[str]
+    n: int
+    reason: str
+
+
+def accepted_alone(dataset: Dataset, outputs: Outputs, accepted: Collection[str]) -> tuple[Dataset, Dataset]:
+    """(original, transformed) data set of the items whose scored texts are all in `accepted` (ids).
+
+    Texts that are not scored (classification's train split, the passages that queries are searched in) stay whole, so
+    that nothing but the items differs from the whole data set's scores.
+    """
+
+    def left(text: Text, cell: str) -> str | None:
+        scored = text.split == "test" and text.field != _PASSAGE
+        return None if scored and text.text_id not in accepted else outputs.change(text, cell)
+
+    return dataset.replaced(lambda text, cell: None if left(text, cell) is None else cell), dataset.replaced(left)
+
+
+def outputs_of(unit: Unit) -> Outputs:
+    """The outputs of a transformed unit. Raises ValueError for an original."""
+    if unit.outputs is None:
+        raise ValueError(f"{unit.dataset.name}: the original has no outputs")
+    return unit.outputs
+
+
+def read_accepted_scores(study: Study) -> pd.DataFrame:
+    """The rows of `AcceptedScore`; none where there is no file yet."""
+    return read_rows(study, FILE, AcceptedScore)

@@ -1,0 +1,158 @@
+"""What is measured beside the scores: a row for each model and transformed data set, kept while its identity holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import pandas as pd
+from pydantic import Field
+
+from evaluation.gate import Status
+from evaluation.models.encoder import Encoder
+from evaluation.units import Model, Place, Unit
+from plumbline.errors import DataError
+from plumbline.manifest import read_kept_frame, refuse_replaced_table, write_kept_table
+from plumbline.records import Record
+from plumbline.store import read_records
+from plumbline.study import Study
+from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
+
+COMMAND = "evaluation.run"
+
+Fields = Mapping[str, object]  # a row's own fields
+
+
+class MeasureRow(Record):
+    """What such rows have in common."""
+
+    KEY = ("model", "dataset", "transformation", "seed")
+    model: str = Field(description="the embedding model")
+    dataset: str = Field(description="the data set")
+    task_type: str = Field(description="its task")
+    transformation: str = Field(description="one of the eight")
+    axis: str = Field(description="its axis")
+    seed: int = Field(description="transformation seed")
+    status: Status = Field(description="whether the gate let it through")
+    unit_id: str = Field(description="identity of all that makes the numbers: equal ones are reused")
+
+
+R = TypeVar("R", bound=MeasureRow)
+R_co = TypeVar("R_co", bound=MeasureRow, covariant=True)
+R_any = TypeVar("R_any", bound=Record)
+
+
+class Measure(Protocol[R_co]):
+    """How the rows of one table are made."""
+
+    file: str
+    """The table's name in the study's folder."""
+
+    @property
+    def record(self) -> type[R_co]:
+        """What a row is."""
+        ...
+
+    def identity(self, unit: Unit, model: Model) -> str:
+        """Identity of a unit's row for a model."""
+        ...
+
+    def blank(self, unit: Unit) -> Fields | None:
+        """The row's own fields where no model is needed to know them; None where one is."""
+        ...
+
+    def measured(self, unit: Unit, encoder: Encoder) -> Fields:
+        """The row's own fields."""
+        ...
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a unit, for the table of a file."""
+
+    file: str
+    place: Place
+    fields: Fields
+
+
+class MeasureTable(Generic[R]):
+    """One table: what of it holds from earlier runs, and what is still to be made (`todo`).
+
+    `models` are all of the study's; for the `chosen` ones rows that need no model are made at once. What the gate left
+    out is not measured. Raises DataError for a table that cannot be read.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        units: Sequence[Unit],
+        models: Sequence[Model],
+        chosen: Sequence[Model],
+        measure: Measure[R],
+    ) -> None:
+        self._study, self._measure, self._models = study, measure, models
+        wanted = [u for u in units if u.transformation != ORIGINAL and u.decision.status != "left_out"]
+        self._units = {unit.place: unit for unit in wanted}
+        self._rows: dict[tuple[str, Place], R] = {}
+        kept = {(row.unit_id, row.transformation, row.seed): row for row in stored(study, measure.file, measure.record)}
+        for model, unit in self._wanted():
+            old = kept.get((measure.identity(unit, model), unit.transformation, unit.seed))
+            known = measure.blank(unit)
+            if known is not None and (old or model in chosen):
+                self.save(model, unit.place, known)
+            elif old:
+                self._rows[model.name, unit.place] = old.model_copy(
+                    update={"model": model.name, "status": unit.decision.status}
+                )
+
+    def todo(self, model: Model) -> list[Unit]:
+        """The units that a model is needed for."""
+        return [unit for unit in self._units.values() if (model.name, unit.place) not in self._rows]
+
+    def save(self, model: Model, place: Place, fields: Fields) -> None:
+        """Note a row; `write` puts it on disk."""
+        unit = self._units[place]
+        self._rows[model.name, place] = self._measure.record.model_validate(
+            {
+                "model": model.name,
+                "dataset": unit.dataset.name,
+                "task_type": unit.dataset.task,
+                "transformation": unit.transformation,
+                "axis": TRANSFORMATIONS[unit.transformation].axis,
+                "seed": unit.seed,
+                "status": unit.decision.status,
+                "unit_id": self._measure.identity(unit, model),
+                **fields,
+            }
+        )
+
+    def write(self) -> None:
+        """Write everything noted, in the study's order whatever order it was made in."""
+        places = [(model.name, unit.place) for model, unit in self._wanted()]
+        rows = [self._rows[place] for place in places if place in self._rows]
+        write_kept_table(self._study, self._measure.file, rows, self._measure.record)
+
+    def _wanted(self) -> Iterator[tuple[Model, Unit]]:
+        """Each row that the table is to have."""
+        return ((model, unit) for model in self._models for unit in self._units.values())
+
+
+def stored(study: Study, file: str, record: type[R_any]) -> list[R_any]:
+    """Records of earlier runs; none before the first. They can be made again, so a damaged file may go."""
+    path = study.folder / file
+    if not path.exists():
+        return []
+    try:
+        rows = read_records(path, record, study.command(COMMAND))
+        refuse_replaced_table(study, file, study.command(COMMAND))
+    except DataError as error:
+        raise DataError(f"{error} (nothing else is lost when {file} is deleted: it is made again)") from None
+    return rows
+
+
+def read_rows(study: Study, file: str, record: type[MeasureRow]) -> pd.DataFrame:
+    """The rows of a table; none where it is not there yet."""
+    there = (study.folder / file).exists()
+    empty = pd.DataFrame(columns=list(record.model_fields))
+    return read_kept_frame(study, file, record, study.command(COMMAND)) if there else empty

@@ -1,0 +1,113 @@
+"""Models that sentence-transformers loads, from the hub or from a folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.models.embeddings import Embeddings
+from plumbline.errors import ServiceError, StudyError
+from plumbline.file_hashes import LARGE, sha256_of
+from plumbline.study.evaluation import ModelSpec
+
+
+def fingerprint(spec: ModelSpec, base: Path) -> str:
+    """Identity of a local model's files; empty for a hub model, whose revision says it.
+
+    Names, sizes and bytes of all files: a retrained model under an old name and revision is another model, wherever its
+    weights differ. Large files are read again only where they have changed (`file_hashes`). A missing folder is
+    `missing`, for loading to complain about.
+    """
+    if not (spec.path or spec.package):
+        return ""
+    try:
+        folder = Path(spec.location(base))
+    except StudyError:
+        return "missing"
+    digest = hashlib.sha256()
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        size = file.stat().st_size
+        digest.update(f"{file.relative_to(folder)}\0{size}\0".encode())
+        digest.update(sha256_of(file).encode() if size > LARGE else file.read_bytes())
+    return digest.hexdigest()
+
+
+class SentenceTransformerModel:
+    """A model of sentence-transformers; code that it brings along runs only where the study allows it."""
+
+    def __init__(self, spec: ModelSpec, base: Path, device: str = "", precision: str = "float32") -> None:
+        """Load it; `base` is the study file's folder.
+
+        Raises StudyError for a missing folder and for code that is not allowed, ServiceError otherwise.
+        """
+        from sentence_transformers import SentenceTransformer  # noqa: PLC0415 (takes seconds)
+
+        location = spec.location(base)
+        local = bool(spec.path or spec.package)
+        try:
+            self._model = SentenceTransformer(
+                location,
+                revision=None if local else spec.revision or None,
+                device=device or None,
+                trust_remote_code=spec.remote_code,
+                model_kwargs={"dtype": precision},
+            )
+        except Exception as error:
+            if "trust_remote_code" in str(error) and not spec.remote_code:
+                raise code_not_allowed(spec) from None
+            # Whatever a broken or unreachable model raises (OSError, ValueError, hub and safetensors errors) is one
+            # thing to the user: this model cannot be loaded.
+            hint = "correct its `path`" if local else "check name and revision, connect to the hub, or give it a `path`"
+            line = f"model {spec.name!r} cannot be loaded from {location}: {first_line(error)}; {hint}"
+            raise ServiceError(line) from error
+        own = {name: text for name, text in (self._model.prompts or {}).items() if text is not None}
+        self.prompts = own | spec.prompts
+        default = self._model.default_prompt_name
+        self.default_prompt = self.prompts.get(default, "") if default else ""
+
+    def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
+        """Rows in the texts' order; the prompt is put before each text."""
+        made = self._model.encode(
+            list(texts),
+            prompt=prompt,  # also when empty: nothing else would keep the model's default prompt away
+            task=role or None,
+            batch_size=batch_size,
+            show_progress_bar=False,
+            convert_to_numpy=True,
+        )
+        return np.asarray(made, dtype=np.float32)
+
+    def routed(self) -> bool:
+        """Models with a Router send queries and documents through different modules."""
+        return routed(self._model)
+
+    def similarity(self, first: Any, second: Any) -> Any:
+        """As the model's card says, cosine by default."""
+        return self._model.similarity(first, second)
+
+    def similarity_pairwise(self, first: Any, second: Any) -> Any:
+        """As `similarity`, row by row."""
+        return self._model.similarity_pairwise(first, second)
+
+
+def routed(model: Any) -> bool:
+    """Whether a SentenceTransformer has a Router, which sends queries and documents through different modules."""
+    return any(type(module).__name__ == "Router" for module in model)
+
+
+def code_not_allowed(spec: ModelSpec) -> StudyError:
+    """The error for a model that brings along code which the study does not allow."""
+    return StudyError(
+        f"model {spec.name!r} brings Python code of its own, which would run on this machine with your rights;"
+        " read it, then write `remote_code: true` beside its name, or leave the model out"
+    )
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, as far as its first line goes."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

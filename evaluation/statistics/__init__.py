@@ -1,0 +1,1 @@
+"""Statistics of scores: paired samples, rankings, resampled verdicts."""

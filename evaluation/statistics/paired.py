@@ -1,0 +1,282 @@
+"""Statistics of paired samples as pure functions: the caller passes the random generator.
+
+What is undefined is NaN with a reason; samples of different lengths are a ValueError. How models rank is in
+`evaluation.statistics.rankings`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+Values = Sequence[float] | Floats
+
+CONFIDENCE = 0.95
+# Fewer defined resamples than this share would make the interval one of a selected few.
+DEFINED_SHARE = 0.9
+_EXACT = 50  # differences, up to which scipy knows the signed-rank distribution; the paper's program has it so too
+_ENUMERATED = 13  # differences with ties, whose signs are all tried (2**13 ways)
+_DIGITS = 12  # differences of scores that agree so far differ by rounding alone
+_AT_ONCE = 2**22  # numbers drawn at a time
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its 95% interval.
+
+    `n` is the number of units behind it. What is undefined is NaN, and `reason` says why (empty otherwise).
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number without an interval, from `n` units; NaN where `reason` says why."""
+
+    value: float
+    n: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class SignedRank:
+    """Wilcoxon's signed-rank test.
+
+    `statistic` is the smaller sum of ranks; `p` is two-sided; `n` counts the differences that are not zero, `zeros`
+    the others; `method` is "exact" or "normal approximation" (empty where the test is undefined).
+    """
+
+    statistic: float
+    p: float
+    n: int
+    zeros: int
+    method: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class BootstrapTest:
+    """A mean difference with its interval, and the two-sided p of its being zero."""
+
+    estimate: Estimate
+    p: float
+
+
+def spearman_interval(
+    x: Values,
+    y: Values,
+    *,
+    n_resamples: int = 1000,
+    rng: np.random.Generator,
+) -> Estimate:
+    """Spearman's rho of two equally long samples, with a 95% percentile bootstrap interval over pairs.
+
+    Ties get average ranks. rho is undefined (NaN, with a reason) for fewer than 3 pairs, for values that are
+    not finite and for a constant sample. Resamples in which one side is constant are dropped; if more than a
+    tenth of them are, there is no interval. Raises ValueError for samples of different lengths.
+
+    Source: the interval is Efron's percentile bootstrap, as the drift figure of HTEB (Figure 3) has it.
+    """
+    first, second = paired(x, y)
+    n = len(first)
+    reason = _undefined(first, second)
+    if reason:
+        return Estimate(math.nan, math.nan, math.nan, n, reason)
+    rho = float(stats.spearmanr(first, second).statistic)
+    drawn = rng.integers(0, n, size=(n_resamples, n))
+    resampled = row_correlations(stats.rankdata(first[drawn], axis=1), stats.rankdata(second[drawn], axis=1))
+    defined = resampled[np.isfinite(resampled)]
+    if len(defined) < DEFINED_SHARE * n_resamples:
+        lost = n_resamples - len(defined)
+        return Estimate(
+            rho, math.nan, math.nan, n, f"no interval: rho is undefined in {lost} of {n_resamples} resamples"
+        )
+    low, high = np.percentile(defined, [2.5, 97.5])
+    return Estimate(rho, float(low), float(high), n, "")
+
+
+def wilcoxon(first: Values, second: Values) -> SignedRank:
+    """Wilcoxon's signed-rank test of paired samples, two-sided.
+
+    Differences are taken to 12 digits, as means of scores differ in the last ones by rounding. Zeros are dropped
+    (Wilcoxon's own treatment), tied differences get average ranks. p is exact for up to 50 differences without ties
+    and for up to 13 with ties; else it is the normal approximation with the variance corrected for ties and no
+    continuity correction. NaN for values that are not finite and where no difference is left.
+
+    Source: Wilcoxon (1945); HTEB, 2.3 and Table 13; PTEB, 3.2.3 and E.
+    """
+    differences = np.round(np.subtract(*paired(first, second)), _DIGITS)
+    if not np.isfinite(differences).all():
+        return SignedRank(math.nan, math.nan, len(differences), 0, "", "the test needs finite values")
+    left = differences[differences != 0]
+    zeros = len(differences) - len(left)
+    if not len(left):
+        return SignedRank(math.nan, math.nan, 0, zeros, "", "the test is undefined: no difference is other than zero")
+    ties = len(np.unique(np.abs(left))) < len(left)
+    if len(left) > (_ENUMERATED if ties else _EXACT):
+        found = stats.wilcoxon(left, method="asymptotic")  # type: ignore[call-overload]  # the stubs know its old name
+        method = "normal approximation"
+    else:
+        found = stats.wilcoxon(left, method=stats.PermutationMethod(2**_ENUMERATED) if ties else "exact")
+        method = "exact"
+    return SignedRank(float(found.statistic), float(found.pvalue), len(left), zeros, method, "")
+
+
+def holm(p_values: Values) -> Floats:
+    """Holm's adjusted p-values, in the order given; undefined ones (NaN) are no hypotheses and stay NaN.
+
+    Source: Holm (1979), by statsmodels; HTEB, 2.3.
+    """
+    from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped] # noqa: PLC0415 (slow)
+
+    given = np.asarray(p_values, dtype=np.float64)
+    adjusted = np.full(given.shape, np.nan)
+    defined = np.isfinite(given)
+    if defined.any():
+        adjusted[defined] = multipletests(given[defined], method="holm")[1]
+    return adjusted
+
+
+def hodges_lehmann(first: Values, second: Values) -> Estimate:
+    """The Hodges-Lehmann shift of paired samples (first - second), with its 95% interval from Walsh averages.
+
+    The shift is the median of the means of all pairs of differences, each with itself too. The interval holds the
+    shifts that the exact signed-rank test does not reject: its confidence is the least possible of at least 95%,
+    more with ties. There is none for fewer than 6 differences, for which no shift can be rejected so surely.
+
+    Source: Hollander and Wolfe, Nonparametric Statistical Methods, 3.2 and 3.3; HTEB, Table 13.
+    """
+    differences = np.subtract(*paired(first, second))
+    n = len(differences)
+    reason = _not_a_sample(differences, "the shift")
+    if reason:
+        return Estimate(math.nan, math.nan, math.nan, n, reason)
+    walsh = np.sort(_walsh(differences))
+    # So many averages from either end lie outside: sums of ranks below that number have a chance of 2.5% at most.
+    outside = int(np.searchsorted(_signed_rank_cdf(n), (1 - CONFIDENCE) / 2, side="right"))
+    value = float(np.median(walsh))
+    if not outside:
+        return Estimate(value, math.nan, math.nan, n, f"no 95% interval from {n} differences: it takes 6")
+    return Estimate(value, float(walsh[outside - 1]), float(walsh[-outside]), n, "")
+
+
+def hodges_lehmann_bootstrap(
+    first: Values, second: Values, *, n_resamples: int = 1000, rng: np.random.Generator
+) -> Estimate:
+    """The Hodges-Lehmann shift (first - second) with a 95% percentile bootstrap interval over the pairs.
+
+    Source: PTEB, 3.2.3 and Table 7.
+    """
+    differences = np.subtract(*paired(first, second))
+    n = len(differences)
+    reason = _not_a_sample(differences, "the shift")
+    if reason:
+        return Estimate(math.nan, math.nan, math.nan, n, reason)
+    shifts = [float(np.median(_walsh(differences[rng.integers(0, n, size=n)]))) for _ in range(n_resamples)]
+    low, high = np.percentile(shifts, [2.5, 97.5])
+    return Estimate(float(np.median(_walsh(differences))), float(low), float(high), n, "")
+
+
+def paired_bootstrap(
+    first: Values, second: Values, *, n_resamples: int = 10_000, rng: np.random.Generator
+) -> BootstrapTest:
+    """The mean difference of paired samples (first - second), its 95% percentile interval, and the test of zero.
+
+    The pairs are resampled. p is the share of resamples whose mean, with the found difference taken away, is as far
+    from zero as it or farther; the sample itself counts as one, so p is never 0.
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap, 13.3 and 16.4; HTEB, Tables 6 and 13.
+    """
+    differences = np.subtract(*paired(first, second))
+    n = len(differences)
+    reason = _not_a_sample(differences, "the difference")
+    if reason:
+        return BootstrapTest(Estimate(math.nan, math.nan, math.nan, n, reason), math.nan)
+    mean = float(differences.mean())
+    rows = max(1, _AT_ONCE // n)
+    sizes = [min(rows, n_resamples - start) for start in range(0, n_resamples, rows)]
+    means = np.concatenate([differences[rng.integers(0, n, size=(size, n))].mean(axis=1) for size in sizes])
+    low, high = np.percentile(means, [2.5, 97.5])
+    as_far = np.round(np.abs(means - mean), _DIGITS) >= round(abs(mean), _DIGITS)
+    return BootstrapTest(Estimate(mean, float(low), float(high), n, ""), float((1 + as_far.sum()) / (1 + n_resamples)))
+
+
+def median_absolute_difference(first: Values, second: Values) -> Value:
+    """The median of the paired differences' sizes (HTEB, Figure 7 and Table 13)."""
+    differences = np.subtract(*paired(first, second))
+    reason = "" if len(differences) else "there is no difference"
+    if not np.isfinite(differences).all():
+        reason = "the median needs finite values"
+    return Value(math.nan if reason else float(np.median(np.abs(differences))), len(differences), reason)
+
+
+def sample_sd(values: Values) -> Value:
+    """The sample standard deviation (divisor n - 1); undefined for fewer than 2 values (HTEB, Tables 17 to 21)."""
+    given = np.asarray(values, dtype=np.float64)
+    reason = _not_a_sample(given, "the standard deviation")
+    return Value(math.nan if reason else float(given.std(ddof=1)), len(given), reason)
+
+
+def paired(x: Values, y: Values) -> tuple[Floats, Floats]:
+    """Both samples as arrays. Raises ValueError where they are not two rows of one length."""
+    first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if first.shape != second.shape or first.ndim != 1:
+        raise ValueError(f"two samples of one length are needed, not of shapes {first.shape} and {second.shape}")
+    return first, second
+
+
+def row_correlations(x: Floats, y: Floats) -> Floats:
+    """Pearson's r of each row of `x` (resamples by n) with the same row of `y`; NaN where a row is constant."""
+    x = x - x.mean(axis=1, keepdims=True)
+    y = y - y.mean(axis=1, keepdims=True)
+    scale = np.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
+    # Ranks are multiples of 1/2, so a constant row centres to exactly 0 and nothing else comes near it.
+    product = (x * y).sum(axis=1)
+    correlations = np.full(len(scale), np.nan)
+    np.divide(product, scale, out=correlations, where=scale > 1e-9)
+    return correlations
+
+
+def _undefined(x: Floats, y: Floats) -> str:
+    """Why rho is undefined; empty where it is defined."""
+    if len(x) < 3:
+        return f"rho needs at least 3 pairs, there are {len(x)}"
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return "rho needs finite values"
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return "rho is undefined: all values of one side are equal"
+    return ""
+
+
+def _not_a_sample(values: Floats, what: str) -> str:
+    """Why nothing can be said from a sample; empty where something can."""
+    if len(values) < 2:
+        return f"{what} needs at least 2 values, there are {len(values)}"
+    return "" if np.isfinite(values).all() else f"{what} needs finite values"
+
+
+def _walsh(differences: Floats) -> Floats:
+    """The means of all pairs of differences, each with itself too."""
+    first, second = np.triu_indices(len(differences))
+    return (differences[first] + differences[second]) / 2
+
+
+def _signed_rank_cdf(n: int) -> Floats:
+    """P(T <= t) for each sum of ranks t, if each of n differences has either sign with chance one half."""
+    chances = np.zeros(n * (n + 1) // 2 + 1)
+    chances[0] = 1.0
+    for rank in range(1, n + 1):
+        chances[rank:] = chances[rank:] + chances[:-rank]
+        chances /= 2
+    return np.cumsum(chances)

@@ -1,0 +1,93 @@
+"""How models rank, as pure functions of arrays: tau, split-half reliability, Borda counts.
+
+Rows are models, columns data sets; what is undefined is NaN with a reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from evaluation.statistics.paired import DEFINED_SHARE, Floats, Value, Values, paired, row_correlations
+
+
+def kendall(first: Values, second: Values) -> Value:
+    """Kendall's tau-b of two score vectors over the same models (HTEB, Table 4).
+
+    NaN for fewer than 2 models, for scores that are not finite and where all scores of one side are equal.
+    """
+    x, y = paired(first, second)
+    reason = ""
+    if len(x) < 2:
+        reason = f"tau needs at least 2 models, there are {len(x)}"
+    elif not (np.isfinite(x).all() and np.isfinite(y).all()):
+        reason = "tau needs finite scores"
+    elif np.ptp(x) == 0 or np.ptp(y) == 0:
+        reason = "tau is undefined: all scores of one side are equal"
+    return Value(math.nan if reason else float(stats.kendalltau(x, y).statistic), len(x), reason)
+
+
+def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rng: np.random.Generator) -> Value:
+    """Split-half reliability: the median of Spearman's rho between models' means on two halves of the data sets.
+
+    `scores` are models by data sets, `tasks` name each data set's task. Every split halves each task's data sets;
+    the odd ones of the tasks go to the halves in turn, from a random one on, so the halves differ by one data set at
+    most. `n` counts the splits for which rho is defined; if more than a tenth are not, neither is the median. NaN too
+    for fewer than 3 models, fewer than 2 data sets, and scores that are not finite.
+
+    Source: HTEB, Table 3 (median over 1,000 splits stratified by task); how odd ones are split is ours.
+    """
+    given = np.asarray(scores, dtype=np.float64)
+    if given.ndim != 2 or given.shape[1] != len(tasks):
+        raise ValueError(f"models by data sets are needed, with a task for each: {given.shape}, {len(tasks)} tasks")
+    reason = ""
+    if given.shape[0] < 3:
+        reason = f"rho needs at least 3 models, there are {given.shape[0]}"
+    elif given.shape[1] < 2:
+        reason = f"halves need at least 2 data sets, there are {given.shape[1]}"
+    elif not np.isfinite(given).all():
+        reason = "rho needs finite scores"
+    if reason:
+        return Value(math.nan, 0, reason)
+    first = stratified_halves(tasks, n_splits, rng)
+    means = [half @ given.T / half.sum(axis=1, keepdims=True) for half in (first, ~first)]
+    correlations = row_correlations(*(stats.rankdata(half, axis=1) for half in means))
+    defined = correlations[np.isfinite(correlations)]
+    if len(defined) < DEFINED_SHARE * n_splits:
+        return Value(math.nan, len(defined), f"rho is undefined in {n_splits - len(defined)} of {n_splits} splits")
+    return Value(float(np.median(defined)), len(defined), "")
+
+
+def borda(scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """Borda counts and ranks of models (rows) over data sets (columns), as MMTEB and mteb's leaderboard have them.
+
+    On each data set a model gets a point for each model that it beats and half a point for each that it ties with
+    (tournament Borda). A model without a score (NaN) gets none there and takes none from others: each of these still
+    has a point for it. Models with equal counts share the best of their ranks.
+
+    Source: MMTEB, 3.1 (Colombo et al., 2022); mteb's `Rank (Borda)`.
+    """
+    given = np.asarray(scores, dtype=np.float64)
+    ranks = stats.rankdata(-given, axis=0, nan_policy="omit")
+    points = np.nansum(len(given) - ranks, axis=1)
+    return points, stats.rankdata(-points, method="min").astype(np.int64)
+
+
+def stratified_halves(tasks: Sequence[str], n_splits: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Splits by data sets: whether a data set is in the first half (`split_half` says how they are drawn)."""
+    names = np.asarray(tasks)
+    kinds = list(dict.fromkeys(tasks))
+    odd = [kind for kind in kinds if (names == kind).sum() % 2]
+    # Whose turn the odd one of each task is: the tasks in random order, the halves in turn.
+    turns = (rng.random((n_splits, len(odd))).argsort(axis=1).argsort(axis=1) + rng.integers(0, 2, (n_splits, 1))) % 2
+    first = np.zeros((n_splits, len(names)), dtype=np.bool_)
+    for kind in kinds:
+        members = np.flatnonzero(names == kind)
+        place = rng.random((n_splits, len(members))).argsort(axis=1).argsort(axis=1)
+        turn = turns[:, [odd.index(kind)]] if kind in odd else 0
+        first[:, members] = (place + turn) % 2 == 0
+    return first

@@ -1,0 +1,148 @@
+"""What verdicts would be had other pairs, and other raters, been drawn: the rule again on resampled ratings.
+
+Nothing of the rule is here: means and intervals come from `statistics.intervals`, decisions from `verdicts.rules`,
+which take thousands of campaigns at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from annotation.records import Summary, Verdict
+from annotation.statistics.intervals import Floats, confidence_sequence, holding, over_pairs, over_pairs_and_raters
+from annotation.statistics.summaries import Design
+from annotation.verdicts.rules import decide, outcomes
+from evaluation.scopes import scope_of
+
+_AT_ONCE = 2**21  # numbers drawn at a time
+Bools = NDArray[np.bool_]
+_Ends = tuple[Floats, Floats, Floats]  # means, lower and upper ends
+
+
+def resampled_acceptance(
+    pairs: pd.DataFrame,
+    ratings: pd.DataFrame,
+    verdicts: Sequence[Verdict],
+    design: Design,
+    *,
+    rng: np.random.Generator,
+    n_resamples: int = 1000,
+) -> pd.DataFrame:
+    """Which scopes are accepted in each resample: a row a resample, a bool column a scope (`evaluation.scopes.Scope`).
+
+    `pairs` are the sample's (`plumbline.records.Pair`), `ratings` those that the verdicts rest on
+    (`verdicts.counted.basis`). The pairs of each group that is judged apart are drawn with replacement; where the
+    study takes raters for a sample too (`pairs_and_raters`), so are its raters, once for all groups (the pigeonhole
+    bootstrap: Owen 2007, Ann. Appl. Stat. 1, 386-411). How many pairs and ratings there are, and AC2 where the rule
+    asks for it, stay as they were: verdicts that lack these are accepted in no resample.
+    """
+    facts = pairs.set_index("pair_id")[["pool", "language", "task_type"]]
+    rated = ratings.drop(columns="language").merge(facts, left_on="pair_id", right_index=True)
+    raters = pd.Index(sorted(ratings["rater_id"].unique()))
+    drawn = rng.integers(0, max(len(raters), 1), size=(n_resamples, len(raters)))
+    groups = list(dict.fromkeys(map(_group, verdicts)))
+    found = {}
+    for group, stream in zip(groups, rng.spawn(len(groups)), strict=True):
+        one = next(verdict for verdict in verdicts if _group(verdict) == group)
+        own = rated[np.logical_and.reduce([rated[name] == value for name, value in group])]
+        found[group] = _accepted(own, one, design, _Raters(raters, drawn), stream)
+    columns: dict[object, Bools] = {}
+    for verdict in verdicts:  # of several on one scope the strictest holds
+        scope = scope_of(verdict)
+        columns[scope] = columns.get(scope, np.ones(n_resamples, np.bool_)) & found[_group(verdict)]
+    table = pd.DataFrame(dict(enumerate(columns.values())))
+    table.columns = pd.Index(list(columns), tupleize_cols=False)
+    return table
+
+
+@dataclass(frozen=True)
+class _Raters:
+    """All raters of the study, and who was drawn in each resample (resamples by raters: their numbers)."""
+
+    names: pd.Index[str]
+    drawn: NDArray[np.int64]
+
+
+def _group(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    """What the ratings of a verdict have in common, by its scope."""
+    parts = [("pool", verdict.pool)]
+    if verdict.scope != "transformation":
+        parts.append(("language", verdict.language))
+    if verdict.scope == "task":
+        parts.append(("task_type", verdict.task_type))
+    return tuple(parts)
+
+
+def _accepted(own: pd.DataFrame, verdict: Verdict, design: Design, raters: _Raters, rng: np.random.Generator) -> Bools:
+    """Whether each resample of one group's ratings is accepted."""
+    n_resamples = len(raters.drawn)
+    if own.empty or not verdict.questions or _lacks(verdict, design):
+        return np.zeros(n_resamples, np.bool_)
+    asked = [own[own["question"] == summary.question] for summary in verdict.questions]
+    size = max(len(part) for part in asked)
+    rows = max(1, _AT_ONCE // size)
+    made = []
+    for start in range(0, n_resamples, rows):
+        drawn = _Raters(raters.names, raters.drawn[start : start + rows])
+        # The same numbers for each question: where these have the same pairs, the same pairs are drawn.
+        where = rng.random((len(drawn.drawn), own["pair_id"].nunique()))
+        ends = (_ends(part, design, drawn, where) for part in asked)
+        made.append(np.logical_and.reduce([outcomes(*found, design.rule) == "accepted" for found in ends]))
+    return np.concatenate(made)
+
+
+def _lacks(verdict: Verdict, design: Design) -> bool:
+    """Whether the rule would leave the verdict undecided whatever the ratings' means."""
+    best = [_with_mean(summary, float(design.scale[-1])) for summary in verdict.questions]
+    lenient = design.rule.model_copy(update={"threshold": -math.inf})
+    return decide(best, verdict.n_pairs, lenient)[0] != "accepted"
+
+
+def _with_mean(summary: Summary, mean: float) -> Summary:
+    return summary.model_copy(update={"mean": mean, "low": mean, "high": mean})
+
+
+def _ends(own: pd.DataFrame, design: Design, raters: _Raters, where: Floats) -> _Ends:
+    """Means of one question and the rule's intervals, in each resample."""
+    if design.rule.stop == "anytime":
+        return _anytime(own, design, where)
+    pair, names = pd.factorize(own["pair_id"], sort=True)
+    order, value = _places(where, len(names)), own["value"].to_numpy(np.float64)
+    if design.rule.interval == "pairs":
+        totals = (np.bincount(pair, weights).astype(np.float64)[order] for weights in (value, np.ones(len(own))))
+        found = over_pairs(*totals)
+        return found.value, found.low, found.high
+    rater = raters.names.get_indexer(pd.Index(own["rater_id"]))
+    shape = (len(raters.names), len(names))
+    tables = [sparse.csr_array((given, (rater, pair)), shape) for given in (value, np.ones(len(own)))]
+    chosen, taken = _times(raters.drawn, shape[0]), _times(order, shape[1])
+    by_pair = (np.take_along_axis(np.asarray(chosen @ table), order, axis=1) for table in tables)
+    by_rater = (np.take_along_axis(np.asarray(taken @ table.T), raters.drawn, axis=1) for table in tables)
+    with np.errstate(invalid="ignore", divide="ignore"):  # where none of the raters drawn rated any of these pairs
+        found = over_pairs_and_raters(*by_pair, *by_rater)
+        return found.value, found.low, found.high
+
+
+def _anytime(own: pd.DataFrame, design: Design, where: Floats) -> _Ends:
+    """The same by the confidence sequence, over the pairs in their order."""
+    done = own.groupby("turn")["value"].mean().to_numpy(np.float64)
+    drawn = done[np.sort(_places(where, len(done)), axis=1)]  # a resample comes in the order of its pairs
+    mean = drawn.mean(axis=1)
+    return mean, *holding(confidence_sequence(drawn, (design.scale[0], design.scale[-1])), mean)
+
+
+def _places(where: Floats, n: int) -> NDArray[np.int64]:
+    """Numbers from 0 to n - 1, resamples by n."""
+    return (where[:, :n] * n).astype(np.int64)
+
+
+def _times(drawn: NDArray[np.int64], n: int) -> Floats:
+    """Resamples by n: how often each was drawn."""
+    return np.array([np.bincount(row, minlength=n) for row in drawn], dtype=np.float64)

@@ -1,0 +1,110 @@
+"""Similarities that differ by rounding alone are equal: mteb's classes, made to rank them so.
+
+The same text gives embeddings that differ in their last digits with the batch, the machine and the library, and sums of
+equal words do with their order; which of two equal similarities is larger is then chance, and a bag of words loses or
+wins a hundredth of MAP by it. So what is ranked is settled first: values whose neighbours are nearer than `TOLERANCE`
+are one value. Ties are then what the metric's own program makes of them: average ranks (Spearman, scipy), one threshold
+(average precision, scikit-learn), the later passage id first (searches, trec_eval; the ids of candidates of reranking
+are hashes of their texts, so that neither order nor relevance decides), the first of the nearest (bitext mining).
+
+Clustering, and the nearest neighbours of multilabel classification, rank nothing that could be settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from mteb.models.search_wrappers import SearchEncoderWrapper
+from numpy.typing import ArrayLike, NDArray
+
+from plumbline.study.datasets import TaskType
+
+if TYPE_CHECKING:
+    from evaluation.models.encoder import Encoder
+
+TOLERANCE = 1e-6  # single precision keeps a cosine to some 1e-7, and no two texts are so nearly alike by meaning
+PASSAGES = 50_000  # that are ranked at a time, as mteb has it
+_RANKED = ("cosine_scores", "similarity_scores")
+
+
+def settled(values: ArrayLike) -> NDArray[np.float64]:
+    """The values, neighbours that are nearer than `TOLERANCE` made equal (the largest of such a chain stands)."""
+    given = np.asarray(values, dtype=np.float64)
+    order = np.argsort(-given, kind="stable")
+    ranked = given[order]
+    first = np.concatenate([[True], -np.diff(ranked) > TOLERANCE])[: len(ranked)]
+    made = np.empty_like(given)
+    made[order] = ranked[np.maximum.accumulate(np.where(first, np.arange(len(ranked)), 0))]
+    return made
+
+
+def settle(task: Any, kind: TaskType) -> None:
+    """Let a task of mteb's (an object of its own for each evaluation) settle similarities before it ranks them."""
+    if kind in ("sts", "str"):
+        task._calculate_scores = partial(_settled_first, task._calculate_scores)
+    elif kind == "pair_classification":
+        task._compute_metrics = partial(_settled_first, task._compute_metrics)
+    elif kind == "summarisation":
+        task.evaluator = partial(_of_summaries, task.evaluator)
+
+
+def searcher(encoder: Encoder, kind: TaskType) -> Any:
+    """What mteb is given as the model of a task: the encoder, or what ranks by it with settled similarities."""
+    if kind in ("reranking", "retrieval", "instruction_reranking"):
+        return _Search(encoder, corpus_chunk_size=PASSAGES)
+    return _Nearest(encoder) if kind == "bitext_mining" else encoder
+
+
+class _Search(SearchEncoderWrapper):
+    """mteb's search, its similarities settled for each query."""
+
+    def search(self, *args: Any, **options: Any) -> Any:
+        """Passages and their similarities for each query."""
+        found = super().search(*args, **options)
+        return {
+            query: dict(zip(passages, settled(list(passages.values())).tolist(), strict=True))
+            for query, passages in found.items()
+        }
+
+
+class _Nearest:
+    """An encoder of which mteb asks the nearest alone: of equally near ones the first is the nearest."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encode, self.similarity_pairwise = encoder.encode, encoder.similarity_pairwise
+        self.mteb_model_meta = encoder.mteb_model_meta
+        self._encoder = encoder
+
+    def similarity(self, first: Any, second: Any) -> Any:
+        """All of `first` with all of `second`; in each row the first of the largest stands out."""
+        made = torch.as_tensor(self._encoder.similarity(first, second)).cpu().numpy().astype(np.float64)
+        best = made.max(axis=1, keepdims=True)
+        nearest = (made >= best - TOLERANCE).argmax(axis=1)
+        made[np.arange(len(made)), nearest] = best[:, 0] + TOLERANCE
+        return made
+
+
+def _settled_first(measure: Callable[..., Any], scores: Any, *others: Any) -> Any:
+    """What mteb measures of pairs, of settled similarities."""
+    found = {name: settled(scores[name]).tolist() for name in _RANKED if scores[name] is not None}
+    return measure({**scores, **found}, *others)
+
+
+def _of_summaries(kind: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Mteb's evaluator of summaries, its similarities settled."""
+    made = kind(*args, **options)
+    made._calculate_metrics = partial(_summaries, made._calculate_metrics)
+    return made
+
+
+def _summaries(measure: Callable[..., Any], distances: Any) -> Any:
+    """What mteb measures of summaries; texts whose similarities are all equal it leaves out."""
+    both = [[settled(own).tolist() for own in distances[name]] for name in _RANKED]
+    kept = [place for place, own in enumerate(both[0]) if len(set(own)) > 1]
+    found = {**distances, **dict(zip(_RANKED, both, strict=True))}
+    chosen = {name: [own[place] for place in kept] for name, own in found.items()}
+    return measure(chosen)

@@ -1,0 +1,89 @@
+"""Rows with a query and its candidates, in the form that mteb 2 has searches in.
+
+Passages that are equally near are ranked by their ids, so these are hashes of the texts: of numbers the irrelevant
+ones, which come last, would always win.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plumbline.identity import identity
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def search_data(frame: pd.DataFrame) -> dict[str, Any]:
+    """Rows with a query and its positive and negative candidates, in the form that mteb 2 gives reranking.
+
+    Rows that lack one or the other are left out, as mteb does.
+    """
+    from datasets import Dataset as Rows  # noqa: PLC0415
+
+    queries: dict[str, str] = {}
+    corpus: dict[str, str] = {}
+    judged: dict[str, dict[str, int]] = {}
+    for number, (asked, right, wrong) in enumerate(
+        zip(frame["query"], frame["positive"], frame["negative"], strict=True)
+    ):
+        if not len(right) or not len(wrong):
+            continue
+        query = f"q{number}"
+        queries[query], judged[query] = asked, {}
+        texts = [(text, 1) for text in right] + [(text, 0) for text in wrong]
+        for place, (text, relevance) in enumerate(texts):
+            passage = _passage(query, place, text)
+            corpus[passage] = text
+            judged[query][passage] = relevance
+    return {
+        "queries": Rows.from_dict({"id": list(queries), "text": list(queries.values())}),
+        "corpus": Rows.from_dict({"id": list(corpus), "text": list(corpus.values())}),
+        "relevant_docs": judged,
+        "top_ranked": {query: list(passages) for query, passages in judged.items()},
+    }
+
+
+def _passage(query: str, place: int, text: str) -> str:
+    return f"{query}-{identity('passage-v1', text)[:12]}-{place}"
+
+
+def instruction_data(frame: pd.DataFrame) -> dict[str, Any]:
+    """Rows with a query, two instructions and candidates, in the form that mteb gives instruction reranking.
+
+    Each query is asked twice, with `instruction` and with `changed_instruction`, which makes those positive passages
+    irrelevant for which `changed` is true. Rows that have none of them are left out.
+    """
+    from datasets import Dataset as Rows  # noqa: PLC0415
+
+    single = search_data(frame)
+    queries: dict[str, list[str]] = {"id": [], "text": [], "instruction": []}
+    judged: dict[str, dict[str, int]] = {}
+    ranked: dict[str, list[str]] = {}
+    changed: dict[str, list[str]] = {}
+    for query, asked in zip(single["queries"]["id"], single["queries"]["text"], strict=True):
+        row = frame.iloc[int(query.removeprefix("q"))]
+        relevance = single["relevant_docs"][query]
+        lost = [
+            _passage(query, place, text)
+            for place, (text, changes) in enumerate(zip(row["positive"], row["changed"], strict=True))
+            if changes
+        ]
+        if not lost:
+            continue
+        changed[query] = lost
+        for version, instruction in (("og", row["instruction"]), ("changed", row["changed_instruction"])):
+            name = f"{query}-{version}"
+            for column, value in zip(queries, (name, asked, instruction), strict=True):
+                queries[column].append(value)
+            judged[name] = {
+                passage: 0 if version == "changed" and passage in lost else value
+                for passage, value in relevance.items()
+            }
+            ranked[name] = list(relevance)
+    return single | {
+        "queries": Rows.from_dict(queries),
+        "relevant_docs": judged,
+        "top_ranked": ranked,
+        "changed": changed,
+    }

@@ -1,0 +1,1 @@
+"""Outputs that stand in files: our own recordings, and what HTEB's authors publish."""

@@ -1,0 +1,93 @@
+"""Recorded outputs in files of our own: JSONL, one object a line.
+
+Keys: text, transformation, language (the drawn one, or null), intermediate (the first call's output, or null), output;
+and, for rehearsals, the author's own rating of the output: quality and fluency. The folders that HTEB's authors publish
+are read by `generation.recordings.hteb`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from generation.recordings.hteb import Published, is_published
+from plumbline.errors import DataError, StudyError
+from plumbline.reading import MalformedError, parse_json, read_text
+from plumbline.records import Record, Text, nfc
+from plumbline.study import Study
+from plumbline.study.base import first_complaint
+from plumbline.study.generator import RecordedGenerator
+
+Place = tuple[str, str | None, str]  # transformation, drawn language, text
+
+
+class Recording(Record):
+    """One recorded output."""
+
+    text: str = Field(min_length=1)
+    transformation: str
+    language: str | None
+    intermediate: str | None
+    output: str
+    quality: int | None = Field(default=None, ge=1, le=5, description="the author's own rating; not a measurement")
+    fluency: int | None = Field(default=None, ge=1, le=5, description="the author's own rating; not a measurement")
+
+
+def load_recordings(path: Path) -> dict[Place, Recording]:
+    """All recordings of a file, or of a folder's `.jsonl` files. Raises DataError with file and line."""
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    if not files or not files[0].exists():
+        raise DataError(f"no recorded outputs at {path}; correct generator.path in the study")
+    recordings: dict[Place, Recording] = {}
+    for file in files:
+        lines = read_text(file).split("\n")  # not splitlines: texts may hold U+2028
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                recording = Recording.model_validate(parse_json(line))
+            except ValidationError as error:
+                raise DataError(f"{file}: line {number}: {first_complaint(error)}") from None
+            except MalformedError as error:
+                raise DataError(f"{file}: line {number} is not JSON: {error}") from None
+            place = (recording.transformation, recording.language, nfc(recording.text))
+            if place in recordings:
+                raise DataError(f"{file}: line {number}: a second output for {place}; keep one")
+            recordings[place] = recording
+    return recordings
+
+
+def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
+    """The language of the recording of a text, transformation and seed; None where there is none, or it is the text's.
+
+    Of published recordings a unit is read when it is first asked for. Raises DataError for files that cannot be used,
+    StudyError for files of ours with several languages for a text.
+    """
+    path = recordings_path(study)
+    if is_published(path):
+        unit = functools.cache(Published(path, study).read)
+        return lambda text, transformation, seed: unit(transformation, seed).language(text)
+    languages: dict[tuple[str, str], str | None] = {}
+    for transformation, language, text in load_recordings(path):
+        first = languages.setdefault((transformation, text), language)
+        if first != language:
+            raise StudyError(
+                f"{study.file}: generator.languages cannot be 'recorded': {path} has {transformation} of one text in"
+                f" {first!r} and {language!r}; keep one, or write 'drawn'"
+            )
+
+    def language_of(text: Text, transformation: str, _seed: int) -> str | None:
+        language = languages.get((transformation, text.text))
+        return None if language == text.language else language
+
+    return language_of
+
+
+def recordings_path(study: Study) -> Path:
+    """Where the recordings are that a study names."""
+    if not isinstance(study.generator, RecordedGenerator):
+        raise StudyError(f"{study.file}: generator.kind is not 'recorded'; only recordings carry authors' ratings")
+    return study.resolve(study.generator.path)

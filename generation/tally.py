@@ -1,0 +1,211 @@
+"""What the reports on generators share: which outputs count, and their sums, for each generator of some studies.
+
+An output counts once for each place that its text has in the data sets, as the papers count: a text that stands in two
+data sets is generated once, and is a text of both. What a study does not want now (outputs of another prompt, say) does
+not count. A unit's journal counts with its table, so a run that is under way can be looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from tqdm import tqdm
+
+from generation.jobs import Plan
+from generation.unit import COMMAND, refuse_other_outputs
+from plumbline.errors import DataError, StudyError
+from plumbline.journal import Journal
+from plumbline.records import Text, TransformedText
+from plumbline.store import BATCH, as_record, read_batches
+from plumbline.study import EXPORTS, Study, load_study
+
+UNDEFINED = "-"
+GROUP = ["generator", "transformation", "seed", "dataset", "language"]
+_STATUSES = ("ok", "failed", "unanswered")
+Keys = npt.NDArray[np.bytes_]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is found on one output: some numbers, which are summed.
+
+    `of` makes them from the output's row, which has `columns` of TransformedText; `names` are the sums' columns.
+    """
+
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    of: Callable[[dict[str, Any]], tuple[float, ...]]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """`--study` (several are allowed), `--exports` and `--csv`."""
+    parser.add_argument(
+        "--study", required=True, action="append", metavar="FILE", help="a study; give it again to report on several"
+    )
+    parser.add_argument(
+        "--exports", metavar="DIR", default=None, help=f"where studies leave their records (default: {EXPORTS.name}/)"
+    )
+    parser.add_argument("--csv", metavar="FILE", type=Path, help="write the table there too, with all its digits")
+
+
+def studies_of(options: argparse.Namespace) -> list[Study]:
+    """A study for each generator and candidate that has outputs, in the studies' order.
+
+    Raises StudyError for a study that is named twice, DataError where there is no output at all.
+    """
+    studies = [load_study(file, options.exports) for file in options.study]
+    for first, second in itertools.combinations(studies, 2):
+        if first.folder == second.folder:
+            raise StudyError(f"{second.file}: study {second.name!r} is named twice; name each once")
+    found = [by for study in studies for by in _generators(study)]
+    if not found:
+        commands = ", then ".join(f"`{study.command(COMMAND)}`" for study in studies)
+        raise DataError(f"no outputs in {', '.join(str(study.folder) for study in studies)}; run {commands} first")
+    return found
+
+
+def labels(studies: Sequence[Study]) -> list[str]:
+    """A name for each generator, as short as keeps them apart: the model's, its revision, the study's, the folder's."""
+    models = [study.generator.model for study in studies]
+    revised = ["@".join(filter(None, [study.generator.model, study.generator.revision])) for study in studies]
+    forms = (
+        models,
+        revised,
+        [f"{model} ({study.name})" for model, study in zip(models, studies, strict=True)],
+        [f"{model} ({study.name})" for model, study in zip(revised, studies, strict=True)],
+        [f"{model} ({study.name}/{study.outputs.name})" for model, study in zip(revised, studies, strict=True)],
+    )
+    return next(names for names in forms if len(set(names)) == len(studies))
+
+
+def tally(studies: Sequence[Study], measure: Measure) -> pd.DataFrame:
+    """The sums of a measure: a row for each generator (`labels`), transformation, seed, data set and language.
+
+    Columns: GROUP; `texts` (places); `ok`, `failed` and `unanswered` outputs, which are all texts (`unanswered` are
+    also those that were not asked for yet); and the measure's names. Reads in pieces: of a unit's outputs the key and
+    the numbers are in memory. Raises DataError for damaged files.
+    """
+    names = labels(studies)
+    units = [(study, name, t, seed) for study, name in zip(studies, names, strict=True) for t, seed in _units(study)]
+    counts = {study.name: _count(study) for study in studies}
+    frames = []
+    total = sum(counts[study.name] for study, *_ in units)
+    with tqdm(total=total, unit="text", desc="counting", unit_scale=True, leave=False) as bar:
+        for study, unit_group in itertools.groupby(units, key=lambda unit: unit[0]):
+            plan = Plan(study)
+            for _, name, transformation, seed in unit_group:
+                unit = _tally_unit(plan, transformation, seed, measure, bar)
+                frames.append(unit.assign(generator=name, transformation=transformation, seed=seed))
+    columns = [*GROUP, "texts", *_STATUSES, *measure.names]
+    return pd.concat(frames, ignore_index=True)[columns]
+
+
+def incomparable(studies: Sequence[Study]) -> str:
+    """A line that says that the studies do not hold the same texts, transformations and seeds; empty where they do."""
+    bases = list({study.folder: study for study in studies}.values())
+    if len(bases) == 1 or len({(_texts_hash(s), frozenset(s.transformations), frozenset(s.seeds)) for s in bases}) == 1:
+        return ""
+    names = ", ".join(study.name for study in bases)
+    return f"Not comparable: the studies {names} do not hold the same texts, transformations and seeds."
+
+
+def shown(value: float, digits: int = 1, sign: str = "") -> str:
+    """A number of a printed table; `sign` is "+" where a plus is shown."""
+    return UNDEFINED if np.isnan(value) else format(value, f"{sign},.{digits}f")
+
+
+def _generators(study: Study) -> Iterator[Study]:
+    """The study with its generator and with each of its candidates, if there are outputs (or a journal of them)."""
+    for spec in dict.fromkeys((study.generator, *study.candidates)):
+        by = study.by(spec)
+        if any(by.transformation_file(*unit).exists() or by.journal_file(*unit).exists() for unit in _units(by)):
+            yield by
+
+
+def _units(study: Study) -> list[tuple[str, int]]:
+    return [(transformation, seed) for transformation in study.transformations for seed in study.seeds]
+
+
+def _count(study: Study) -> int:
+    batches = read_batches(study.folder / "texts.parquet", Text, study.command(COMMAND), ["split"])
+    return sum(batch.num_rows for batch in batches)
+
+
+def _texts_hash(study: Study) -> str:
+    """Equal for studies with the same texts, in whatever order and data sets they stand."""
+    batches = read_batches(study.folder / "texts.parquet", Text, study.command(COMMAND), ["text_id"])
+    ids = np.concatenate([np.empty(0, "S16"), *(_packed(batch["text_id"].to_pylist()) for batch in batches)])
+    return hashlib.sha256(np.sort(ids).tobytes()).hexdigest()
+
+
+def _tally_unit(plan: Plan, transformation: str, seed: int, measure: Measure, bar: tqdm[NoReturn]) -> pd.DataFrame:
+    """The sums of one unit: a row for each data set and language."""
+    places, groups, names = _places(plan, transformation, seed, bar)
+    keys, numbers = _outputs(plan.study, transformation, seed, measure, np.unique(places))
+    at = np.searchsorted(keys, places, side="right") - 1  # the last of equal keys: the newest output
+    found = at >= 0
+    found[found] = keys[at[found]] == places[found]
+    frame = pd.DataFrame(names, columns=["dataset", "language"])
+    frame["texts"] = np.bincount(groups, minlength=len(names))
+    for column, name in enumerate([*_STATUSES, *measure.names]):
+        frame[name] = np.bincount(groups[found], numbers[at[found], column], len(names))
+    frame["unanswered"] += frame["texts"] - np.bincount(groups[found], minlength=len(names))
+    return frame.astype(dict.fromkeys(_STATUSES, int))
+
+
+def _places(
+    plan: Plan, transformation: str, seed: int, bar: tqdm[NoReturn]
+) -> tuple[Keys, npt.NDArray[np.int32], list[tuple[str, str]]]:
+    """For each place of a text, in order: the key of its output and its group; and each group's data set, language."""
+    numbers: dict[tuple[str, str], int] = {}
+    keys, groups = [np.empty(0, "S16")], [np.empty(0, np.int32)]
+    for table in read_batches(plan.study.folder / "texts.parquet", Text, plan.study.command(COMMAND)):
+        rows = table.to_pylist()
+        keys.append(_packed(plan.job(as_record(row, Text), transformation, seed).key for row in rows))
+        places = (numbers.setdefault((row["dataset"], row["language"]), len(numbers)) for row in rows)
+        groups.append(np.fromiter(places, np.int32, len(rows)))
+        bar.update(len(rows))
+    return np.concatenate(keys), np.concatenate(groups), list(numbers)
+
+
+def _outputs(
+    study: Study, transformation: str, seed: int, measure: Measure, wanted: Keys
+) -> tuple[Keys, npt.NDArray[np.float32]]:
+    """Keys of a unit's outputs that are wanted, sorted, and their numbers; of equal keys the newest is the last."""
+    columns = len(_STATUSES) + len(measure.names)
+    keys, numbers = [np.empty(0, "S16")], [np.empty((0, columns), np.float32)]
+    for rows in _rows(study, transformation, seed, ["key", "status", *measure.columns]):
+        packed = _packed(row["key"] for row in rows)
+        at = np.minimum(np.searchsorted(wanted, packed), max(len(wanted) - 1, 0))
+        kept = np.flatnonzero(wanted[at] == packed) if len(wanted) else np.empty(0, int)
+        keys.append(packed[kept])
+        found = [(*(rows[i]["status"] == status for status in _STATUSES), *measure.of(rows[i])) for i in kept]
+        numbers.append(np.array(found, np.float32).reshape(-1, columns))
+    order = np.argsort(np.concatenate(keys), kind="stable")
+    return np.concatenate(keys)[order], np.concatenate(numbers)[order]
+
+
+def _rows(study: Study, transformation: str, seed: int, columns: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
+    """A unit's outputs in pieces: those of its table, then those of its journal, which are newer."""
+    path = study.transformation_file(transformation, seed)
+    if path.exists():
+        refuse_other_outputs(study, transformation, seed)
+        for table in read_batches(path, TransformedText, study.command(COMMAND), columns):
+            yield table.to_pylist()
+    lines = (row for _, row in Journal(study.journal_file(transformation, seed)).lines(TransformedText))
+    while rows := list(itertools.islice(lines, BATCH)):
+        yield rows
+
+
+def _packed(hashes: Iterable[str]) -> Keys:
+    """Hashes of 32 hexadecimal digits in 16 bytes each."""
+    return np.frombuffer(bytes.fromhex("".join(hashes)), "S16")

@@ -1,0 +1,127 @@
+"""What every command line shares: how it ends, the study option, and how tables look."""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import contextlib
+import errno
+import io
+import math
+import os
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+
+from plumbline import interrupt
+from plumbline.disk import is_full
+from plumbline.errors import PlumblineError
+from plumbline.study import EXPORTS, Study, load_study
+
+_LONGEST = 1400  # characters of a complaint; a name in it may be of any length
+_FOLDER_TROUBLE = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EEXIST,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENXIO,
+    errno.EIO,
+}
+
+
+def run(main: Callable[[], int | None]) -> None:
+    """Run a command: expected errors are one line and exit status 2, an interrupt is 130, a bug is a traceback.
+
+    A reader that has seen enough (`| head`) is 141, as shells have it.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal of another encoding shows \\xe9 for what it cannot
+            stream.reconfigure(errors="backslashreplace")
+    status = 0
+    try:
+        interrupt.begin()
+        status = main() or 0
+        sys.stdout.flush()
+    except PlumblineError as error:
+        status = _complain(str(error), 2)
+    except BrokenPipeError:  # who reads our output has seen enough (`| head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 141
+    except UnicodeEncodeError as error:
+        if codecs.lookup(error.encoding) == codecs.lookup("utf-8") or sys.getfilesystemencoding() == "utf-8":
+            raise
+        name = error.object[error.start : error.end]
+        status = _complain(f"this locale has no file names with {name!a}; set LC_ALL=C.UTF-8, then run again", 2)
+    except KeyboardInterrupt:
+        status = _complain(interrupt.LINE, interrupt.STATUS)
+    except sqlite3.Error as error:
+        if not is_full(error):
+            raise
+        status = _complain(f"no room for a database (temporary ones are in {tempfile.gettempdir()}); make room", 2)
+    except OSError as error:
+        if error.errno not in _FOLDER_TROUBLE:
+            raise
+        where = f" ({error.filename})" if error.filename else ""
+        status = _complain(f"{error.strerror}{where}; make room or change the folder, then run again", 2)
+    finally:
+        interrupt.end(said=status != 0)
+    sys.exit(status)
+
+
+def add_study_options(parser: argparse.ArgumentParser) -> None:
+    """`--study` and `--exports`, the same for every command."""
+    parser.add_argument("--study", required=True, metavar="FILE", help="the study, for example studies/demo.yaml")
+    parser.add_argument(
+        "--exports",
+        metavar="DIR",
+        help=f"where studies leave their records: a folder or an address, s3://bucket/x (default: {EXPORTS.name}/)",
+    )
+
+
+def study_of(options: argparse.Namespace) -> Study:
+    """The study that the options name."""
+    return load_study(options.study, options.exports)
+
+
+def positive(value: str) -> float:
+    """A number above 0, for an option."""
+    with contextlib.suppress(ValueError):
+        if 0 < (number := float(value)) < math.inf:
+            return number
+    raise argparse.ArgumentTypeError(f"{value!r} is not a number above 0")
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "nothing") -> str:
+    """A table for a terminal: columns two spaces apart, words to the left, numbers to the right.
+
+    A column is one of words if it is the first or any of its cells holds a letter. `empty` is said where there
+    are no rows.
+    """
+    if not rows:
+        return empty
+    widths = [max(len(line[place]) for line in (header, *rows)) for place in range(len(header))]
+    wordy = [place == 0 or any(map(str.isalpha, "".join(row[place] for row in rows))) for place in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        shown = (
+            cell.ljust(width) if left else cell.rjust(width)
+            for cell, width, left in zip(cells, widths, wordy, strict=True)
+        )
+        return "  ".join(shown).rstrip()
+
+    return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, rows)])
+
+
+def _complain(line: str, status: int) -> int:
+    plain = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)  # no codes for a terminal
+    plain = plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} ..."
+    print(f"error: {plain}" if status == 2 else plain, file=sys.stderr)
+    return status

@@ -1,0 +1,44 @@
+"""The errors that a person can do something about.
+
+Each message is one line: what is wrong, where, and what to do. `plumbline.cli.run` prints it and
+exits with status 2; any other exception is a bug of ours and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from plumbline.addresses import shown
+
+
+class PlumblineError(Exception):
+    """Base of all expected errors; `str(error)` is the one line that the person reads."""
+
+    def __str__(self) -> str:
+        return shown(" ".join(super().__str__().split()))
+
+
+class StudyError(PlumblineError):
+    """A study file, a prompt or a command line asks for something that cannot be."""
+
+
+class DataError(PlumblineError):
+    """A file on disk is missing, damaged or not what its reader expects."""
+
+
+class ServiceError(PlumblineError):
+    """A server (generator, Argilla, crowd platform) does not answer, or refuses."""
+
+
+class TextFailedError(PlumblineError):
+    """One text cannot be transformed; its record says why, and the others go on."""
+
+
+class TextUnansweredError(TextFailedError):
+    """One text got no answer this time (time-outs, overload); the next run asks for it again."""
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """A hint for a wrong name: the nearest known one, or all of them where none is near."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"

@@ -1,0 +1,1 @@
+"""The form of what people read: tables, pages, colours, files for spreadsheets."""

@@ -1,0 +1,48 @@
+"""The folder of a report: what reports wrote there goes with the next one, everything else is the user's and stays."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from plumbline.errors import DataError
+from plumbline.reading import read_json
+from plumbline.store import atomic, write_json
+
+LIST = "files.json"
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write a report's files (names below the folder, with `/`) atomically; those of the report before it go.
+
+    A list in the folder holds their names and hashes: a file that is not in it, or is not as it was written, stays.
+    """
+    before = _listed(folder)
+    now = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    # Listed first: a report that is killed leaves no file that the next one does not know.
+    write_json(folder / LIST, before | now)
+    for name, content in files.items():
+        with atomic(folder / name) as file:
+            file.write(content)
+    for name in before.keys() - now.keys():
+        path = folder / name
+        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == before[name]:
+            path.unlink()
+    write_json(folder / LIST, now)
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """What the last report wrote, with hashes; nothing where the list is not there, or is not one."""
+    try:
+        found = read_json(folder / LIST)
+    except (FileNotFoundError, DataError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {name: str(digest) for name, digest in found.items() if _below(name)}
+
+
+def _below(name: str) -> bool:
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts

@@ -1,0 +1,86 @@
+"""Reports as one HTML file that needs nothing else: tables, figures and words; every text in it is data, never HTML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from plumbline.store import atomic
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with its caption, and what it shows in words for those who cannot see it."""
+
+    chart: alt.TopLevelMixin
+    caption: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A frame as it is printed: cells are words already, or whole numbers; `caption` says what it shows."""
+
+    frame: pd.DataFrame
+    caption: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands below it, in order; a string is a paragraph."""
+
+    heading: str
+    parts: Sequence[str | Table | Figure]
+
+
+def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]) -> None:
+    """Write a report, atomically. `warning` stands above all else (simulated ratings), empty where there is none."""
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (extra `report`)
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(files("plumbline.exhibits").joinpath("page.html").read_text(encoding="utf-8"))
+    shown = [(section.heading, [_shown(part) for part in section.parts]) for section in sections]
+    with atomic(path) as file:
+        file.write(template.render(title=title, warning=warning, sections=shown).encode())
+
+
+def svg(chart: alt.TopLevelMixin) -> str:
+    """The chart as SVG; letters are letters in it. Vega escapes the texts."""
+    import vl_convert  # noqa: PLC0415 (extra `report`)
+
+    drawn: str = vl_convert.vegalite_to_svg(chart.to_json())
+    return drawn
+
+
+def png(chart: alt.TopLevelMixin, scale: float = 2.0) -> bytes:
+    """The chart as PNG, at `scale` times 72 dots an inch."""
+    import vl_convert  # noqa: PLC0415 (extra `report`)
+
+    drawn: bytes = vl_convert.vegalite_to_png(chart.to_json(), scale=scale)
+    return drawn
+
+
+def _shown(part: str | Table | Figure) -> dict[str, object]:
+    if isinstance(part, str):
+        return {"kind": "words", "words": part}
+    if isinstance(part, Figure):
+        return {"kind": "figure", "svg": svg(part.chart), "caption": part.caption, "alt": part.alt}
+    rows = [[_cell(value) for value in row] for row in part.frame.itertuples(index=False)]
+    head = list(map(str, part.frame.columns))
+    # A column with a letter in any of its cells is one of words, as in the tables that commands print.
+    columns = [[row[place] for row in rows] for place in range(len(head))]
+    numeric = [bool(cells) and not any(map(str.isalpha, "".join(cells))) for cells in columns]
+    return {"kind": "table", "head": head, "rows": rows, "numeric": numeric, "caption": part.caption}
+
+
+def _cell(value: object) -> str:
+    return "–" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)

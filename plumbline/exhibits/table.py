@@ -1,0 +1,186 @@
+"""A table of a report: with all its digits for CSV, as printed for people, and as Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pandas as pd
+
+from plumbline.exhibits.page import Table
+
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~$#])")
+_LATEX = str.maketrans(
+    {
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "\\": r"\textbackslash{}",
+        "<": r"\textless{}",  # in LaTeX's own font (OT1) these three are other signs
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "`": r"\textasciigrave{}",
+        '"': "''",  # babel makes commands of it
+        "[": "{[}",  # after the end of a row, and in a short caption, these would be options
+        "]": "{]}",
+        "*": "{*}",
+        "≥": r"$\geq$",
+        "≤": r"$\leq$",
+        "−": "$-$",
+        "→": r"$\rightarrow$",
+    }
+)
+_MINUS = re.compile(r"(?<![\w.\-])-(?=\.?\d)")  # the sign of a number
+_DASHES = re.compile(r"-(?=-)")  # of which LaTeX would make one dash, as in `--study`
+# What pdfLaTeX has letters for without more packages; the dashes, quotes and dots are those of typed English.
+_LATIN = re.compile("[^\u0000-\u017f‐-—‘’‚“”„†‡•…‰€™]")
+_WIDE = 40  # letters of a cell, from which a column breaks its lines
+_NOTE = 110  # letters in a line of notes
+_MANY = 8  # columns of a long table that need the smallest letters
+_PAGE = 40  # lines that stand on one page
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A table: `name` is that of its files, `frame` has all digits, `printed` (words alone) is what people read.
+
+    `notes` say what its numbers lack, and why.
+    """
+
+    name: str
+    caption: str
+    frame: pd.DataFrame
+    printed: pd.DataFrame
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> Table:
+        """It as it stands on a page, which names the file."""
+        return Table(self.printed, f"{self.caption} ({self.name}.csv)")
+
+    def parts(self) -> list[str | Table]:
+        """It as it stands on a page, with its notes below."""
+        return [self.table(), *(["\n".join(self.notes)] if self.notes else [])]
+
+    def markdown(self) -> str:
+        """It as a table of Markdown, notes as a list below. What is text stays text."""
+        heads = list(map(str, self.printed.columns))
+        lines = [f"**{_markdown(self.caption)}**", "", _line(map(_markdown, heads))]
+        lines.append(_line("---:" if numeric else "---" for numeric in self._numeric()))
+        lines += [_line(map(_markdown, row)) for row in self.printed.itertuples(index=False)]
+        lines += ["", *(f"- {_markdown(note)}" for note in self.notes)] if self.notes else []
+        return "\n".join(lines) + "\n"
+
+    def latex(self) -> str:
+        """It as a table of LaTeX, notes below. What is text stays text.
+
+        Too wide a table is made smaller (graphicx), too long a one breaks over pages (longtable). A comment on top
+        names the packages, and says where letters need another engine than pdfLaTeX.
+        """
+        long = self._lines() > _PAGE
+        made = "\n".join(self._pages() if long else self._float())
+        packages = ["array", "booktabs", "longtable" if long else "graphicx"]
+        other = sorted(set(_LATIN.findall(made)))
+        says = f"% and XeLaTeX or LuaLaTeX with a font for these letters: {''.join(other)}\n" if other else ""
+        return f"% needs \\usepackage{{{','.join(packages)}}}\n{says}{made}\n"
+
+    def _float(self) -> list[str]:
+        """Lines of LaTeX: a table on one page."""
+        fit = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+        begin = ["\\begin{table}[t]", "\\centering", *self._title(), fit, f"\\begin{{tabular}}{{{self._form()}}}"]
+        return [
+            *begin,
+            *self._head(),
+            *self._rows(),
+            "\\bottomrule",
+            "\\end{tabular}%",
+            "}",
+            *self._below(),
+            "\\end{table}",
+        ]
+
+    def _pages(self) -> list[str]:
+        """Lines of LaTeX: a table over several pages, with its head on each."""
+        caption, label = self._title()
+        size = "\\footnotesize" if len(self.printed.columns) < _MANY else "\\scriptsize"
+        head = [size, "\\setlength{\\tabcolsep}{3pt}", f"\\begin{{longtable}}{{{self._form()}}}", caption]
+        head += [rf"{label} \\", *self._head(), "\\endfirsthead", *self._head(), "\\endhead"]
+        end = ["\\bottomrule", "\\endlastfoot", *self._rows(), "\\end{longtable}"]
+        return ["\\begingroup", *head, *end, *self._below(), "\\endgroup"]
+
+    def _title(self) -> list[str]:
+        return [f"\\caption{{{_latex(self.caption)}}}", f"\\label{{tab:{self.name}}}"]
+
+    def _head(self) -> list[str]:
+        return ["\\toprule", _row(self.printed.columns), "\\midrule"]
+
+    def _rows(self) -> list[str]:
+        return [_row(cells) for cells in self.printed.itertuples(index=False)]
+
+    def _below(self) -> list[str]:
+        """The notes. In the caption they would be too long for LaTeX, which sets it in one line first."""
+        text = " ".join(_latex(_sentence(note)) for note in self.notes)
+        return [rf"\par\smallskip{{\footnotesize\raggedright {text}\par}}"] if text else []
+
+    def _form(self) -> str:
+        """The columns' kinds: those with a cell too long for one line break their lines."""
+        wide = [max(map(len, cells), default=0) > _WIDE for _, cells in self.printed.items()]
+        return "".join(map(_column, self._numeric(), wide))
+
+    def _lines(self) -> int:
+        """About how many lines it takes, with its notes."""
+        rows = sum(
+            max((1 + len(cell) // _WIDE for cell in row), default=1) for row in self.printed.itertuples(index=False)
+        )
+        return rows + len(" ".join(self.notes)) // _NOTE
+
+    def _numeric(self) -> list[bool]:
+        """Which columns hold numbers: those without a letter in any of their cells."""
+        return [not any(map(str.isalpha, "".join(cells))) for _, cells in self.printed.items()]
+
+
+def reasons(labels: Iterable[str], given: Iterable[str]) -> tuple[str, ...]:
+    """A line for each reason with all that it is given for; "all" where that is everything."""
+    names = list(labels)
+    found: dict[str, list[str]] = {}
+    for label, reason in zip(names, given, strict=True):
+        found.setdefault(reason, []).append(label)
+    return tuple(
+        f"{'all' if len(mine) == len(names) > 1 else ', '.join(dict.fromkeys(mine))}: {reason}"
+        for reason, mine in found.items()
+        if reason
+    )
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _markdown(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def _latex(text: str) -> str:
+    plain = " ".join(text.split()).translate(_LATEX)
+    return _DASHES.sub("-{}", _MINUS.sub("$-$", plain))
+
+
+def _row(cells: Iterable[object]) -> str:
+    return f"{' & '.join(_latex(str(cell)) for cell in cells)} \\\\"
+
+
+def _column(numeric: bool, wide: bool) -> str:
+    if wide:
+        return r">{\raggedright\arraybackslash}p{0.28\linewidth}"
+    return "r" if numeric else "l"
+
+
+def _sentence(text: str) -> str:
+    """A note with an end: notes follow each other."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,142 @@
+"""A journal: records appended one by one as JSON lines, each on disk when it was received.
+
+It outlives `kill -9` of its process: whatever was appended is there at the next start; a line that a crash cut off
+was never acknowledged, and is left out. A power cut loses at most what came after the last `sync`.
+Threads may share a journal.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from plumbline.errors import DataError
+from plumbline.reading import refuse_no_file
+from plumbline.records import Record
+from plumbline.study.base import first_complaint
+
+R = TypeVar("R", bound=Record)
+
+
+class Journal:
+    """One file of JSON lines; places are offsets of lines in bytes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: IO[bytes] | None = None
+        self._end = 0
+        self._synced = 0
+        self._lock = threading.Lock()
+
+    def append(self, record: Record) -> int:
+        """Write one record, hand it to the operating system, and return its place."""
+        with self._lock:
+            return self._append(record)
+
+    def _append(self, record: Record) -> int:
+        if self._file is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("ab", buffering=0)
+            self._end = self._synced = _end_last_line(self._file, self.path)
+        place, line = self._end, record.model_dump_json().encode() + b"\n"
+        rest = memoryview(line)
+        try:
+            while rest:  # a disk that fills up takes a part, and refuses the next one
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self._close()  # so that the next record does not become part of the torn line
+            error.filename = str(self.path)
+            raise
+        self._end += len(line)
+        return place
+
+    def sync(self) -> None:
+        """Hand what was appended to the disk itself. Raises OSError, which names the journal."""
+        with self._lock:
+            if self._file is None or self._synced == self._end:
+                return
+            # A handle of its own: the file may be closed meanwhile, and nobody waits for the disk to append.
+            handle, end = os.dup(self._file.fileno()), self._end
+        try:
+            os.fdatasync(handle)
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
+        finally:
+            os.close(handle)
+        with self._lock:
+            self._synced = max(self._synced, end)
+
+    def lines(self, record: type[Record] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Place and content of every whole line, in the order in which they were appended.
+
+        Raises DataError for a line that is no `record`, where one is named.
+        """
+        if not self.path.exists():
+            return
+        place = 0
+        refuse_no_file(self.path)
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                row = _row(line)
+                if row is not None:
+                    if record is not None:
+                        _refuse_other(row, record, f"{self.path}, line {number}")
+                    yield place, row
+                place += len(line)
+
+    def records(self, places: Iterable[int], record: type[R]) -> Iterator[R]:
+        """The records at these places, as `append` and `lines` gave them."""
+        with self.path.open("rb") as file:
+            for place in places:
+                file.seek(place)
+                yield record.model_validate_json(file.readline())
+
+    def close(self) -> None:
+        """Close the file; what it holds stays."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def remove(self) -> None:
+        """Delete the journal, once its records stand in a table."""
+        with self._lock:
+            self._close()
+            self.path.unlink(missing_ok=True)
+
+
+def _refuse_other(row: dict[str, Any], record: type[Record], where: str) -> None:
+    try:
+        record.model_validate(row)
+    except ValidationError as error:
+        what = first_complaint(error)
+        raise DataError(f"{where}: no {record.__name__} ({what}); move the journal away, then run again") from None
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    """The content of a line; None for one that was cut off."""
+    try:
+        row = from_json(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _end_last_line(file: IO[bytes], path: Path) -> int:
+    """Close a line that a crash cut off, so that the next record does not become part of it; returns the end."""
+    size = path.stat().st_size
+    with path.open("rb") as written:
+        written.seek(max(size - 1, 0))
+        if size and written.read(1) != b"\n":
+            return size + file.write(b"\n")
+    return size

@@ -1,0 +1,131 @@
+"""Language codes: one per language (BCP 47, so `en` and not `eng`), and the English names that prompts use.
+
+The table holds the 42 languages of HTEB (appendix F, Table 11) as the paper names them; all others come from
+`langcodes`, whose data are those of CLDR and of the registry of BCP 47. Variants that are written as one language are
+one here: Arabic's (HTEB does so too), and those that CLDR knows by their macrolanguage (`cmn` is `zh`, `zsm` is `ms`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+
+import langcodes
+from langcodes.data_dicts import LANGUAGE_ALPHA3
+
+from plumbline.errors import StudyError
+
+# code: (English name, ISO 639-3 codes that mean it)
+_TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
+    "af": ("Afrikaans", ("afr",)),
+    "am": ("Amharic", ("amh",)),
+    "ar": ("Arabic", ("ara", "arb", "arq", "ary")),
+    "as": ("Assamese", ("asm",)),
+    "bn": ("Bengali", ("ben",)),
+    "da": ("Danish", ("dan",)),
+    "de": ("German", ("deu",)),
+    "en": ("English", ("eng",)),
+    "es": ("Spanish", ("spa",)),
+    "fr": ("French", ("fra",)),
+    "gu": ("Gujarati", ("guj",)),
+    "ha": ("Hausa", ("hau",)),
+    "hi": ("Hindi", ("hin",)),
+    "id": ("Indonesian", ("ind",)),
+    "ig": ("Igbo", ("ibo",)),
+    "it": ("Italian", ("ita",)),
+    "ja": ("Japanese", ("jpn",)),
+    "kn": ("Kannada", ("kan",)),
+    "ko": ("Korean", ("kor",)),
+    "lg": ("Luganda", ("lug",)),
+    "ln": ("Lingala", ("lin",)),
+    "ml": ("Malayalam", ("mal",)),
+    "mr": ("Marathi", ("mar",)),
+    "nl": ("Dutch", ("nld",)),
+    "om": ("Oromo", ("orm",)),
+    "or": ("Odia", ("ory",)),
+    "pa": ("Punjabi", ("pan",)),
+    "pcm": ("Nigerian Pidgin", ()),
+    "pl": ("Polish", ("pol",)),
+    "rn": ("Rundi", ("run",)),
+    "rw": ("Kinyarwanda", ("kin",)),
+    "sn": ("Shona", ("sna",)),
+    "so": ("Somali", ("som",)),
+    "sw": ("Swahili", ("swa", "swh")),
+    "ta": ("Tamil", ("tam",)),
+    "te": ("Telugu", ("tel",)),
+    "ti": ("Tigrinya", ("tir",)),
+    "tr": ("Turkish", ("tur",)),
+    "ur": ("Urdu", ("urd",)),
+    "xh": ("isiXhosa", ("xho",)),
+    "yo": ("Yorùbá", ("yor",)),
+    "zu": ("Zulu", ("zul",)),
+}
+_CODE = {alias: code for code, (_, aliases) in _TABLE.items() for alias in (code, *aliases)}
+_NO_LANGUAGE = {"und", "mis", "mul", "zxx"}  # codes of the standard that say: unknown, uncoded, several, none
+_PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
+
+
+@functools.cache
+def language_code(text: str) -> str:
+    """The one code of a language named by BCP 47 or ISO 639-3 code, script and region ignored.
+
+    `language_code("eng-Latn") == "en"`; `language_code("ary") == "ar"`; `language_code("rus") == "ru"`. Raises
+    StudyError with the nearest known code for anything else.
+    """
+    subtag = text.strip().replace("_", "-").split("-")[0].lower()
+    if subtag in _CODE:
+        return _CODE[subtag]
+    name = _english_name(subtag)
+    if not name:
+        raise StudyError(f"language {text!r} is not known; {_hint(text, subtag)}")
+    if name.endswith(" Arabic"):
+        return "ar"
+    code = langcodes.Language.get(langcodes.standardize_tag(subtag, macro=True)).language or subtag
+    return _CODE.get(code, code)
+
+
+@functools.cache
+def language_pair(text: str) -> tuple[str, str]:
+    """The codes of the first and the second text of a pair: `en-de` is English and German, `de` is German twice.
+
+    Two codes in small letters are two languages; a region is in capitals, as BCP 47 recommends, so `pt-BR` is
+    Portuguese alone. Raises StudyError like `language_code`.
+    """
+    pair = _PAIR.fullmatch(text.strip())
+    first, second = pair.groups() if pair else (text, text)
+    return language_code(first), language_code(second)
+
+
+def language_name(code: str) -> str:
+    """The English name of a language, as prompts name it: `language_name("tr") == "Turkish"`."""
+    known = language_code(code)
+    return _TABLE[known][0] if known in _TABLE else _english_name(known)
+
+
+def iso639_3(code: str) -> str:
+    """The ISO 639-3 code of a language, as mteb names it: `iso639_3("en") == "eng"`."""
+    known = language_code(code)
+    if known not in _TABLE:
+        return langcodes.Language.get(known).to_alpha3()
+    aliases = _TABLE[known][1]
+    return aliases[0] if aliases else known
+
+
+@functools.cache
+def _english_name(subtag: str) -> str:
+    """CLDR's English name of a code of two or three letters; empty if it has none."""
+    if subtag in _NO_LANGUAGE or not re.fullmatch(r"[a-z]{2,3}", subtag):
+        return ""
+    code = langcodes.Language.get(langcodes.standardize_tag(subtag, macro=True)).language
+    name = langcodes.Language.get(code or subtag).display_name()
+    return "" if name.startswith("Unknown language") else name
+
+
+def _hint(text: str, subtag: str) -> str:
+    """What somebody may have meant: a language by its name, or the nearest code."""
+    try:
+        return f"did you mean {langcodes.find(text).language!r}?"
+    except LookupError:
+        near = difflib.get_close_matches(subtag, [*_CODE, *LANGUAGE_ALPHA3, *LANGUAGE_ALPHA3.values()], n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else "use a BCP 47 code such as 'en' or 'de'"

@@ -1,0 +1,231 @@
+"""`manifest.json`: what each stage of a study used, made and took, so that anyone can see what rests on what."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.metadata
+import json
+import platform
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+from pydantic import AfterValidator, BaseModel, ValidationError
+
+from plumbline.errors import DataError
+from plumbline.file_hashes import cached_file_hash
+from plumbline.identity import identity
+from plumbline.records import Record
+from plumbline.store import is_remote, read_frame, read_json, write_json, write_table
+from plumbline.study import Study, file_hash
+from plumbline.study.base import first_complaint
+
+
+def _time(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return text
+
+
+class _Entry(BaseModel):
+    """What must be true of a stage's entry for it to be read."""
+
+    finished_at: Annotated[str, AfterValidator(_time)]
+    inputs: dict[str, str] = {}
+    outputs: dict[str, str] = {}
+    settings: dict[str, Any] = {}
+
+
+class Manifest(BaseModel):
+    """What must be true of a manifest for it to be read, whatever else stands in it."""
+
+    stages: dict[str, _Entry] = {}
+    kept: dict[str, list[str]] = {}  # what files that are evidence say, as hashes (`write_kept`, `write_kept_table`)
+
+
+_REPLACED = "is not what was written (edited by hand, or another copy's)"
+_SHOWS = "it alone shows what rests on what, and that no hand changed the records"
+_OFFERED = "offered.json"  # what every version that writes it notes in the manifest first
+_PACKAGES = ("argilla", "irrCAC", "mteb", "numpy", "openai", "pandas", "scipy", "sentence-transformers", "torch")
+
+
+@contextlib.contextmanager
+def stage(
+    study: Study,
+    name: str,
+    inputs: Iterable[Path] = (),
+    outputs: Iterable[Path] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> Iterator[None]:
+    """Run a stage and note in the manifest when it ran, on what, and what it left (hashes of existing files).
+
+    Nothing is noted when the stage fails. `outputs` may be folders; `settings` are those of the study by which what
+    was made would be other.
+    """
+    started, clock = datetime.now(UTC), time.monotonic()
+    read_manifest(study)  # refused before the stage's work, not after it
+    yield
+    entry = {
+        "started_at": started.isoformat(timespec="seconds"),
+        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(time.monotonic() - clock, 3),
+        "study_sha256": file_hash(study.file),
+        "inputs": _hashes(study, inputs),
+        "outputs": _hashes(study, outputs),
+        **({"settings": dict(settings)} if settings is not None else {}),
+    }
+    with _changed(study) as manifest:
+        manifest["versions"] = versions()
+        manifest.setdefault("stages", {})[name] = entry
+
+
+def read_manifest(study: Study) -> dict[str, Any]:
+    """The manifest, or an empty one before the first stage."""
+    path = study.folder / "manifest.json"
+    if not path.exists():
+        return {}
+    advice = f"bring it back from a copy: {_SHOWS}"
+    manifest = read_json(path, "", advice)
+    try:
+        Manifest.model_validate(manifest)
+    except ValidationError as error:
+        raise DataError(f"{path} is no manifest of ours ({first_complaint(error)}); {advice}") from None
+    found: dict[str, Any] = manifest
+    return found
+
+
+def write_kept(study: Study, name: str, records: Sequence[BaseModel]) -> None:
+    """Write records that are evidence to a JSON file; `refuse_replaced` notices whatever else changes it.
+
+    What they will be is noted beside what is there before the file is written, so that a kill in between accuses
+    nobody.
+    """
+    path, new = study.folder / name, identity("kept-v1", [json.loads(one.model_dump_json()) for one in records])
+    _note_kept(study, name, [_content(path), new])
+    write_json(path, list(records))
+    _note_kept(study, name, [new])
+
+
+def is_kept(study: Study, name: str) -> bool:
+    """Whether the manifest notes what a file says."""
+    return name in read_manifest(study).get("kept", {})
+
+
+def refuse_unnoted(study: Study, name: str) -> None:
+    """Raise DataError where a file stands there whose writing the manifest would have noted: it is not the same one."""
+    if (study.folder / name).exists() and not is_kept(study, name):
+        path = study.folder / "manifest.json"
+        what = f"knows nothing of {name} (another copy's?)" if path.exists() else f"is gone, and {name} is there"
+        raise DataError(f"{path} {what}; bring it back from a copy: {_SHOWS}")
+
+
+def refuse_replaced(study: Study, name: str) -> None:
+    """Raise DataError where a file that is evidence is not the one that was written last, or is gone.
+
+    Of studies whose manifest knows nothing of the file (of earlier versions) nothing can be said.
+    """
+    path = study.folder / name
+    if _is_other(study, name, _content):
+        what = _REPLACED if path.exists() else "is gone"
+        raise DataError(f"{path} {what}; bring it back from a copy: it is the evidence of what was decided, and when")
+
+
+def write_kept_table(study: Study, name: str, rows: Iterable[Record] | pd.DataFrame, record: type[Record]) -> None:
+    """Write a table that published numbers rest on; `refuse_replaced_table` notices whatever else changes it.
+
+    As with `write_kept`, a kill at any moment accuses nobody. `name` is a path in the study's folder.
+    """
+    path, new = study.folder / name, ""
+
+    def noted(made: Path) -> bool:
+        nonlocal new
+        before, new = _table_content(path), file_hash(made)
+        if before == new and read_manifest(study).get("kept", {}).get(name) == [new]:
+            return False
+        _note_kept(study, name, [before, new])
+        return True
+
+    write_table(path, rows, record, noted)
+    if read_manifest(study).get("kept", {}).get(name) != [new]:
+        _note_kept(study, name, [new])
+
+
+def refuse_replaced_table(study: Study, name: str, made_by: str) -> None:
+    """Raise DataError where a table that is there is not the one that was written last.
+
+    Of tables by earlier versions nothing can be said. `made_by` is the command that makes the table again.
+    """
+    path = study.folder / name
+    if path.exists() and _is_other(study, name, _table_content):
+        raise DataError(f"{path} {_REPLACED}; bring it back from a copy, or move it away and run `{made_by}` again")
+
+
+def read_kept_frame(study: Study, name: str, record: type[Record], made_by: str) -> pd.DataFrame:
+    """A table that `write_kept_table` wrote. Raises DataError where it is damaged, or another than was written."""
+    frame = read_frame(study.folder / name, record, made_by)
+    refuse_replaced_table(study, name, made_by)
+    return frame
+
+
+def _is_other(study: Study, name: str, content: Callable[[Path], str]) -> bool:
+    """Whether a file is another than the manifest says; looked at again while a command is writing it."""
+    refuse_unnoted(study, _OFFERED)
+    known = read_manifest(study).get("kept", {}).get(name)
+    while known and content(study.folder / name) not in known:
+        before, known = known, read_manifest(study).get("kept", {}).get(name)
+        if known == before:
+            return True
+    return False
+
+
+def _table_content(path: Path) -> str:
+    if not path.exists():
+        return ""
+    return file_hash(path) if is_remote(path) else cached_file_hash(path)
+
+
+def _note_kept(study: Study, name: str, contents: list[str]) -> None:
+    with _changed(study) as manifest:
+        manifest.setdefault("kept", {})[name] = contents
+
+
+def _content(path: Path) -> str:
+    """Identity of what a JSON file says; empty where there is none."""
+    return identity("kept-v1", read_json(path, "the command that made it")) if path.exists() else ""
+
+
+@contextlib.contextmanager
+def _changed(study: Study) -> Iterator[dict[str, Any]]:
+    """The manifest, to be changed: it is written at the end, by one command at a time."""
+    study.scratch.mkdir(parents=True, exist_ok=True)
+    with (study.scratch / ".manifest.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        manifest = read_manifest(study)
+        manifest["study"] = study.name
+        yield manifest
+        write_json(study.folder / "manifest.json", manifest)
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that make the numbers; packages that are not installed are left out."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
+
+
+def _hashes(study: Study, paths: Iterable[Path]) -> dict[str, str]:
+    """Hashes by path, relative to the study's records or to the study file where it lies below them."""
+
+    def name(path: Path) -> str:
+        for base in (study.folder, study.file.parent):
+            if is_remote(path) == is_remote(base) and path.is_relative_to(base):
+                return str(path.relative_to(base))
+        return str(path)
+
+    return {name(path): file_hash(path) for path in paths if path.exists()}

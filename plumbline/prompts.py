@@ -1,0 +1,93 @@
+"""Prompts are data: one YAML file each in `prompts/`, with its text, its variables and its source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import Field, ValidationError, model_validator
+
+from plumbline.errors import DataError, StudyError
+from plumbline.identity import identity
+from plumbline.reading import read_yaml
+from plumbline.study import ROOT
+from plumbline.study.base import Part, first_complaint
+from plumbline.transformations import TRANSFORMATIONS, Transformation
+
+PROMPTS = ROOT / "prompts"
+FILLED = ("text", "target_language")  # what a call puts into its prompt
+_NAMES = sorted({name for one in TRANSFORMATIONS.values() for name in one.prompts})
+_VARIABLE = re.compile(r"\{(\w+)\}")
+
+
+class Prompt(Part):
+    """A prompt: the user's message to a chat model, with `{variables}`."""
+
+    name: str
+    source: str = Field(description="where the wording comes from: paper, appendix, licence")
+    language: str = Field(description="language of the instruction itself")
+    variables: tuple[str, ...]
+    text: str
+
+    @model_validator(mode="after")
+    def _variables_match(self) -> Prompt:
+        used = set(_VARIABLE.findall(self.text))
+        if used != set(self.variables):
+            raise ValueError(f"the text uses {sorted(used)}, `variables` names {sorted(self.variables)}")
+        return self
+
+    def render(self, values: Mapping[str, str]) -> str:
+        """The message. All variables are put in at once, so a value that looks like a variable stays as it is."""
+        if set(values) != set(self.variables):
+            raise StudyError(f"prompt {self.name!r} needs {sorted(self.variables)}, got {sorted(values)}")
+        return _VARIABLE.sub(lambda match: values[match.group(1)], self.text)
+
+
+def load_prompt(name: str, folder: Path = PROMPTS) -> Prompt:
+    """Read one prompt. Raises StudyError for a missing file, an unknown key or a variable that does not match."""
+    path = folder / f"{name}.yaml"
+    try:
+        prompt = Prompt.model_validate(read_yaml(path))
+    except FileNotFoundError:
+        raise StudyError(f"no prompt file {path}") from None
+    except DataError as error:
+        raise StudyError(str(error)) from None
+    except ValidationError as error:
+        raise StudyError(f"{path}: {first_complaint(error)}") from None
+    if prompt.name != name:
+        raise StudyError(f"{path}: names itself {prompt.name!r}; a prompt is called like its file")
+    return prompt
+
+
+def prompts_of(transformation: Transformation, variant: str = "") -> tuple[Prompt, ...]:
+    """The prompts of a transformation's calls, in order.
+
+    `variant` names a folder below `prompts/` whose wordings go before the others. Raises StudyError where it has none.
+    """
+    folder = PROMPTS / variant
+    if variant and not any((folder / f"{name}.yaml").is_file() for name in _NAMES):
+        known = ", ".join(sorted({path.parent.name for name in _NAMES for path in PROMPTS.glob(f"*/{name}.yaml")}))
+        raise StudyError(f"no folder {variant!r} of prompts in {PROMPTS}; known are: {known or 'none'}")
+    prompts = tuple(
+        load_prompt(name, folder if (folder / f"{name}.yaml").exists() else PROMPTS) for name in transformation.prompts
+    )
+    for call, prompt in enumerate(prompts):
+        _refuse_unfilled(prompt, transformation, drawn=bool(transformation.pool) and call == transformation.drawn_call)
+    return prompts
+
+
+def _refuse_unfilled(prompt: Prompt, transformation: Transformation, *, drawn: bool) -> None:
+    """Raise StudyError for a variable that nothing fills, and for one without which the prompt asks for nothing."""
+    where = f"prompt {prompt.name!r}, of {transformation.name}"
+    strange = [name for name in prompt.variables if name not in FILLED]
+    if strange:
+        raise StudyError(f"{where}: nothing fills {{{strange[0]}}}; there are {{{'} and {'.join(FILLED)}}}")
+    for name in FILLED if drawn else FILLED[:1]:
+        if name not in prompt.variables:
+            raise StudyError(f"{where}: never says {{{name}}}; put it where the model shall read it")
+
+
+def prompt_hash(prompts: tuple[Prompt, ...]) -> str:
+    """Identity of a transformation's prompts: their texts in order, and nothing else."""
+    return identity("prompts-v1", [prompt.text for prompt in prompts])

@@ -1,0 +1,194 @@
+"""The records that stages hand on. Frozen; every field explained in one line; one word for one thing.
+
+Many go to Parquet (`plumbline.store.write_table`), few to JSON. `KEY` names the fields that identify a row.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from datetime import datetime
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from plumbline.identity import identity
+
+# JSON has no NaN: an undefined number is null in a file and NaN in the program.
+Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
+
+
+class Record(BaseModel):
+    """Base of all records."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    KEY: ClassVar[tuple[str, ...]] = ()
+
+
+class Text(Record):
+    """One place of one text in a data set (`texts.parquet`); equal texts share their `text_id`."""
+
+    KEY = ("dataset", "split", "item", "field")
+    dataset: str = Field(description="the data set's name in the study")
+    task_type: str = Field(description="that data set's task")
+    split: str = Field(description="train or test")
+    item: str = Field(
+        description="the item's number or id within the split, after its subset, before its place in a list"
+    )
+    field: str = Field(description="the column that holds it, such as text, sentence1 or query")
+    language: str = Field(description="BCP 47 code")
+    text_id: str = Field(description="hash of language and text")
+    text: str = Field(description="the text in NFC")
+
+
+class TransformedText(Record):
+    """What the generator made of a text (`transformations/<transformation>/<seed>.parquet`)."""
+
+    KEY = ("key",)
+    key: str = Field(description="identity: hash of all that changes the output (see `job_key`)")
+    text_id: str = Field(description="the original's hash")
+    text: str = Field(description="the original in NFC")
+    source_language: str = Field(description="the original's language")
+    transformation: str = Field(description="one of the eight")
+    seed: int = Field(description="transformation seed")
+    language: str | None = Field(description="the drawn language, where one is drawn")
+    intermediate: str | None = Field(description="output of the first of two calls")
+    output: str = Field(description="the transformed text, cleaned; empty where there is none")
+    raw: str | None = Field(description="the answer before cleaning, where it differs from the output")
+    status: Literal["ok", "failed", "unanswered"] = Field(description="the next run asks again for unanswered ones")
+    reason: str = Field(description="why there is no output; empty otherwise")
+    flags: tuple[str, ...] = Field(description="error types found on the last attempt (`generation.flags`)")
+    first_flags: tuple[str, ...] = Field(description="error types found on the first attempt")
+    attempts: int = Field(description="how many answers came")
+    model: str = Field(description="the generator's model")
+    generator_hash: str = Field(description="hash of model, revision and sampling")
+    prompt_hash: str = Field(description="hash of the prompts' texts")
+    finished_at: datetime = Field(description="when the output was received, UTC")
+
+
+class Pair(Record):
+    """An original and its transformation, to be rated (`pairs.parquet`)."""
+
+    KEY = ("pair_id",)
+    pair_id: str = Field(description="hash of the transformed text's key")
+    key: str = Field(description="the transformed text's key")
+    transformation: str = Field(description="one of the eight")
+    axis: str = Field(description="its axis")
+    pool: str = Field(description="what is rated as one: translation holds cross_translation too (HTEB, 2.4)")
+    dataset: str = Field(description="first data set of the study that holds the text")
+    task_type: str = Field(description="that data set's task")
+    language: str = Field(description="language of the original")
+    output_language: str = Field(description="language that the transformed text should be in")
+    seed: int = Field(description="transformation seed")
+    control: Literal["", "positive", "negative", "repeat"] = Field(
+        default="", description="what the pair tells about its rater; empty for one of the sample"
+    )
+    repeats: str = Field(default="", description="of a repeat: the pair that it shows again")
+    original: str = Field(description="the text")
+    transformed: str = Field(description="what became of it")
+    model: str = Field(description="the generator's model")
+    generator_hash: str = Field(description="hash of model, revision and sampling")
+    prompt_hash: str = Field(description="hash of the prompts' texts")
+    generator_kind: str = Field(default="", description="of the generator, such as recorded; empty if unknown")
+
+
+class Rating(Record):
+    """One answer of one rater to one question on one pair (`ratings.parquet`)."""
+
+    KEY = ("pair_id", "rater_id", "question")
+    pair_id: str = Field(description="which pair")
+    transformation: str = Field(description="its transformation")
+    language: str = Field(description="its original's language")
+    rater_id: str = Field(description="pseudonym; names never leave the server")
+    question: str = Field(description="quality or fluency")
+    value: int | None = Field(description="the point on the scale; missing in a draft or a discarded answer")
+    status: Literal["submitted", "draft", "discarded"] = Field(description="only submitted ones count")
+    submitted_at: datetime = Field(description="when the answer last changed, UTC")
+    source: str = Field(description="where it was given: argilla, mturk, prolific, or the CSV file's name")
+    batch: str = Field(default="", description="the batch that a crowd worker did; empty elsewhere")
+    seconds: Number = Field(
+        default=math.nan, description="on the pair, else since the rater's answer before; NaN if unknown"
+    )
+    comment: str = Field(default="", description="the rater's free comment")
+    excluded: str = Field(default="", description="why a person decided that it does not count; empty if it may")
+    surplus: bool = Field(
+        default=False, description="one more than the study asks for a pair: it came after `raters.per_pair` others"
+    )
+    simulated: bool = Field(description="true where no person gave it")
+
+
+class Drift(Record):
+    """How far a transformation moved a text in a model's space (`drift.parquet`)."""
+
+    KEY = ("pair_id", "model")
+    pair_id: str = Field(description="which pair")
+    transformation: str = Field(description="its transformation")
+    model: str = Field(description="the embedding model")
+    drift: float = Field(description="1 - cos(original, transformed), from 0 to 2")
+    unit_id: str = Field(default="", description="identity of model, revision and both texts: equal ones are reused")
+
+
+class Score(Record):
+    """One model's score on one data set, original or transformed (`scores.parquet`)."""
+
+    KEY = ("model", "dataset", "transformation", "seed")
+    model: str = Field(description="the embedding model")
+    dataset: str = Field(description="the data set")
+    task_type: str = Field(description="its task")
+    language: str = Field(description="languages of its texts (codes, comma-separated)")
+    transformation: str = Field(description="one of the eight, or original")
+    axis: str = Field(description="the transformation's axis, or original")
+    seed: int = Field(description="transformation seed; 0 for original")
+    metric: str = Field(description="mteb's name of the main metric")
+    score: Number = Field(description="its value from -1 or 0 to 1; NaN where it was left out")
+    n: int = Field(
+        description="items of the test split that were scored: rows, queries, or texts of sets and summaries"
+    )
+    n_failed: int = Field(
+        default=0, description="items whose outputs failed, in classification's train split too (`failed_policy`)"
+    )
+    n_kept_out: int = Field(
+        default=0,
+        description="those of them whose outputs the sample was drawn without: no verdict covers these",
+    )
+    failed_policy: Literal["drop", "original", ""] = Field(
+        default="", description="whether these were dropped or scored with their originals; empty where there are none"
+    )
+    original_score: Number = Field(
+        default=math.nan,
+        description="the metric on the original texts of the same items, those that failed outputs leave;"
+        " NaN where it was left out or is undefined, and where an earlier version wrote the file",
+    )
+    status: Literal["evaluated", "included_rejected", "left_out", "failed"] = Field(
+        description="whether the gate let it through; failed: the model could not be evaluated"
+    )
+    reason: str = Field(description="why it was left out or failed, or what the verdict said; empty otherwise")
+    unit_id: str = Field(
+        default="", description="identity of all that makes the score (not of the verdict): equal ones are reused"
+    )
+    model_revision: str = Field(
+        default="", description="the model's revision in the study; of a local one that has none, a hash of its files"
+    )
+    dataset_revision: str = Field(default="", description="the data set's revision; of a local one, of its content")
+    protocol: str = Field(default="", description="how it was measured: paper or mteb (`evaluation.tasks.protocols`)")
+    precision: str = Field(default="", description="of the model's numbers, such as float32")
+    generator_hash: str = Field(default="", description="hash of what made the texts; empty for original")
+    prompt_hash: str = Field(default="", description="hash of the prompts that made them; empty for original")
+    verdict_hash: str = Field(
+        default="",
+        description="hashes of the verdicts that decided, one for each language of the originals, comma-separated"
+        " (`evaluation.gate.verdict_hash`); empty for original and where there is none",
+    )
+    versions: str = Field(
+        default="", description="packages that made the score and their versions; empty where it was left out"
+    )
+
+
+def nfc(text: str) -> str:
+    """The text in Unicode's composed form, which is what is hashed, transformed and compared."""
+    return unicodedata.normalize("NFC", text)
+
+
+def text_id(text: str, language: str) -> str:
+    """Identity of a text: equal for equal texts (in NFC) of one language, in whatever data set they stand."""
+    return identity("text-v1", language, nfc(text))

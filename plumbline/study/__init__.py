@@ -1,0 +1,242 @@
+"""A study: one YAML file that says everything that the stages share, read into one frozen model.
+
+Unknown keys are refused with the nearest valid name, paths are relative to the study file, secrets never
+stand in it (a study names the environment variable that holds them).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from pathlib import Path
+from typing import cast
+
+from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
+
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.identity import identity
+from plumbline.reading import read_yaml, refuse_no_file
+from plumbline.study.base import Name, Part, Seed, first_complaint, refuse_duplicates
+from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, SampleSpec
+from plumbline.study.crowd import CrowdSpec
+from plumbline.study.datasets import DatasetSpec, LocalDataset
+from plumbline.study.evaluation import EvaluationSpec
+from plumbline.study.generator import GeneratorSpec, RetrySpec
+from plumbline.transformations import TRANSFORMATIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPORTS = ROOT / "exports"
+_PIECE = 1 << 20  # bytes of a file that are in memory while it is hashed
+_ADDRESS = re.compile(r"[a-z0-9][a-z0-9+.-]*://([^:@/?]+@)?[^:@/?]*(:\d+)?(/[^@?]*)?")
+
+
+class Study(Part):
+    """Everything that one round needs; `load_study` reads it."""
+
+    name: Name = Field(description="names the folder exports/<name>/")
+    description: str = ""
+    datasets: tuple[DatasetSpec, ...] = Field(min_length=1)
+    transformations: tuple[str, ...] = Field(default=tuple(TRANSFORMATIONS), min_length=1)
+    prompts: str = Field(
+        default="",
+        pattern=r"^([a-z0-9][a-z0-9_-]{0,63})?$",
+        description="a folder below prompts/ whose wordings go before the others",
+    )
+    seeds: tuple[Seed, ...] = Field(default=(1337, 1338, 1339), min_length=1)
+    generator: GeneratorSpec
+    candidates: tuple[GeneratorSpec, ...] = Field(default=(), description="other generators, to compare with it")
+    retry: RetrySpec = RetrySpec()
+    sample: SampleSpec = SampleSpec()
+    rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
+    raters: RatersSpec = RatersSpec()
+    acceptance: AcceptanceSpec = AcceptanceSpec()
+    quality: QualitySpec = QualitySpec()
+    crowd: CrowdSpec | None = Field(default=None, description="crowd workers, where they are asked")
+    evaluation: EvaluationSpec
+
+    _file: Path = PrivateAttr(default=Path("study.yaml"))
+    _exports: Path = PrivateAttr(default=EXPORTS)
+    _options: tuple[str, ...] = PrivateAttr(default=("--study", "FILE"))
+    _outputs: str = PrivateAttr(default="transformations")
+    _by_candidate: bool = PrivateAttr(default=False)
+
+    @field_validator("transformations")
+    @classmethod
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if name not in TRANSFORMATIONS:
+                raise ValueError(f"unknown transformation {name!r}; {nearest(name, list(TRANSFORMATIONS))}")
+        refuse_duplicates(list(value), "transformation")
+        return value
+
+    @field_validator("datasets")
+    @classmethod
+    def _distinct(cls, value: tuple[DatasetSpec, ...]) -> tuple[DatasetSpec, ...]:
+        refuse_duplicates([dataset.name for dataset in value], "data set")
+        return value
+
+    @field_validator("candidates")
+    @classmethod
+    def _distinct_candidates(cls, value: tuple[GeneratorSpec, ...]) -> tuple[GeneratorSpec, ...]:
+        refuse_duplicates([f"{spec.model}@{spec.revision}" for spec in value], "candidate")
+        return value
+
+    @field_validator("seeds")
+    @classmethod
+    def _distinct_seeds(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        refuse_duplicates([str(seed) for seed in value], "seed")
+        return value
+
+    @model_validator(mode="after")
+    def _can_be_decided(self) -> Study:
+        rule = self.acceptance
+        if rule.min_raters > self.raters.per_pair:
+            raise ValueError(
+                f"acceptance.min_raters {rule.min_raters} is more than raters.per_pair {self.raters.per_pair}:"
+                " no pair would ever count; lower the one or raise the other"
+            )
+        if rule.min_pairs > self.sample.pairs:
+            raise ValueError(
+                f"acceptance.min_pairs {rule.min_pairs} is more than sample.pairs {self.sample.pairs}:"
+                " every verdict would stay undecided; lower the one or raise the other"
+            )
+        return self
+
+    @property
+    def file(self) -> Path:
+        """The YAML file that this study was read from."""
+        return self._file
+
+    @property
+    def arguments(self) -> str:
+        """The options that name this study on a command line, for the commands that are advised."""
+        return shlex.join(self._options)
+
+    def command(self, module: str) -> str:
+        """A command on this study to be pasted: of `annotation accept`, say, with the options that name it."""
+        by = ["--generator", self.generator.model] if self._by_candidate and module == "generation.run" else []
+        return shlex.join(["python", "-m", *module.split(), *self._options, *by])
+
+    @property
+    def folder(self) -> Path:
+        """Where every stage leaves its records: `exports/<name>/`."""
+        return self._exports / self.name
+
+    @property
+    def scratch(self) -> Path:
+        """What must be on this machine (journals, locks): the same folder, or `exports/.remote/` for a remote one."""
+        folder = self.folder
+        if isinstance(folder, Path):
+            return folder
+        place = {name: str(value) for name, value in folder.storage_options.items()}  # host and port, where it has them
+        return EXPORTS / ".remote" / identity("remote-v1", str(folder), place)[:16]
+
+    def resolve(self, path: str) -> Path:
+        """A path of the study file, taken relative to that file. Raises StudyError for links that lead in a circle."""
+        return _resolved(self._file.parent / path, str(self._file))
+
+    def transformation_file(self, transformation: str, seed: int) -> Path:
+        """Where the outputs of one unit of generation stand."""
+        return self.outputs / transformation / f"{seed}.parquet"
+
+    def journal_file(self, transformation: str, seed: int) -> Path:
+        """Where one unit's outputs stand while they come in: always on this machine."""
+        return self.scratch / self._outputs / transformation / f"{seed}.journal"
+
+    @property
+    def outputs(self) -> Path:
+        """The folder of the generator's outputs."""
+        return self.folder / self._outputs
+
+    def data_files(self) -> list[Path]:
+        """The files and folders that hold the study's local data sets."""
+        return [self.resolve(spec.path) for spec in self.datasets if isinstance(spec, LocalDataset)]
+
+    def generator_called(self, model: str) -> GeneratorSpec:
+        """The generator or candidate with a model's name. Raises StudyError for one that the study does not have."""
+        known = {spec.model: spec for spec in (*self.candidates, self.generator)}
+        if model not in known:
+            raise StudyError(f"{self.file}: no generator {model!r}; {nearest(model, list(known))}")
+        return known[model]
+
+    def by(self, generator: GeneratorSpec) -> Study:
+        """The same study with one of its `candidates` for a generator; its outputs have a folder of their own."""
+        if generator == self.generator:
+            return self
+        study = self.model_copy(update={"generator": generator})
+        plain = re.sub(r"[^a-z0-9]+", "-", generator.model.lower()).strip("-")
+        study._by_candidate = True
+        study._outputs = f"candidates/{plain}-{identity('candidate-v1', *generator.identity())[:8]}"
+        return study
+
+
+def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
+    """Read a study.
+
+    `exports` is the folder that holds the studies' records (default: `exports/` of this checkout). Raises
+    StudyError with the file, the field and what to do for anything that is not a study.
+    """
+    path = Path(file)
+    try:
+        data = read_yaml(path)
+    except FileNotFoundError:
+        raise StudyError(f"no study file {path}; the samples are in studies/") from None
+    except DataError as error:
+        raise StudyError(str(error)) from None
+    if not isinstance(data, dict):
+        raise StudyError(f"{path}: a study is a mapping of keys to values; see studies/demo.yaml")
+    try:
+        study = Study.model_validate(data)
+    except ValidationError as error:
+        raise StudyError(f"{path}: {first_complaint(error)}") from None
+    except StudyError as error:
+        raise StudyError(f"{path}: {error}") from None
+    study._file = path.resolve()
+    study._options = ("--study", str(file), *(("--exports", str(exports)) if exports is not None else ()))
+    if exports is not None:
+        study._exports = _exports(exports)
+    return study
+
+
+def _exports(exports: str | Path) -> Path:
+    """The folder for records: a local one, or any that fsspec knows (`s3://bucket/studies`)."""
+    if "://" not in str(exports):
+        return _resolved(Path(exports), "--exports")
+    if not _ADDRESS.fullmatch(str(exports)):  # not quoted: it may hold a key
+        raise StudyError(
+            "--exports: an address is like s3://bucket/folder; keys, passwords and options do not belong into it,"
+            " the protocol's package takes them from the environment (docs/cluster.md)"
+        )
+    from upath import UPath  # noqa: PLC0415 (most studies stay on their machine)
+
+    try:
+        place = UPath(exports)
+        place.exists()  # asks for the protocol's package and for rights, before any work is done
+    except ImportError as error:
+        raise StudyError(f"--exports {exports}: {error}; `pip install` what it names") from None
+    except Exception as error:  # each protocol has errors of its own
+        raise StudyError(f"--exports {exports}: {error or type(error).__name__}") from None
+    return Path(place.path) if place.protocol in ("file", "local") else cast("Path", place)
+
+
+def _resolved(path: Path, where: str) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:  # RuntimeError: a circle, before Python 3.13
+        raise StudyError(f"{where}: {path} cannot be followed ({error}); mend the link") from None
+    except ValueError:
+        raise StudyError(f"{where}: {str(path)!r} can be no path here; write another, or set LC_ALL=C.UTF-8") from None
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes, or of a folder's files with their names, in order."""
+    digest = hashlib.sha256()
+    files = sorted((p for p in path.rglob("*") if p.is_file()), key=lambda p: p.parts) if path.is_dir() else [path]
+    for file in files:
+        refuse_no_file(file)
+        digest.update(str(file.relative_to(path)).encode() + b"\0")
+        with file.open("rb") as content:
+            while piece := content.read(_PIECE):
+                digest.update(piece)
+    return digest.hexdigest()

@@ -1,0 +1,112 @@
+"""What all parts of a study share: strict and frozen models, and complaints in one line."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from plumbline.errors import nearest
+from plumbline.words import shows
+
+_KINDS = ("local", "mteb", "recorded", "openai", "vllm")
+LONGEST = 500  # characters of a complaint, and of a name or path
+LARGEST = 2**63 - 1  # what a column of whole numbers can hold
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+
+
+def _worded(value: str) -> str:
+    if not shows(value):
+        raise ValueError("is empty; give it a value, or leave the key out")
+    return value
+
+
+def _one_line(value: str) -> str:
+    if len(value) > LONGEST:
+        raise ValueError(f"has {len(value)} characters; {LONGEST} are enough")
+    if not value.isprintable():
+        raise ValueError(f"{value[:60]!a} holds a line break, or a character that shows as nothing; take it out")
+    return value
+
+
+Words = Annotated[str, AfterValidator(_worded)]  # something to be read
+Line = Annotated[Words, AfterValidator(_one_line)]  # a name, a path: something to be seen
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]  # of the environment
+Seed = Annotated[int, Field(ge=0, le=LARGEST)]
+
+
+class Part(BaseModel):
+    """Base of all parts of a study: frozen, strict about names, and about what is a number."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            for key in data:
+                if key not in cls.model_fields:
+                    raise ValueError(f"unknown key {str(key)[:60]!r}; {nearest(str(key), list(cls.model_fields))}")
+                _refuse_no_number(key, data[key], _scalars(cls.model_fields[key].annotation))
+        return data
+
+
+def _refuse_no_number(name: str, value: Any, kinds: frozenset[type]) -> None:
+    """Refuse true and false for a number, which pydantic reads as 1 and 0, and numbers that no column can hold."""
+    if kinds & {int, float}:
+        for item in _items(value):
+            if isinstance(item, bool) and bool not in kinds:
+                raise ValueError(f"{name}: {str(item).lower()} is no number")
+            if isinstance(item, int) and abs(item) > LARGEST:
+                raise ValueError(f"{name}: a number of more than 18 digits; write a smaller one")
+
+
+def _scalars(annotation: Any) -> frozenset[type]:
+    """The plain types that a field's values, or what they hold, may have."""
+    if isinstance(annotation, type) and annotation in (int, float, bool, str):
+        return frozenset({annotation})
+    arguments = typing.get_args(annotation)
+    if typing.get_origin(annotation) is Literal:
+        return frozenset(map(type, arguments))
+    return frozenset(kind for argument in arguments for kind in _scalars(argument))
+
+
+def _items(value: Any) -> Iterator[Any]:
+    """A value, or all that stand in it."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from _items(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _items(inner)
+    else:
+        yield value
+
+
+def first_complaint(error: ValidationError) -> str:
+    """The first complaint of a validation in one line: where, then what."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in _plain(first["loc"]))
+    what = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "string_type" and isinstance(first["input"], (bool, int, float)):
+        what += f'; write it in quotes: "{str(first["input"])[:40]}"'
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    what = what if len(what) <= LONGEST else f"{what[:LONGEST]} ..."
+    return f"{where}: {what}{more}" if where else f"{what}{more}"
+
+
+def _plain(place: tuple[int | str, ...]) -> Iterator[int | str]:
+    """A place in a study as its file has it: pydantic adds which kind of data set or generator it took it for."""
+    for before, part in zip((None, *place), place, strict=False):
+        if not (part in _KINDS and (isinstance(before, int) or before == "generator")):
+            yield part
+
+
+def refuse_duplicates(names: list[str], what: str) -> None:
+    """Raise ValueError for a name that stands there twice; `what` says what is named."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{what} {name!r} stands there twice; give each its own name")

@@ -1,0 +1,133 @@
+"""How a study asks crowd workers: what they are paid, who may work, how much each may do."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+import langcodes
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from plumbline.addresses import refuse_no_address
+from plumbline.errors import StudyError
+from plumbline.languages import language_code
+from plumbline.study.base import Line, Part, Words
+from plumbline.transformations import TRANSFORMATIONS
+
+FAIR_WAGE = 24.0  # dollars an hour, at least (HTEB, Ethical Considerations)
+
+# Where readers of a language were looked for (PTEB, appendix B); a study names its own for the others.
+PTEB_COUNTRIES: dict[str, tuple[str, ...]] = {
+    "ar": ("DZ", "EG", "IQ", "JO", "LB", "MA", "SA", "SD", "SY", "TN"),
+    "de": ("AT", "DE", "CH"),
+    "es": ("AR", "BO", "CL", "CO", "CR", "DO", "GT", "HN", "MX", "PA", "PY", "PE", "PR", "ES", "US"),
+    "fr": ("BE", "CA", "FR", "CH"),
+    "ha": ("BJ", "CM", "TD", "GH", "NE", "NG", "TG"),
+    "ru": ("AM", "BY", "BR", "EE", "GE", "DE", "KZ", "KG", "LV", "LT", "RU", "UA", "US"),
+    "sw": ("BI", "CD", "KE", "MZ", "RW", "SD", "TZ", "UG"),
+    "tr": ("TR",),
+}
+_GROUPS = ("EU", "EZ", "UN", "ZZ")  # codes of CLDR that are no countries
+
+
+def _country(code: str) -> str:
+    name = langcodes.Language.make(territory=code).territory_name("en") if re.fullmatch("[A-Z]{2}", code) else "Unknown"
+    if name.startswith("Unknown") or code in _GROUPS:
+        hint = " (the United Kingdom is GB)" if code.upper() == "UK" else ""
+        raise ValueError(f"no country has the code {code!r}; take ISO 3166-1's two capitals, such as DE or US{hint}")
+    return code
+
+
+Country = Annotated[str, AfterValidator(_country)]
+
+PlatformName = Literal["mturk", "prolific"]
+PLATFORMS: tuple[PlatformName, ...] = ("mturk", "prolific")
+
+
+class PaySpec(Part):
+    """What a pair is paid: time at an hourly wage (HTEB, Ethical Considerations). Dollars."""
+
+    hourly: float = Field(default=FAIR_WAGE, gt=0, le=500, description="dollars for an hour of work")
+    seconds: float = Field(default=30.0, gt=0, le=3600, description="for a pair, all questions; too few cost a bonus")
+    extra: dict[str, float] = Field(
+        default={"expansion": 0.25, "summarised_expansion": 0.10}, description="share added for longer texts"
+    )
+    below_fair: str = Field(default="", description=f"why less than {FAIR_WAGE:g} dollars an hour is paid, if it is")
+
+    @model_validator(mode="after")
+    def _fair(self) -> PaySpec:
+        for name, share in self.extra.items():
+            if name not in TRANSFORMATIONS or share < 0:
+                raise ValueError(f"extra: {name!r} is no transformation, or its share {share:g} is below 0")
+        if self.hourly < FAIR_WAGE and not self.below_fair.strip():
+            raise ValueError(
+                f"hourly {self.hourly:g} is below {FAIR_WAGE:g} dollars, which is the least that is fair; pay that,"
+                " or give the reason as `below_fair`"
+            )
+        return self
+
+
+class ComprehensionQuestion(Part):
+    """A question about the guidelines; who misses one of them twice may not go on (Prolific's rule: two attempts)."""
+
+    text: Line
+    options: tuple[Line, ...] = Field(min_length=2)
+    right: int = Field(ge=0, description="which option is right, counted from 0")
+
+    @model_validator(mode="after")
+    def _there(self) -> ComprehensionQuestion:
+        if self.right >= len(self.options):
+            raise ValueError(f"right {self.right} is not one of the {len(self.options)} options, counted from 0")
+        return self
+
+
+class CrowdSpec(Part):
+    """A campaign with crowd workers on MTurk or Prolific; each batch is `sample.batch` pairs of a queue."""
+
+    pay: PaySpec = PaySpec()
+    share: float = Field(default=0.5, gt=0, le=1, description="of the study's batches that one worker may do at most")
+    countries: dict[str, tuple[Country, ...]] = Field(
+        default={}, description="where readers of a language (its code) are; beside PTEB's lists"
+    )
+    approval: int = Field(default=95, ge=0, le=99, description="percent of a worker's tasks approved, more than this")
+    approved: int = Field(default=1000, ge=0, le=10**6, description="tasks that a worker has had approved, at least")
+    hours: float = Field(default=1.0, gt=0, le=24, description="that a worker has for a batch (PTEB: one)")
+    days: float = Field(default=7.0, gt=0, le=90, description="that a batch is offered")
+    review_days: float = Field(default=7.0, gt=0, le=30, description="after which MTurk approves by itself")
+    prolific_fee: float | None = Field(
+        default=None, ge=0, le=1, description="Prolific's share on top of rewards and bonuses, as your contract says"
+    )
+    consent: Words = Field(
+        default="I have read the instructions, am at least 18 years old, and take part of my own will. My ratings"
+        " may be published without my name or worker id.",
+        description="what workers agree to before they begin",
+    )
+    contact: str = Field(default="", description="an address that workers may write to; shown to them")
+    comprehension: tuple[ComprehensionQuestion, ...] = Field(
+        default=(), max_length=5, description="asked before the first pair (Prolific)"
+    )
+    address: str = Field(
+        default="", description="https address of the started Argilla server that participants open (Prolific)"
+    )
+
+    @field_validator("countries")
+    @classmethod
+    def _by_language(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        return {language_code(language): countries for language, countries in value.items()}
+
+    @field_validator("address")
+    @classmethod
+    def _reachable(cls, value: str) -> str:
+        if value:
+            refuse_no_address(value, "https://argilla.example.org")
+        return value.rstrip("/")
+
+    def countries_of(self, language: str) -> tuple[str, ...]:
+        """Where readers of a language (code) are looked for. Raises StudyError where nobody said."""
+        found = self.countries.get(language) or PTEB_COUNTRIES.get(language)
+        if not found:
+            raise StudyError(
+                f"crowd.countries says nothing of {language!r}, and PTEB's lists do not have it; add"
+                f" `{language}: [..]` with the countries' codes"
+            )
+        return found

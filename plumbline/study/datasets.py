@@ -1,0 +1,125 @@
+"""How a study names its data sets; `generation.datasets` and `generation.datasets.mteb_tasks` read them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
+
+from plumbline.errors import StudyError
+from plumbline.languages import language_pair
+from plumbline.study.base import Line, Part, refuse_duplicates
+
+TaskType = Literal[
+    "sts",
+    "str",
+    "pair_classification",
+    "classification",
+    "clustering",
+    "reranking",
+    "retrieval",
+    "summarisation",
+    "bitext_mining",
+    "multilabel_classification",
+    "instruction_reranking",
+]
+# The tasks whose items hold two texts that may be in two languages: two sentences, or a query and its passages.
+PAIRED: tuple[TaskType, ...] = ("sts", "str", "pair_classification", "bitext_mining")
+SEARCHES: tuple[TaskType, ...] = ("reranking", "retrieval", "instruction_reranking")
+TWO_TEXTS: tuple[TaskType, ...] = (*PAIRED, *SEARCHES)
+# The tasks that train on one split and are scored on another.
+TRAINED: tuple[TaskType, ...] = ("classification", "multilabel_classification")
+DatasetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+
+
+def _known_language(value: str) -> str:
+    """One code, or two with a hyphen: the first text's language and the second's."""
+    try:
+        first, second = language_pair(value)
+    except StudyError as error:
+        raise ValueError(str(error)) from None
+    return first if first == second else f"{first}-{second}"
+
+
+LanguageOrPair = Annotated[str, AfterValidator(_known_language)]
+
+
+class LocalDataset(Part):
+    """A file or folder on disk; `generation.datasets` says which columns each task needs."""
+
+    name: DatasetName = Field(description="the data set's name in every record and table")
+    task: TaskType = Field(description="what embeddings are used for; decides columns, metric and evaluator")
+    path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, or a folder in BEIR's layout for retrieval")
+    language: LanguageOrPair = Field(
+        description="of the texts, BCP 47 or ISO 639-3; `en-de` for pairs; a column `language` goes before it"
+    )
+    rows: Literal["test", "all"] = Field(default="test", description="score the test split alone, or all rows as one")
+    columns: dict[str, str] = Field(default={}, description="needed column: the file's own name for it")
+    passages: bool = Field(default=False, description="transform the passages of searches too")
+
+    @model_validator(mode="after")
+    def _pairs_have_two_texts(self) -> LocalDataset:
+        refuse_pair(self.task, self.language)
+        return self
+
+
+class MtebDataset(Part):
+    """A task of the library mteb, read through mteb's own loading."""
+
+    mteb: str = Field(description="the task's name in mteb, such as STS17")
+    name: DatasetName = Field(description="its name in every record and table; mteb's if none is given")
+    path: str = Field(default="", description="the data's repository on the hub; mteb's own if none is given")
+    revision: str = Field(
+        default="", description="the data's revision on the hub, a whole commit hash; mteb's own if none is given"
+    )
+    task: TaskType | None = Field(default=None, description="mteb's if none is given; `str` for relatedness")
+    language: str = Field(
+        default="", description="of all texts, `en-de` for pairs; from mteb's metadata if none is given"
+    )
+    languages: dict[str, LanguageOrPair] = Field(
+        default={}, description="subset: its language, where mteb does not say it or does not know the subset"
+    )
+    subsets: tuple[str, ...] = Field(default=(), description="configurations of the task, such as en-de; all without")
+    split: str = Field(default="", description="the split that is scored; mteb's if none is given")
+    columns: dict[str, str] = Field(default={}, description="the task's column: its name at this revision")
+    passages: bool = Field(default=False, description="transform the passages of searches too")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, data: Any) -> Any:
+        return {"name": data["mteb"], **data} if isinstance(data, dict) and "mteb" in data else data
+
+    @field_validator("language")
+    @classmethod
+    def _known_or_none(cls, value: str) -> str:
+        return _known_language(value) if value else value
+
+    @field_validator("revision")
+    @classmethod
+    def _one_commit(cls, value: str) -> str:
+        if value and not re.fullmatch("[0-9a-f]{40}", value):
+            raise ValueError(f"{value!r} is no commit hash of 40 characters, and whatever else it names can change")
+        return value
+
+    @field_validator("subsets")
+    @classmethod
+    def _distinct(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        refuse_duplicates(list(value), "subset")
+        return value
+
+
+def refuse_pair(task: TaskType, language: str) -> None:
+    """Raise ValueError for two languages where a task's items hold one text."""
+    if "-" in language and task not in TWO_TEXTS:
+        raise ValueError(f"language {language!r} is a pair, and {task} has single texts; give one language")
+
+
+def _kind(value: Any) -> str:
+    named = "mteb" in value if isinstance(value, dict) else isinstance(value, MtebDataset)
+    return "mteb" if named else "local"
+
+
+DatasetSpec = Annotated[
+    Annotated[LocalDataset, Tag("local")] | Annotated[MtebDataset, Tag("mteb")], Discriminator(_kind)
+]

@@ -1,0 +1,110 @@
+"""Which embedding models a study evaluates, and how."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from plumbline.addresses import refuse_no_address
+from plumbline.errors import StudyError
+from plumbline.study.base import Line, Part, Variable, refuse_duplicates
+
+_FIELDS = {
+    "sentence_transformers": ("path", "package", "remote_code", "prompts"),
+    "mteb": ("remote_code",),
+    "openai": ("base_url", "api_key_env", "concurrency", "timeout_seconds", "retries", "prompts"),
+}
+
+
+class ModelSpec(Part):
+    """One embedding model. `kind` says what runs it, and which of the fields below it may have (`_FIELDS`)."""
+
+    name: Line = Field(description="as the hub, mteb or the server calls it; also the name in tables")
+    kind: Literal["sentence_transformers", "mteb", "openai"] = Field(
+        default="sentence_transformers",
+        description="the library; mteb's model of that name with its own prompts; or any OpenAI-compatible server",
+    )
+    revision: str = Field(default="", description="hub revision, or the version of local files")
+    path: str = Field(default="", description="local folder; empty loads from the hub by name and revision")
+    package: str = Field(default="", description="installed Python package that `path` is relative to")
+    remote_code: bool = Field(default=False, description="the model may run the Python code that it brings along")
+    prompts: dict[str, str] = Field(
+        default={}, description="text put before others, by mteb's names: a task, a type of tasks, query or document"
+    )
+    base_url: str = Field(default="", description="the server's address, ending in /v1")
+    api_key_env: Variable = Field(
+        default="OPENAI_API_KEY", description="environment variable with the key, if it needs one"
+    )
+    concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at once")
+    timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="for one request")
+    retries: int = Field(default=6, ge=0, le=100, description="on 429, 5xx and broken connections, with backoff")
+
+    @field_validator("base_url")
+    @classmethod
+    def _an_address(cls, value: str) -> str:
+        if value:
+            refuse_no_address(value, "http://127.0.0.1:8000/v1 (a key goes into the variable that api_key_env names)")
+        return value
+
+    @model_validator(mode="after")
+    def _has_what_its_kind_has(self) -> ModelSpec:
+        foreign = sorted(self.model_fields_set - {"name", "kind", "revision", *_FIELDS[self.kind]})
+        if foreign:
+            raise ValueError(
+                f"a model of kind {self.kind} has no {foreign[0]!r}; it has: {', '.join(_FIELDS[self.kind])}"
+            )
+        if self.kind == "openai" and not self.base_url:
+            raise ValueError("a model of kind openai needs `base_url`, such as http://127.0.0.1:8000/v1")
+        return self
+
+    def __hash__(self) -> int:
+        """Of name and revision, which differ between a study's models."""
+        return hash((self.name, self.revision))
+
+    def location(self, base: Path) -> str:
+        """Where to load from: a local folder, or the hub's name. Raises StudyError if a local one is missing."""
+        if not self.path and not self.package:
+            return self.name
+        if self.package:
+            try:
+                found = importlib.util.find_spec(self.package)
+            except (ImportError, ValueError, TypeError, AttributeError):  # of a package in one that is not there
+                found = None
+            if found is None or found.origin is None:
+                raise StudyError(f"model {self.name!r}: package {self.package!r} is not installed; pip install it")
+            base = Path(found.origin).parent
+        folder = base / self.path
+        if not folder.is_dir():
+            raise StudyError(f"model {self.name!r}: no folder {folder}; correct its `path` in the study")
+        return str(folder)
+
+
+class EvaluationSpec(Part):
+    """What the accepted transformations are used for."""
+
+    models: tuple[ModelSpec, ...] = Field(min_length=1)
+    protocol: Literal["paper", "mteb"] = Field(
+        default="paper", description="classification on the full train split (HTEB), or mteb's own default"
+    )
+    batch_size: int = Field(
+        default=32, ge=1, le=10**6, description="texts at once; halved where memory does not suffice"
+    )
+    device: str = Field(default="", description="of torch, such as cuda:1 or cpu; empty: the best there is")
+    precision: Literal["float32", "float16", "bfloat16"] = Field(
+        default="float32", description="of the models' numbers; embeddings are kept as float32"
+    )
+    embeddings_gb: float = Field(
+        default=20.0, gt=0, le=10**6, description="disk that the embeddings of all models may take"
+    )
+    failed: Literal["drop", "original"] = Field(
+        default="drop", description="an item whose output failed is dropped, or scored with its original text"
+    )
+
+    @field_validator("models")
+    @classmethod
+    def _distinct(cls, value: tuple[ModelSpec, ...]) -> tuple[ModelSpec, ...]:
+        refuse_duplicates([f"{model.name}@{model.revision}" for model in value], "model")
+        return value

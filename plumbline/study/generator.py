@@ -1,0 +1,111 @@
+"""How a study names its generators, and when it asks them again; `generation.generators` holds what is behind."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from plumbline.addresses import refuse_no_address
+from plumbline.error_types import Flag, known_flags
+from plumbline.study.base import Line, Part, Variable
+
+
+class Sampling(Part):
+    """How the generator picks tokens; part of every output's identity. Defaults: HTEB, appendix A.1."""
+
+    temperature: float = Field(default=0.0, ge=0, le=100)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    max_tokens: int = Field(default=1024, ge=1, le=10_000_000)
+
+
+class _Generator(Part):
+    model: Line = Field(description="the model's name on the hub, on the server, or (vllm) a local folder")
+    revision: str = Field(default="", description="the model's revision")
+    sampling: Sampling = Sampling()
+
+    def identity(self) -> list[Any]:
+        """What of this generator changes its outputs: not its address, retries or concurrency."""
+        return [self.model, self.revision, self.sampling.model_dump()]
+
+
+class RecordedGenerator(_Generator):
+    """Serves outputs that stand in files (`generation.generators.recorded`)."""
+
+    kind: Literal["recorded"]
+    path: Line = Field(description="a JSONL file of outputs, a folder of such files, or a folder as HTEB publishes it")
+    languages: Literal["drawn", "recorded"] = Field(
+        default="drawn", description="a text's language is the one that we draw, or the one that its recording is of"
+    )
+
+
+class OpenAIGenerator(_Generator):
+    """Any OpenAI-compatible chat server: vLLM's, Ollama's, llama.cpp's (`generation.generators.openai`)."""
+
+    kind: Literal["openai"]
+    base_url: str = Field(description="the server's address, ending in /v1")
+    api_key_env: Variable = Field(
+        default="OPENAI_API_KEY", description="environment variable with the key, if it needs one"
+    )
+    concurrency: int = Field(default=32, ge=1, le=1000, description="requests in flight at once")
+    timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="for one request")
+    retries: int = Field(default=6, ge=0, le=100, description="on 429, 5xx and broken connections, with backoff")
+
+    @field_validator("base_url")
+    @classmethod
+    def _an_address(cls, value: str) -> str:
+        refuse_no_address(value, "http://127.0.0.1:8000/v1 (a key goes into the variable that api_key_env names)")
+        return value
+
+
+class VllmGenerator(_Generator):
+    """vLLM in this process, on this machine's GPUs (`generation.generators.vllm`; extra `vllm`)."""
+
+    kind: Literal["vllm"]
+    tensor_parallel: int = Field(default=1, ge=1, le=1024, description="GPUs that share one copy of the model")
+    data_parallel: int = Field(default=1, ge=1, le=1024, description="copies of the model")
+    quantization: Line | None = Field(default=None, description="as vLLM names it; the checkpoint's own without")
+    dtype: Line = Field(default="auto", description="as vLLM names it")
+    max_model_len: int | None = Field(
+        default=None, ge=1, le=10**9, description="longest prompt and answer together, in tokens"
+    )
+    gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1, description="share of the GPU's memory")
+    max_num_seqs: int = Field(default=256, ge=1, le=10**6, description="texts that the engine works on at once")
+    enforce_eager: bool = Field(default=False, description="no CUDA graphs: starts sooner, runs slower")
+    concurrency: int | None = Field(
+        default=None, ge=1, le=10**6, description="texts in hand; twice max_num_seqs without"
+    )
+
+    def identity(self) -> list[Any]:
+        """As a server's, and the numbers' precision where the study sets it."""
+        precision = {"quantization": self.quantization, "dtype": self.dtype}
+        return [*super().identity(), *([] if precision == {"quantization": None, "dtype": "auto"} else [precision])]
+
+
+GeneratorSpec = Annotated[RecordedGenerator | OpenAIGenerator | VllmGenerator, Field(discriminator="kind")]
+
+
+class RetrySpec(Part):
+    """Which outputs are worth another attempt, and what is different then.
+
+    An output that still has one of `flags` after the last attempt is stored as failed. `wrong_language` and
+    `identical` are not among them by default: languages of short texts are told wrongly now and then, and some texts
+    have no paraphrase. A flag that the original text has as well never counts here.
+    """
+
+    flags: tuple[Flag, ...] = Field(
+        default=("empty", "ellipsis", "json_fragment", "reasoning_leak", "prefix_leak", "runaway", "truncated"),
+        description="error types that are worth another attempt",
+    )
+    attempts: int = Field(default=3, ge=1, le=20, description="in all; each has its own seed")
+    temperature: float = Field(
+        default=0.7, ge=0, le=100, description="from the second attempt on: at 0 seeds change nothing"
+    )
+    more_tokens: float = Field(
+        default=2.0, ge=1, le=100, description="max_tokens grows so, where an answer was cut off"
+    )
+
+    @field_validator("flags", mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        return known_flags(value)

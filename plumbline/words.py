@@ -1,0 +1,71 @@
+"""What of a text can be seen, and how many words it has, in any script: lengths of HTEB's error types are in words.
+
+Words are what white space separates, as the papers count. Scripts that are written without spaces would make a whole
+sentence one word, and every translation out of them a runaway; so their characters count in groups. The sizes of the
+groups are ours: about the length of a word, and no more is needed for limits such as five times or a fifth.
+"""
+
+from __future__ import annotations
+
+import re
+
+HAN_AND_KANA = (
+    "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+THAI_LAO_KHMER_MYANMAR = (
+    "\u0e01-\u0e3e\u0e40-\u0e5b\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\ua9e0-\ua9ff\uaa60-\uaa7f"
+)
+
+_UNSPACED = re.compile(f"[{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]")
+_PART = re.compile(
+    f"[{HAN_AND_KANA}]{{1,2}}|[{THAI_LAO_KHMER_MYANMAR}]{{1,4}}|[^{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]+"
+)
+
+_BLANK = (
+    "\u200b\u2060\ufeff"  # invisible, and no white space for Python: zero width space, word joiner, byte order mark
+)
+# Invisible too, but part of a text: soft hyphen, joiners, marks of direction, the blanks of Hangul and Braille.
+_UNSEEN = (
+    f"{_BLANK}\xad\u034f\u061c\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2061\u2062\u2063\u2064"
+    "\u2066\u2067\u2068\u2069\u115f\u1160\u2800\u3164\uffa0"
+)
+
+
+def count_words(text: str) -> int:
+    """The number of words of a text: 0 for a blank one, otherwise at least 1.
+
+    What white space separates is a word, punctuation that stands alone too (HTEB counts so). In a piece with characters
+    of scripts that are written without spaces, two characters of Han or kana are a word, four of Thai, Lao, Khmer
+    or Myanmar, and so is what stands between them, if it holds a letter or a digit.
+    """
+    pieces = text.split()
+    if text.isascii() or not _UNSPACED.search(text):
+        return len(pieces)
+    return sum(_words_of(piece) for piece in pieces)
+
+
+def _words_of(piece: str) -> int:
+    """The words of a piece without white space."""
+    if not _UNSPACED.search(piece):
+        return 1
+    return sum(any(map(_counts, part)) for part in _PART.findall(piece))
+
+
+def _counts(character: str) -> bool:
+    return character.isalnum() or _UNSPACED.match(character) is not None
+
+
+def trim(text: str) -> str:
+    """The text without white space, and characters that show as nothing, at both ends."""
+    start, end = 0, len(text)
+    while start < end and (text[start].isspace() or text[start] in _BLANK):
+        start += 1
+    while end > start and (text[end - 1].isspace() or text[end - 1] in _BLANK):
+        end -= 1
+    return text[start:end]
+
+
+def shows(text: str) -> bool:
+    """Whether anything of a text can be seen: not white space and characters without width alone."""
+    return any(not character.isspace() and character not in _UNSEEN for character in text)

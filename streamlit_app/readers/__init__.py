@@ -1,0 +1,1 @@
+"""From a study's records to the frames that pages show."""

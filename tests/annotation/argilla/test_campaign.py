@@ -1,0 +1,381 @@
+"""Publishing and answering on a really started Argilla, and what happens when it is not there."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from annotation import server
+from annotation.argilla import accounts
+from annotation.argilla.client import Argilla, connect
+from annotation.argilla.collect import collect
+from annotation.argilla.publish import publish
+from annotation.argilla.simulate import simulate, simulated_answer
+from annotation.pseudonyms import WORKER
+from annotation.rubric import load_rubric
+from annotation.sampling.controls import read_controls
+from annotation.sampling.queues import Queue
+from annotation.sampling.sample import read_pairs
+from annotation.verdicts.preregistration import read_rules
+from generation.run import read_transformed
+from plumbline import prompts
+from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.manifest import write_kept_table
+from plumbline.prompts import PROMPTS
+from plumbline.records import TransformedText
+from plumbline.store import only_one
+from plumbline.study import Study
+from tests.annotation.campaigns import answer, dataset, pending, rater, small
+
+OUTPUTS = "transformations/paraphrasing/1337.parquet"
+Make = Callable[..., Study]
+
+
+def test_publishing_twice_adds_nothing(argilla: Argilla, variant: Make) -> None:
+    study = small(variant, "twice")
+    new = publish(study, argilla).new
+    assert new["twice-paraphrasing-EN"] == 4 and sum(new.values()) == 4 + 4
+    assert publish(study, argilla).new == dict.fromkeys(new, 0)
+
+
+def test_publishing_that_was_cut_off_goes_on(argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut off between making a dataset and finishing it: the half-made one is made anew."""
+    study = small(variant, "cutoff")
+
+    def cut_off(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("argilla.Dataset._publish", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            publish(study, argilla)
+    assert sum(publish(study, argilla).new.values()) == 4 + 4
+
+
+def test_another_number_of_raters_after_publishing_is_refused(argilla: Argilla, variant: Make) -> None:
+    study = small(variant, "morelater")
+    publish(study, argilla)
+    later = small(variant, "morelater", raters={"per_pair": 5})
+    with pytest.raises(StudyError, match="asks 3 answers a pair, raters.per_pair is now 5"):
+        publish(later, argilla)
+
+
+def test_translations_have_a_dataset_for_each_pair_of_languages(argilla: Argilla, variant: Make) -> None:
+    study = small(variant, "shared", transformations=["translation", "cross_translation"])
+    pairs = read_pairs(study)
+    languages = {pair.output_language for pair in pairs}
+    assert {pair.transformation for pair in pairs} == {"translation", "cross_translation"} and len(languages) > 1
+    expected = {f"shared-translation-EN-{code.upper()}": 0 for code in languages}
+    for pair in pairs:
+        expected[f"shared-translation-EN-{pair.output_language.upper()}"] += 1
+    assert publish(study, argilla).new == expected
+
+
+def test_annotators_see_texts_questions_and_guidelines_but_not_where_texts_come_from(
+    argilla: Argilla, variant: Make
+) -> None:
+    user = rater(argilla, "grace")
+    study = small(variant, "seen")
+    publish(study, argilla)
+    dataset_id = dataset(study, argilla)
+    records = pending(argilla, user, dataset_id)
+    assert len(records) == 4
+    shown = argilla.request("GET", f"/datasets/{dataset_id}", api_key=user.api_key)
+    assert "asked to rephrase the text" in shown["guidelines"]
+    assert shown["distribution"] == {"strategy": "overlap", "min_submitted": 3}
+    questions = argilla.request("GET", f"/datasets/{dataset_id}/questions", api_key=user.api_key)["items"]
+    assert [question["name"] for question in questions] == ["quality", "fluency", "comment"]
+    assert "5 = does exactly what was asked" in questions[0]["description"]
+    fields = argilla.request("GET", f"/datasets/{dataset_id}/fields", api_key=user.api_key)["items"]
+    assert {field["settings"]["use_markdown"] for field in fields} == {False}
+
+
+def test_a_translations_raters_are_addressed_in_its_language_and_see_both_named(
+    argilla: Argilla, variant: Make
+) -> None:
+    user = rater(argilla, "grace")
+    study = small(variant, "german", transformations=["cross_translation"], sample={"pairs": 40})
+    publish(study, argilla)
+    dataset_id = dataset(study, argilla, Queue("translation", "en", "de"))
+    shown = argilla.request("GET", f"/datasets/{dataset_id}", api_key=user.api_key)
+    assert "Das Programm sollte den Text übersetzen" in shown["guidelines"]
+    fields = argilla.request("GET", f"/datasets/{dataset_id}/fields", api_key=user.api_key)["items"]
+    assert [field["title"] for field in fields] == ["Original (Englisch)", "Neuer Text (Deutsch)"]
+    arabic = dataset(study, argilla, Queue("translation", "en", "ar"))  # without a wording of its own: English
+    assert "asked to translate" in argilla.request("GET", f"/datasets/{arabic}", api_key=user.api_key)["guidelines"]
+
+
+def test_nothing_that_an_annotator_can_ask_for_tells_a_control_from_a_pair(argilla: Argilla, variant: Make) -> None:
+    user = rater(argilla, "grace")
+    beside = {"controls": {"positive": 2, "negative": 2}, "repeats": 2}
+    study = small(variant, "hidden", transformations=["paraphrasing"], sample={"pairs": 6, **beside})
+    kinds = {pair.pair_id: pair.control for pair in [*read_pairs(study), *read_controls(study)]}
+    assert len(kinds) == 6 + 2 + 2 + 2
+    publish(study, argilla)
+    dataset_id = dataset(study, argilla)
+    records = pending(argilla, user, dataset_id)
+    assert {record["external_id"] for record in records} == set(kinds)
+    assert {len(record["external_id"]) for record in records} == {32}
+    for record in records:
+        whole = argilla.request("GET", f"/records/{record['id']}", api_key=user.api_key)
+        assert set(whole["fields"]) == {"original", "transformed"}
+        assert whole["metadata"] == {"language": "en", "output_language": "en"}  # this end point hides no metadata
+    properties = argilla.request("GET", f"/datasets/{dataset_id}/records", params={"limit": 100})["items"]
+    arrival = [record["external_id"] for record in sorted(properties, key=lambda record: record["inserted_at"])]
+    assert arrival == sorted(arrival)  # in the order of ids, which are hashes
+    visible = argilla.request("GET", f"/me/datasets/{dataset_id}/metadata-properties", api_key=user.api_key)["items"]
+    assert {one["name"] for one in visible} == {"language", "output_language"}
+
+
+def test_each_rater_has_an_order_of_their_own_that_stays(argilla: Argilla, variant: Make) -> None:
+    users = [rater(argilla, name) for name in ("grace", "ada", "bob")]
+    study = small(variant, "orders", transformations=["paraphrasing"], sample={"pairs": 20})
+    publish(study, argilla)
+    dataset_id = dataset(study, argilla)
+
+    def order(user: server.User) -> tuple[str, ...]:
+        return tuple(record["external_id"] for record in pending(argilla, user, dataset_id))
+
+    orders = [order(user) for user in users]
+    assert len(set(orders)) == 3 and len({frozenset(one) for one in orders}) == 1
+    first = pending(argilla, users[0], dataset_id)[0]
+    answer(argilla, users[0], first, "submitted", quality=3, fluency=3)
+    assert order(users[0]) == orders[0][1:]
+    assert order(users[1]) == orders[1]  # others' answers change nothing
+
+
+def test_only_those_who_read_the_languages_are_let_in(argilla: Argilla, variant: Make, home: server.Home) -> None:
+    assert argilla.connection is not None
+    study = small(variant, "readers")
+    languages = {pair.output_language for pair in read_pairs(study) if pair.pool == "translation"}
+    one = min(languages)
+    accounts.add(argilla.connection, home, ["english"], ["en"])
+    accounts.add(argilla.connection, home, ["bilingual"], ["en", one])
+    anyone = rater(argilla, "unknown")
+    done = publish(study, argilla, accounts.languages_at(argilla, home))
+
+    def sees(name: str) -> set[str]:
+        known = server.credentials(home).find(name)
+        assert known is not None
+        items = argilla.request("GET", "/me/datasets", api_key=known.api_key)["items"]
+        return {item["name"] for item in items if item["name"].startswith("readers-")}
+
+    assert sees("english") == {"readers-paraphrasing-EN"}
+    assert sees("bilingual") == {"readers-paraphrasing-EN", f"readers-translation-EN-{one.upper()}"}
+    assert sees(anyone.username) == set(done.new)
+    people = [user for user in argilla.users() if user.role == "annotator" and not user.simulated]
+    everyone = len([user for user in people if not user.username.startswith(WORKER)])
+    assert done.admission.unknown == everyone - 2
+    assert done.admission.readers["readers-EN"] == everyone
+
+
+def test_a_campaign_of_other_prompts_than_the_studys_is_refused(
+    argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    study = small(variant, "reworded", transformations=["paraphrasing"])
+    publish(study, argilla)
+    folder = tmp_path / "prompts"
+    shutil.copytree(prompts.PROMPTS, folder)
+    wording = yaml.safe_load((folder / "paraphrasing.yaml").read_text(encoding="utf-8"))
+    wording["text"] = "Say it otherwise.\n\n" + wording["text"]
+    (folder / "paraphrasing.yaml").write_text(yaml.safe_dump(wording), encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(prompts, "PROMPTS", folder)
+        for work in (publish, collect):
+            with pytest.raises(StudyError, match="the sample's pairs of paraphrasing were made by .* other prompts"):
+                work(study, argilla)
+    rows = [row.model_copy(update={"prompt_hash": "other"}) for row in read_transformed(study, "paraphrasing", 1337)]
+    write_kept_table(study, OUTPUTS, rows, TransformedText)
+    for work in (publish, collect):
+        with pytest.raises(DataError, match="these outputs are of another generator or other prompts"):
+            work(study, argilla)
+
+
+def test_simulated_raters_finish_every_pair_once_and_say_what_they_are(argilla: Argilla, variant: Make) -> None:
+    study = small(variant, "simulated")
+    publish(study, argilla)
+    assert simulate(study, argilla) == 2 * 4 * 3
+    assert simulate(study, argilla) == 0
+    ratings = collect(study, argilla)
+    assert ratings["simulated"].all()
+    assert ratings["rater_id"].str.startswith("simulated-").all()
+    assert ratings.groupby(["pair_id", "question"])["rater_id"].nunique().eq(3).all()
+    assert {record["status"] for record in argilla.records(dataset(study, argilla))} == {"completed"}
+
+
+def test_simulated_answers_come_after_peoples(argilla: Argilla, variant: Make) -> None:
+    ada = rater(argilla, "ada")
+    study = small(variant, "mixed")
+    publish(study, argilla)
+    record = pending(argilla, ada, dataset(study, argilla))[0]
+    answer(argilla, ada, record, "submitted", quality=1, fluency=1)
+    assert simulate(study, argilla) == 2 * 4 * 3 - 1
+    ratings = collect(study, argilla)
+    counts = ratings[ratings["question"] == "quality"].groupby("pair_id")["rater_id"].nunique()
+    assert set(counts) == {3}
+
+
+def test_a_simulated_answer_is_a_pure_function_near_the_truth(demo: Study) -> None:
+    rubric = load_rubric(demo)
+    strict = demo.raters.simulated[0]
+    truth = {"quality": 4, "fluency": 5}
+    answers = [simulated_answer(demo, strict, f"pair{i}", truth, rubric) for i in range(400)]
+    assert answers == [simulated_answer(demo, strict, f"pair{i}", truth, rubric) for i in range(400)]
+    quality = [given["quality"] for given in answers]
+    # 4 - 0.3 with noise 0.5: the mean of 400 is within 0.1 of 3.7 (its standard error is 0.5/20 = 0.025)
+    assert sum(quality) / 400 == pytest.approx(3.7, abs=0.1)
+    assert max(given["fluency"] for given in answers) <= 5
+
+
+def test_simulation_needs_raters(argilla: Argilla, variant: Make) -> None:
+    with pytest.raises(StudyError, match="raters.simulated is empty"):
+        simulate(small(variant, "norater", raters={"per_pair": 3}), argilla)
+
+
+def test_simulation_never_reaches_a_server_elsewhere(argilla: Argilla, variant: Make) -> None:
+    elsewhere = Argilla(argilla.url, argilla.sdk, None)
+    study = small(variant, "elsewhere")
+    with pytest.raises(ServiceError, match="simulated raters answer on the local server alone"):
+        simulate(study, elsewhere)
+
+
+def reworded(study: Study, name: str, scale: int = 5, word: str = "") -> Study:
+    """The study with a rubric of its own: HTEB's on another scale, or with a word more in its first question."""
+    content = load_rubric(study).model_dump(mode="json") | {"name": name, "scale": list(range(1, scale + 1))}
+    for question in content["questions"]:
+        question["points"] = {point: question["points"][str(min(point, 5))] for point in content["scale"]}
+    content["questions"][0]["title"]["en"] += word
+    file = PROMPTS / "rubrics" / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8")
+    return study.model_copy(update={"rubric": name})
+
+
+@pytest.fixture
+def rubric_name(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of a rubric that a test writes; it goes with the test."""
+    name = f"test-{os.getpid()}-{len(request.node.name)}"
+    yield name
+    (PROMPTS / "rubrics" / f"{name}.yaml").unlink(missing_ok=True)
+
+
+def asked(argilla: Argilla, dataset_id: str) -> tuple[str, int]:
+    """The first question's title, and how many points it has."""
+    first = argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"][0]
+    return first["title"], len(first["settings"]["options"])
+
+
+def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
+    argilla: Argilla, variant: Make, rubric_name: str
+) -> None:
+    user = rater(argilla, "grace")
+    study = small(variant, "corrected", quality={"within": 1, "apart": 1.0, "low": 2.0})  # said: scales change below
+    publish(study, argilla)
+    dataset_id = dataset(study, argilla)
+    words = reworded(study, rubric_name, word=" (mended)")
+    (line,) = publish(words, argilla).corrections()
+    assert line.startswith("corrected, where nobody had answered: the question 'quality' ")
+    assert "meaning?, now " in line and "meaning? (mended); the guidelines " in line
+    assert line.endswith("(corrected-paraphrasing-EN)")
+    assert not publish(words, argilla).corrections()
+    assert dataset(study, argilla) == dataset_id
+    assert asked(argilla, dataset_id)[0].endswith("(mended)")
+    seven = reworded(study, rubric_name, scale=7)
+    assert sum(publish(seven, argilla).new.values()) == 4 + 4  # a scale cannot be changed: the dataset is made anew
+    assert asked(argilla, dataset(study, argilla))[1] == 7
+    assert [one.rules["rubric"]["scale"][-1] for one in read_rules(study)] == [5, 5, 7]
+
+    record = pending(argilla, user, dataset(study, argilla))[0]
+    answer(argilla, user, record, "submitted", quality=7, fluency=5)
+    with pytest.raises(StudyError, match=r"asks .*1, 2, 3, 4, 5, 6, 7.* there are answers; give the new study another"):
+        publish(study, argilla)
+    with pytest.raises(
+        StudyError, match=r"shows other words than the rubric .* \(the question 'quality' .*, now .*!.*and there are"
+    ):
+        publish(reworded(study, rubric_name, scale=7, word="!"), argilla)
+    assert len(read_rules(study)) == 3
+    assert collect(study, argilla)["value"].max() == 7  # they are read as they were asked
+
+
+def test_a_server_of_the_environment_is_used(
+    argilla: Argilla, home: server.Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARGILLA_API_URL", argilla.url)
+    monkeypatch.setenv("ARGILLA_API_KEY", server.credentials(home).owner.api_key)
+    with connect(server.Home(home.path / "unused")) as elsewhere:
+        assert elsewhere.connection is None
+        assert {user.role for user in elsewhere.users()} >= {"owner"}
+    assert not (home.path / "unused").exists()
+
+
+def test_a_wrong_key_is_one_line(argilla: Argilla, home: server.Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARGILLA_API_URL", argilla.url)
+    monkeypatch.setenv("ARGILLA_API_KEY", "wrong")
+    with pytest.raises(ServiceError, match="does not accept the key; set ARGILLA_API_KEY"), connect(home):
+        pass
+
+
+def test_a_missing_key_is_one_line(home: server.Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARGILLA_API_URL", "http://127.0.0.1:9")
+    monkeypatch.delenv("ARGILLA_API_KEY", raising=False)
+    with pytest.raises(ServiceError, match="ARGILLA_API_KEY is not"), connect(home):
+        pass
+
+
+def test_a_missing_url_is_one_line(home: server.Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARGILLA_API_KEY", "any")
+    monkeypatch.delenv("ARGILLA_API_URL", raising=False)
+    with pytest.raises(ServiceError, match="ARGILLA_API_URL is not"), connect(home):
+        pass
+
+
+def test_two_commands_at_once_on_one_campaign_are_refused(argilla: Argilla, variant: Make) -> None:
+    study = small(variant, "atonce")
+    with (
+        only_one(study.folder / ".campaign.lock", "held"),
+        pytest.raises(StudyError, match="another command works on the campaign of 'atonce'"),
+    ):
+        publish(study, argilla)
+    assert sum(publish(study, argilla).new.values()) == 4 + 4
+
+
+def test_an_argilla_that_is_not_there_is_one_line(home: server.Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARGILLA_API_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("ARGILLA_API_KEY", "any")
+    with pytest.raises(ServiceError, match=r"http://127.0.0.1:9 does not answer"), connect(home):
+        pass
+
+
+class NotArgilla(http.server.BaseHTTPRequestHandler):
+    """A web server that is something else."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"<html>hello</html>")
+
+    def log_message(self, *_: object) -> None:
+        """Be silent."""
+
+
+@pytest.fixture
+def other_server() -> Iterator[str]:
+    with http.server.HTTPServer(("127.0.0.1", 0), NotArgilla) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{other.server_port}"
+        other.shutdown()
+
+
+def test_a_server_that_is_no_argilla_is_one_line(
+    other_server: str, home: server.Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARGILLA_API_URL", other_server)
+    monkeypatch.setenv("ARGILLA_API_KEY", "any")
+    with pytest.raises(ServiceError, match="does not answer as Argilla does"), connect(home):
+        pass

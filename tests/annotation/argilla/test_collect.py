@@ -1,0 +1,343 @@
+"""Collecting answers from a really started Argilla: what comes back, what is kept, what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from annotation import server
+from annotation.argilla.client import Argilla
+from annotation.argilla.collect import collect
+from annotation.argilla.publish import publish
+from annotation.argilla.simulate import simulate
+from annotation.argilla.workspaces import published
+from annotation.ratings.answers import Answer, Part, check, keep
+from annotation.ratings.exclusions import decide
+from annotation.ratings.ratings import counting_ratings, read_control_ratings, read_ratings
+from annotation.rubric import load_rubric
+from annotation.sampling.controls import read_controls
+from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.status.status import read_members
+from annotation.verdicts.verdicts import accept
+from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.manifest import write_kept_table
+from plumbline.records import Pair, Rating
+from plumbline.store import write_table
+from plumbline.study import ROOT, Study
+from tests.annotation.campaigns import Make, answer, dataset, pending, rater, ratings_of, small
+
+
+def snapshots(study: Study) -> dict[str, Any]:
+    """The answers in each snapshot, by file name, the oldest first."""
+    files = sorted((study.folder / "snapshots").glob("*"))
+    return {
+        file.name: [
+            one for part in json.loads(gzip.decompress(file.read_bytes()))["parts"].values() for one in part["answers"]
+        ]
+        for file in files
+    }
+
+
+def test_collected_ratings_say_who_when_and_in_which_state(argilla: Argilla, variant: Make) -> None:
+    ada, bob = rater(argilla, "ada"), rater(argilla, "bob")
+    study = small(variant, "states")
+    publish(study, argilla)
+    records = pending(argilla, ada, dataset(study, argilla))
+    answer(argilla, ada, records[0], "submitted", quality=4, fluency=5, comment="a word is odd")
+    answer(argilla, bob, records[0], "submitted", quality=2, fluency=3)
+    answer(argilla, ada, records[1], "draft", quality=1)
+    answer(argilla, ada, records[2], "discarded")
+    ratings = collect(study, argilla)
+    states = Counter(zip(ratings["status"], ratings["question"], ratings["value"].fillna(0).astype(int), strict=True))
+    assert states == {
+        ("submitted", "quality", 4): 1,
+        ("submitted", "fluency", 5): 1,
+        ("submitted", "quality", 2): 1,
+        ("submitted", "fluency", 3): 1,
+        ("draft", "quality", 1): 1,
+        ("draft", "fluency", 0): 1,
+        ("discarded", "quality", 0): 1,
+        ("discarded", "fluency", 0): 1,
+    }
+    assert ratings["rater_id"].nunique() == 2
+    assert ratings["rater_id"].str.match(r"^rater-[0-9a-f]{8}$").all()
+    assert not ratings["simulated"].any()
+    members = {one.rater_id for one in read_members(study) if one.dataset == "states-paraphrasing-EN"}
+    annotators = [user for user in argilla.users() if user.role == "annotator" and not user.simulated]
+    assert set(ratings["rater_id"]) <= members and len(members) == len(annotators)  # who rated nothing is there too
+    assert (pd.Timestamp.now(tz="UTC") - ratings["submitted_at"]).dt.total_seconds().between(0, 600).all()
+    assert Counter(ratings["comment"]) == {"a word is odd": 2, "": 6}
+    # Ada's draft and discard each came a moment after her answer before; her first and Bob's only one after nothing.
+    known = ratings[ratings["seconds"].notna()]
+    assert set(known["status"]) == {"draft", "discarded"} and known["seconds"].between(0, 60).all()
+    assert len(counting_ratings(ratings, 3)) == 4
+    pd.testing.assert_frame_equal(ratings, collect(study, argilla))
+
+
+def test_an_admin_who_can_see_a_dataset_is_not_asked_to_rate_it(argilla: Argilla, variant: Make) -> None:
+    rater(argilla, "ada")
+    study = small(variant, "admins", transformations=["paraphrasing"])
+    publish(study, argilla)
+    collect(study, argilla)
+    before = read_members(study)
+    boss = {"first_name": "Boss", "username": "boss", "password": "a-long-password", "role": "admin"}
+    user = argilla.request("POST", "/users", json=boss)
+    (workspace_id,) = {place.workspace_id for place in published(study, argilla).values()}
+    argilla.request("POST", f"/workspaces/{workspace_id}/users", json={"user_id": user["id"]})
+    assert len(argilla.members(workspace_id)) == len(before) + 1
+    collect(study, argilla)
+    argilla.request("DELETE", f"/users/{user['id']}")
+    assert before and read_members(study) == before
+
+
+def test_what_did_not_change_is_not_read_again(
+    argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = rater(argilla, "ada")
+    study = small(variant, "increments")
+    publish(study, argilla)
+    place = dataset(study, argilla)
+    first, second, third, _ = pending(argilla, ada, place)
+    answer(argilla, ada, first, "submitted", quality=4, fluency=5)
+    read: list[str] = []
+    records = Argilla.records
+
+    def noted(self: Argilla, dataset_id: str) -> Any:
+        read.append(dataset_id)
+        return records(self, dataset_id)
+
+    monkeypatch.setattr(Argilla, "records", noted)
+    before = ratings_of(study, argilla)
+    assert before == {(first["external_id"], "quality", 4), (first["external_id"], "fluency", 5)}
+    read.clear()
+    assert ratings_of(study, argilla) == before and read == []
+    body = [
+        {"record_id": second["id"], "values": {q: {"value": 2} for q in ("quality", "fluency")}, "status": "submitted"}
+    ]
+    argilla.request("POST", "/me/responses/bulk", api_key=ada.api_key, json={"items": body})
+    assert len(ratings_of(study, argilla)) == 4 and read == [place]  # of two datasets and more the changed one alone
+    read.clear()
+    (given,) = next(r for r in records(argilla, place) if r["id"] == first["id"])["responses"]
+    changed = {"values": {q: {"value": 1} for q in ("quality", "fluency")}, "status": "submitted"}
+    argilla.request("PUT", f"/responses/{given['id']}", api_key=ada.api_key, json=changed)
+    assert (first["external_id"], "quality", 1) in ratings_of(study, argilla) and read == [place]
+    assert ratings_of(study, argilla) == {
+        *((first["external_id"], question, 1) for question in ("quality", "fluency")),
+        *((second["external_id"], question, 2) for question in ("quality", "fluency")),
+    }
+    assert third["external_id"] not in set(read_ratings(study)["pair_id"])
+
+
+def test_each_change_leaves_a_snapshot_that_stays(argilla: Argilla, variant: Make) -> None:
+    lovelace = rater(argilla, "lovelace")
+    study = small(variant, "history")
+    publish(study, argilla)
+    collect(study, argilla)
+    assert snapshots(study) == {}
+    first, second, *_ = pending(argilla, lovelace, dataset(study, argilla))
+    answer(argilla, lovelace, first, "draft", quality=4)
+    collect(study, argilla)
+    before = snapshots(study)
+    collect(study, argilla)
+    assert snapshots(study) == before and len(before) == 1
+    answer(argilla, lovelace, second, "submitted", quality=2, fluency=2, comment="nein")
+    collect(study, argilla)
+    after = snapshots(study)
+    assert list(after)[:1] == list(before) and len(after) == 2
+    assert after | before == after
+    latest = {one["pair_id"]: one for one in list(after.values())[-1]}
+    assert latest[first["external_id"]]["status"] == "draft"
+    assert latest[second["external_id"]]["values"] == {"quality": 2, "fluency": 2}
+    assert latest[second["external_id"]]["comment"] == "nein"
+    assert {one["rater_id"][:6] for one in latest.values()} == {"rater-"}
+    assert b"lovelace" not in b"".join(gzip.decompress(f.read_bytes()) for f in (study.folder / "snapshots").iterdir())
+
+
+def test_controls_and_repeats_are_collected_apart_and_no_verdict_counts_them(argilla: Argilla, variant: Make) -> None:
+    sample = {"pairs": 6, "controls": {"positive": 1, "negative": 1}, "repeats": 1}
+    study = small(variant, "apart", transformations=["paraphrasing"], sample=sample)
+    publish(study, argilla)
+    assert simulate(study, argilla) == (6 + 3) * 3
+    ratings = collect(study, argilla)
+    assert set(ratings["pair_id"]) == {pair.pair_id for pair in read_pairs(study)}
+    told = read_control_ratings(study)
+    controls = {pair.pair_id: pair for pair in read_controls(study)}
+    assert set(told["pair_id"]) == set(controls) and len(told) == 3 * 3 * 2
+    rubric = load_rubric(study)
+    for row in told.itertuples():
+        expected = rubric.expected("paraphrasing", controls[row.pair_id].control)
+        if row.question in expected:  # the simulated raters' noise is 0.5, their bias at most 0.3
+            assert abs(row.value - expected[row.question]) <= 1
+    _, verdicts = accept(study)
+    assert [verdict.n_ratings for verdict in verdicts] == [6 * 3 * 2]
+
+
+def test_whom_a_person_excluded_stays_excluded_with_new_answers(argilla: Argilla, variant: Make) -> None:
+    ada, bob = rater(argilla, "ada"), rater(argilla, "bob")
+    study = small(variant, "excluded")
+    publish(study, argilla)
+    first, second, *_ = pending(argilla, ada, dataset(study, argilla))
+    answer(argilla, ada, first, "submitted", quality=4, fluency=5)
+    (ada_called,) = set(collect(study, argilla)["rater_id"])
+    decide(study, ada_called, exclude=True, reason="failed both controls")
+    answer(argilla, bob, first, "submitted", quality=3, fluency=3)
+    answer(argilla, ada, second, "submitted", quality=4, fluency=5)
+    found = collect(study, argilla).groupby("rater_id")["excluded"].unique().map(list).to_dict()
+    assert found.pop(ada_called) == ["failed both controls"] and list(found.values()) == [[""]]
+
+
+def test_answers_to_another_sample_are_not_dropped_silently(argilla: Argilla, variant: Make) -> None:
+    ada = rater(argilla, "ada")
+    study = small(variant, "resampled")
+    publish(study, argilla)
+    record = pending(argilla, ada, dataset(study, argilla))[0]
+    answer(argilla, ada, record, "submitted", quality=4, fluency=5)
+    others = [pair for pair in draw_sample(study) if pair.pair_id != record["external_id"]]
+    write_table(study.folder / "pairs.parquet", others, Pair)
+    with pytest.raises(StudyError, match=r"pairs.parquet is not the one that was offered to raters on .*; bring"):
+        collect(study, argilla)
+    for name in ("offered.json", "rules.json", "manifest.json"):  # as of a study of an earlier version
+        (study.folder / name).unlink()
+    with pytest.raises(DataError, match=r"1 answers on the server .* are of pairs that are not in pairs.parquet"):
+        collect(study, argilla)
+    assert collect(study, argilla, replace=True).empty
+
+
+def test_answers_of_people_who_are_no_members_are_not_counted_silently(argilla: Argilla, variant: Make) -> None:
+    study = small(variant, "outsider")
+    publish(study, argilla)
+    record = next(argilla.records(dataset(study, argilla)))
+    values = {question: {"value": 5} for question in ("quality", "fluency")}
+    body = {"values": values, "status": "submitted"}
+    argilla.request("POST", f"/records/{record['id']}/responses", json=body)  # as the owner, who is in no workspace
+    with pytest.raises(DataError, match="1 answers in 'outsider-paraphrasing-EN' are of accounts that are no members"):
+        collect(study, argilla)
+    assert collect(study, argilla, replace=True).empty
+
+
+def test_answers_that_vanished_from_the_server_are_not_dropped_silently(argilla: Argilla, variant: Make) -> None:
+    ada = rater(argilla, "ada")
+    study = small(variant, "vanished")
+    publish(study, argilla)
+    record = pending(argilla, ada, dataset(study, argilla))[0]
+    answer(argilla, ada, record, "submitted", quality=4, fluency=5)
+    before = collect(study, argilla)
+    rows = next(r for r in argilla.records(dataset(study, argilla)) if r["id"] == record["id"])
+    argilla.request("DELETE", f"/responses/{rows['responses'][0]['id']}", api_key=ada.api_key)
+    with pytest.raises(DataError, match="2 ratings that were collected before are not on the server"):
+        collect(study, argilla)
+    pd.testing.assert_frame_equal(read_ratings(study), before)
+    assert collect(study, argilla, replace=True).empty
+
+
+def test_an_account_that_was_removed_takes_its_answers_out_of_what_was_kept(argilla: Argilla, variant: Make) -> None:
+    """Argilla deletes a user's answers without a trace in the dataset: what was read before must not stand for them."""
+    leaving = rater(argilla, "leaving")
+    study = small(variant, "leaving")
+    publish(study, argilla)
+    record = pending(argilla, leaving, dataset(study, argilla))[0]
+    answer(argilla, leaving, record, "submitted", quality=4, fluency=5)
+    collect(study, argilla)
+    user = next(user for user in argilla.users() if user.username == "leaving")
+    argilla.request("DELETE", f"/users/{user.id}")
+    with pytest.raises(DataError, match="2 ratings that were collected before are not on the server"):
+        collect(study, argilla)
+
+
+def test_collecting_before_publishing_says_so(argilla: Argilla, variant: Make) -> None:
+    study = small(variant, "unpublished")
+    with pytest.raises(
+        ServiceError, match=r"no dataset 'unpublished-paraphrasing-EN'; run `python -m annotation publi"
+    ):
+        collect(study, argilla)
+
+
+def given(study: Study, **changes: Any) -> Answer:
+    """A good answer to the study's first pair, with changes."""
+    parts = {
+        "pair_id": read_pairs(study)[0].pair_id,
+        "rater_id": "rater-00000000",
+        "status": "submitted",
+        "values": {"quality": 3, "fluency": 4},
+        "comment": "",
+        "submitted_at": "2026-03-01T10:00:00+00:00",
+    }
+    return Answer(**(parts | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"pair_id": "nobodys"}, "here: no pair 'nobodys' is in pairs.parquet"),
+        ({"values": {"quality": 6, "fluency": 4}}, "here, quality: the answer 6 is not on the scale 1 to 5"),
+        ({"values": {"quality": 3, "fluency": None}}, "here: a submitted answer without 'fluency'"),
+        ({"submitted_at": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}, "which is in the future"),
+    ],
+)
+def test_an_answer_that_cannot_be_a_rating_is_one_line(variant: Make, changes: dict[str, Any], said: str) -> None:
+    study = small(variant, "checked", transformations=["paraphrasing"])
+    pairs = {pair.pair_id: pair for pair in read_pairs(study)}
+    check(given(study), "here", load_rubric(study), pairs)
+    with pytest.raises(DataError, match=said):
+        check(given(study, **changes), "here", load_rubric(study), pairs)
+
+
+def test_two_answers_of_a_rater_to_a_pair_are_refused(variant: Make) -> None:
+    study = small(variant, "doubled", transformations=["paraphrasing"])
+    twice = (given(study), given(study, values={"quality": 1, "fluency": 1}))
+    with pytest.raises(DataError, match="rater rater-00000000 answered 'quality' of pair .* twice"):
+        keep(study, "argilla", {"one": Part("", twice[:1]), "other": Part("", twice[1:])}, replace=False)
+    keep(study, "argilla", {"one": Part("", twice[:1])}, replace=False)
+    with pytest.raises(DataError, match="twice; keep one"):  # from two sources
+        keep(study, "form.csv", {"one": Part("", twice[1:])}, replace=False)
+
+
+def test_seconds_are_from_one_answer_to_the_next_and_unknown_after_a_break(variant: Make) -> None:
+    study = small(variant, "timed", transformations=["paraphrasing"])
+    pairs = [pair.pair_id for pair in read_pairs(study)]
+    times = ["10:00:00", "10:00:25.5", "10:10:25.5", "10:20:26"]  # + 25.5 s, + 600 s, + 600.5 s: a break
+    answers = [
+        given(study, pair_id=pair, submitted_at=f"2026-03-01T{at}+00:00") for pair, at in zip(pairs, times, strict=True)
+    ]
+    answers += [given(study, pair_id=pair, rater_id="simulated-0") for pair in pairs]
+    found = keep(study, "argilla", {"all": Part("", tuple(reversed(answers)))}, replace=False)
+    quality = found[(found["question"] == "quality") & ~found["simulated"]].set_index("pair_id")["seconds"]
+    first, second, third, last = (quality[pair] for pair in pairs)
+    assert math.isnan(first) and (second, third) == (25.5, 600.0) and math.isnan(last)
+    assert found.loc[found["simulated"], "seconds"].isna().all()
+
+
+def test_killed_while_collecting_and_run_again_gives_the_same(
+    argilla: Argilla, home: server.Home, variant: Make
+) -> None:
+    """`kill -9` at many moments of `collect`: the file is the old one or the new one, and a re-run completes it."""
+    study = small(variant, "killed")
+    publish(study, argilla)
+    simulate(study, argilla)
+    whole = collect(study, argilla)
+    path = study.folder / "ratings.parquet"
+    write_kept_table(study, "ratings.parquet", whole.iloc[:2], Rating)
+    before = path.read_bytes()
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("ARGILLA_")}
+    base = [sys.executable, "-m", "annotation", "collect", "--study", str(study.file)]
+    command = [*base, "--exports", str(study.folder.parent), "--data", str(home.path)]
+    for delay in (0.5, 1.5, 2.5):
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert path.read_bytes() == before or len(read_ratings(study)) == len(whole)
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+    pd.testing.assert_frame_equal(read_ratings(study), whole)

@@ -1,0 +1,166 @@
+"""`python -m annotation users`: annotators on the home's own server and on one elsewhere."""
+
+from __future__ import annotations
+
+import re
+import socket
+import stat
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from annotation import server
+from annotation.__main__ import main
+from annotation.argilla import accounts
+from annotation.argilla.client import Argilla, guard
+from annotation.server.users import call
+from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(home: server.Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """A command on the tests' server; what it prints."""
+
+    def run(*words: str) -> str:
+        monkeypatch.setattr("sys.argv", ["annotation", *words, "--data", str(home.path)])
+        capsys.readouterr()
+        assert main() == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+def connection(argilla: Argilla) -> server.Connection:
+    assert argilla.connection is not None
+    return argilla.connection
+
+
+def signs_in(argilla: Argilla, username: str, password: str) -> bool:
+    form = {"username": username, "password": password}
+    return httpx.post(f"{argilla.url}/api/v1/token", data=form, trust_env=False).status_code == 201
+
+
+def password_in(said: str, name: str) -> str:
+    found = re.search(rf"{name}, password (\S+) ", said)
+    assert found is not None, said
+    return found[1]
+
+
+def test_a_life_of_an_account(argilla: Argilla, home: server.Home, run: Run) -> None:
+    said = run("users", "add", "marie", "zoë.k", "--languages", "en,deu")
+    first = password_in(said, "marie")
+    assert signs_in(argilla, "marie", first) and signs_in(argilla, "zoë.k", password_in(said, "zoë.k"))
+    assert stat.S_IMODE(home.languages_file.stat().st_mode) == 0o600
+    again = run("users", "add", "marie", "--languages", "fr")
+    assert "has an account" in again and first not in again
+    listed = run("users", "list")
+    assert first not in listed
+    assert re.search(r"^marie +annotator +fr +0$", listed, re.MULTILINE)
+    assert re.search(r"^zoë\.k +annotator +en,de +0$", listed, re.MULTILINE)
+    second = password_in(run("users", "reset", "marie"), "marie")
+    assert not signs_in(argilla, "marie", first) and signs_in(argilla, "marie", second)
+    known = server.credentials(home).find("marie")
+    assert known is not None and known.password == second
+    assert "0 answers" in run("users", "remove", "marie")
+    assert not signs_in(argilla, "marie", second) and server.credentials(home).find("marie") is None
+    assert "marie" not in run("users", "list") and "marie" not in home.languages_file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("simulated-ada", "the platform gives names"),
+        ("rater-7", "the platform gives names"),
+        ("owner", "the platform gives names"),
+        ("", "a name has 1 to 64"),
+        ("a b", "a name has 1 to 64"),
+        ("../x", "a name has 1 to 64"),
+        ("-rf", "a name has 1 to 64"),
+        ("a" * 65, "a name has 1 to 64"),
+        ("zoe\u0308", "a name has 1 to 64"),
+        ("Keep", "differs in capitals only"),
+    ],
+)
+def test_names_that_cannot_be_are_refused_before_anything_is_made(
+    argilla: Argilla, home: server.Home, name: str, said: str
+) -> None:
+    server.ensure_user(connection(argilla), "keep", first_name="Keep")
+    with pytest.raises(StudyError, match=said):
+        accounts.add(connection(argilla), home, ["neverborn", name])
+    assert "neverborn" not in [user.username for user in argilla.users()]
+
+
+def test_an_unknown_language_or_user_is_refused(argilla: Argilla, home: server.Home) -> None:
+    with pytest.raises(StudyError, match="xx"):
+        accounts.add(connection(argilla), home, ["neverborn"], ["xx"])
+    with pytest.raises(StudyError, match="'nobody': has no account at http"):
+        accounts.reset(connection(argilla), "nobody")
+    with pytest.raises(StudyError, match="only annotators"):
+        accounts.remove(connection(argilla), home, "owner", force=True)
+    with pytest.raises(StudyError, match="credentials.json"):
+        accounts.reset(connection(argilla), "owner")
+    assert "neverborn" not in [user.username for user in argilla.users()]
+
+
+def test_an_account_with_answers_is_removed_only_by_force(argilla: Argilla, home: server.Home) -> None:
+    reached = connection(argilla)
+    accounts.add(reached, home, ["busy"])
+    workspace = argilla.request("POST", "/workspaces", json={"name": "busy-space"})
+    dataset = argilla.request("POST", "/datasets", json={"name": "busy", "workspace_id": workspace["id"]})
+    path = f"/datasets/{dataset['id']}"
+    field = {"name": "t", "title": "t", "required": True, "settings": {"type": "text"}}
+    argilla.request("POST", f"{path}/fields", json=field)
+    rating = {"type": "rating", "options": [{"value": 1}, {"value": 2}]}
+    argilla.request("POST", f"{path}/questions", json={"name": "q", "title": "q", "required": True, "settings": rating})
+    argilla.request("PUT", f"{path}/publish")
+    argilla.request("POST", f"{path}/records/bulk", json={"items": [{"fields": {"t": str(i)}} for i in range(2)]})
+    user = accounts.found(reached, "busy")
+    argilla.request("POST", f"/workspaces/{workspace['id']}/users", json={"user_id": user["id"]})
+    for status, record in zip(("submitted", "draft"), argilla.records(dataset["id"]), strict=True):
+        body = {"status": status, "values": {"q": {"value": 1}}}
+        argilla.request("POST", f"/records/{record['id']}/responses", api_key=user["api_key"], json=body)
+    with pytest.raises(DataError, match="has given 2 answers, which Argilla deletes"):
+        accounts.remove(reached, home, "busy")
+    assert {one.username: one.answers for one in accounts.accounts(reached, home)}["busy"] == 2
+    assert accounts.remove(reached, home, "busy", force=True) == 2
+    assert argilla.request("GET", f"{path}/progress")["total"] == 2
+
+
+def test_the_same_commands_on_an_argilla_elsewhere(argilla: Argilla, home: server.Home) -> None:
+    elsewhere = server.Connection(argilla.url, connection(argilla).api_key)  # as ARGILLA_API_URL gives it
+    other = server.Home(home.path / "no-server-here")
+    (password,) = accounts.add(elsewhere, other, ["remote"], ["en"]).values()
+    assert password is not None and signs_in(argilla, "remote", password)
+    assert signs_in(argilla, "remote", accounts.reset(elsewhere, "remote"))
+    assert accounts.languages(elsewhere, other) == {"remote": ("en",)} and not accounts.languages(elsewhere, home)
+    assert accounts.remove(elsewhere, other, "remote") == 0
+    assert not other.credentials_file.exists() and not other.database.exists()
+    with pytest.raises(ServiceError, match="refused GET users"):
+        call(server.Connection(argilla.url, "wrong"), "GET", "users")
+
+
+def test_well_known_keys_are_refused_or_warned_of_only_away_from_this_machine(
+    argilla: Argilla, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ServiceError, match="is the key that Argilla's guides print"):
+        guard("https://argilla.example.org", "argilla.apikey")
+    key = connection(argilla).api_key
+    guard(argilla.url, key)
+    away = argilla.url.replace("127.0.0.1", "0.0.0.0")  # noqa: S104  # this machine, but not by its loopback name
+    guard(away, key)
+    assert capsys.readouterr().err == ""
+    other = server.ensure_user(connection(argilla), "known-to-all", first_name="K").api_key
+    monkeypatch.setattr("annotation.argilla.client.WELL_KNOWN_KEYS", (other,))
+    guard(away, key)
+    assert "lets everyone in" in capsys.readouterr().err
+
+
+def test_an_address_where_something_else_answers_is_one_line() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    with pytest.raises(PlumblineError, match=f"{port} does not answer"):
+        guard(f"http://127.0.0.1:{port}", "key")

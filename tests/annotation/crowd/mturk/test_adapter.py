@@ -1,0 +1,497 @@
+"""MTurk through real boto3, against a local server that speaks its protocol."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import pytest
+
+from annotation.crowd.mturk.adapter import MTurk
+from annotation.crowd.mturk.client import ENDPOINTS
+from annotation.crowd.platform import NoMoneyError, RefusedError, Submission, UncertainError
+from annotation.offering import Mode
+from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.study import Study
+from tests.annotation.crowd.made_offers import TEXTS, make_offer
+from tests.annotation.crowd.mturk.mturk_site import Fault, Moment, MTurkSite, WorkerRefusedError
+
+COUNTRIES = {"countries": {"en": ["GB", "US"]}}
+Variant = Callable[..., Study]
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("AWS_ACCESS_KEY_ID", "AKIATEST"), ("AWS_SECRET_ACCESS_KEY", "very-secret")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.fixture
+def site() -> Iterator[MTurkSite]:
+    with MTurkSite() as running:
+        yield running
+
+
+@pytest.fixture
+def study(variant: Variant) -> Study:
+    return variant(name="turks", crowd=COUNTRIES)
+
+
+def mturk(study: Study, site: MTurkSite, mode: Mode = "sandbox", retries: int = 0) -> MTurk:
+    return MTurk(study, mode, endpoint=site.url, retries=retries)
+
+
+def once(operation: str, moment: Moment, fault: Fault) -> Callable[[str, Moment], Fault]:
+    """This fault at the first such call, no other."""
+    left = [fault]
+    return lambda op, when: left.pop() if left and (op, when) == (operation, moment) else None
+
+
+def only(platform: MTurk, hit: str) -> Submission:
+    (found,) = platform.submissions(hit)
+    return found
+
+
+def test_a_batch_goes_out_and_comes_back(study: Study, site: MTurkSite) -> None:
+    """Two workers rate; one is approved and gets a bonus, one is rejected: 1.20 + 0.35 dollars, and nothing."""
+    platform, offer = mturk(study, site), make_offer()
+    hit = platform.post(offer, "t1")
+    good = site.work(hit, "W1", seconds=90)
+    bad = site.work(hit, "W2")
+
+    first = next(one for one in platform.submissions(hit) if one.worker == "W1")
+    assert (first.submission_id, first.posted_id, first.state, first.seconds) == (good, hit, "submitted", 90)
+    answers = platform.answers(first, offer)
+    assert [(one.pair_id, dict(one.values), one.seconds) for one in answers] == [
+        ("p0", {"quality": 4, "fluency": 4}, 20.5),
+        ("p1", {"quality": 4, "fluency": 4}, 20.5),
+    ]
+    platform.approve(first)
+    platform.bonus(platform.submission(good), 35, "It took longer", "t2")
+    platform.reject(platform.submission(bad), "All answers were equal")
+
+    assert site.paid == {("W1", good): [120, 35], ("W2", bad): []}
+    assert site.assignments[bad].feedback == "All answers were equal"
+    assert {one.submission_id: (one.state, one.bonuses) for one in platform.submissions(hit)} == {
+        good: ("approved", (35,)),
+        bad: ("rejected", ()),
+    }
+    # 3 places at 1.20 + 20% = 4.32; one rejected gives 1.44 back; the bonus is 0.35 + 0.07.
+    assert platform.balance() == 1_000_000 - 432 + 144 - 42
+
+
+def test_every_page_of_a_list_is_read(variant: Variant) -> None:
+    study = variant(name="turks", crowd=COUNTRIES)
+    with MTurkSite(page=2) as site:
+        platform = mturk(study, site)
+        hits = [platform.post(make_offer(places=7, reward=100 + n), f"t{n}") for n in range(5)]
+        done = [site.work(hits[0], f"W{n}") for n in range(7)]
+        for key in done:
+            platform.bonus(platform.submission(key), 10, "thanks", f"b{key}")
+        assert [one.submission_id for one in platform.submissions(hits[0])] == done
+        assert all(one.bonuses == (10,) for one in platform.submissions(hits[0]))
+        assert [platform.found_posted(f"t{n}") for n in range(5)] == hits
+        assert platform.found_posted("other") is None
+
+
+@pytest.mark.parametrize("mode", ["live", "sandbox"])
+def test_who_may_work(study: Study, site: MTurkSite, mode: Mode) -> None:
+    """Live asks for 95% of 1,000 tasks; in the sandbox nobody has them. The rest is asked in both."""
+    hit = mturk(study, site, mode).post(make_offer(), "t")
+    asked = {
+        one["QualificationTypeId"]: (one["Comparator"], one.get("IntegerValues") or one.get("LocaleValues"))
+        for one in site.hits[hit].type["QualificationRequirements"]
+    }
+    (own,) = site.qualifications
+    wanted: dict[str, Any] = {
+        "00000000000000000071": ("In", [{"Country": "GB"}, {"Country": "US"}]),
+        own: ("DoesNotExist", None),
+    }
+    if mode == "live":
+        wanted |= {
+            "000000000000000000L0": ("GreaterThan", [95]),
+            "00000000000000000040": ("GreaterThanOrEqualTo", [1000]),
+        }
+    assert asked == wanted
+
+
+@pytest.mark.parametrize(
+    ("languages", "countries"), [(("en", "tr"), ["TR"]), (("tr", "en"), ["TR"]), (("tr", "tr"), ["TR"])]
+)
+def test_the_rarer_language_says_where_workers_are(
+    study: Study, site: MTurkSite, languages: tuple[str, str], countries: list[str]
+) -> None:
+    hit = mturk(study, site).post(make_offer(languages=languages), "t")
+    asked = site.hits[hit].type["QualificationRequirements"][0]["LocaleValues"]
+    assert [one["Country"] for one in asked] == countries
+
+
+def test_a_hit_is_as_the_study_wants_it(variant: Variant, site: MTurkSite) -> None:
+    study = variant(name="turks", crowd={**COUNTRIES, "hours": 2, "days": 3, "review_days": 5})
+    platform = mturk(study, site)
+    hit = site.hits[platform.post(make_offer(reward=105), "t")]
+    assert hit.type["Reward"] == "1.05"
+    assert hit.type["AssignmentDurationInSeconds"] == 2 * 3600
+    assert hit.type["AutoApprovalDelayInSeconds"] == 5 * 86_400
+    assert hit.body["LifetimeInSeconds"] == 3 * 86_400
+    assert (hit.body["MaxAssignments"], hit.body["UniqueRequestToken"]) == (3, "t")
+
+
+def test_keeping_out(study: Study, site: MTurkSite) -> None:
+    """Who is kept out takes no other batch, is not written to, and the qualification is made once, by name."""
+    platform = mturk(study, site)
+    hit = platform.post(make_offer(), "t")
+    platform.keep_out("W1")
+    mturk(study, site).keep_out("W1")
+    with pytest.raises(WorkerRefusedError):
+        site.accept(hit, "W1")
+    site.work(hit, "W2")
+    assert len(site.qualifications) == 1
+
+
+def test_a_qualification_that_lists_do_not_show_yet(variant: Variant) -> None:
+    study = variant(name="turks", crowd=COUNTRIES)
+    with MTurkSite(lag=3) as site:
+        mturk(study, site).prepare()
+        with pytest.raises(UncertainError, match="does not show yet"):
+            mturk(study, site).prepare()
+        mturk(study, site).prepare()  # the fourth list shows it
+        assert len(site.qualifications) == 1
+
+
+# Tokens, and what nobody knows
+
+
+@pytest.mark.parametrize("fault", ["drop", "error", "throttle"])
+@pytest.mark.parametrize("retries", [0, 2])
+def test_no_hit_is_made_twice(study: Study, site: MTurkSite, fault: Fault, retries: int) -> None:
+    """The first answer is lost after the effect. boto3's second try, or ours, gets the HIT that there is."""
+    platform, offer = mturk(study, site, retries=retries), make_offer()
+    site.fault = once("CreateHITWithHITType", "after", fault)
+    if retries:
+        hit = platform.post(offer, "t")
+    else:
+        with pytest.raises(ServiceError) as caught:
+            platform.post(offer, "t")
+        assert not isinstance(caught.value, RefusedError)
+        hit = platform.post(offer, "t")
+    assert list(site.hits) == [hit]
+    assert platform.found_posted("t") == hit
+
+
+def test_a_hit_that_lists_do_not_show_yet_is_known_by_its_token(variant: Variant) -> None:
+    study = variant(name="turks", crowd=COUNTRIES)
+    with MTurkSite(lag=2) as site:
+        platform = mturk(study, site)
+        hit = platform.post(make_offer(), "t")
+        assert platform.found_posted("t") is None
+        assert platform.post(make_offer(), "t") == hit
+        assert platform.found_posted("t") is None
+        site.forget_tokens()  # after 24 hours
+        assert platform.found_posted("t") == hit
+        assert list(site.hits) == [hit]
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_no_bonus_is_paid_twice(study: Study, site: MTurkSite, retries: int) -> None:
+    platform = mturk(study, site, retries=retries)
+    hit = platform.post(make_offer(), "t")
+    key = site.work(hit, "W1")
+    one = platform.submission(key)
+    assert not platform.found_bonus(one, 35, "longer", "b")
+    site.fault = once("SendBonus", "after", "drop")
+    if retries:
+        platform.bonus(one, 35, "longer", "b")
+    else:
+        with pytest.raises(UncertainError):
+            platform.bonus(one, 35, "longer", "b")
+    platform.bonus(one, 35, "longer", "b")
+    assert site.paid["W1", key] == [35]
+    assert platform.found_bonus(one, 35, "longer", "b")
+    assert not platform.found_bonus(one, 36, "longer", "c")
+    platform.bonus(one, 35, "longer", "other")  # another token is another bonus
+    assert site.paid["W1", key] == [35, 35]
+
+
+def test_decisions_may_be_repeated_but_not_turned_round(study: Study, site: MTurkSite) -> None:
+    platform = mturk(study, site, retries=1)
+    hit = platform.post(make_offer(), "t")
+    good, bad = (platform.submission(site.work(hit, worker)) for worker in ("W1", "W2"))
+    site.fault = once("ApproveAssignment", "after", "drop")  # boto3 tries again: the state is no longer Submitted
+    platform.approve(good)
+    platform.approve(good)
+    platform.approve(platform.submission(good.submission_id))
+    platform.reject(bad, "why")
+    platform.reject(bad, "why")
+    with pytest.raises(RefusedError, match="is rejected on MTurk"):
+        platform.approve(bad)
+    with pytest.raises(RefusedError, match="is approved on MTurk"):
+        platform.reject(good, "why")
+    with pytest.raises(RefusedError, match="1025 characters, and MTurk sends 1024"):
+        platform.reject(platform.submission(site.work(hit, "W3")), "x" * 1025)
+    assert [one.state for one in platform.submissions(hit)] == ["approved", "rejected", "submitted"]
+
+
+def test_a_refusal_at_the_second_try_is_uncertain(study: Study, site: MTurkSite) -> None:
+    """The first try pays and its answer is lost; what refuses the second one does not say that nothing was paid."""
+    platform = mturk(study, site, retries=1)
+    one = platform.submission(site.work(platform.post(make_offer(), "t"), "W1"))
+
+    def fault(operation: str, moment: Moment) -> Fault:
+        if (operation, moment) != ("SendBonus", "after"):
+            return None
+        site.shut = ("RequestError", "The reason is not allowed")
+        return "drop"
+
+    site.fault = fault
+    with pytest.raises(UncertainError, match="at the second try"):
+        platform.bonus(one, 35, "longer", "b")
+    with pytest.raises(RefusedError, match="not allowed"):
+        platform.bonus(one, 35, "longer", "b")
+    site.shut = None
+    assert platform.found_bonus(one, 35, "longer", "b")
+
+
+# Extending and closing
+
+
+def test_extending_and_closing(study: Study, site: MTurkSite) -> None:
+    platform = mturk(study, site)
+    hit = platform.post(make_offer(places=2), "t")
+    assert platform.posted(hit).open
+    site.expire(hit)
+    assert not platform.posted(hit).open
+    for _ in range(2):  # the second one does nothing more
+        platform.extend(hit, places=3, token="more")
+    now = platform.posted(hit)
+    assert (now.places, now.open) == (3, True)
+    assert now.ends is not None
+    assert 6.9 < (now.ends - datetime.now(UTC)).total_seconds() / 86_400 < 7.1
+    busy = site.accept(hit, "W1")
+    for _ in range(2):
+        platform.close(hit)
+    with pytest.raises(WorkerRefusedError):
+        site.accept(hit, "W2")
+    assert platform.posted(hit).open  # W1 is still at work
+    site.submit(busy, site.fields(hit))
+    assert not platform.posted(hit).open
+    with pytest.raises(RefusedError, match="none below 10 grow to 10"):
+        platform.extend(hit, places=10, token="ten")
+
+
+def test_an_extension_that_was_lost_is_not_made_twice(study: Study, site: MTurkSite) -> None:
+    platform = mturk(study, site)
+    hit = platform.post(make_offer(places=2), "t")
+    site.fault = once("CreateAdditionalAssignmentsForHIT", "after", "error")
+    with pytest.raises(UncertainError):
+        platform.extend(hit, places=4, token="more")
+    platform.extend(hit, places=4, token="more")
+    assert platform.posted(hit).places == 4
+
+
+# Answers that are not as they should be
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"study": "other"}, "answers of study 'other', not of 'turks'"),
+        ({"batch": "other"}, "answers of batch 'other', not of 'batch2'"),
+        ({"p0.quality": ""}, "pair p0 has no answer to 'quality'"),
+        ({"p0.quality": "6"}, "'6' is not on the scale 1 to 5"),
+        ({"p0.quality": "4.0"}, "'4.0' is not on the scale"),
+        ({"p9.quality": "4"}, "answers 'p9.quality', which was not asked"),
+        ({"p0.mood": "4"}, "answers 'p0.mood', which was not asked"),
+        ({"p0.comment": "x" * 1_000_000}, "more than the 1,000,000 that are read"),
+    ],
+)
+def test_answers_that_cannot_be_read(study: Study, site: MTurkSite, change: dict[str, str], complaint: str) -> None:
+    platform, offer = mturk(study, site), make_offer()
+    hit = platform.post(offer, "t")
+    site.work(hit, "W1", site.fields(hit) | change)
+    with pytest.raises(DataError) as caught:
+        platform.answers(only(platform, hit), offer)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("xml", "complaint"),
+    [
+        ("<a><b></a>", "no well-formed XML"),
+        ('<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>', "a document type is not expected"),
+        (
+            "<a>" + "<Answer><QuestionIdentifier>q</QuestionIdentifier><FreeText>1</FreeText></Answer>" * 2 + "</a>",
+            "twice",
+        ),
+        ("", "has no answers"),
+    ],
+)
+def test_documents_that_cannot_be_read(study: Study, site: MTurkSite, xml: str, complaint: str) -> None:
+    platform, offer = mturk(study, site), make_offer()
+    hit = platform.post(offer, "t")
+    site.assignments[site.work(hit, "W1")].answer = xml
+    with pytest.raises(DataError, match=complaint):
+        platform.answers(only(platform, hit), offer)
+
+
+def test_what_workers_write_stays_text(study: Study, site: MTurkSite) -> None:
+    """Markup and formulas are kept as they are, control characters go, 3,000 letters are cut to 2,000."""
+    platform, offer = mturk(study, site), make_offer()
+    hit = platform.post(offer, "t")
+    change = {
+        "p0.comment": '=HYPERLINK("http://x") <script>&amp;</script>\u0085\u202e',
+        "p1.comment": "y" * 3000,
+        "p0.seconds": "inf",
+        "p1.seconds": "fast",
+        "p1.quality": "",
+        "p1.discarded": "yes",
+    }
+    site.work(hit, "W1", site.fields(hit) | change)
+    first, second = platform.answers(only(platform, hit), offer)
+    assert first.comment == '=HYPERLINK("http://x") <script>&amp;</script>\u202e'
+    assert first.status == "submitted"
+    assert (second.comment, second.status, dict(second.values)) == (
+        "y" * 2000, "discarded", {"quality": None, "fluency": 4},
+    )  # fmt: skip
+    assert first.seconds != first.seconds
+    assert second.seconds != second.seconds
+
+
+# When it does not work
+
+
+def test_no_keys(study: Study, site: MTurkSite, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    with pytest.raises(ServiceError, match="no AWS keys were found; set AWS_ACCESS_KEY_ID"):
+        mturk(study, site).balance()
+    monkeypatch.setenv("AWS_PROFILE", "nosuch")
+    with pytest.raises(ServiceError, match="the AWS settings cannot be used"):
+        mturk(study, site)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "complaint"),
+    [
+        ("UnrecognizedClientException", "The security token is invalid", "does not accept the AWS keys"),
+        (
+            "RequestError",
+            "Your AWS account must be linked to your Amazon Mechanical Turk Account",
+            "lets this AWS account",
+        ),
+        ("AccessDeniedException", "not authorized to perform: mturk:GetAccountBalance", "lets this AWS account"),
+        ("RequestError", "This service is no longer available.", "closed on 30 September 2026"),
+        ("UnknownOperationException", "", "closed on 30 September 2026"),
+        ("ThrottlingException", "Rate exceeded", "too many calls"),
+    ],
+)
+def test_a_service_that_refuses_all(study: Study, site: MTurkSite, code: str, message: str, complaint: str) -> None:
+    site.shut = (code, message)
+    with pytest.raises(ServiceError, match=complaint) as caught:
+        mturk(study, site).balance()
+    assert not isinstance(caught.value, RefusedError)
+    assert "very-secret" not in str(caught.value)
+    assert "AKIATEST" not in str(caught.value)
+
+
+def test_nobody_answers(study: Study) -> None:
+    platform = MTurk(study, "sandbox", endpoint="http://127.0.0.1:9", retries=0)
+    with pytest.raises(ServiceError, match="cannot be reached.*closed on 30 September 2026.*prolific"):
+        platform.balance()
+
+
+def test_not_enough_money(variant: Variant) -> None:
+    """3 x 1.20 dollars and 20% are 4.32; there are 4."""
+    study = variant(name="turks", crowd=COUNTRIES)
+    with MTurkSite(balance=400) as site:
+        with pytest.raises(ServiceError, match=r"the account has \$4.00") as caught:
+            mturk(study, site).post(make_offer(), "t")
+        assert isinstance(caught.value, NoMoneyError)  # it had no effect: other work is not kept waiting for it
+        assert site.hits == {}
+
+
+def test_what_cannot_be_offered_is_refused_before_any_call(variant: Variant, site: MTurkSite) -> None:
+    platform = mturk(variant(name="turks", crowd={}), site)
+    with pytest.raises(RefusedError, match="crowd.countries says nothing of 'en'"):
+        platform.post(make_offer(), "t")
+    many = make_offer([("x" * 4000, "y" * 4000)] * 10)
+    with pytest.raises(RefusedError, match="MTurk takes 65,535; make sample.batch smaller"):
+        platform.post(many, "t")
+    assert "CreateHITWithHITType" not in site.calls
+
+
+@pytest.mark.parametrize(("mode", "other"), [("sandbox", "live"), ("live", "sandbox")])
+def test_the_modes_never_meet(study: Study, mode: Mode, other: Mode) -> None:
+    with pytest.raises(StudyError, match=f"is MTurk's {other} service, but the mode is {mode}"):
+        MTurk(study, mode, endpoint=ENDPOINTS[other] + "/")
+    made: list[str] = []
+
+    class Session:
+        def client(self, name: str, endpoint_url: str, config: object) -> None:
+            made.append(endpoint_url)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(boto3, "Session", Session)
+        MTurk(study, mode)
+    assert made == [ENDPOINTS[mode]]
+
+
+def test_without_boto3(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    with pytest.raises(StudyError, match=r"pip install '.\[crowd\]'"):
+        MTurk(study, "sandbox")
+    assert importlib.import_module("annotation.crowd.mturk.adapter")
+
+
+def test_a_study_without_crowd(variant: Variant) -> None:
+    with pytest.raises(StudyError, match="has no `crowd`"):
+        MTurk(variant(name="none"), "sandbox")
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("fault", ["drop", "error", "throttle"])
+def test_faults_anywhere_end_in_the_same(study: Study, site: MTurkSite, moment: Moment, fault: Fault) -> None:
+    """Every operation fails once; each step is repeated until it goes through. All is done exactly once."""
+    failed: set[str] = set()
+
+    def fails_once(operation: str, when: Moment) -> Fault:
+        if when == moment and operation not in failed:
+            failed.add(operation)
+            return fault
+        return None
+
+    def insist(step: Callable[[], Any]) -> Any:
+        for _ in range(9):
+            try:
+                return step()
+            except RefusedError:
+                raise
+            except ServiceError:
+                continue
+        raise AssertionError("it never goes through")
+
+    platform, offer = mturk(study, site), make_offer()
+    site.fault = fails_once
+    hit = insist(lambda: platform.found_posted("t") or platform.post(offer, "t"))
+    insist(lambda: platform.extend(hit, places=4, token="x"))
+    key = site.work(hit, "W1")
+    (one,) = insist(lambda: list(platform.submissions(hit)))
+    assert len(insist(lambda: platform.answers(one, offer))) == len(TEXTS)
+    insist(lambda: platform.approve(one))
+    insist(lambda: platform.bonus(one, 7, "r", "b"))
+    assert insist(lambda: platform.found_bonus(one, 7, "r", "b"))
+    insist(lambda: platform.keep_out("W1"))
+    insist(lambda: platform.close(hit))
+    insist(platform.balance)
+    assert site.paid == {("W1", key): [120, 7]}
+    assert len(site.hits) == len(site.qualifications) == 1
+    assert not platform.posted(hit).open
+    assert platform.posted(hit).places == 4

@@ -1,0 +1,131 @@
+"""The rating page as a document: what stands in it, how large it may be, what texts cannot do to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from annotation.crowd.mturk.question import LIMIT, NAMESPACE, _words, direction, question_html, question_xml
+from annotation.rubric import load_rubric
+from plumbline.errors import StudyError
+from plumbline.study import Study
+from tests.annotation.crowd.made_offers import TEXTS, make_offer
+from tests.annotation.crowd.mturk.mturk_site import form_data
+
+SUBMIT = "https://workersandbox.mturk.com/mturk/externalSubmit"
+LANGUAGES = ("en", "de", "fr", "es")
+
+
+@pytest.fixture
+def study(variant: Callable[..., Study]) -> Study:
+    return variant(name="page", crowd={"consent": "I agree & <b>begin</b>", "contact": "lab@example.org"})
+
+
+def page(study: Study, *arguments: object, **more: object) -> str:
+    return question_html(study, load_rubric(study), make_offer(*arguments, **more), SUBMIT)  # type: ignore[arg-type]
+
+
+def test_what_a_worker_reads_stands_in_it(study: Study) -> None:
+    html, rubric = page(study), load_rubric(study)
+    data = form_data(html)
+    assert 'lang="en" dir="ltr"' in html
+    assert rubric.pool("paraphrasing").asked["en"] in html
+    assert "Other words, same meaning. A copy of the original is not a paraphrase." in html
+    assert "I agree &amp; &lt;b&gt;begin&lt;/b&gt;" in html
+    assert "lab@example.org" in html
+    assert f'action="{SUBMIT}"' in html
+    assert [(pair["id"], *pair["texts"]) for pair in data["pairs"]] == [("p0", *TEXTS[0]), ("p1", *TEXTS[1])]
+    quality = data["questions"][0]
+    assert (quality["name"], [point for point, _ in quality["points"]]) == ("quality", [1, 2, 3, 4, 5])
+    assert (
+        quality["points"][1][1] == "an important part is lost or wrong, or hardly a word was changed"
+    )  # the pool's own
+
+
+@pytest.mark.parametrize(
+    ("languages", "page_language", "directions"),
+    [(("de", "de"), "de", ["ltr", "ltr"]), (("en", "ar"), "en", ["ltr", "rtl"]), (("ur", "fr"), "fr", ["rtl", "ltr"])],
+)
+def test_languages_and_directions(
+    study: Study, languages: tuple[str, str], page_language: str, directions: list[str]
+) -> None:
+    """The page speaks the output language where there is wording, and each text has its own language and direction."""
+    html = page(study, languages=languages, pool="translation" if languages[0] != languages[1] else "paraphrasing")
+    assert f'<html lang="{page_language}" dir="ltr">' in html
+    texts = form_data(html)["texts"]
+    assert [(one["lang"], one["dir"]) for one in texts] == list(zip(languages, directions, strict=True))
+
+
+@pytest.mark.parametrize("code", ["ar", "ur", "fa", "he", "yi", "ps", "dv", "ckb", "sd"])
+def test_right_to_left(code: str) -> None:
+    assert direction(code) == "rtl"
+
+
+@pytest.mark.parametrize("code", ["en", "tr", "hi", "pa", "ja", "ha", "az"])
+def test_left_to_right(code: str) -> None:
+    assert direction(code) == "ltr"
+
+
+def test_every_word_is_there_in_every_language_of_the_rubric() -> None:
+    """And with the same places to fill in."""
+    for name, wording in _words().items():
+        assert set(wording) == set(LANGUAGES), name
+        assert len({frozenset(re.findall(r"\{\w+\}", text)) for text in wording.values()}) == 1, name
+
+
+def test_nothing_comes_from_elsewhere(study: Study) -> None:
+    """No address but the form's own and the text's, no handler in an attribute, no style from outside."""
+    html = page(study)
+    assert re.findall(r"https?://[^\s\"'<]+", html) == [SUBMIT]
+    assert not re.search(r"<(?:link|iframe|img|object)|\bsrc=|@import|url\(|\son\w+=", html)
+
+
+def test_it_does_not_say_which_pairs_are_controls(study: Study) -> None:
+    offer = make_offer()
+    control = offer.pairs[0].model_copy(update={"control": "negative"})
+    other = type(offer)(offer.batch, (control, *offer.pairs[1:]), offer.places, offer.reward)
+    rubric = load_rubric(study)
+    assert question_html(study, rubric, other, SUBMIT) == question_html(study, rubric, offer, SUBMIT)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    text=st.text(st.characters(exclude_categories=[])) | st.sampled_from(["]]>", "</script><script>", "<!--<script>"])
+)
+def test_any_text_comes_through_as_it_is(study: Study, text: str) -> None:
+    """Through MTurk's XML and the page's JSON; it adds no element and ends none."""
+    xml = question_xml(study, load_rubric(study), make_offer([(text, "b")]), SUBMIT)
+    html = ElementTree.fromstring(xml).findtext(f"{{{NAMESPACE}}}HTMLContent")  # noqa: S314 (our own)
+    assert html is not None
+    assert form_data(html)["pairs"][0]["texts"] == [text, "b"]
+    assert len(re.findall("<script", html)) == len(re.findall("</script>", html)) == 2
+
+
+def test_the_limit(study: Study) -> None:
+    """As many bytes as MTurk takes are taken, one more is refused. Letters beyond ASCII stay letters."""
+    rubric = load_rubric(study)
+    size = len(question_xml(study, rubric, make_offer([("", "b")]), SUBMIT).encode())
+    fits = "x" * (LIMIT - size)
+    assert len(question_xml(study, rubric, make_offer([(fits, "b")]), SUBMIT).encode()) == LIMIT
+    with pytest.raises(StudyError, match="is 65,536 bytes and MTurk takes 65,535; make sample.batch smaller than"):
+        question_xml(study, rubric, make_offer([(fits + "x", "b")]), SUBMIT)
+    arabic = len(question_xml(study, rubric, make_offer([("\u0639" * 100, "b")]), SUBMIT).encode())
+    assert arabic == size + 200  # two bytes each in UTF-8
+
+
+def test_a_batch_of_usual_size_fits(study: Study) -> None:
+    """20 pairs of 300 letters a side, three bytes each, are 36,000 bytes: the page itself must leave room for them."""
+    texts = [("\u0939" * 300, "\u0939" * 300)] * 20
+    assert question_xml(study, load_rubric(study), make_offer(texts), SUBMIT)
+
+
+def test_an_unknown_pool_and_a_study_without_crowd(study: Study, variant: Callable[..., Study]) -> None:
+    with pytest.raises(StudyError, match="explains no pool 'nosuch'"):
+        page(study, pool="nosuch")
+    with pytest.raises(StudyError, match="has no `crowd`"):
+        page(variant(name="none"))

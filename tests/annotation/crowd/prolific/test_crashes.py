@@ -1,0 +1,113 @@
+"""Broken campaigns on Prolific."""
+
+from __future__ import annotations
+
+import os
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from annotation.crowd.ledger import Ledger
+from annotation.crowd.platform import PairAnswer
+from annotation.crowd.prolific.adapter import Prolific
+from annotation.offering import LEDGER
+from annotation.pseudonyms import worker_pseudonym
+from annotation.rubric import load_rubric
+from plumbline.study import Study
+from tests.annotation.crowd import campaigns
+from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, places, prepared, runs
+from tests.annotation.crowd.prolific.prolific_site import PlaceError, Site, prolific_site
+from tests.scale import scaled
+
+# Prolific's share of 25% in this study: $1.50 a participant. The site's take 750 s, worth $5.00: a bonus of $3.80.
+UNIT, BONUS, BONUS_FEE = 150, 380, 95
+LIMIT = BATCHES * (UNIT + BONUS + BONUS_FEE) + 100
+PLACES = places(
+    (
+        "create_group",
+        "create_study",
+        "transition_study",
+        "transition_submission",
+        "add_to_group",
+        "set_up_bonus",
+        "pay_bonus",
+    )
+)
+STATES = {"AWAITING REVIEW": "submitted", "APPROVED": "approved", "REJECTED": "rejected"}
+
+
+class BrokenProlific(Broken):
+    def __init__(self, study: Study, seed: int, site: Site) -> None:
+        super().__init__(study, random.Random(seed), LIMIT, PLACES[seed % len(PLACES)])
+        self.site = site
+        site.fault = self._fault
+        site.late = self.rng.choice([0, 0, 1, 3])
+        self.questions = load_rubric(study).question_names()
+
+    def _fault(self, operation: str, moment: str) -> str:
+        return self.rng.choice(["500", "429", "drop"]) if self.fault(operation, moment) else ""
+
+    def platform(self) -> Prolific:
+        site = self.site
+        return Prolific(
+            self.study, "live", campaigns.KEY, site.rooms, address=site.url, token=site.token, pause=site.pause
+        )
+
+    def work(self) -> None:
+        for key, posted in list(self.site.studies.items()):
+            pid = f"{self.workers + 1:024x}"
+            try:
+                submission = self.site.join(key, pid)
+            except PlaceError:
+                continue
+            rating, batch_id = self.rating(), posted["external_study_url"].rsplit("/", 1)[1].split("?")[0]
+            with Ledger(self.study.scratch / LEDGER, self.study.name, "prolific", "live") as ledger:
+                (batch,) = [one.batch for one in ledger.offered() if one.batch.batch_id == batch_id]
+            who = worker_pseudonym(campaigns.KEY, self.study.name, "prolific", pid)
+            now = datetime.now(UTC).isoformat()
+            self.site.rooms.given[batch_id, who] = [
+                PairAnswer(
+                    pair_id, {question: rating(pair_id, question) for question in self.questions}, "", 125.0, now
+                )
+                for pair_id in batch.pair_ids
+            ]
+            self.site.submit(submission)
+
+    def states(self) -> dict[str, str]:
+        return {one["participant_id"]: STATES[one["status"]] for one in self.site.submissions.values()}
+
+    def spent(self) -> int:
+        """With fees: places of published studies at what they cost, and bonuses."""
+        held = 0
+        for key, posted in self.site.studies.items():
+            if posted["status"] != "UNPUBLISHED":
+                taken = self.site.taken(key)
+                held += UNIT * (taken if posted.get("stopped") else max(taken, posted["total_available_places"]))
+        return held + sum(cents + -(-cents // 4) for own in self.site.bonuses.values() for cents in own)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return prepared(tmp_path_factory.mktemp("crowd"), address="https://argilla.example.org")
+
+
+@pytest.fixture(autouse=True)
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits for the disk: processes end here, not the machine."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@runs(scaled(36, 100), PLACES)
+def test_everybody_is_paid_once_and_every_answer_collected_once(study: Study, tmp_path: Path, seeds: range) -> None:
+    for seed in seeds:
+        with prolific_site() as site:
+            broken = BrokenProlific(campaigns.copied(study, tmp_path / str(seed)), seed, site)
+            broken.go()
+            why = f"seed {seed} ({broken.place})"
+            published = [one for one in site.studies.values() if one["status"] != "UNPUBLISHED"]
+            assert len(published) == BATCHES, why
+            paid = sorted(tuple(own) for own in site.paid.values() if own)
+            assert paid == [(REWARD, BONUS)] * BATCHES, why
+            broken.check(why)

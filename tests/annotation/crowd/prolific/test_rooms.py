@@ -1,0 +1,148 @@
+"""Rooms on the really started Argilla: made once, told to the server, read without counting anything twice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from annotation import server
+from annotation.argilla.client import Argilla
+from annotation.argilla.collect import collect
+from annotation.argilla.publish import publish
+from annotation.argilla.workspaces import workspaces_of
+from annotation.crowd.platform import Offer, PairAnswer
+from annotation.crowd.prolific.rooms import ArgillaRooms, read_rooms, room_of, rooms_file, timed
+from plumbline.errors import DataError, StudyError
+from plumbline.study import Study
+from tests.annotation.campaigns import answer, small
+from tests.annotation.crowd.offers import batch_offer
+from tests.conftest import make_variant
+
+KEY = bytes(range(32))
+CROWD = {"address": "https://argilla.example.org", "countries": {"en": ["US"]}, "contact": "lab@example.org"}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return small(make_variant(tmp_path_factory.mktemp("rooms")), "rooms", crowd=CROWD)
+
+
+@pytest.fixture
+def offer(study: Study, request: pytest.FixtureRequest) -> Offer:
+    return batch_offer(study, pairs=3, salt=request.node.name)
+
+
+@pytest.fixture
+def rooms(study: Study, argilla: Argilla) -> ArgillaRooms:
+    return ArgillaRooms(study, "live", KEY, argilla)
+
+
+def dataset_of(argilla: Argilla, name: str) -> str:
+    return argilla.datasets()[name, name].id
+
+
+def test_a_room_is_made_once_and_shows_its_batch_alone(
+    study: Study, offer: Offer, rooms: ArgillaRooms, argilla: Argilla, home: server.Home
+) -> None:
+    room = rooms.open(offer)
+    assert rooms.open(offer) == room == room_of(study, "live", KEY, offer.batch.batch_id)
+    assert room.address == f"https://argilla.example.org/crowd/enter/{offer.batch.batch_id}-live"
+    name = f"rooms-crowd-{room.room_id}"
+    dataset = dataset_of(argilla, name)
+    records = list(argilla.records(dataset))
+    assert sorted(record["external_id"] for record in records) == sorted(offer.batch.pair_ids)
+    assert all(set(record["metadata"]) == {"language", "output_language"} for record in records)
+    guidelines = argilla.request("GET", f"/datasets/{dataset}")["guidelines"]
+    link = f"(https://argilla.example.org/crowd/done/{room.room_id})"
+    assert guidelines.count(link) == 2
+    assert guidelines.index(link) < 200 < len(guidelines) - 200 < guidelines.rindex(link)
+    entry = read_rooms(home)[room.room_id]
+    assert (entry["records"], entry["code"], entry["contact"]) == (3, room.code, "lab@example.org")
+    assert rooms_file(home).stat().st_mode & 0o777 == 0o600
+    assert name not in workspaces_of(study, argilla)  # publishing lets nobody in
+
+
+def test_codes_are_other_ones_in_every_room_and_with_every_key(study: Study, offer: Offer) -> None:
+    made = [
+        room_of(study, mode, key, batch)
+        for mode in ("live", "sandbox")
+        for key in (KEY, bytes(32))
+        for batch in (offer.batch.batch_id, "0" * 16)
+    ]  # type: ignore[misc]
+    codes = [code for room in made for code in (room.code, room.return_code)]
+    assert len(set(codes)) == 16
+    assert all(len(code) == 8 and code.isalnum() for code in codes)
+
+
+def test_what_a_crash_left_half_made_is_finished(
+    offer: Offer, rooms: ArgillaRooms, argilla: Argilla, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("annotation.crowd.prolific.rooms.send_pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            rooms.open(offer)
+    room = rooms.open(offer)
+    records = list(argilla.records(dataset_of(argilla, f"rooms-crowd-{room.room_id}")))
+    assert len(records) == 3
+
+
+def test_answers_are_one_participants_and_count_nowhere_else(
+    study: Study, offer: Offer, rooms: ArgillaRooms, argilla: Argilla
+) -> None:
+    publish(study, argilla)
+    room = rooms.open(offer)
+    name = f"rooms-crowd-{room.room_id}"
+    users = [server.ensure_user(argilla.connection, f"worker-{number:012}", "P") for number in (1, 2)]  # type: ignore[arg-type]
+    accounts = {user.username: user.id for user in argilla.users()}
+    for user in users:
+        argilla.request(
+            "POST", f"/workspaces/{argilla.workspaces()[name]}/users", json={"user_id": accounts[user.username]}
+        )
+    records = {record["external_id"]: record for record in argilla.records(dataset_of(argilla, name))}
+    first, second, third = offer.batch.pair_ids
+    answer(argilla, users[0], records[third], "submitted", quality=4, fluency=5, comment="=cmd|' /C calc'!A0")
+    answer(argilla, users[0], records[first], "discarded")
+    answer(argilla, users[0], records[second], "draft", quality=1)
+    answer(argilla, users[1], records[first], "submitted", quality=1, fluency=1)
+
+    found = rooms.answers(offer, users[0].username)
+    assert [(one.pair_id, one.status) for one in found] == [(third, "submitted"), (first, "discarded")]
+    assert found[0].values == {"quality": 4, "fluency": 5}
+    assert found[0].comment == "=cmd|' /C calc'!A0"
+    assert math.isnan(found[0].seconds)
+    assert 0 <= found[1].seconds < 60
+    assert rooms.answers(offer, "worker-nobody") == []
+    assert collect(study, argilla).empty
+
+    with pytest.raises(DataError, match="holds an answer to a pair that the batch does not have"):
+        rooms.answers(replace(offer, pairs=offer.pairs[1:]), users[0].username)
+
+
+def test_seconds_are_those_since_the_answer_before_unless_there_was_a_pause() -> None:
+    def at(time: str) -> PairAnswer:
+        return PairAnswer(time, {}, "", math.nan, f"2026-03-01T10:{time}+00:00")
+
+    found = timed([at("11:31"), at("00:00.500000"), at("00:31"), at("01:00")])
+    assert [one.pair_id for one in found] == ["00:00.500000", "00:31", "01:00", "11:31"]
+    # 31 - 0.5 = 30.5; 60 - 31 = 29; more than ten minutes is a pause.
+    assert [one.seconds for one in found[1:3]] == [30.5, 29]
+    assert math.isnan(found[0].seconds)
+    assert math.isnan(found[3].seconds)
+
+
+def test_an_argilla_elsewhere_has_no_entrance(study: Study, argilla: Argilla) -> None:
+    with pytest.raises(StudyError, match="start the server of this home"):
+        ArgillaRooms(study, "live", KEY, replace(argilla, connection=None))
+
+
+def test_a_damaged_file_of_rooms_is_said_in_one_line(tmp_path: Path) -> None:
+    home = server.Home(tmp_path)
+    assert read_rooms(home) == {}
+    rooms_file(home).parent.mkdir()
+    for content in ("{", "[]", '{"version": 2, "rooms": {}}', '{"version": 1, "rooms": []}'):
+        rooms_file(home).write_text(content, encoding="utf-8")
+        with pytest.raises(DataError, match=r"rooms.json: damaged .*; move it away and run launch again"):
+            read_rooms(home)

@@ -1,0 +1,106 @@
+"""From signs to a decision, and what becomes of the verdicts: on ratings written by hand, without a server."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from annotation.ratings.exclusions import decide, read_decisions
+from annotation.ratings.ratings import counting_ratings, read_all_ratings, read_ratings
+from annotation.ratings.review import review_text, signs_of
+from annotation.rubric import load_rubric
+from annotation.sampling.controls import read_controls
+from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.verdicts.verdicts import accept, read_verdicts
+from plumbline.errors import StudyError
+from plumbline.manifest import write_kept_table
+from plumbline.records import Rating
+from plumbline.store import write_table
+from plumbline.study import Study
+from tests.annotation.ratings.test_signs import honest
+
+
+def rate(study: Study) -> None:
+    """Raters b and c are careful; a gives 1 and 1 to everything, the controls and repeats that there are among it."""
+    draw_sample(study)
+    rubric = load_rubric(study)
+    rows: dict[bool, list[Rating]] = {True: [], False: []}
+    for number, pair in enumerate([*read_pairs(study), *read_controls(study)]):
+        for rater in ("a", "b", "c"):
+            for question in rubric.question_names():
+                careful = rubric.expected(pair.pool, pair.control).get(question, honest(number, question))
+                if pair.control == "repeat":
+                    careful = next(r.value for r in rows[False] if (r.pair_id, r.question) == (pair.repeats, question)
+                                   and r.rater_id == "b")  # fmt: skip
+                rows[bool(pair.control)].append(
+                    Rating(
+                        pair_id=pair.pair_id,
+                        transformation=pair.transformation,
+                        language=pair.language,
+                        rater_id=rater,
+                        question=question,
+                        value=1 if rater == "a" else careful,
+                        status="submitted",
+                        submitted_at=pd.Timestamp("2026-01-02", tz="UTC").to_pydatetime(),
+                        source="argilla",
+                        simulated=False,
+                        seconds=30.0,
+                    )
+                )
+    write_table(study.folder / "ratings.parquet", rows[False], Rating)
+    write_table(study.folder / "control_ratings.parquet", rows[True], Rating)
+
+
+def test_a_rater_who_clicks_through_is_shown_excluded_and_let_in_again(generated: Study) -> None:
+    rate(generated)
+    signs = signs_of(generated)
+    assert {sign.rater_id for sign in signs} == {"a"}
+    assert {"controls", "same answer", "apart from the others"} <= {sign.rule for sign in signs}
+    assert "decide nothing" in review_text(generated)
+
+    before = len(counting_ratings(read_ratings(generated), per_pair=3))
+    decision = decide(generated, "a", exclude=True, reason="fails  controls\n", signs=signs)
+    assert decision.reason == "fails controls"
+    assert any(line.startswith("controls: ") for line in decision.signs)
+    ratings = read_ratings(generated)
+    assert set(ratings.loc[ratings["excluded"] != "", "rater_id"]) == {"a"}
+    assert len(ratings) == before  # nothing is deleted
+    assert len(counting_ratings(ratings, per_pair=3)) == before * 2 // 3
+    assert {sign.rater_id for sign in signs_of(generated)} == {"a"}  # the decision does not hide why
+    assert "fails controls" in review_text(generated)
+
+    decide(generated, "a", exclude=False, reason="has explained it")
+    assert len(counting_ratings(read_ratings(generated), per_pair=3)) == before
+    assert [one.exclude for one in read_decisions(generated)] == [True, False]
+
+
+def test_a_decision_that_was_noted_by_a_killed_run_counts(generated: Study) -> None:
+    rate(generated)
+    before = read_ratings(generated)
+    decide(generated, "a", exclude=True, reason="fails controls")
+    write_kept_table(generated, "ratings.parquet", before, Rating)  # as though it had been killed before this
+    accept(generated)
+    ratings = read_ratings(generated)
+    assert set(ratings.loc[ratings["excluded"] == "fails controls", "rater_id"]) == {"a"}
+    assert {verdict.n_ratings for verdict in read_verdicts(generated)} == {96, 192}  # 24 pairs (or 48) x 2 raters x 2
+
+
+@pytest.mark.parametrize(
+    ("rater", "reason", "says"),
+    [("d", "why", "has no rater 'd'"), ("a", " ", "needs a reason; add --reason")],
+)
+def test_a_decision_names_a_rater_and_a_reason(generated: Study, rater: str, reason: str, says: str) -> None:
+    rate(generated)
+    with pytest.raises(StudyError, match=says):
+        decide(generated, rater, exclude=True, reason=reason)
+    assert read_decisions(generated) == []
+
+
+def test_all_ratings_have_the_types_of_their_files(generated: Study) -> None:
+    """Columns of Python objects take ten times the memory, and the time."""
+    empty = read_all_ratings(generated)
+    rate(generated)
+    assert len(empty) == 0 < len(read_all_ratings(generated))
+    types = read_ratings(generated).dtypes
+    pd.testing.assert_series_equal(read_all_ratings(generated).dtypes, types)
+    pd.testing.assert_series_equal(empty.dtypes, types)

@@ -1,0 +1,250 @@
+"""Each rule on a campaign made by hand: three raters, 24 pairs of ten words, two controls and two repeats."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation.ratings.signs import find_signs, low_pairs
+from annotation.records import Sign
+from plumbline.records import Pair, Rating
+from plumbline.study.campaign import QualitySpec
+from tests.annotation.ratings.plain_signs import plain_signs
+
+
+def expected(pool: str, control: str) -> dict[str, int]:
+    return {"positive": {"quality": 5, "fluency": 5}, "negative": {"quality": 1}}.get(control, {})
+
+
+RULES = QualitySpec()
+SAMPLE = [f"p{number}" for number in range(24)]
+
+
+def pair(name: str, control: str = "", repeats: str = "") -> Pair:
+    return Pair.model_validate(
+        {
+            "pair_id": name,
+            "key": name,
+            "transformation": "paraphrasing",
+            "axis": "lexical_stylistic",
+            "pool": "paraphrasing",
+            "dataset": "d",
+            "task_type": "sts",
+            "language": "en",
+            "output_language": "en",
+            "seed": 1,
+            "control": control,
+            "repeats": repeats,
+            "original": "one two three four five",
+            "transformed": "five four three two one",
+            "model": "m",
+            "generator_hash": "g",
+            "prompt_hash": "p",
+        }
+    )
+
+
+_PAIRS = [
+    *(pair(name) for name in SAMPLE),
+    pair("easy", "positive"),
+    pair("wrong", "negative"),
+    pair("again0", "repeat", "p0"),
+    pair("again1", "repeat", "p1"),
+]
+PAIRS = pd.DataFrame([one.model_dump() for one in _PAIRS])
+Answer = Callable[[int, str], int | None]
+
+
+def honest(number: int, question: str) -> int:
+    """1 to 5 in turn: pair i has 1 + i mod 5, and fluency one step further."""
+    return 1 + (number + (question == "fluency")) % 5
+
+
+def frame(answers: dict[str, Answer], *, seconds: float = 20.0, comment: str = "", **special: object) -> pd.DataFrame:
+    """Ratings of raters by their answer to the number of a pair; `special` are answers to the four others."""
+    given = {"easy": 5, "wrong": 1, "again0": honest(0, "quality"), "again1": honest(1, "quality"), **special}
+    rows = []
+    for rater, answer in answers.items():
+        for one in _PAIRS:
+            for question in ("quality", "fluency"):
+                value = answer(SAMPLE.index(one.pair_id), question) if one.pair_id in SAMPLE else given[one.pair_id]
+                if one.control == "repeat" and question == "fluency":
+                    value = honest(int(one.repeats[1:]), "fluency")
+                if value is None:
+                    continue
+                rows.append(
+                    Rating(
+                        pair_id=one.pair_id,
+                        transformation="paraphrasing",
+                        language="en",
+                        rater_id=rater,
+                        question=question,
+                        value=int(str(value)),
+                        status="submitted",
+                        submitted_at=datetime(2026, 1, 2, tzinfo=UTC),
+                        source="argilla",
+                        simulated=False,
+                        seconds=seconds,
+                        comment=comment,
+                    ).model_dump()
+                )
+    return pd.DataFrame(rows)
+
+
+def signs(ratings: pd.DataFrame, rater: str = "a") -> dict[str, str]:
+    found = find_signs(ratings, PAIRS, RULES, expected)
+    return {sign.rule: sign.evidence for sign in found if sign.rater_id == rater}
+
+
+THREE: dict[str, Answer] = {"a": honest, "b": honest, "c": honest}
+
+
+def test_careful_raters_show_no_sign() -> None:
+    assert find_signs(frame(THREE), PAIRS, RULES, expected) == []
+
+
+@pytest.mark.parametrize(("easy", "off"), [(4, 0), (3, 2), (1, 2)])
+def test_controls_may_be_one_off_and_no_more(easy: int, off: int) -> None:
+    """The positive one has two expected answers (5 and 5), the negative one alone (quality 1): three in all."""
+    found = signs(frame(THREE, easy=easy))
+    if off:
+        assert found == {
+            "controls": f"{off} of 3 answers to controls are off: positive quality {easy} for 5;"
+            f" positive fluency {easy} for 5"
+        }
+    else:
+        assert found == {}
+
+
+def test_repeats_that_differ_by_more_than_one() -> None:
+    # p0 has quality 1 and p1 quality 2; shown again they get 4 and 3: 3 and 1 apart. Fluency is the same.
+    assert signs(frame(THREE, again0=4, again1=3)) == {
+        "repeats": "1 of 4 repeated answers are inconsistent: quality 1 then 4"
+    }
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.89, True), (0.9, False)])
+def test_the_same_answer_all_along(share: float, found: bool) -> None:
+    """Rater a gives 4 and 4 to the 24 pairs of the sample and to the easy positive: 25 of 28 pairs, 89.3%."""
+    always = {**THREE, "a": lambda number, question: 4}
+    told = {
+        sign.rule: sign.evidence
+        for sign in find_signs(frame(always, easy=4), PAIRS, QualitySpec(same_answer=share), expected)
+        if sign.rater_id == "a"
+    }
+    assert told.get("same answer") == ("25 of 28 pairs have fluency 4, quality 4" if found else None)
+
+
+def test_answers_faster_than_anyone_reads() -> None:
+    # Both texts have 5 words: 10 words at 10 a second are 1 s.
+    assert "too fast" not in signs(frame(THREE, seconds=1.0))
+    assert signs(frame(THREE, seconds=0.9))["too fast"].startswith("28 of 28 pairs were answered faster than 10 words")
+    assert "too fast" not in signs(frame(THREE, seconds=math.nan))
+
+
+def test_a_rater_apart_from_the_others() -> None:
+    """Turned round (6 - x): the same mean for 1..5 in turn, and a rank correlation of -1."""
+    turned = {**THREE, "a": lambda number, question: 6 - honest(number, question)}
+    assert "rho -1.00" in signs(frame(turned))["apart from the others"]
+    assert signs(frame(turned), "b").get("apart from the others") is None
+
+
+def test_a_rater_who_never_varies_has_no_correlation_and_no_nan_passes_for_agreement() -> None:
+    low = {**THREE, "a": lambda number, question: 1}
+    found = signs(frame(low))["apart from the others"]
+    assert "no rank correlation" in found
+    # The others' quality of p0 to p23 is 1 2 3 4 5 four times and 1 2 3 4: mean 70/24 = 2.92, so 1 is 1.92 below.
+    assert "-1.92" in found or "-2.08" in found
+
+
+def test_too_few_answers_show_no_habits() -> None:
+    few = {**THREE, "a": lambda number, question: 1 if number < 5 else None}
+    assert set(signs(frame(few, seconds=0.1))) <= {"repeats", "controls"}
+
+
+def test_comments_are_hints() -> None:
+    found = signs(frame(THREE, comment="Overall, it accurately conveys the meaning \u2014 well done"))
+    assert found == {"comments (a hint)": "of 28 comments: 28 dashes, 28 stock phrases"}
+
+
+def test_pairs_that_people_found_bad_are_listed() -> None:
+    # Quality 1 or 2: pairs 0, 1, 5, 6, ... 20, 21 (10 pairs); fluency is one further: pairs 4, 0, 9, 5, ... (10 pairs).
+    found = low_pairs(frame(THREE)[lambda rows: rows["pair_id"].isin(SAMPLE)], RULES)
+    assert list(found.columns) == ["pair_id", "transformation", "question", "mean", "n"]
+    assert (found["question"] == "quality").sum() == sum(honest(n, "quality") <= 2 for n in range(24)) == 10
+    assert set(found["n"]) == {3}
+
+
+def test_drafts_and_strangers_play_no_part() -> None:
+    ratings = frame(THREE, easy=1)
+    assert find_signs(ratings.assign(status="draft"), PAIRS, RULES, expected) == []
+    assert find_signs(ratings.assign(pair_id="elsewhere"), PAIRS, RULES, expected) == []
+
+
+# Of nearly as many words as their lengths allow, or of far fewer; in scripts with and without spaces.
+TEXTS = (
+    "five four three two one",
+    "a b c d e f",
+    "a\x1cb  c\n",
+    "\u5b571\u5b572\u5b57",
+    "\xe9 \xe9 \xe9",
+    "z" * 200,
+    "",
+)
+
+
+def made_up(seed: int) -> tuple[list[Pair], pd.DataFrame, QualitySpec]:
+    """A campaign with ties, missing answers, pairs of one rater alone, excluded raters, drafts; and rules."""
+    draw = np.random.default_rng(seed)
+    sample, raters, points = int(draw.integers(3, 60)), int(draw.integers(1, 9)), int(draw.integers(1, 6))
+    pairs = [pair(f"p{number}") for number in range(sample)]
+    pairs += [pair(f"c{number}", ("positive", "negative")[number % 2]) for number in range(draw.integers(0, 6))]
+    pairs += [pair(f"r{number}", "repeat", f"p{draw.integers(sample)}") for number in range(draw.integers(0, 6))]
+    texts = [{"original": text, "transformed": text} for text in (TEXTS[seed % len(TEXTS)], TEXTS[0])]
+    pairs = [one.model_copy(update=texts[place % 9 == 0]) for place, one in enumerate(pairs)]
+    rows = []
+    for one in pairs:
+        for rater in draw.choice(raters, int(draw.integers(0, min(raters, 4) + 1)), replace=False):
+            status = str(draw.choice(["submitted", "draft"], p=[0.95, 0.05]))
+            seconds = float(draw.choice([math.nan, 0.5, 0.9, 1.0, 40.0]))
+            for question in ("quality", "fluency"):
+                if draw.random() < 0.97:
+                    value = 1 + int(draw.integers(points)) if rater else 4
+                    rows.append(
+                        {
+                            "pair_id": one.pair_id, "rater_id": f"rater-{rater}", "question": question, "value": value,
+                            "status": status, "seconds": seconds, "comment": "",
+                            "excluded": "careless" if rater == 1 else "",
+                        }
+                    )  # fmt: skip
+    columns = ["pair_id", "rater_id", "question", "value", "status", "seconds", "comment", "excluded"]
+    rules = QualitySpec(
+        least_answers=int(draw.integers(2, 12)), same_answer=float(draw.choice([0.51, 0.8, 1])),
+        too_fast=float(draw.choice([0, 0.25, 0.5])), apart=float(draw.choice([0.3, 0.61, 1.13])),
+        least_rho=float(draw.choice([0.1, 0.53])), within=int(draw.integers(0, 2)),
+    )  # fmt: skip
+    return pairs, pd.DataFrame([rows[place] for place in draw.permutation(len(rows))], columns=columns), rules
+
+
+def test_signs_are_those_of_a_plain_slow_computation() -> None:
+    """All raters at once, by sums less one's own, against one rater and one answer after another."""
+    found = list[Sign]()
+    for seed in range(60):
+        pairs, ratings, rules = made_up(seed)
+        plain = plain_signs(ratings.to_dict("records"), pairs, rules, expected)
+        told = find_signs(ratings, pd.DataFrame([one.model_dump() for one in pairs]), rules, expected)
+        assert [_rounded(sign) for sign in told] == [_rounded(sign) for sign in plain], seed
+        found += told
+    rules_met = {"controls", "repeats", "same answer", "too fast", "apart from the others"}
+    assert {sign.rule for sign in found} == rules_met and len(found) > 300
+
+
+def _rounded(sign: Sign) -> Sign:
+    """A shift or a rho of 0 may have either sign: sums of floats come in another order."""
+    return sign.model_copy(update={"evidence": re.sub(r"[-+](?=0\.00)", "", sign.evidence)})

@@ -1,0 +1,197 @@
+"""The methods section says what is true of a study: for each rule, for one and for many, with and without each part."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from annotation.records import Decision, Look, RuleSet, Verdict
+from annotation.report.material import Material
+from annotation.report.methods import listed, many, methods
+from annotation.rubric import load_rubric
+from annotation.sampling.candidates import Supply
+from annotation.verdicts.preregistration import rules_of
+from generation.jobs import generator_hash
+from plumbline.records import Pair
+from plumbline.study import Study
+from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.generator import OpenAIGenerator
+from tests.annotation.verdicts.test_verdicts import START, pair, ratings
+
+MEAN = "accepted where its mean rating reaches 3 on every question, and rejected where it does not"
+LOWER = (
+    "accepted where the lower end of the 95% interval of its mean rating reaches 3 on every question, rejected where"
+    " the upper end is below 3 on any, and undecided otherwise"
+)
+NOT_DECIDING = "They are shown and decide nothing."
+
+
+def material(study: Study, pairs: Sequence[Pair], rated: pd.DataFrame, **parts: Any) -> Material:
+    """What was read of a study whose ratings all count, unless `parts` says otherwise."""
+    given: dict[str, Any] = {
+        "study": study,
+        "rubric": load_rubric(study),
+        "pairs": pairs,
+        "controls": [],
+        "supply": [],
+        "ratings": rated,
+        "counting": rated,
+        "control_ratings": rated.iloc[:0],
+        "verdicts": [],
+        "groups": [],
+        "signs": [],
+        "decisions": [],
+        "rules": [],
+        "looks": [],
+        "crowd": [],
+        "manifest": {},
+        "read_at": START,
+    }
+    return Material(**(given | parts))
+
+
+def small(study: Study, **parts: Any) -> Material:
+    pairs = [pair(0), pair(1), pair(0, "expansion")]
+    return material(study, pairs, ratings(pairs, [3, 4, 5], [4, 4, 4]), **parts)
+
+
+def text(found: Material) -> str:
+    return " ".join(methods(found))
+
+
+@pytest.mark.parametrize(
+    ("rule", "says", "never"),
+    [
+        ({}, [MEAN, "for each language of the originals apart: it", "over pairs with", NOT_DECIDING], [LOWER, "AC2"]),
+        ({"rule": "lower_bound"}, [LOWER, "t intervals over pairs with", "for one look"], [MEAN, NOT_DECIDING]),
+        (
+            {"rule": "lower_bound", "interval": "pairs_and_raters", "scope": "transformation"},
+            [LOWER, "with both pairs and raters as samples", "on the ratings of all languages together"],
+            ["raters as they are"],
+        ),
+        (
+            {"rule": "lower_bound", "stop": "anytime", "scope": "task"},
+            [LOWER, "confidence sequences", "to look after every rating", "language of the originals and each task"],
+            ["t intervals", "for one look"],
+        ),
+        (
+            {"min_pairs": 1, "min_raters": 1, "min_ratings": 50, "min_ac2": 0.4},
+            ["fewer than 1 pair with at least 1 rater or fewer than 50 ratings on any question or an AC2 below 0.4"],
+            ["1 pairs", "1 raters"],
+        ),
+    ],
+)  # fmt: skip
+def test_each_rule_is_told_as_it_is(demo: Study, rule: dict[str, Any], says: list[str], never: list[str]) -> None:
+    told = text(small(demo.model_copy(update={"acceptance": AcceptanceSpec(**rule)})))
+    assert [one for one in says if one not in told] == []
+    assert [one for one in never if one in told] == []
+
+
+def test_one_of_each_is_told_in_the_singular(demo: Study) -> None:
+    pteb = demo.model_copy(update={"rubric": "pteb"})
+    one = [pair(0)]
+    rated = ratings(one, [3], [3], raters=1).iloc[:1].assign(question="similarity", source="anna-bell.csv")
+    supply = [
+        Supply(transformation="paraphrasing", language="en", ok=1, failed=0, unanswered=1, failed_share=0.0),
+    ]
+    told = text(material(pteb, one, rated, supply=supply))
+    assert "1 pair of an original and its transformed text, drawn at random (seed 1337): all by paraphrasing." in told
+    assert "None of the 1 output that there were had failed; 1 output was still to come." in told
+    assert "The originals are in English, the transformed texts in English." in told
+    assert "Raters answered 1 question about a pair on a scale from 0 to 5" in told
+    assert "1 rating counts" in told and "those of 1 person, collected from a CSV file and dated 2026-01-01." in told
+    assert "anna" not in told  # a file may be called after its rater
+    assert "reaches 3, and rejected" in told and "on every question" not in told
+    assert "There were no controls and no repeats." in told and "0 signs were found." in told
+
+
+def test_several_languages_sources_and_kinds_of_raters_are_told(demo: Study) -> None:
+    pairs = [pair(0), pair(1), pair(0, "translation", "de", "fr"), pair(0, "cross_translation", "de", "es")]
+    rated = ratings(pairs, [3, 4, 5, 5], [4, 4, 4, 4], raters=3)
+    rated["simulated"] = rated["rater_id"] == "rater-0"
+    rated.loc[rated["rater_id"] == "rater-1", "source"] = "form.csv"
+    supply = [Supply(transformation="t", language="de", ok=90, failed=10, unanswered=0, failed_share=0.1)]
+    told = text(material(demo, pairs, rated, supply=supply, decisions=[_excluded("rater-9")]))
+    assert "4 pairs of an original and its transformed text" in told
+    assert "1 to 2 for each of 3 transformations (paraphrasing, translation and cross-translation)" in told
+    assert "The originals are in English and German, the transformed texts in English, French and Spanish." in told
+    assert "Outputs that failed could not be drawn: 10 of 100 outputs (10.0%)." in told
+    assert "24 ratings count" in told  # 4 pairs, 3 raters, 2 questions
+    assert "those of 2 people and 1 simulated rater, collected from Argilla and a CSV file" in told
+    assert "the first 4 raters by time of submission count; 0 of 4 pairs have ratings from that many." in told
+    assert "Translation and cross-translation are judged on their ratings together." in told
+    assert "1 rater was excluded, with 0 ratings of the sample." in told
+
+
+def test_controls_are_told_where_there_are_some(demo: Study) -> None:
+    controls = [pair(9).model_copy(update={"control": "positive"}), pair(8).model_copy(update={"control": "repeat"})]
+    found = small(demo)
+    told = text(dataclasses.replace(found, controls=controls, control_ratings=found.ratings.iloc[:1]))
+    assert (
+        "Beside the sample stood 1 positive control (almost identical texts) and 1 repeat (pairs of the sample, shown a"
+        " second time); 1 rating of these came in and counts in no result." in told
+    )
+    assert "answers to controls or repeats that are off by more than 1 point;" in told
+
+
+def test_how_many_answers_to_controls_were_off_is_told(demo: Study) -> None:
+    """Answers that are off by 0, 1 and 2 points; one point is allowed."""
+    controls = [pair(number).model_copy(update={"control": "negative"}) for number in (7, 8, 9)]
+    right = load_rubric(demo).expected(controls[0].pool, "negative")["quality"]
+    given = ratings(controls, [right, right + 1, right + 2], [5, 5, 5], raters=1)
+    found = small(demo, controls=controls, control_ratings=given[given["question"] == "quality"])
+    assert "Of 3 ratings of controls 1 was off by more than 1 point." in text(found)
+
+
+@pytest.mark.parametrize(("stop", "kept"), [("fixed", False), ("anytime", True)])
+def test_several_looks_are_told(demo: Study, stop: str, kept: bool) -> None:
+    rule = AcceptanceSpec.model_validate({"rule": "lower_bound", "stop": stop})
+    looks = [
+        Look(at=datetime(2026, 2, day, tzinfo=UTC), n_ratings=n, ratings_sha256=str(n), rule_id="r", decisions={})
+        for day, n in ((1, 34), (3, 1200))
+    ]
+    study = demo.model_copy(update={"acceptance": rule})
+    assert "Verdicts were reached" not in text(small(study, looks=looks[:1]))
+    told = text(small(study, looks=looks))
+    assert "reached 2 times, on ratings or by rules that had changed: first on 34 ratings (2026-02-01), last on" in told
+    assert "last on 1,200 (2026-02-03)." in told
+    assert ("do not hold for several" not in told) == kept
+
+
+def test_when_rules_were_fixed_is_told_and_how_often_they_changed(demo: Study) -> None:
+    fixed = RuleSet(fixed_at=datetime(2025, 12, 1, tzinfo=UTC), rules=rules_of(demo))
+    later = [
+        fixed.model_copy(update={"fixed_at": datetime(2026, 2, day, tzinfo=UTC), "reason": "why"}) for day in (1, 2)
+    ]
+    assert "rules were fixed" not in text(small(demo))
+    told = text(small(demo, rules=[fixed]))
+    assert "fixed on 2025-12-01 at 00:00 UTC, before the first rating" in told and "amended" not in told
+    assert "They were amended 2 times after it." in text(small(demo, rules=[fixed, *later]))
+
+
+def test_the_generator_is_told_as_it_was(demo: Study) -> None:
+    spec = OpenAIGenerator(kind="openai", model="m", revision="r1", base_url="http://127.0.0.1:1/v1")
+    study = demo.model_copy(update={"generator": spec})
+    verdict = Verdict.model_construct(
+        transformation="expansion", model="m", generator_hash=generator_hash(spec), prompt_hash="0123456789abcdef",
+        decision="accepted", decision_with_excluded=None,
+    )  # fmt: skip
+    told = text(small(study, verdicts=[verdict]))
+    assert "The generator was m, revision r1 (temperature 0, top_p 1, up to 1,024 tokens)." in told
+    assert "The hashes of the prompts begin with: expansion 01234567." in told
+    other = study.model_copy(update={"generator": spec.model_copy(update={"revision": "r2"})})
+    assert "The generator was m. " in text(small(other, verdicts=[verdict]))  # which revision, the records do not say
+
+
+def test_words_for_numbers_and_lists() -> None:
+    assert [many(n, "rating") for n in (0, 1, 1000)] == ["0 ratings", "1 rating", "1,000 ratings"]
+    assert [listed("abc"[:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
+
+
+def _excluded(rater: str) -> Decision:
+    return Decision(rater_id=rater, exclude=True, reason="why", decided_at=START, signs=())

@@ -1,0 +1,253 @@
+"""The report on the sample study, rated by hand: its numbers are those of the records, each state has its words."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from annotation.__main__ import main
+from annotation.ratings.exclusions import decide
+from annotation.ratings.ratings import read_control_ratings, read_ratings
+from annotation.ratings.review import signs_of
+from annotation.report.material import read_material
+from annotation.report.page import write_report
+from annotation.verdicts.preregistration import read_rules
+from annotation.verdicts.tables import SIMULATED
+from annotation.verdicts.verdicts import accept
+from generation.run import generate
+from plumbline.errors import DataError, StudyError
+from plumbline.manifest import write_kept, write_kept_table
+from plumbline.records import Rating
+from plumbline.study import Study, load_study
+from plumbline.study.campaign import AcceptanceSpec, QualitySpec
+from tests.annotation.ratings.test_review import rate
+from tests.conftest import DEMO
+
+SECTIONS = [
+    "This report",
+    "What is doubtful",
+    "What was decided",
+    "Methods",
+    "Ratings and agreement",
+    "Figures",
+    "Raters",
+    "Decisions and exclusions",
+    "Rules",
+    "Provenance",
+]
+TABLES = {"verdicts", "table_2", "agreement", "raters", "signs", "decisions", "exclusions", "rules", "amendments",
+          "stages", "hashes", "versions", "ratings_by_point", "means", "wording"}  # fmt: skip
+SCRIPT = "=HYPERLINK(1) <script>alert(1)</script>"
+
+
+class Reader(HTMLParser):
+    """A page's elements, its headings and its words; each element that is opened must be closed in its turn."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.headings: list[str] = []
+        self.words = ""
+        self.feed(page.read_text(encoding="utf-8"))
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+        if self.open and self.open[-1] == "h2":
+            self.headings.append(data)
+
+
+@pytest.fixture(scope="module")
+def rated(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """The sample study with the ratings of `rate`: 192 pairs, three raters, two questions; a gives 1 to everything."""
+    study = load_study(DEMO, tmp_path_factory.mktemp("rated"))
+    generate(study)
+    rate(study)
+    return study
+
+
+@pytest.fixture
+def study(rated: Study, tmp_path: Path) -> Study:
+    """A copy of it for one test."""
+    shutil.copytree(rated.folder, tmp_path / "exports" / rated.name)
+    return load_study(DEMO, tmp_path / "exports")
+
+
+def table(study: Study, name: str) -> pd.DataFrame:
+    return pd.read_csv(study.folder / "report" / f"{name}.csv", keep_default_na=False)
+
+
+def records(study: Study, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((study.folder / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_its_numbers_are_those_of_the_records(study: Study) -> None:
+    write_kept_table(study, "ratings.parquet", read_ratings(study).assign(comment="Ada Lovelace, 555-0100"), Rating)
+    accept(study)
+    page = Reader(write_report(study))
+    assert page.headings == SECTIONS
+    assert {file.stem for file in (study.folder / "report").glob("*.csv")} == TABLES
+    assert page.tags.count("svg") == 4  # two figures for each of the two questions
+    assert SIMULATED not in page.words
+
+    found = table(study, "verdicts")
+    for row, verdict in zip(found.to_dict("records"), records(study, "verdicts"), strict=True):
+        quality = verdict["questions"][0]
+        assert (row["transformation"], row["decision"]) == (verdict["transformation"], verdict["decision"])
+        assert float(row["quality_mean"]) == quality["mean"] and float(row["probability"]) == verdict["probability"]
+    for row, group in zip(table(study, "table_2").to_dict("records"), records(study, "agreement"), strict=True):
+        assert float(row["fluency_sd"]) == group["questions"][1]["sd"]
+        assert float(row["quality_ac2"]) == group["questions"][0]["ac2"]["value"]
+        assert f"{group['questions'][0]['mean']:.2f} ± {group['questions'][0]['sd']:.2f}" in page.words
+
+    raters = table(study, "raters").set_index("rater_id")
+    assert raters["submitted"].to_dict() == raters["counting"].to_dict() == dict.fromkeys("abc", 192 * 2)
+    assert raters["median_seconds"].to_list() == [30.0] * 3
+    assert "same answer" in raters.loc["a", "signs"] and raters.loc["b", "signs"] == ""
+    points = table(study, "ratings_by_point")
+    own = points[(points["question"] == "quality") & (points["transformation"] == "paraphrasing")]
+    assert own["n"].sum() == 24 * 3 and own["share"].sum() == pytest.approx(1)
+    mean = (own["value"] * own["n"]).sum() / 72  # of the points, as in the verdict of the ratings
+    assert mean == pytest.approx(float(found["quality_mean"][0]))
+
+    everything = "".join(file.read_text("utf-8") for file in (study.folder / "report").iterdir())
+    assert "Lovelace" not in everything and "comments is not in this report" in page.words
+
+
+def test_exclusions_are_shown_with_what_they_change_and_reasons_are_only_text(study: Study) -> None:
+    decide(study, "a", exclude=True, reason=f"{SCRIPT} fails controls", signs=signs_of(study))
+    accept(study)
+    page = Reader(write_report(study))
+    assert "script" not in page.tags and f"{SCRIPT} fails controls" in page.words
+    assert table(study, "decisions")["reason"].to_list() == [f"'{SCRIPT} fails controls"]  # no formula
+    counts = table(study, "exclusions")
+    assert counts.loc[counts["counts"] == "yes", "ratings"].item() == 192 * 2 * 2
+    assert counts.loc[counts["why"].str.contains("excluded"), "ratings"].item() == 192 * 2
+    changed = sum(one["decision"] != one["decision_with_excluded"] for one in records(study, "verdicts"))
+    assert 0 < changed < 8
+    assert (
+        "1 rater was excluded, with 384 ratings of the sample; had they counted,"
+        f" {changed} of 8 verdicts would be different." in page.words
+    )
+    # b and c agree on everything, so no interval is known, and one line says so for all rows.
+    same = "AC2, alpha, kappa, raw agreement, all rows: no two ratings of a pair differ"
+    assert page.words.count(same) == 2 and table(study, "raters")["decision"].to_list() == ["excluded", "", ""]
+
+
+def test_what_does_not_count_is_counted_by_reason(study: Study) -> None:
+    """a, b, c and d are the four of each pair; e comes later, f and g did not submit."""
+    ratings = read_ratings(study)
+    c = ratings[ratings["rater_id"] == "c"]
+    late = c["submitted_at"] + timedelta(hours=1)
+    open_ = {"value": None}
+    added = [
+        c.assign(rater_id="d"),
+        c.assign(rater_id="e", submitted_at=late),
+        c.assign(rater_id="f", status="draft", **open_),
+        c.assign(rater_id="g", status="discarded", **open_),
+    ]
+    write_kept_table(study, "ratings.parquet", pd.concat([ratings, *added]).astype({"value": "Int64"}), Rating)
+    accept(study)
+    page = Reader(write_report(study))
+    counts = table(study, "exclusions").set_index("why")["ratings"].to_list()
+    controls = len(read_control_ratings(study))
+    assert counts == [4 * 384, 384, 384, 384, controls]  # counts, surplus, draft, discarded, controls
+    raters = table(study, "raters").set_index("rater_id")
+    kinds = ["submitted", "counting", "surplus", "draft", "discarded"]
+    assert raters.loc["d", kinds].to_list() == [384, 384, 0, 0, 0]
+    assert raters.loc["e", kinds].to_list() == [384, 0, 384, 0, 0]
+    assert raters.loc["f", kinds].to_list() == [0, 0, 0, 384, 0]
+    assert "count (384 ratings came later); 192 of 192 pairs have ratings from that many." in page.words
+
+
+def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) -> None:
+    for rater in "abc":
+        decide(study, rater, exclude=True, reason="all of them")
+    accept(study)
+    page = Reader(write_report(study))
+    assert page.words.count("There are no ratings that count.") == 2
+    assert "8 verdicts: 8 undecided." in page.words and page.headings == SECTIONS
+
+
+def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
+    write_kept_table(study, "ratings.parquet", read_ratings(study).assign(simulated=True), Rating)
+    accept(study)
+    page = Reader(write_report(study))
+    assert page.words.index(SIMULATED) < page.words.index("This report")
+    assert "those of 3 simulated raters" in page.words
+
+
+def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -> None:
+    accept(study)
+    rules = [one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC)}) for one in read_rules(study)]
+    write_kept(study, "rules.json", rules)  # as though fixed before the ratings of 2026
+    before = Reader(write_report(study))
+    assert "The rules were fixed on 2025-01-01 at 00:00 UTC, before the first rating" in before.words
+    assert "They were not changed after the first rating." in before.words and table(study, "amendments").empty
+
+    amended = study.model_copy(update={"acceptance": AcceptanceSpec(threshold=2.0)})
+    accept(amended, SCRIPT)
+    page = Reader(write_report(amended))
+    told = page.words[: page.words.index("Verdicts (")]
+    assert "changed after the first rating" in told and f"Reason given: {SCRIPT}" in told
+    row = table(study, "amendments").to_dict("records")[0]
+    assert row["changes"] == "acceptance.threshold 3.0, now 2.0"
+    assert table(study, "rules").set_index("rule").loc["acceptance.threshold", "value"] == "2.0"
+    assert "They were amended once after it." in page.words
+
+
+def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
+    with pytest.raises(DataError, match=r"verdicts.json.*accept"):
+        write_report(study)
+    accept(study)
+    stricter = study.model_copy(update={"quality": QualitySpec(within=0)})
+    with pytest.raises(
+        StudyError, match=r"changed after the first rating .*: quality.within 1, now 0; undo it, or run"
+    ):
+        read_material(stricter)
+    decide(study, "a", exclude=True, reason="fails controls")
+    with pytest.raises(DataError, match=r"ratings.parquet changed after the verdicts were reached; run"):
+        write_report(study)
+    assert not (study.folder / "report").exists()
+
+
+def test_the_command_writes_the_page_and_notes_it(
+    study: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    accept(study)
+    exports = str(study.folder.parent)
+    monkeypatch.setattr(sys, "argv", ["annotation", "report", "--study", str(DEMO), "--exports", exports])
+    assert main() == 0 and main() == 0
+    assert str(study.folder / "report" / "index.html") in capsys.readouterr().out
+    manifest = json.loads((study.folder / "manifest.json").read_text(encoding="utf-8"))
+    assert "report" in manifest["stages"]["report"]["outputs"]
+    assert "report" not in table(study, "stages")["stage"].to_list()  # it does not speak of itself
+
+
+def test_without_its_packages_the_command_names_one(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    accept(study)
+    for name in ("annotation.report", "annotation.report.charts"):
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "altair", None)  # as where the extra is not installed
+    exports = str(study.folder.parent)
+    monkeypatch.setattr(sys, "argv", ["annotation", "report", "--study", str(DEMO), "--exports", exports])
+    with pytest.raises(StudyError, match=r"reports need altair: pip install '\.\[report\]'"):
+        main()

@@ -1,0 +1,80 @@
+"""Controls and repeats: enough in every batch, made without a model, with answers that the rubric knows."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from annotation.rubric import load_rubric
+from annotation.sampling.controls import UNRELATED, all_but_unchanged, read_controls
+from annotation.sampling.near_duplicates import overlap, words_of
+from annotation.sampling.queues import Queue, queues_of
+from annotation.sampling.sample import draw_sample, read_pairs
+from generation.run import generate
+from plumbline.study import Study
+from tests.annotation.campaigns import Make
+
+
+def test_every_batch_of_every_queue_has_its_controls_and_repeats(variant: Make) -> None:
+    sample = {"pairs": 24, "batch": 10, "controls": {"positive": 1, "negative": 2}, "repeats": 1}
+    study = variant(transformations=["paraphrasing", "cross_translation"], sample=sample)
+    generate(study)
+    draw_sample(study)
+    controls = queues_of(read_controls(study))
+    for queue, pairs in queues_of(read_pairs(study)).items():
+        batches = -(-len(pairs) // 10)  # 24 paraphrases: 3 batches
+        counts = Counter(pair.control for pair in controls[queue])
+        expected = {"positive": batches, "negative": 2 * batches, "repeat": batches}
+        if queue.pool == "translation":  # nothing is a translation of a text by construction
+            del expected["positive"]
+        assert counts == expected
+    assert Counter(pair.control for pair in controls[Queue("paraphrasing", "en", "en")])["negative"] == 6
+
+
+def test_controls_are_what_they_are_called_and_differ_from_the_sample(generated: Study) -> None:
+    draw_sample(generated)
+    sample = {pair.pair_id: pair for pair in read_pairs(generated)}
+    shown = {(Queue.of(pair), pair.original) for pair in sample.values()}
+    for control in read_controls(generated):
+        assert control.pair_id not in sample
+        if control.control == "repeat":
+            again = sample[control.repeats]
+            assert (control.original, control.transformed) == (again.original, again.transformed)
+            continue
+        assert (Queue.of(control), control.original) not in shown  # there are texts enough that were not drawn
+        if control.control == "negative":
+            assert overlap(words_of(control.original), words_of(control.transformed)) <= UNRELATED
+        else:
+            assert control.original != control.transformed
+            assert words_of(control.original) == words_of(control.transformed)
+
+
+def test_every_control_has_an_expected_answer(generated: Study) -> None:
+    draw_sample(generated)
+    rubric = load_rubric(generated)
+    for control in read_controls(generated):
+        if control.control != "repeat":
+            assert rubric.expected(control.pool, control.control)
+
+
+def test_a_study_can_do_without(variant: Make) -> None:
+    study = variant(sample={"pairs": 24, "controls": {"positive": 0, "negative": 0}, "repeats": 0})
+    generate(study)
+    draw_sample(study)
+    assert read_controls(study) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "changed"),
+    [
+        ("The shop is closed.", "en", "The shop is closed"),
+        ("cheap flights", "en", "cheap flights."),
+        ("Is it open?", "en", "is it open?"),
+        ("هل هو مفتوح؟", "ar", "هل هو مفتوح؟؟"),
+        ("店は閉まっている", "ja", "店は閉まっている。"),
+        ("店は閉まっている。", "ja", "店は閉まっている"),
+    ],
+)
+def test_a_text_all_but_unchanged(text: str, language: str, changed: str) -> None:
+    assert all_but_unchanged(text, language) == changed

@@ -1,0 +1,279 @@
+"""The sample of pairs: seeded, spread over data sets, stable, and not swapped under rated pairs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from annotation.sampling.candidates import Candidate, Lengths, Supply, Turns, flagged_supply
+from annotation.sampling.near_duplicates import NEAR, overlap, words_of
+from annotation.sampling.sample import draw_sample, read_pairs, read_supply
+from generation.flagged import flagged_lines
+from generation.jobs import Plan
+from generation.run import generate, read_transformed
+from plumbline.errors import DataError, StudyError
+from plumbline.manifest import stage, write_kept_table
+from plumbline.records import Rating, Text, TransformedText, text_id
+from plumbline.store import read_records, write_table
+from plumbline.study import Study
+from plumbline.transformations import TRANSFORMATIONS
+
+OUTPUTS = "transformations/paraphrasing/1337.parquet"
+
+
+def test_each_transformation_gets_its_pairs_spread_over_tasks_and_lengths(generated: Study) -> None:
+    pairs = draw_sample(generated)
+    assert Counter(pair.transformation for pair in pairs) == dict.fromkeys(TRANSFORMATIONS, 24)
+    counts = Counter((pair.transformation, pair.dataset) for pair in pairs)
+    # 24 pairs over the four data sets whose texts are their own (duplicates and clusters repeat others'): 6 each. A
+    # translation's language is a data set's own, so its outputs for those two are others: 24 over six data sets.
+    assert {number for (name, _), number in counts.items() if name != "translation"} == {6}
+    assert {number for (name, _), number in counts.items() if name == "translation"} == {4}
+    assert {dataset for name, dataset in counts if name == "paraphrasing"} == {
+        "sample_sts",
+        "sample_intents",
+        "sample_reranking",
+        "sample_retrieval",
+    }
+    texts = read_records(generated.folder / "texts.parquet", Text, "generation")
+    lengths, places = Lengths(texts), {(text.dataset, text.text): text for text in texts}
+    thirds = Counter(
+        (pair.dataset, lengths.third(places[pair.dataset, pair.original]))
+        for pair in pairs
+        if pair.transformation == "paraphrasing" and pair.dataset in ("sample_sts", "sample_intents")
+    )
+    assert set(thirds.values()) == {2} and len(thirds) == 2 * 3  # the two with texts enough of every length
+
+
+def test_drawn_again_the_sample_is_the_same(generated: Study) -> None:
+    assert draw_sample(generated) == draw_sample(generated) == read_pairs(generated)
+
+
+def test_another_seed_draws_others(variant: Callable[..., Study]) -> None:
+    one, two = variant(name="one"), variant(name="two", sample={"pairs": 24, "seed": 1338})
+    for study in (one, two):
+        generate(study)
+    keys = [{pair.key for pair in draw_sample(study)} for study in (one, two)]
+    assert keys[0] != keys[1]
+
+
+def test_a_larger_sample_contains_the_smaller_one(variant: Callable[..., Study]) -> None:
+    small, large = variant(name="small", sample={"pairs": 8}), variant(name="large", sample={"pairs": 12})
+    for study in (small, large):
+        generate(study)
+    assert {pair.key for pair in draw_sample(small)} < {pair.key for pair in draw_sample(large)}
+
+
+def test_there_are_fewer_pairs_where_there_are_fewer_outputs(variant: Callable[..., Study]) -> None:
+    study = variant(sample={"pairs": 1000}, transformations=["paraphrasing"])
+    generate(study)
+    # Each distinct text once; three outputs begin with "Paraphrased text:" and are failed; no two are near-duplicates.
+    assert len(draw_sample(study)) == 48 + 36 + 10 + 10 - 3
+
+
+def add_output(study: Study, text: str) -> None:
+    """Another text of the first data set, and its paraphrase."""
+    texts = read_records(study.folder / "texts.parquet", Text, "generation")
+    added = texts[0].model_copy(update={"item": f"late {text}", "text": text, "text_id": text_id(text, "en")})
+    write_table(study.folder / "texts.parquet", [*texts, added], Text)
+    rows = read_transformed(study, "paraphrasing", 1337)
+    key = Plan(study).job(added, "paraphrasing", 1337).key
+    row = rows[0].model_copy(
+        update={"key": key, "text_id": added.text_id, "text": text, "status": "ok", "output": text}
+    )
+    write_kept_table(study, OUTPUTS, [*rows, row], TransformedText)
+
+
+def test_of_near_duplicates_one_is_drawn(variant: Callable[..., Study]) -> None:
+    study = variant(sample={"pairs": 1000}, transformations=["paraphrasing"])
+    generate(study)
+    before = len(draw_sample(study))
+    add_output(study, "THE BAKERY on the corner sells out of bread -- before nine every morning")  # other dress
+    add_output(study, "The bakery on the corner sells out of bread before nine every day.")  # 10 of 12 words shared
+    originals = [words_of(pair.original) for pair in draw_sample(study)]
+    assert len(originals) == before
+    assert all(overlap(one, other) < NEAR for one, other in combinations(originals, 2))
+    add_output(study, "The bakery on the corner sells little bread in summer.")  # 6 of 13
+    assert len(draw_sample(study)) == before + 1
+
+
+def test_an_output_that_comes_later_moves_one_pair_at_most(variant: Callable[..., Study]) -> None:
+    study = variant(sample={"pairs": 80}, transformations=["paraphrasing"])
+    generate(study)
+    rows = read_transformed(study, "paraphrasing", 1337)
+    late = [row for row in rows if row.status == "ok"][::10]
+    moved = []
+    write_kept_table(study, OUTPUTS, [row for row in rows if row not in late], TransformedText)
+    before = {pair.pair_id for pair in draw_sample(study)}
+    for row in late:
+        write_kept_table(study, OUTPUTS, [*read_transformed(study, "paraphrasing", 1337), row], TransformedText)
+        now = {pair.pair_id for pair in draw_sample(study)}
+        moved.append(len(before - now))
+        before = now
+    assert max(moved) == 1  # some are drawn, and take the place of one each
+
+
+def test_what_failed_is_kept_with_the_sample(generated: Study) -> None:
+    draw_sample(generated)
+    supply = {(one.transformation, one.language): one for one in read_supply(generated)}
+    paraphrases = supply["paraphrasing", "en"]
+    assert (paraphrases.ok, paraphrases.failed, paraphrases.unanswered) == (101, 3, 0)
+    assert paraphrases.failed_share == pytest.approx(3 / 104)
+    assert supply["expansion", "en"].failed_share == 0.0
+    assert len(supply) == len(TRANSFORMATIONS)
+
+
+def flag(study: Study, flags: tuple[str, ...], number: int) -> set[str]:
+    """Give the first usable paraphrases other flags; their keys."""
+    rows = read_transformed(study, "paraphrasing", 1337)
+    chosen = [row.key for row in rows if row.status == "ok"][:number]
+    changed = [row.model_copy(update={"flags": flags}) if row.key in chosen else row for row in rows]
+    write_kept_table(study, OUTPUTS, changed, TransformedText)
+    return set(chosen)
+
+
+def test_outputs_with_an_error_type_are_kept_out_where_the_study_says_so(variant: Callable[..., Study]) -> None:
+    """101 paraphrases are usable: 30 in the wrong language, of which 6 are runaways too."""
+    every = variant(name="every", sample={"pairs": 1000}, transformations=["paraphrasing"])
+    some = variant(name="some", sample={"pairs": 1000, "without": ["wrong_language"]}, transformations=["paraphrasing"])
+    drawn, unflagged = {}, set[str]()
+    for study in (every, some):
+        generate(study)
+        unflagged = {pair.key for pair in draw_sample(study)}
+        wrong = flag(study, ("wrong_language",), 30)
+        flag(study, ("runaway", "wrong_language"), 6)
+        drawn[study.name] = {pair.key for pair in draw_sample(study)}
+    assert drawn["every"] == unflagged  # flags alone move no pair
+    assert drawn["some"] == unflagged - wrong
+    (seen,), (kept,) = read_supply(every), read_supply(some)
+    assert (seen.ok, seen.kept_out, seen.without) == (101, 0, ())
+    assert (kept.ok, kept.kept_out, kept.without) == (71, 30, ("wrong_language",))
+    assert seen.flagged == kept.flagged == {"runaway": 6, "wrong_language": 30}
+    assert kept.failed_share == seen.failed_share == pytest.approx(3 / 104)
+    lines = flagged_lines(flagged_supply([seen])), flagged_lines(flagged_supply([kept]))
+    assert lines[0] == [
+        "WARNING: paraphrasing, en: 29.7% of the outputs are flagged wrong_language (docs/flags.md); look at them, or"
+        " keep them from raters with `sample.without: [wrong_language]`",
+        "outputs flagged with an error type (docs/flags.md): 5.9% of paraphrasing, en, runaway",
+    ]
+    assert lines[1] == [
+        "outputs flagged with an error type (docs/flags.md): 29.7% of paraphrasing, en, wrong_language (kept out);"
+        " 5.9% of paraphrasing, en, runaway"
+    ]
+    flag(some, ("wrong_language",), 1000)
+    with pytest.raises(StudyError, match="every usable output of paraphrasing has an error type of sample.without"):
+        draw_sample(some)
+
+
+def test_an_old_sample_says_nothing_of_flags() -> None:
+    old = {"transformation": "expansion", "language": "en", "ok": 9, "failed": 1, "unanswered": 0, "failed_share": 0.1}
+    assert flagged_lines(flagged_supply([Supply.model_validate(old)])) == []
+
+
+def test_failed_outputs_are_not_rated(generated: Study) -> None:
+    rows = read_transformed(generated, "paraphrasing", 1337)
+    failed = rows[0].model_copy(update={"status": "failed", "reason": "made up", "output": ""})
+    write_kept_table(generated, OUTPUTS, [failed, *rows[1:]], TransformedText)
+    assert failed.key not in {pair.key for pair in draw_sample(generated)}
+
+
+def test_outputs_of_another_generator_are_not_rated(generated: Study, variant: Callable[..., Study]) -> None:
+    other = variant(generator={"kind": "recorded", "model": "another", "path": "demo/outputs"})
+    assert other.folder == generated.folder
+    with pytest.raises(DataError, match="no usable outputs of paraphrasing"):
+        draw_sample(other)
+
+
+def test_a_sample_that_raters_see_is_not_replaced(generated: Study, variant: Callable[..., Study]) -> None:
+    draw_sample(generated)
+    draw_sample(variant(sample={"pairs": 5}))  # nobody has seen it
+    with stage(generated, "publish"):
+        pass
+    draw_sample(variant(sample={"pairs": 5}))  # the same sample again is no harm
+    for other in ({"pairs": 24}, {"pairs": 5, "repeats": 2}):
+        with pytest.raises(StudyError, match="is published, and the study now asks for other pairs"):
+            draw_sample(variant(sample=other))
+
+
+def test_a_sample_with_ratings_from_elsewhere_is_not_replaced(generated: Study, variant: Callable[..., Study]) -> None:
+    draw_sample(generated)
+    write_table(generated.folder / "ratings.parquet", [], Rating)
+    with pytest.raises(StudyError, match="is rated, and the study now asks for other pairs"):
+        draw_sample(variant(sample={"pairs": 5}))
+
+
+def test_a_threshold_that_the_scale_cannot_hold_is_refused_before_anyone_rates(
+    generated: Study, variant: Callable[..., Study]
+) -> None:
+    with pytest.raises(StudyError, match="threshold 7 is outside the scale 1 to 5"):
+        draw_sample(variant(acceptance={"threshold": 7}))
+
+
+def test_pairs_say_where_they_come_from(generated: Study) -> None:
+    pairs = draw_sample(generated)
+    languages = {name: {p.output_language for p in pairs if p.transformation == name} for name in TRANSFORMATIONS}
+    assert languages["paraphrasing"] == languages["backtranslation"] == {"en"}
+    assert "en" not in languages["translation"] | languages["cross_translation"]
+    assert {p.pool for p in pairs if p.transformation == "cross_translation"} == {"translation"}
+
+
+def test_before_generation_it_says_what_to_run(demo: Study) -> None:
+    with pytest.raises(DataError, match=r"texts.parquet is not there yet; run `python -m generation.run"):
+        draw_sample(demo)
+
+
+def test_a_rubric_that_does_not_explain_a_transformation_is_refused(
+    generated: Study, variant: Callable[..., Study]
+) -> None:
+    with pytest.raises(StudyError, match="rubric 'pteb' explains no pool 'backtranslation'"):
+        draw_sample(variant(rubric="pteb"))
+
+
+def candidates(sizes: dict[tuple[str, str], int]) -> list[Candidate]:
+    """So many candidates of each stratum, their ranks as they are counted."""
+    places = [(stratum, number) for stratum, size in sizes.items() for number in range(size)]
+    return [Candidate(rank, stratum, {"key": f"{stratum}{number}"}) for rank, (stratum, number) in enumerate(places)]
+
+
+def drawn(sizes: dict[tuple[str, str], int], number: int) -> list[str]:
+    turns = Turns(candidates(sizes), seed=1)
+    taken = [turns.take(lambda _: True) for _ in range(number)]
+    return [candidate.row["key"] for candidate in taken if candidate is not None]
+
+
+STRATA = st.dictionaries(
+    st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), st.integers(1, 6), min_size=1, max_size=9
+)
+
+
+@given(STRATA, st.integers(0, 60))
+def test_strata_give_equal_shares_as_far_as_they_reach(sizes: dict[tuple[str, str], int], number: int) -> None:
+    keys = drawn(sizes, number)
+    assert len(keys) == len(set(keys)) == min(number, sum(sizes.values()))
+    counts = Counter(key[2] for key in keys)  # of the outer stratum: keys are like "('a', 'x')0"
+    largest = max(counts.values(), default=0)
+    for outer in {stratum[0] for stratum in sizes}:
+        there = sum(size for stratum, size in sizes.items() if stratum[0] == outer)
+        assert counts[outer] == there or counts[outer] >= largest - 1
+
+
+@given(STRATA, st.integers(1, 30), st.data())
+def test_a_candidate_that_comes_later_moves_one_other_at_most(
+    sizes: dict[tuple[str, str], int], number: int, data: st.DataObject
+) -> None:
+    grown = data.draw(st.sampled_from(sorted(sizes)))
+    before = set(drawn(sizes, number))
+    after = set(drawn({**sizes, grown: sizes[grown] + 1}, number))
+    assert len(before - after) <= 1 and len(after - before) <= 1
+
+
+@given(STRATA, st.integers(0, 30), st.integers(0, 30))
+def test_a_larger_draw_goes_on_where_a_smaller_one_ends(
+    sizes: dict[tuple[str, str], int], number: int, more: int
+) -> None:
+    assert drawn(sizes, number + more)[:number] == drawn(sizes, number)[:number]

@@ -1,0 +1,306 @@
+"""Many raters at once on the same records: what a client was told is what the server holds, also after a kill.
+
+Each rater remembers the server's last acknowledged word on each record. Whenever nobody writes, everything that the
+server says (records, responses, progress, each rater's own counts and queue) is compared with these.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import secrets
+import signal
+import sqlite3
+import ssl
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from annotation.server import URL_VARIABLE, Connection, Home, User, credentials, postgres, running
+from tests.annotation.argilla_site import Api, Campaign, Site, eventually, response_status
+from tests.annotation.server.postgres_site import postgres_url  # noqa: F401  # a fixture
+from tests.scale import scaled
+
+RATERS = scaled(8, 32)
+STATUSES = ("submitted", "discarded", "draft")
+#: Half of the raters' actions submit, so half of the raters as the wanted number puts every count next to the edge.
+ACTIONS = ("submit", "submit", "submit", "upsert", "discard", "draft", "delete", "delete")
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading certificates for each client takes longer than a round
+
+
+@dataclass
+class Rater:
+    """A person with the page open: sends what Argilla's page sends, and remembers what was acknowledged."""
+
+    user: User
+    id: str
+    client: httpx.Client
+    told: dict[str, dict[str, Any]] = field(default_factory=dict)  #: record's id to the response, as last acknowledged
+    codes: Counter[int] = field(default_factory=Counter)
+
+    def call(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        answer = self.client.request(method, path, json=body)
+        self.codes[answer.status_code] += 1
+        return answer
+
+    def act(self, action: str, record: str, rating: int) -> None:
+        """One action on one record; anything but the expected answer fails."""
+        known = self.told.get(record)
+        if action == "delete":
+            if known is not None:
+                answer = self.call("DELETE", f"responses/{known['id']}")
+                assert answer.status_code == 200, answer.text
+                del self.told[record]
+            return
+        status = {"discard": "discarded", "draft": "draft"}.get(action, "submitted")
+        body = {"status": status, "values": {name: {"value": rating} for name in ("quality", "fluency")}}
+        if action == "upsert":
+            answer = self.call("POST", "me/responses/bulk", {"items": [{"record_id": record, **body}]})
+            assert answer.status_code == 200, answer.text
+            (item,) = answer.json()["items"]
+            assert item["error"] is None, item
+            self.told[record] = item["item"]
+        elif known is None:
+            answer = self.call("POST", f"records/{record}/responses", body)
+            assert answer.status_code == 201, answer.text
+            self.told[record] = answer.json()
+        else:
+            answer = self.call("PUT", f"responses/{known['id']}", body)
+            assert answer.status_code == 200, answer.text
+            self.told[record] = answer.json()
+        assert self.told[record]["status"] == status
+
+
+@dataclass
+class Arena:
+    """A server of its own that can be killed and started again, and its raters."""
+
+    home: Home
+    stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    raters: list[Rater] = field(default_factory=list)
+
+    def open(self) -> None:
+        """Start the server; the raters' clients learn the new address."""
+        connection = self.stack.enter_context(running(self.home))
+        self.owner = self.client(connection, credentials(self.home).owner)
+        self.site = Site(self.home, connection, Api(connection, credentials(self.home).owner), [])
+        for rater in self.raters:
+            rater.client = self.client(connection, rater.user)
+
+    def client(self, connection: Connection, user: User) -> httpx.Client:
+        """A client that keeps its connection open, as a browser does, until the server ends."""
+        headers = {"X-Argilla-Api-Key": user.api_key}
+        made = httpx.Client(
+            base_url=f"{connection.url}/api/v1/", headers=headers, trust_env=False, timeout=60.0, verify=NO_TLS
+        )
+        return self.stack.enter_context(made)
+
+    def kill(self) -> None:
+        """End the server as a power cut would."""
+        os.kill(json.loads(self.home.state.read_text(encoding="utf-8"))["pid"], signal.SIGKILL)
+
+    def register(self) -> None:
+        """Make the raters' accounts in the database itself: hashing a password, which nobody types, takes 0.25 s."""
+        for number in range(RATERS):
+            user = User(f"rater{number}", "never typed", secrets.token_urlsafe(24))
+            one = uuid4()
+            self.write(
+                "INSERT INTO users (id, first_name, username, role, api_key, password_hash, inserted_at, updated_at)"  # noqa: S608
+                f" SELECT '{one.hex}', 'R', '{user.username}', 'annotator', '{user.api_key}', 'none', inserted_at,"
+                f" updated_at FROM users WHERE username = '{credentials(self.home).owner.username}';"
+            )
+            rater = Rater(user, str(one), self.client(self.site.connection, user))
+            assert rater.client.get("me").json()["id"] == rater.id
+            self.raters.append(rater)
+
+    def write(self, sql: str) -> None:
+        """A statement that changes the server's database."""
+        if (address := postgres.kept(self.home)) is not None:
+            postgres.query(address, sql)
+            return
+        with contextlib.closing(sqlite3.connect(self.home.database)) as database, database:
+            database.execute(sql)
+
+    def publish(self, name: str, records: int, enough: int) -> Campaign:
+        """A dataset that every rater may answer; what raters remember of others is of no use any more."""
+        campaign = self.site.publish(name, records, enough)
+        workspaces = {one["name"]: one["id"] for one in self.owner.get("me/workspaces").json()["items"]}
+        for rater in self.raters:
+            path = f"workspaces/{workspaces[f'ws-{name}']}/users"
+            assert self.owner.post(path, json={"user_id": rater.id}).status_code == 201
+            rater.told.clear()
+            rater.codes.clear()
+        return campaign
+
+    def at_once(self, work: Callable[[Rater], None]) -> None:
+        """Every rater does `work` at the same time; the first failure is raised when all have ended."""
+        barrier = threading.Barrier(len(self.raters))
+
+        def start(rater: Rater) -> None:
+            barrier.wait()
+            work(rater)
+
+        with ThreadPoolExecutor(len(self.raters)) as pool:
+            list(pool.map(start, self.raters))
+        codes = sum((rater.codes for rater in self.raters), Counter[int]())
+        assert not [code for code in codes if code >= 500], codes
+
+
+# Both databases have to count rightly, each by locks of its own; what a client sees else is the same code.
+ON_BOTH = pytest.mark.parametrize("arena", ["sqlite", "postgres"], indirect=True, scope="module")
+ON_SQLITE = pytest.mark.parametrize("arena", ["sqlite"], indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def arena(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    made = Arena(Home(tmp_path_factory.mktemp("concurrency") / "home"))
+    with made.stack, pytest.MonkeyPatch.context() as patch:
+        if request.param == "postgres":
+            patch.setenv(URL_VARIABLE, request.getfixturevalue("postgres_url"))
+        made.open()
+        made.register()
+        yield made
+
+
+def records_of(arena: Arena, campaign: Campaign) -> list[dict[str, Any]]:
+    path = f"datasets/{campaign.dataset}/records"
+    return list(arena.owner.get(path, params={"limit": 1000, "include": "responses"}).json()["items"])
+
+
+def responses_by(records: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Every response by record and user; a second one of the same user on the same record fails."""
+    every = [((record["id"], one["user_id"]), one) for record in records for one in record["responses"]]
+    assert len(dict(every)) == len(every), "a rater has two responses on one record"
+    return dict(every)
+
+
+def check_counts(arena: Arena, campaign: Campaign, records: list[dict[str, Any]], enough: int) -> None:
+    """Every count of the server against its own responses: record statuses, and progress in all and by user."""
+    status = {}
+    for record in records:
+        submitted = sum(one["status"] == "submitted" for one in record["responses"])
+        status[record["id"]] = "completed" if submitted >= enough else "pending"
+    assert {record["id"]: record["status"] for record in records} == status
+    in_all = Counter(status.values())
+    progress = arena.owner.get(f"datasets/{campaign.dataset}/progress").json()
+    del progress["users"]  # names only; their counts come next
+    assert progress == {"total": len(records), "completed": in_all["completed"], "pending": in_all["pending"]}
+
+    given = responses_by(records)
+    shown = arena.owner.get(f"datasets/{campaign.dataset}/users/progress").json()["users"]
+    by_name = {one.pop("username"): one for one in shown}
+    for rater in arena.raters:
+        mine = {record: one["status"] for (record, user), one in given.items() if user == rater.id}
+        counted = Counter((status[record], own) for record, own in mine.items())
+        expected = {one: {own: counted[one, own] for own in STATUSES} for one in ("completed", "pending")}
+        assert by_name.pop(rater.user.username, {one: dict.fromkeys(STATUSES, 0) for one in expected}) == expected
+        metrics = rater.client.get(f"me/datasets/{campaign.dataset}/metrics").json()["responses"]
+        own = Counter(mine.values())
+        left = len(records) - len(mine)  # to Argilla, what this rater has not answered, completed by others or not
+        assert metrics == {**{one: own[one] for one in STATUSES}, "pending": left, "total": len(records)}
+    assert by_name == {}
+
+
+def check_told(arena: Arena, records: list[dict[str, Any]]) -> None:
+    """What the server holds is what the raters were told: nothing lost, nothing twice, nothing that nobody gave."""
+    told = {(record, rater.id): one for rater in arena.raters for record, one in rater.told.items()}
+    held = responses_by(records)
+    assert held.keys() == told.keys()
+    parts = ("id", "status", "values", "inserted_at", "updated_at")
+    assert [[held[key][part] for part in parts] for key in told] == [
+        [told[key][part] for part in parts] for key in told
+    ]
+
+
+@ON_BOTH
+def test_raters_submit_discard_and_delete_on_the_same_records(arena: Arena) -> None:
+    enough = RATERS // 2
+    campaign = arena.publish("rounds", records=4, enough=enough)
+    ids = list(campaign.ids.values())
+    seen: set[str] = set()
+    for number, status in enumerate(STATUSES):
+
+        def work(rater: Rater, number: int = number) -> None:
+            draw = random.Random(f"{number} {rater.user.username}")
+            # All of them on one record at a time, or each in an order of its own.
+            for record in ids if number % 2 else draw.sample(ids, len(ids)):
+                rater.act(draw.choice(ACTIONS), record, draw.randint(1, 5))
+
+        arena.at_once(work)
+        records = records_of(arena, campaign)
+        check_told(arena, records)
+        check_counts(arena, campaign, records, enough)
+        seen |= {record["status"] for record in records}
+        for rater in arena.raters:  # what is committed, the next search finds
+            query = {"filters": {"and": response_status(status)}}
+            found = rater.call("POST", f"me/datasets/{campaign.dataset}/records/search", query).json()
+            mine = {record for record, one in rater.told.items() if one["status"] == status}
+            assert found["total"] == len(mine) and {one["record"]["id"] for one in found["items"]} == mine
+    assert seen == {"completed", "pending"}  # else the counts were never near the edge
+
+
+@ON_SQLITE
+def test_a_rater_with_two_windows_has_one_response(arena: Arena) -> None:
+    campaign = arena.publish("windows", records=1, enough=RATERS)
+    (record,) = campaign.ids.values()
+    outcomes: list[list[int]] = []
+
+    def both_windows(rater: Rater) -> None:
+        body = {"status": "submitted", "values": {name: {"value": 3} for name in ("quality", "fluency")}}
+        with ThreadPoolExecutor(2) as windows:
+            answers = list(windows.map(lambda _: rater.call("POST", f"records/{record}/responses", body), range(2)))
+        outcomes.append(sorted(answer.status_code for answer in answers))
+        (rater.told[record],) = [answer.json() for answer in answers if answer.status_code == 201]
+
+    arena.at_once(both_windows)
+    assert outcomes == [[201, 409]] * RATERS
+    records = records_of(arena, campaign)
+    check_told(arena, records)
+    check_counts(arena, campaign, records, RATERS)
+    assert [one["status"] for one in records] == ["completed"]
+
+
+@ON_SQLITE
+def test_a_kill_among_submissions_loses_nothing_that_was_acknowledged(arena: Arena) -> None:
+    campaign = arena.publish("kill", records=40, enough=2)
+    ids = list(campaign.ids.values())
+    started: set[tuple[str, str]] = set()
+
+    def submit_on(rater: Rater) -> None:
+        draw = random.Random(rater.user.username)
+        for record in draw.sample(ids, len(ids)):
+            started.add((record, rater.id))
+            try:
+                rater.act("submit", record, draw.randint(1, 5))
+            except httpx.TransportError:
+                return  # no acknowledgement, no promise
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(arena.at_once, submit_on)
+        assert eventually(lambda: sum(len(rater.told) for rater in arena.raters) >= 100, 30)
+        arena.kill()
+        done.result()
+    arena.stack.close()
+
+    told = {(record, rater.id): one for rater in arena.raters for record, one in rater.told.items()}
+    assert 100 <= len(told) < RATERS * len(ids)
+    with contextlib.closing(sqlite3.connect(arena.home.database)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    arena.open()
+    records = records_of(arena, campaign)
+    held = responses_by(records)
+    assert {key: (one["id"], one["values"]) for key, one in told.items()} == {
+        key: (held[key]["id"], held[key]["values"]) for key in told
+    }
+    assert held.keys() <= started  # a submission that the kill cut off is there whole, or not at all
+    assert all(one["status"] == "submitted" and len(one["values"]) == 2 for one in held.values())
+    check_counts(arena, campaign, records, 2)

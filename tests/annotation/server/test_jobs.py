@@ -1,0 +1,146 @@
+"""Background jobs of the really started server: recounts, webhooks, the hub, and what a crash cuts off."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from annotation.server import Home, running
+from annotation.server.connection import is_locked
+from plumbline.errors import ServiceError
+from tests.annotation.argilla_site import Site, enter, eventually
+
+
+class Listener(ThreadingHTTPServer):
+    """Takes webhooks; answers with `answer` and keeps what came."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answer = 500
+        self.events: list[tuple[str, str]] = []  # type, signature
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/hook"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Listener
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.events.append((body["type"], self.headers["webhook-signature"]))
+        self.send_response(self.server.answer)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # its name
+        """Nothing on the console."""
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    server = Listener()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with running(Home(tmp_path_factory.mktemp("jobs") / "home")) as connection:
+        yield enter(connection)
+
+
+def jobs(home: Home, name: str) -> list[tuple[str, str, str | None]]:
+    """The journal's jobs of a function: id, status, arguments."""
+    with contextlib.closing(sqlite3.connect(home.path / "jobs.db")) as database:
+        rows = database.execute("SELECT id, status, arguments FROM jobs WHERE name = ? ORDER BY number", (name,))
+        return rows.fetchall()
+
+
+def test_a_changed_number_of_answers_recounts_and_its_job_can_be_asked_for(site: Site) -> None:
+    campaign = site.publish("recount", records=3, enough=2)
+    site.raters[0].rate(campaign, "p0", 5)
+    name = "update_dataset_records_status_job"
+    for enough, expected in ((1, "completed"), (3, "pending")):
+        before = len(jobs(site.home, name))
+        body = {"distribution": {"strategy": "overlap", "min_submitted": enough}}
+        site.owner("PATCH", f"datasets/{campaign.dataset}", body)
+        assert len(jobs(site.home, name)) == before + 1
+        job_id = jobs(site.home, name)[-1][0]
+        done = {"id": job_id, "status": "finished"}
+        assert eventually(lambda job_id=job_id, done=done: site.owner("GET", f"jobs/{job_id}") == done)  # type: ignore[misc]
+        assert jobs(site.home, name)[-1] == (job_id, "finished", None)
+        assert site.statuses(campaign) == {"p0": expected, "p1": "pending", "p2": "pending"}
+
+
+def test_a_job_that_nobody_knows_is_404_and_the_hub_is_501(site: Site) -> None:
+    assert "not found" in site.owner("GET", "jobs/11111111-2222-3333-4444-555555555555", expect=404)["detail"]
+    site.owner("GET", "jobs/it's%20none", expect=404)
+    site.raters[0]("GET", "jobs/unknown", expect=404)
+    campaign = site.publish("hub", records=1)
+    mapping = {"fields": [{"source": "a", "target": "original"}], "metadata": [], "suggestions": []}
+    body = {"name": "org/set", "subset": "default", "split": "train", "mapping": mapping}
+    assert "use the SDK" in site.owner("POST", f"datasets/{campaign.dataset}/import", body, expect=501)["detail"]
+    body = {"name": "org/set", "subset": "default", "split": "train", "private": True, "token": "secret-token"}
+    site.owner("POST", f"datasets/{campaign.dataset}/export", body, expect=501)
+    assert "secret-token" not in site.home.log.read_text(encoding="utf-8")
+
+
+def test_a_webhook_that_failed_when_the_server_was_killed_is_sent_at_the_next_start(
+    site: Site, listener: Listener
+) -> None:
+    campaign = site.publish("hooks", records=2)
+    hook = {"url": listener.url, "events": ["response.created"], "description": "test"}
+    site.owner("POST", "webhooks", hook)
+    site.raters[0].rate(campaign, "p0", 4)
+    assert eventually(lambda: len(listener.events) == 1)
+    name = "notify_event_job"
+    assert eventually(lambda: [status for _, status, _ in jobs(site.home, name)] == ["scheduled"])
+    ((job_id, _, _),) = jobs(site.home, name)
+    assert site.owner("GET", f"jobs/{job_id}")["status"] == "scheduled"
+    os.kill(json.loads(site.home.state.read_text(encoding="utf-8"))["pid"], signal.SIGKILL)
+    assert eventually(lambda: not is_locked(site.home))
+    listener.answer = 200
+    with running(site.home) as connection:
+        again = enter(connection)
+        assert eventually(lambda: again.owner("GET", f"jobs/{job_id}")["status"] == "finished")
+    assert [event for event, _ in listener.events] == ["response.created"] * 2
+    assert all(signature.startswith("v1,") for _, signature in listener.events)
+    assert jobs(site.home, name) == [(job_id, "finished", None)]
+
+
+@contextlib.contextmanager
+def refusing(home: Home, what: str) -> Iterator[None]:
+    """The journal refuses what is written, as it does on a full disk; `what` is INSERT (a new job) or UPDATE."""
+    with contextlib.closing(sqlite3.connect(home.path / "jobs.db", isolation_level=None)) as database:
+        database.execute(f"CREATE TRIGGER no BEFORE {what} ON jobs BEGIN SELECT RAISE(ABORT, 'disk is full'); END")
+        yield
+        database.execute("DROP TRIGGER no")
+
+
+def test_a_job_that_cannot_be_noted_is_refused_and_one_that_was_noted_runs(site: Site) -> None:
+    campaign = site.publish("unnoted", records=2, enough=2)
+    site.raters[0].rate(campaign, "p0", 5)
+    body = {"distribution": {"strategy": "overlap", "min_submitted": 1}}
+    with refusing(site.home, "INSERT"):
+        refused = site.owner("PATCH", f"datasets/{campaign.dataset}", body, expect=507)
+    assert "make room, then try again" in refused["detail"]
+    with refusing(site.home, "UPDATE"):
+        site.owner("PATCH", f"datasets/{campaign.dataset}", body)
+        assert eventually(lambda: site.statuses(campaign) == {"p0": "completed", "p1": "pending"})
+
+
+def test_a_damaged_journal_is_one_line(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.path.mkdir()
+    (home.path / "jobs.db").write_bytes(b"no journal " * 100)
+    with pytest.raises(ServiceError, match=r"jobs.db .*move it away"), running(home):
+        pytest.fail("it started")

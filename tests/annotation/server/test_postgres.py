@@ -1,0 +1,120 @@
+"""The same server on PostgreSQL: what the tests of SQLite hold, held here by the same statements."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+
+from annotation.server import URL_VARIABLE, Home, backup, postgres, restore, running
+from annotation.server.connection import is_locked
+from annotation.server.home import prepare
+from plumbline.errors import DataError, ServiceError
+from tests.annotation.argilla_site import Site, enter, eventually, response_status, term
+from tests.annotation.server.postgres_site import PASSWORD, postgres_url  # noqa: F401  # a fixture
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Home:  # noqa: F811
+    made = Home(tmp_path_factory.mktemp("argilla") / "home")
+    prepare(made)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(URL_VARIABLE, postgres_url)
+        assert postgres.choose(made) == postgres_url
+    return made  # which keeps the address
+
+
+@pytest.fixture(scope="module")
+def site(home: Home) -> Iterator[Site]:
+    with running(home) as connection:
+        yield enter(connection)
+
+
+def test_rating_searching_and_counting_work_as_on_sqlite(site: Site) -> None:
+    campaign = site.publish("core", records=8, enough=2)
+    ada, grace, _ = site.raters
+    assert set(ada.found(campaign, response_status("pending"), mine=True)) == set(campaign.ids)
+    ada.rate(campaign, "p0", 5)
+    grace.rate(campaign, "p0", 3)
+    ada.rate(campaign, "p1", 4, status="draft")
+    statuses = site.statuses(campaign)
+    assert statuses["p0"] == "completed" and set(statuses.values()) == {"completed", "pending"}
+    assert ada.found(campaign, response_status("submitted"), mine=True) == ["p0"]
+    assert ada.found(campaign, response_status("draft"), mine=True) == ["p1"]
+    assert set(site.owner.found(campaign, query={"text": {"q": "cats again"}})) == {"p1", "p3", "p5", "p7"}
+    length = {"entity": "metadata", "metadata_property": "length"}
+    assert set(site.owner.found(campaign, [{"type": "range", "scope": length, "ge": 2, "le": 4}])) == {"p2", "p3", "p4"}
+    rating = {"entity": "response", "question": "quality"}
+    assert ada.found(campaign, [term(rating, 5)], mine=True) == ["p0"]
+    ada.rate(campaign, "p0", 5, status="discarded")
+    assert site.statuses(campaign)["p0"] == "pending"
+
+
+def test_no_password_is_in_the_process_list_the_log_or_what_is_said(site: Site, home: Home) -> None:
+    assert home.database_url_file.stat().st_mode & 0o777 == 0o600 and not home.database.exists()
+    pid = json.loads(home.state.read_text(encoding="utf-8"))["pid"]
+    seen = [Path(f"/proc/{pid}/{name}").read_text(encoding="utf-8") for name in ("cmdline", "environ")]
+    seen += [home.log.read_text(encoding="utf-8"), postgres.named(postgres.kept(home) or "")]
+    for text in seen:
+        assert PASSWORD not in text and urlsplit(postgres.kept(home) or "").password not in text  # type: ignore[operator]
+
+
+def test_a_second_home_cannot_serve_the_same_database(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(URL_VARIABLE, postgres.kept(site.home) or "")
+    with pytest.raises(ServiceError, match="is in use by another of our servers"), running(Home(tmp_path / "other")):
+        pytest.fail("it started")
+
+
+def test_a_backup_while_people_rate_is_restored_and_what_was_there_is_kept(site: Site, tmp_path: Path) -> None:
+    home = site.home
+    campaign = site.publish("saved", records=4, enough=1)
+    site.raters[0].rate(campaign, "p0", 5)
+    file, manifest = backup(home, tmp_path)
+    site.raters[0].rate(campaign, "p1", 5)
+    with pytest.raises(ServiceError, match="its server is running"):
+        restore(home, file)
+    os.kill(json.loads(home.state.read_text(encoding="utf-8"))["pid"], signal.SIGKILL)
+    assert eventually(lambda: not is_locked(home))
+    assert manifest.kind == "postgresql" and file.stat().st_mode & 0o777 == 0o600
+    _, kept = restore(home, file)
+    address = postgres.kept(home) or ""
+    schema = kept.rpartition(" ")[2]
+    (replaced,) = postgres.query(address, f"SELECT count(*) FROM {schema}.responses;")  # noqa: S608
+    assert int(replaced[0]) == manifest.counts["responses"] + 1
+    with running(home) as connection:
+        again = enter(connection)
+        assert {name for name, status in again.statuses(campaign).items() if status == "completed"} == {"p0"}
+        again.raters[0].rate(campaign, "p1", 2)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "argilla.db").touch()
+    with pytest.raises(DataError, match="a backup of postgresql, but .* uses sqlite"):
+        restore(Home(tmp_path / "home"), file)
+
+
+def test_an_older_database_is_backed_up_before_it_is_migrated(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    address = postgres.kept(home) or ""
+    (before,) = postgres.query(address, "SELECT version_num FROM alembic_version;")
+    # What Argilla's own script for going back does to its last migration.
+    postgres.query(address, "DROP TABLE datasets_users; UPDATE alembic_version SET version_num = '6ed1b8bf8e08';")
+    with running(home):
+        pass
+    assert "backed up to" in capsys.readouterr().out
+    assert postgres.query(address, "SELECT version_num FROM alembic_version;") == [before]
+    assert len(list(home.backups.glob("*-upgrade.tar.gz"))) == 1
+
+
+def test_an_address_that_leads_nowhere_is_one_line_without_its_password(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = urlsplit(postgres.kept(home) or "")._replace(netloc="argilla:wrong-secret@")
+    monkeypatch.setenv(URL_VARIABLE, urlunsplit(changed))
+    with pytest.raises(ServiceError, match="PostgreSQL database") as error, running(Home(tmp_path / "home")):
+        pytest.fail("it started")
+    assert "--database-url" in str(error.value) and "wrong-secret" not in str(error.value)

@@ -1,0 +1,266 @@
+"""The real Argilla server's life: starting, accounts, secrets, simultaneous raters, being killed, ending."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import argilla as rg
+import httpx
+import pytest
+
+from annotation.server import Connection, Home, credentials, ensure_environment, ensure_user, running, serve
+from annotation.server.home import REPOSITORY
+from plumbline.errors import DataError, ServiceError
+from tests.annotation.argilla_site import Api, Site, enter, eventually, response_status
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with running(Home(tmp_path_factory.mktemp("argilla") / "home")) as connection:
+        yield enter(connection)
+
+
+def sign_in(connection: Connection, username: str, password: str) -> httpx.Response:
+    """What the sign-in page sends."""
+    form = {"username": username, "password": password}
+    return httpx.post(f"{connection.url}/api/v1/token", data=form, trust_env=False)
+
+
+def test_signing_in_takes_the_generated_password_and_no_well_known_one(site: Site) -> None:
+    for account in (site.owner.user, site.raters[0].user):
+        token = sign_in(site.connection, account.username, account.password).json()["access_token"]
+        me = httpx.get(
+            f"{site.connection.url}/api/v1/me", headers={"Authorization": f"Bearer {token}"}, trust_env=False
+        )
+        assert me.json()["username"] == account.username
+    for username, password in (("argilla", "12345678"), ("argilla", "1234"), ("owner", "12345678"), ("ada", "wrong")):
+        assert sign_in(site.connection, username, password).status_code == 401
+    for key in ("argilla.apikey", "owner.apikey"):
+        headers = {"X-Argilla-Api-Key": key}
+        assert httpx.get(f"{site.connection.url}/api/v1/me", headers=headers, trust_env=False).status_code == 401
+    body = {"username": "weak", "first_name": "W", "password": "12345678"}
+    assert "well known" in site.owner("POST", "users", body, expect=422)["detail"]
+
+
+def test_the_pages_are_served_and_fetch_nothing_from_outside(site: Site) -> None:
+    client = httpx.Client(base_url=site.connection.url, trust_env=False)
+    page = client.get("/sign-in")
+    assert page.status_code == 200 and "<title>Argilla</title>" in page.text
+    sheets = {part.split('"')[0] for part in page.text.split('href="') if ".css" in part.split('"')[0]}
+    assert sheets
+    for sheet in sheets:
+        assert "fonts.googleapis.com" not in client.get(sheet).text
+    foreign = client.get("/api/v1/version", headers={"Origin": "https://elsewhere.example"})
+    assert "access-control-allow-origin" not in foreign.headers
+    own = client.get("/api/v1/version", headers={"Origin": site.connection.url})
+    assert own.headers["access-control-allow-origin"] == site.connection.url
+
+
+def test_strangers_learn_nothing_and_cannot_slow_the_server(site: Site) -> None:
+    client = httpx.Client(base_url=site.connection.url, trust_env=False)
+    assert client.get("/api/v1/status").json() == client.get("/api/v1/version").json() == {"version": "2.8.0"}
+    for path in ("me", "users", "datasets/11111111-2222-3333-4444-555555555555", "jobs/any", "webhooks"):
+        assert client.get(f"/api/v1/{path}").status_code == 401
+    preflight = {"Origin": "https://elsewhere.example", "Access-Control-Request-Method": "GET"}
+    refused = client.options("/api/v1/me", headers=preflight)
+    assert refused.status_code == 400 and "access-control-allow-origin" not in refused.headers
+    page = client.get("/sign-in").content
+    assert client.get("/sign-in", headers={"Range": "bytes=0-9"}).status_code in (200, 206)
+    many = client.get("/sign-in", headers={"Range": "bytes=" + ",".join(f"{i}-{i}" for i in range(9000))})
+    assert many.status_code == 200 and many.content == page  # not taken apart: CVE-2025-62727
+
+
+def test_only_the_user_can_read_the_files_and_no_secret_is_in_the_process_list(site: Site) -> None:
+    assert stat.S_IMODE(site.home.path.stat().st_mode) == 0o700
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in site.home.path.iterdir()}
+    assert modes.pop("tmp") == 0o700
+    assert {"argilla.db", "credentials.json", "secret", "server.log"} <= modes.keys()
+    assert set(modes.values()) == {0o600}, modes
+    pid = json.loads(site.home.state.read_text(encoding="utf-8"))["pid"]
+    secrets = [one for user in (site.owner.user, site.raters[0].user) for one in (user.password, user.api_key)]
+    site.owner("POST", "users", {"username": "x", "first_name": "", "password": secrets[0]}, expect=422)
+    seen = [Path(f"/proc/{pid}/{name}").read_text(encoding="utf-8") for name in ("cmdline", "environ")]
+    seen.append(site.home.log.read_text(encoding="utf-8"))
+    for text in seen:
+        assert not [one for one in [*secrets, site.home.secret_file.read_text(encoding="utf-8")] if one in text]
+    assert secrets[0] not in repr(site.owner.user) + repr(site.connection) + repr(credentials(site.home))
+
+
+def test_accounts_are_made_once_and_forgotten_ones_get_a_new_password(site: Site) -> None:
+    user = ensure_user(site.connection, "linus", "Linus")
+    assert ensure_user(site.connection, "linus", "Linus") == user == ensure_user(site.home, "linus", "Linus")
+    content = json.loads(site.home.credentials_file.read_text(encoding="utf-8"))
+    content["annotators"] = [one for one in content["annotators"] if one["username"] != "linus"]
+    site.home.credentials_file.write_text(json.dumps(content), encoding="utf-8")
+    again = ensure_user(site.connection, "linus", "Linus")
+    assert again.api_key == user.api_key and again.password != user.password
+    assert sign_in(site.connection, "linus", user.password).status_code == 401
+    assert sign_in(site.connection, "linus", again.password).status_code == 201
+    with pytest.raises(ServiceError, match="role annotator"):
+        ensure_user(site.connection, "linus", "Linus", role="admin")
+    with pytest.raises(ServiceError, match="401"):
+        ensure_user(Connection(site.connection.url, "argilla.apikey", site.home), "new", "New")
+
+
+def test_a_second_start_on_the_same_home_uses_the_first_or_says_so(site: Site) -> None:
+    with running(site.home) as connection:
+        assert connection == site.connection
+    assert site.owner("GET", "me")["username"] == "owner"  # leaving the context has not stopped another's server
+    with pytest.raises(ServiceError, match="already runs at http"):
+        serve(site.home)
+
+
+def test_simultaneous_raters_leave_every_status_right_and_no_error(site: Site) -> None:
+    campaign = site.publish("race", records=6)
+    extra = [Api(site.connection, ensure_user(site.connection, f"rater{i}", "R")) for i in range(5)]
+    client = rg.Argilla(api_url=site.connection.url, api_key=site.connection.api_key)
+    workspace = client.workspaces("ws-race")
+    assert workspace is not None
+    for one in extra:
+        workspace.add_user(one.user.username)
+    raters = [*site.raters, *extra]
+    for round_number in range(4):
+        barrier = threading.Barrier(len(raters))
+        last = {}
+
+        def act(index: int, seed: int = round_number, barrier: threading.Barrier = barrier) -> dict[str, str]:
+            draw = random.Random(100 * seed + index)
+            names = sorted(campaign.ids)
+            draw.shuffle(names)
+            mine = {}
+            barrier.wait()
+            for name in names:
+                mine[name] = draw.choice(("submitted", "submitted", "discarded", "draft"))
+                raters[index].rate(campaign, name, draw.randint(1, 5), mine[name])
+            return mine
+
+        with ThreadPoolExecutor(len(raters)) as pool:
+            last = dict(enumerate(pool.map(act, range(len(raters)))))
+        submitted = {name: sum(mine[name] == "submitted" for mine in last.values()) for name in campaign.ids}
+        expected = {name: "completed" if count >= 3 else "pending" for name, count in submitted.items()}
+        assert site.statuses(campaign) == expected
+    for index, rater in enumerate(raters):
+        for status in ("submitted", "discarded", "draft"):
+            names = {name for name, given in last[index].items() if given == status}
+            assert set(rater.found(campaign, response_status(status), mine=True)) == names
+
+
+def test_a_killed_server_loses_no_answer_and_a_restart_keeps_data_secret_and_users(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    given: list[tuple[str, int]] = []
+    with running(home) as connection:
+        first = enter(connection)
+        campaign = first.publish("kill", records=200, enough=1)
+        token = sign_in(connection, "ada", first.raters[0].user.password).json()["access_token"]
+
+        def rate_on() -> None:
+            for i, name in enumerate(campaign.ids):
+                try:
+                    first.raters[0].rate(campaign, name, i % 5 + 1)
+                except httpx.HTTPError:
+                    return  # the server is gone; this answer was never acknowledged
+                given.append((name, i % 5 + 1))
+
+        thread = threading.Thread(target=rate_on)
+        thread.start()
+        assert eventually(lambda: len(given) >= 20)
+        os.kill(json.loads(home.state.read_text(encoding="utf-8"))["pid"], signal.SIGKILL)
+        thread.join()
+    with running(home) as connection:
+        second = enter(connection)
+        assert [rater.user for rater in second.raters] == [rater.user for rater in first.raters]
+        me = httpx.get(f"{connection.url}/api/v1/me", headers={"Authorization": f"Bearer {token}"}, trust_env=False)
+        assert me.json()["username"] == "ada"
+        kept = second.owner("GET", f"datasets/{campaign.dataset}/records", limit=1000, include="responses")["items"]
+        answers = {
+            one["external_id"]: one["responses"][0]["values"]["quality"]["value"] for one in kept if one["responses"]
+        }
+        assert 20 <= len(given) < 200 and given == [(name, answers[name]) for name, _ in given]
+        assert {one["external_id"] for one in kept if one["status"] == "completed"} == answers.keys()
+    assert not home.state.exists() and not (home.path / "tmp").exists()
+
+
+def test_what_keeps_a_server_from_starting_is_said_in_one_line(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    with pytest.raises(DataError, match="no credentials yet"):
+        credentials(home)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ServiceError, match=f"port {port} .*choose another port"), running(home, port=port):
+            pytest.fail("it started")
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with (
+        pytest.raises(ServiceError, match="not usable as the server's folder"),
+        running(Home(tmp_path / "file" / "in")),
+    ):
+        pytest.fail("it started")
+    home.database.write_bytes(b"this is no database " * 100)
+    with pytest.raises(ServiceError, match="argilla.db .*cannot be used"), running(home):
+        pytest.fail("it started")
+    home.database.unlink()
+    with sqlite3.connect(home.database) as database:
+        database.execute("CREATE TABLE alembic_version (version_num VARCHAR(32))")
+        database.execute("INSERT INTO alembic_version VALUES ('from_the_future')")
+    with pytest.raises(ServiceError, match="newer Argilla"), running(home):
+        pytest.fail("it started")
+    home.credentials_file.write_text("{", encoding="utf-8")
+    with pytest.raises(DataError, match="damaged"), running(home):
+        pytest.fail("it started")
+
+
+def test_an_environment_that_cannot_be_made_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLUMBLINE_ARGILLA_ENV", str(tmp_path / "env"))
+    for name in ("PIP_NO_INDEX", "PIP_ISOLATED"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("PIP_CONSTRAINT", str(tmp_path / "missing.txt"))  # the platform's own, which must not leak in
+    said: list[str] = []
+    for _ in range(2):  # the half-made environment of the first attempt is not taken for a whole one
+        with pytest.raises(
+            ServiceError, match=r"pip could not install constraints/argilla-server.txt.*PIP_FIND_LINKS.*ERROR: "
+        ) as error:
+            ensure_environment(said.append)
+        assert "missing.txt" not in str(error.value) and "\n" not in str(error.value)
+    assert len(said) == 2
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("mine", encoding="utf-8")
+    monkeypatch.setenv("PLUMBLINE_ARGILLA_ENV", str(tmp_path / "full"))
+    with pytest.raises(ServiceError, match="not a Python environment"):
+        ensure_environment(said.append)
+    assert (tmp_path / "full" / "thesis.txt").exists()
+
+
+def test_serve_shows_the_password_once_and_a_signal_ends_it_cleanly(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    code = (
+        "import sys, pathlib; from annotation.server import Home, serve\n"
+        "try: serve(Home(pathlib.Path(sys.argv[1])), port=0)\n"
+        "except KeyboardInterrupt: sys.exit(130)"
+    )
+    shown = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        command = [sys.executable, "-u", "-c", code, str(home.path)]
+        process = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
+        assert eventually(home.state.exists, 60) and process.stdout is not None
+        said = [process.stdout.readline()]
+        assert said[0].startswith("Argilla runs at http://127.0.0.1:")
+        while not said[-1].startswith("Accounts and passwords"):
+            said.append(process.stdout.readline())
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert not home.state.exists()
+        shown.append(credentials(home).owner.password in "".join(said))
+    assert shown == [True, False]

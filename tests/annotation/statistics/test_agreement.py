@@ -1,0 +1,252 @@
+"""Agreement against published values, against independent computations and scikit-learn, and at the edges."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import krippendorff
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from annotation.records import Estimate
+from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
+
+SCALE = (1, 2, 3, 4, 5)
+NA = None
+Matrix = Sequence[Sequence[int | None]]
+
+# Gwet's example of four raters and twelve units with missing ratings (also irrCAC's own, from Gwet, Handbook of
+# Inter-Rater Reliability). Published: AC1 0.77544; AC2 with ordinal weights 0.89894.
+GWET = [
+    (1, 1, NA, 1),
+    (2, 2, 3, 2),
+    (3, 3, 3, 3),
+    (3, 3, 3, 3),
+    (2, 2, 2, 2),
+    (1, 2, 3, 4),
+    (4, 4, 4, 4),
+    (1, 1, 2, 1),
+    (2, 2, 2, 2),
+    (NA, 5, 5, 5),
+    (NA, NA, 1, 1),
+    (NA, NA, 3, NA),
+]
+# Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, example C: four observers, twelve units.
+# Published: nominal 0.743, ordinal 0.815, interval 0.849. Gwet's example has the same ratings, the last one by another
+# observer.
+KRIPPENDORFF = [*GWET[:-1], (NA, 3, NA, NA)]
+
+matrices = st.lists(
+    st.tuples(*[st.one_of(st.none(), st.sampled_from(SCALE))] * 3).filter(lambda row: any(v is not None for v in row)),
+    min_size=2,
+    max_size=12,
+).filter(lambda rows: sum(sum(v is not None for v in row) >= 2 for row in rows) >= 2)
+
+
+def answers(matrix: Matrix) -> Answers:
+    """A pairs x raters matrix as answers."""
+    rows = [
+        {"pair_id": f"p{i}", "rater_id": f"r{j}", "value": value}
+        for i, values in enumerate(matrix)
+        for j, value in enumerate(values)
+        if value is not None
+    ]
+    return Answers.of(pd.DataFrame(rows, columns=["pair_id", "rater_id", "value"]), SCALE)
+
+
+def alpha(own: Answers) -> Estimate:
+    return krippendorff_alpha(own, np.random.default_rng(1))
+
+
+def raw(own: Answers) -> Estimate:
+    return raw_agreement(own, np.random.default_rng(1))
+
+
+ALL: dict[str, Callable[[Answers], Estimate]] = {"ac2": gwet_ac2, "alpha": alpha, "kappa": mean_kappa, "raw": raw}
+
+
+def rated(matrix: Matrix) -> list[list[int]]:
+    """The ratings of each pair that has two or more."""
+    rows = [[value for value in row if value is not None] for row in matrix]
+    return [row for row in rows if len(row) >= 2]
+
+
+def independent_ac2(matrix: Matrix) -> float:
+    """AC2 with ordinal weights straight from Gwet's formulas, without a library.
+
+    Weight of points k, l of q: 1 - C(|k-l|+1, 2) / C(q, 2).
+    Agreement: mean over units with two or more ratings of sum_k r_k (r*_k - 1) / (r (r - 1)), r*_k = sum_l w_kl r_l.
+    Chance: T_w / (q (q-1)) * sum_k pi_k (1 - pi_k), pi_k the mean over all rated units of the share of k.
+    """
+    q = len(SCALE)
+    w = np.array([[1 - math.comb(abs(i - j) + 1, 2) / math.comb(q, 2) for j in range(q)] for i in range(q)])
+    counts = np.array([[sum(value == point for value in row) for point in SCALE] for row in matrix], dtype=float)
+    counts = counts[counts.sum(axis=1) > 0]
+    r = counts.sum(axis=1)
+    two = r >= 2
+    agree = ((counts[two] * (counts[two] @ w - 1)).sum(axis=1) / (r[two] * (r[two] - 1))).mean()
+    pi = (counts / r[:, None]).mean(axis=0)
+    chance = w.sum() / (q * (q - 1)) * (pi * (1 - pi)).sum()
+    return float((agree - chance) / (1 - chance))
+
+
+def independent_alpha(matrix: Matrix) -> float:
+    """Ordinal alpha in words: 1 - mean distance within pairs over mean distance of any two ratings.
+
+    Each pair's two-and-twos weigh 1 / (its ratings - 1); the distance of two points is the number of ratings
+    from the one to the other, those on the two points counted half, squared.
+    """
+    rows = rated(matrix)
+    every = [value for row in rows for value in row]
+    below = {p: sum(value < p for value in every) + sum(value == p for value in every) / 2 for p in SCALE}
+
+    def distance(one: int, other: int) -> float:
+        return (below[one] - below[other]) ** 2
+
+    observed = sum(distance(a, b) / (len(row) - 1) for row in rows for a, b in itertools.permutations(row, 2))
+    expected = sum(distance(a, b) for a, b in itertools.permutations(every, 2)) / (len(every) - 1)
+    return 1 - observed / expected
+
+
+def test_ac2_gives_gwets_published_value() -> None:
+    assert gwet_ac2(answers(GWET)).value == pytest.approx(0.89894, abs=5e-6)
+    assert independent_ac2(GWET) == pytest.approx(0.89894, abs=5e-6)
+
+
+def test_the_library_gives_gwets_published_ac1_only_with_the_full_scale() -> None:
+    """The trap that `gwet_ac2` avoids: without categories, irrCAC on pandas 3 counts missing ratings as one."""
+    from irrCAC.raw import CAC
+
+    matrix = pd.DataFrame(GWET, dtype=float)
+    ac1 = CAC(matrix, weights="identity", categories=list(SCALE)).gwet()["est"]["coefficient_value"]
+    assert ac1 == pytest.approx(0.77544, abs=5e-6)
+
+
+def test_alpha_gives_krippendorffs_published_values() -> None:
+    assert alpha(answers(KRIPPENDORFF)).value == pytest.approx(0.815, abs=5e-4)
+    observers = np.array(KRIPPENDORFF, dtype=float).T
+    for level, published in (("nominal", 0.743), ("interval", 0.849)):
+        assert krippendorff.alpha(observers, level_of_measurement=level) == pytest.approx(published, abs=5e-4)
+
+
+@settings(max_examples=50, deadline=None)
+@given(matrices)
+def test_ac2_and_alpha_agree_with_the_formulas(matrix: Matrix) -> None:
+    own = answers(matrix)
+    for found, formula, exact in ((gwet_ac2(own), independent_ac2, 2e-5), (alpha(own), independent_alpha, 1e-9)):
+        if math.isnan(found.value):
+            assert found.reason == "every rating is the same, so agreement cannot be told from chance"
+        else:
+            assert found.value == pytest.approx(formula(matrix), abs=exact)
+
+
+@settings(max_examples=50, deadline=None)
+@given(matrices)
+def test_no_coefficient_is_ever_surer_than_it_can_be(matrix: Matrix) -> None:
+    """A 1 has no interval, since nothing disagreed; what has no interval says why; what has one lies in it."""
+    for name, coefficient in ALL.items():
+        found = coefficient(answers(matrix))
+        assert bool(found.reason) == (math.isnan(found.low) or math.isnan(found.high))
+        assert math.isnan(found.low) == math.isnan(found.high)
+        if found.value == 1 or math.isnan(found.value):
+            assert found.reason
+        if not found.reason:
+            assert found.high <= 1
+            assert name in ("alpha", "raw") or found.low <= found.value <= found.high  # a BCa interval may lie beside
+
+
+@settings(max_examples=50, deadline=None)
+@given(matrices)
+def test_raw_agreement_is_a_share_of_twos(matrix: Matrix) -> None:
+    twos = [a == b for row in rated(matrix) for a, b in itertools.combinations(row, 2)]
+    assert raw(answers(matrix)).value == pytest.approx(sum(twos) / len(twos))
+
+
+def test_raw_agreement_by_hand() -> None:
+    # (4, 4, 5): one of three twos is equal; (3, 3): one of one; together 2 of 4
+    assert raw(answers([(4, 4, 5), (3, 3, NA), (2, NA, NA)])).value == 0.5
+
+
+def test_kappa_of_two_raters_is_scikit_learns() -> None:
+    draw = np.random.default_rng(2)
+    first = draw.integers(1, 6, 60)
+    second = np.clip(first + draw.integers(-1, 2, 60), 1, 5)
+    own = answers([(int(a), int(b)) for a, b in zip(first, second, strict=True)])
+    expected = cohen_kappa_score(first, second, labels=list(SCALE), weights="quadratic")
+    assert mean_kappa(own).value == pytest.approx(expected, abs=1e-12)
+
+
+def test_kappa_weighs_raters_by_the_pairs_that_they_share_and_jackknifes_pairs() -> None:
+    """Three raters with gaps against scikit-learn, rater by rater and pair by pair left out."""
+    draw = np.random.default_rng(3)
+    truth = draw.integers(1, 6, (40, 1))
+    matrix = np.clip(truth + draw.integers(-1, 2, (40, 3)), 1, 5).astype(float)
+    matrix[:15, 0] = matrix[30:, 2] = np.nan  # shared: 0 with 1 25 pairs, 0 with 2 15, 1 with 2 30
+
+    def by_scikit_learn(rows: np.ndarray) -> float:
+        parts = []
+        for one, other in itertools.combinations(range(3), 2):
+            both = rows[~np.isnan(rows[:, [one, other]]).any(axis=1)]
+            labels = {"labels": list(SCALE), "weights": "quadratic"}
+            parts.append((len(both), cohen_kappa_score(both[:, one].astype(int), both[:, other].astype(int), **labels)))
+        return sum(n * kappa for n, kappa in parts) / sum(n for n, _ in parts)
+
+    found = mean_kappa(answers([[None if math.isnan(v) else int(v) for v in row] for row in matrix]))
+    assert found.value == pytest.approx(by_scikit_learn(matrix), abs=1e-12)
+    left_out = np.array([by_scikit_learn(np.delete(matrix, i, axis=0)) for i in range(40)])
+    error = math.sqrt(39 / 40 * ((left_out - left_out.mean()) ** 2).sum())
+    assert found.low == pytest.approx(found.value - 2.0226909 * error, abs=1e-6)  # t(0.975; 39)
+
+
+def test_two_raters_who_share_few_pairs_have_no_kappa() -> None:
+    found = mean_kappa(answers([(1, 2), (3, 3), (5, 4), (2, 2)]))
+    assert math.isnan(found.value)
+    assert found.reason == "no two raters share 5 pairs"
+
+
+def test_ac2_uses_points_that_nobody_chose() -> None:
+    """Ratings of 4 and 5 alone: leaving 1 to 3 out of the scale would change weights and chance agreement."""
+    matrix = [(5, 5), (5, 4), (4, 4), (5, 5)]
+    # w(4,5) = 1 - C(2,2)/C(5,2) = 0.9; agreement (1 + 0.9 + 1 + 1)/4 = 0.975
+    # pi = (0.375, 0.625): sum pi(1-pi) = 0.46875; T_w = 5*1 + 2*(4*0.9 + 3*0.7 + 2*0.4 + 1*0.0) = 18
+    # chance = 18/20 * 0.46875 = 0.421875; AC2 = (0.975 - 0.421875)/(1 - 0.421875) = 0.95676
+    assert gwet_ac2(answers(matrix)).value == pytest.approx(0.95676, abs=5e-6)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "reason"),
+    [
+        ([], "no pair has two ratings, so nothing can agree"),
+        ([(5,), (4,), (3,)], "no pair has two ratings, so nothing can agree"),
+        ([(5, 4)], "one pair with two ratings cannot tell agreement from chance"),
+        ([(5, 5), (4, NA)], "one pair with two ratings cannot tell agreement from chance"),
+        ([(4, 4, 4)] * 9, "every rating is the same, so agreement cannot be told from chance"),
+        ([(4, 4)] * 9 + [(2, NA)], "every rating is the same, so agreement cannot be told from chance"),
+    ],
+)
+def test_what_cannot_be_told_is_nan_with_a_reason(matrix: Matrix, reason: str) -> None:
+    for coefficient in (gwet_ac2, alpha, mean_kappa):
+        found = coefficient(answers(matrix))
+        assert math.isnan(found.value)
+        assert found.reason == reason
+
+
+def test_perfect_agreement_with_variation_is_one_and_claims_no_certainty() -> None:
+    for name, coefficient in ALL.items():
+        found = coefficient(answers([(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (1, 1)]))
+        assert (name, found.value) == (name, pytest.approx(1.0))
+        assert math.isnan(found.low)
+        assert found.reason == "no two ratings of a pair differ, so the spread is unknown"
+
+
+def test_raters_may_come_in_any_order_and_by_any_name() -> None:
+    own = answers(GWET)
+    turned = Answers(own.pair, own.rater.max() - own.rater, own.point, own.scale)
+    for coefficient in ALL.values():
+        assert coefficient(own) == coefficient(turned)

@@ -1,0 +1,204 @@
+"""Which ratings count, what is summed up, and HTEB's Table 2 rebuilt."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation.ratings.ratings import counting_ratings
+from annotation.records import Group, Summary
+from annotation.statistics.summaries import Design, summarise, table_two
+from annotation.verdicts.tables import agreement_table, agreement_text, band
+from plumbline.study.campaign import AcceptanceSpec
+from tests.annotation.verdicts.table_two import HTEB, hteb_ratings
+
+DESIGN = Design(("quality",), (1, 2, 3, 4, 5), 3, AcceptanceSpec())
+NA = None
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def long(
+    matrix: list[tuple[int | None, ...]],
+    question: str = "quality",
+    transformation: str = "paraphrasing",
+    language: str = "en",
+) -> pd.DataFrame:
+    """A pairs x raters matrix as a long frame of ratings."""
+    return pd.DataFrame(
+        [
+            {
+                "pair_id": f"{transformation}-{language}-{row}",
+                "rater_id": f"rater{column}",
+                "question": question,
+                "transformation": transformation,
+                "language": language,
+                "value": value,
+                "status": "submitted",
+                "submitted_at": START + timedelta(minutes=column),
+                "excluded": "",
+                "simulated": False,
+            }
+            for row, values in enumerate(matrix)
+            for column, value in enumerate(values)
+            if value is not None
+        ]
+    )
+
+
+def summary(ratings: pd.DataFrame, *, anytime: bool = False, **rule: object) -> Summary:
+    design = Design(("quality",), (1, 2, 3, 4, 5), 2, AcceptanceSpec.model_validate(rule))
+    return summarise(ratings, "quality", design, 1, anytime=anytime)
+
+
+def groups(ratings: pd.DataFrame, design: Design = DESIGN) -> dict[tuple[str, str], Group]:
+    return {(g.level, g.name): g for g in table_two(ratings, design, 1)}
+
+
+def test_summary_is_over_single_ratings() -> None:
+    found = summary(long([(5, 4), (3, 2)]))
+    assert (found.n_pairs, found.n_raters, found.n_ratings, found.mean) == (2, 2, 4, 3.5)
+    # SD of 5, 4, 3, 2 with n - 1: sqrt((2.25 + 0.25 + 0.25 + 2.25)/3) = 1.2909944
+    assert found.sd == pytest.approx(1.2909944)
+    # pair means 4.5 and 2.5: SD sqrt(2), error 1, t(0.975; 1) = 12.7062047; P(t_1 > -0.5) = 1/2 + atan(0.5)/pi
+    assert (found.low, found.high) == (pytest.approx(3.5 - 12.7062047), pytest.approx(3.5 + 12.7062047))
+    assert found.probability == pytest.approx(0.6475836)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "rule", "reason"),
+    [
+        ([(5, 4)], {}, "one pair has no spread"),
+        ([(4, 4), (4, 4)], {}, "all pairs have the same mean, so their spread is unknown"),
+        ([(5,), (4,)], {"interval": "pairs_and_raters"}, "too few raters, or too little spread"),
+        ([], {}, "no ratings"),
+    ],
+)
+def test_a_mean_without_an_interval_says_why(
+    matrix: list[tuple[int | None, ...]], rule: dict[str, str], reason: str
+) -> None:
+    found = summary(long(matrix) if matrix else long([(5,)]).iloc[:0], **rule)
+    assert math.isnan(found.low) and math.isnan(found.high) and math.isnan(found.probability)
+    assert math.isnan(found.mean) == (not matrix)
+    assert found.interval_reason.startswith(reason)
+
+
+def test_an_anytime_interval_takes_the_pairs_in_turn() -> None:
+    """1 pair of 5, 4: nothing is refuted yet from below. The order decides about the ends, and about nothing else."""
+    one = summary(long([(5, 4)]).assign(turn=7), anytime=True, rule="lower_bound", stop="anytime")
+    assert (one.mean, one.low) == (4.5, 1.0) and 4.5 <= one.high <= 5.0
+    frame = long([(5, 5)] * 12 + [(1, 1)] * 12)
+    turns = frame["pair_id"].str.rpartition("-")[2].astype(int)
+    good_first = summary(frame.assign(turn=turns), anytime=True, rule="lower_bound", stop="anytime")
+    bad_first = summary(frame.assign(turn=-turns), anytime=True, rule="lower_bound", stop="anytime")
+    assert good_first.mean == bad_first.mean == 3.0
+    assert good_first.low == 3.0  # that of the first 12 is above: the ends hold the mean of the same pairs
+    assert bad_first.high == 3.0 and bad_first.low < 3.0 < good_first.high
+
+
+def test_table_two_pools_single_ratings_and_not_means() -> None:
+    """One paraphrase rated 5, 5 and three backtranslations rated 1, 1: the axis' mean is (10 + 6)/8 = 2, not 3."""
+    found = groups(pd.concat([long([(5, 5)]), long([(1, 1)] * 3, transformation="backtranslation")]))
+    assert list(found) == [
+        ("axis", "lexical_stylistic"),
+        ("pool", "paraphrasing"),
+        ("pool", "backtranslation"),
+        ("overall", "overall"),
+    ]
+    assert found["axis", "lexical_stylistic"].questions[0].mean == 2.0
+    assert found["pool", "paraphrasing"].questions[0].mean == 5.0
+
+
+def test_table_two_has_a_row_for_each_language_where_there_are_several() -> None:
+    found = groups(pd.concat([long([(5, 5)]), long([(1, 1), (2, 2)], language="de")]))
+    assert [(name, found["language", name].questions[0].mean) for name in ("de", "en")] == [("de", 1.5), ("en", 5.0)]
+
+
+def test_table_two_rates_the_two_translations_as_one_pool() -> None:
+    found = groups(
+        pd.concat([long([(5, 5)], transformation="translation"), long([(3, 3)], transformation="cross_translation")])
+    )
+    pool = found["pool", "translation"]
+    assert pool.transformations == ("translation", "cross_translation")
+    assert pool.questions[0].mean == 4.0
+
+
+def test_hteb_table_two_is_rebuilt_from_its_pools() -> None:
+    """Ratings with the means and SDs of the seven pools give those of the axes and of all, but for rounding.
+
+    The pools' numbers are known to half of 0.01, and so are the paper's for the axes: together 0.01.
+    """
+    design = Design(("quality", "fluency"), (1, 2, 3, 4, 5), 3, AcceptanceSpec())
+    found = groups(hteb_ratings(), design)
+    for place, printed in HTEB.items():
+        rebuilt = [(question.mean, question.sd) for question in found[place].questions]
+        assert np.array(rebuilt) == pytest.approx(np.array(printed), abs=0.005 if place[0] == "pool" else 0.01), place
+
+
+def test_only_the_first_submitted_raters_count() -> None:
+    ratings = long([(1, 2, 3, 4, 5)])
+    ratings.loc[ratings["rater_id"] == "rater0", "status"] = "draft"
+    ratings.loc[ratings["rater_id"] == "rater1", "excluded"] = "same answer all along"
+    ratings.loc[ratings["rater_id"] == "rater4", "submitted_at"] = datetime(2025, 1, 1, tzinfo=UTC)
+    # rater0 is a draft, rater1 excluded; of the rest rater4 was first, rater2 second, rater3 third
+    assert sorted(counting_ratings(ratings, 2)["rater_id"]) == ["rater2", "rater4"]
+    assert sorted(counting_ratings(ratings, 2, with_excluded=True)["rater_id"]) == ["rater1", "rater4"]
+
+
+def test_ties_in_time_go_by_pseudonym_and_rows_by_no_order() -> None:
+    ratings = long([(1, 2, 3), (1, 2, 3)]).assign(submitted_at=START)
+    counted = counting_ratings(ratings.iloc[::-1], 2)
+    assert sorted(set(counted["rater_id"])) == ["rater0", "rater1"]
+    assert len(counted) == 4
+
+
+def test_counting_keeps_a_raters_questions_together() -> None:
+    ratings = pd.concat([long([(1, 2)]), long([(3, 4)], question="fluency")])
+    counting = counting_ratings(ratings, 1)
+    assert sorted(zip(counting["rater_id"], counting["question"], strict=True)) == [
+        ("rater0", "fluency"),
+        ("rater0", "quality"),
+    ]
+
+
+def test_what_counts_is_what_one_pair_after_another_says() -> None:
+    """With and without pairs that more raters answered than may count; a question may lack an answer."""
+    draw = np.random.default_rng(1)
+    for per_pair in (1, 2, 3, 5) * 5:
+        matrix = [tuple(3 if draw.random() < 0.6 else None for _ in range(5)) for _ in range(8)]
+        both = pd.concat([long(matrix), long(matrix[:5], question="fluency")], ignore_index=True).sample(
+            frac=0.9, random_state=per_pair
+        )
+        minutes = [START + timedelta(minutes=int(minute)) for minute in draw.integers(0, 4, len(both))]
+        both = both.assign(submitted_at=minutes, status=draw.choice(["submitted", "draft"], len(both), p=[0.8, 0.2]))
+        last: dict[str, dict[str, datetime]] = {}
+        for row in both[both["status"] == "submitted"].itertuples():
+            known = last.setdefault(row.pair_id, {})
+            known[row.rater_id] = max(known.get(row.rater_id, START), row.submitted_at)
+        first = {
+            pair: sorted(known, key=lambda rater: (known[rater], rater))[:per_pair] for pair, known in last.items()
+        }
+        plain = [row.status == "submitted" and row.rater_id in first[row.pair_id] for row in both.itertuples()]
+        assert counting_ratings(both, per_pair).equals(both[plain])
+
+
+def test_tables_show_agreement_in_numbers_and_words() -> None:
+    found = table_two(long([(5, 5, 4), (3, 3, 3), (2, 1, 2), (4, 4, 4), (1, 1, 1), (5, 5, 5)]), DESIGN, 1)
+    text = agreement_text(found)
+    ac2 = found[-1].questions[0].ac2
+    assert f"{ac2.value:.2f} [{ac2.low:.2f}, {ac2.high:.2f}]" in text
+    assert "excellent" in text
+    frame = agreement_table(found)
+    assert frame.loc[frame["level"] == "overall", "quality_alpha"].item() == found[-1].questions[0].alpha.value
+    assert "no two raters share 5 pairs" in agreement_text(table_two(long([(5, 4), (4, 4)]), DESIGN, 1))
+
+
+@pytest.mark.parametrize(
+    ("value", "word"), [(0.81, "excellent"), (0.8, "substantial"), (0.41, "moderate"), (0.4, "fair"), (-0.3, "poor")]
+)
+def test_bands_begin_above_their_limit(value: float, word: str) -> None:
+    assert band(value) == word
+    assert band(math.nan) == "–"

@@ -1,0 +1,416 @@
+"""Where a study stands: numbers by hand, each half-way state, and what may not be seen early."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from annotation.__main__ import main
+from annotation.ratings.exclusions import decide
+from annotation.ratings.review import signs_of
+from annotation.records import Member
+from annotation.sampling.queues import Queue
+from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.status.progress import Asked, by_rater, by_transformation
+from annotation.status.stages import stages_of
+from annotation.status.status import Status, read_status
+from annotation.status.text import ago, next_step, status_text
+from annotation.verdicts.counted import in_order
+from annotation.verdicts.preregistration import fix_rules
+from annotation.verdicts.tables import SIMULATED, count
+from annotation.verdicts.verdicts import accept, read_verdicts
+from generation.run import generate
+from plumbline import cli
+from plumbline.manifest import stage, write_kept_table
+from plumbline.records import Rating
+from plumbline.store import write_json
+from plumbline.study import Study
+from plumbline.study.campaign import AcceptanceSpec, ControlsSpec, SampleSpec
+from tests.annotation.ratings.test_review import rate
+from tests.annotation.ratings.test_signs import pair
+from tests.annotation.sampling.test_sample import flag
+from tests.conftest import DEMO
+
+ARGUMENTS = "--study s.yaml"
+NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
+RATED = datetime(2026, 3, 30, 12, tzinfo=UTC)
+MAIN = "python -m annotation"
+Given = tuple[str, str, str, int]  # pair, rater, status, days before NOW
+
+
+def ratings_of(given: Sequence[Given], excluded: Sequence[str] = ()) -> pd.DataFrame:
+    """Answers to both questions as a frame of ratings; a draft has none to the second."""
+    rows = [
+        Rating(
+            pair_id=pair_id,
+            transformation="paraphrasing",
+            language="en",
+            rater_id=rater,
+            question=question,
+            value=4 if status == "submitted" else None,
+            status=status,
+            submitted_at=NOW - timedelta(days=days),
+            source="argilla",
+            simulated=rater.startswith("simulated"),
+            excluded="careless" if rater in excluded else "",
+        ).model_dump()
+        for pair_id, rater, status, days in given
+        for question in ("quality", "fluency")
+    ]
+    return pd.DataFrame(rows, columns=list(Rating.model_fields))
+
+
+def test_progress_by_hand() -> None:
+    """Two answers a pair are wanted. p0 has three (one is surplus), p1 two of which one is excluded, p2 one and a
+    draft, p3 a discarded one: 2 + 1 + 1 count of 4 x 2; those still asked for are 0 + 0 + 1 + 2."""
+    given: list[Given] = [
+        ("p0", "a", "submitted", 3), ("p0", "b", "submitted", 2), ("p0", "c", "submitted", 1),
+        ("p1", "a", "submitted", 3), ("p1", "x", "submitted", 3),
+        ("p2", "a", "submitted", 3), ("p2", "b", "draft", 3),
+        ("p3", "a", "discarded", 3),
+    ]  # fmt: skip
+    pairs = [pair(f"p{number}") for number in range(4)]
+    other = pair("q").model_copy(update={"language": "de"})
+    sample = pd.DataFrame([one.model_dump() for one in [*pairs, other]])
+    english, german = by_transformation(sample, ratings_of(given, ["x"]), 2, 1).to_dict("records")
+    assert english == {
+        "transformation": "paraphrasing", "language": "en",
+        "pairs": 4, "complete": 1, "enough": 3, "counting": 4, "wanted": 8, "open": 3,
+        "drafts": 1, "discarded": 1, "surplus": 1, "excluded": 1,
+    }  # fmt: skip
+    assert (german["language"], german["pairs"], german["counting"], german["open"]) == ("de", 1, 0, 2)
+
+
+def raters(given: Sequence[Given], members: str, *, at: datetime = NOW, excluded: Sequence[str] = ()) -> pd.DataFrame:
+    """The raters' rows by pseudonym: dataset `one` has p0 to p9, `two` has q0, and two answers a pair are wanted."""
+    datasets = {f"p{number}": "one" for number in range(10)} | {"q0": "two"}
+    named = [Member(rater_id=name, dataset="one", simulated=name.startswith("simulated")) for name in members.split()]
+    asked = Asked(datasets, named, 2, NOW - timedelta(days=3), at)
+    return by_rater(ratings_of(given, excluded), asked, []).set_index("rater_id")
+
+
+def several(rater: str, number: int, days: int = 1, start: int = 0) -> list[Given]:
+    return [(f"p{place}", rater, "submitted", days) for place in range(start, start + number)]
+
+
+def test_raters_by_hand() -> None:
+    """p0 and p1 have their two answers, so eight pairs want some: a has answered two of these, b discarded one of them
+    and drafted another; c has them all before it."""
+    given = [
+        *several("a", 4), *several("b", 2), ("p4", "b", "discarded", 1), ("p5", "b", "draft", 1),
+        ("q0", "form", "submitted", 2),
+    ]  # fmt: skip
+    found = raters(given, "a b c")
+    assert list(found.index) == ["a", "b", "form", "c"]
+    assert found["answers"].to_dict() == {"a": 4, "b": 2, "form": 1, "c": 0}
+    assert found["open"].drop("form").to_dict() == {"a": 8 - 2, "b": 8 - 1, "c": 8}
+    assert found["open"]["form"] is pd.NA  # a member of nothing: nobody knows what is before that rater
+    assert (found["drafts"]["b"], found["discarded"]["b"]) == (1, 1)
+    assert found["last"]["a"] == NOW - timedelta(days=1) and pd.isna(found["last"]["c"])
+
+
+@pytest.mark.parametrize(
+    ("answers", "behind"),
+    [
+        ({"a": 4, "b": 4, "c": 2}, {}),  # the median is 4; 2 are its half, not less
+        ({"a": 4, "b": 4, "c": 1}, {"c": "few answers"}),
+        ({"a": 0, "b": 0, "c": 0}, {}),  # nobody has begun: nobody is behind the others
+    ],
+)
+def test_behind_is_who_gave_less_than_half_of_the_median(answers: dict[str, int], behind: dict[str, str]) -> None:
+    found = raters([one for rater, number in answers.items() for one in several(rater, number)], "a b c")
+    assert {rater: why for rater, why in found["behind"].items() if why} == behind
+
+
+def test_behind_is_who_was_idle_for_a_week_before_the_answers_were_collected() -> None:
+    given = [*several("a", 4, days=9), *several("b", 4, days=1)]
+    assert raters(given, "a b")["behind"].to_dict() == {"a": "no answer for 9 days", "b": ""}
+    # Collected eight days ago: what a did since nobody knows.
+    assert raters(several("a", 4, days=9), "a", at=NOW - timedelta(days=8))["behind"]["a"] == ""
+    # c has not answered at all, but raters could begin three days ago only.
+    assert raters([], "c")["behind"]["c"] == ""
+    assert raters([], "c", at=NOW + timedelta(days=5))["behind"]["c"] == "no answer for 8 days"
+
+
+def test_who_has_nothing_left_or_is_excluded_is_not_behind_nor_a_measure_for_others() -> None:
+    """a and b did all ten pairs, so c has nothing left. In the other campaign one answer is few by a median of 3 (10, 3
+    and 1), and not by one of 2 (3 and 1), when a is excluded."""
+    assert raters([*several("a", 10), *several("b", 10), *several("c", 1)], "a b c")["behind"].eq("").all()
+    given = [*several("a", 10), *several("b", 3), *several("c", 1)]
+    assert raters(given, "a b c")["behind"].to_dict() == {"a": "", "b": "", "c": "few answers"}
+    assert raters(given, "a b c", excluded=["a"])["behind"].to_dict() == dict.fromkeys("abc", "")
+
+
+@pytest.mark.parametrize(
+    ("age", "said"),
+    [
+        (timedelta(seconds=-5), "just now"),
+        (timedelta(minutes=119), "119 min ago"),
+        (timedelta(hours=2), "2 h ago"),
+        (timedelta(hours=47, minutes=59), "47 h ago"),
+        (timedelta(days=30), "30 days ago"),
+    ],
+)
+def test_ago(age: timedelta, said: str) -> None:
+    assert ago(NOW - age, NOW) == said
+    assert (count(1, "answer"), count(0, "answer")) == ("1 answer", "0 answers")
+
+
+def at(study: Study) -> tuple[Status, str]:
+    """The status at NOW and what to do next; that the text can be made is looked at on the way."""
+    status = read_status(study, NOW)
+    text = status_text(status, ARGUMENTS)
+    following = next_step(status, ARGUMENTS)
+    assert text.endswith(f"Next: {following}")
+    assert (SIMULATED in text) == status.simulated
+    return status, following
+
+
+def states(status: Status) -> str:
+    return " ".join(
+        {"done": "+", "stale": "!", "under way": "~", "not yet": "-"}[one.state] for one in status.stages.values()
+    )
+
+
+def noted(study: Study, name: str, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> None:
+    """A stage in the manifest, as its command notes it."""
+    data = study.data_files() if name == "generation" else [study.folder / one for one in inputs]
+    with stage(study, name, data, [study.folder / one for one in outputs]):
+        pass
+
+
+def give(study: Study, raters: str, *, value: int = 5, pairs: int = 24) -> None:
+    """People who agree: the first pairs of each transformation in the sequence get the value and one less in turn."""
+    sample = {one.pair_id: one for one in read_pairs(study)}
+    order = [sample[pair_id] for pair_id in in_order(sample, study.sample.seed)]
+    rows = [
+        Rating(
+            pair_id=one.pair_id, transformation=one.transformation, language=one.language, rater_id=rater,
+            question=question, value=value - number % 2, status="submitted", submitted_at=RATED, source="argilla",
+            simulated=False,
+        )
+        for name in study.transformations
+        for number, one in enumerate([one for one in order if one.transformation == name][:pairs])
+        for rater in raters
+        for question in ("quality", "fluency")
+    ]  # fmt: skip
+    write_kept_table(study, "ratings.parquet", rows, Rating)
+
+
+def test_from_nothing_to_a_published_sample(demo: Study) -> None:
+    status, following = at(demo)
+    assert states(status) == "- - - - - - - -" and following == f"python -m generation.run {ARGUMENTS}"
+
+    generate(demo)
+    made = ["texts.parquet", "transformations"]
+    noted(demo, "generation", outputs=made)
+    assert at(demo)[1] == f"{MAIN} sample {ARGUMENTS}"
+    one = demo.transformation_file("expansion", 1337)
+    kept = one.read_bytes()
+    one.unlink()
+    status, following = at(demo)
+    assert states(status) == "+ ~ - - - - - -" and following == f"python -m generation.run {ARGUMENTS}"
+    assert status.stages["transformations"].note.startswith("7 of 8 units")
+
+    one.write_bytes(kept)
+    draw_sample(demo)
+    noted(demo, "sample", made, ["pairs.parquet"])
+    status, following = at(demo)
+    assert states(status) == "+ + + - - - - -" and following == f"{MAIN} publish {ARGUMENTS}"
+    assert set(status.progress["verdict"]) == {"waiting for 96 answers"}  # 24 pairs x 4
+    one.write_bytes(demo.transformation_file("paraphrasing", 1337).read_bytes())
+    noted(demo, "generation", outputs=made)  # other outputs than those that the sample was drawn from
+    status, following = at(demo)
+    assert states(status) == "+ + ! - - - - -"
+    one.write_bytes(kept)
+    noted(demo, "generation", outputs=made)
+
+    noted(demo, "publish", ["pairs.parquet", "controls.parquet"])
+    fix_rules(demo)
+    assert at(demo)[1].startswith(f"{MAIN} simulate {ARGUMENTS}, then {MAIN} collect")
+    people = demo.model_copy(update={"raters": demo.raters.model_copy(update={"simulated": ()})})
+    assert at(people)[1] == f"{MAIN} collect {ARGUMENTS}"
+    assert "No rater is known yet" in status_text(read_status(people, NOW), ARGUMENTS)
+
+
+OTHER_SAMPLES: dict[str, object] = {
+    "pairs": 20,
+    "seed": 7,
+    "controls": ControlsSpec(positive=2),
+    "repeats": 3,
+    "batch": 10,
+    "without": ("wrong_language",),
+}
+
+
+@pytest.mark.parametrize("field", SampleSpec.model_fields)
+def test_a_sample_that_was_drawn_with_another_setting_is_stale(
+    field: str, generated: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
+    monkeypatch.setattr("sys.argv", ["annotation", "sample", *where])
+    assert main() == 0
+    none = ratings_of([])
+    assert stages_of(generated, none, "")["sample"].state == "done"
+    other = generated.sample.model_copy(update={field: OTHER_SAMPLES[field]})
+    stage_now = stages_of(generated.model_copy(update={"sample": other}), none, "")["sample"]
+    assert stage_now.state == "stale" and stage_now.note.startswith(f"drawn with other settings: sample.{field}")
+
+
+def test_outputs_in_the_wrong_language_are_announced_before_and_after_the_sample(generated: Study) -> None:
+    """The sample study itself has 5 of 101 backtranslations that are the original again, which is named."""
+    flag(generated, ("wrong_language",), 90)
+    for _ in range(2):
+        text = status_text(read_status(generated, NOW), ARGUMENTS)
+        assert (
+            "WARNING: paraphrasing, en: 89.1% of the outputs are flagged wrong_language (docs/flags.md); look at them"
+            in text
+        )
+        assert "flagged with an error type (docs/flags.md): " in text and "% of backtranslation, en, identical" in text
+        draw_sample(generated)
+
+
+def judged_by(study: Study, **rule: object) -> Study:
+    acceptance = AcceptanceSpec.model_validate({"min_pairs": 5} | rule)
+    return study.model_copy(update={"acceptance": acceptance})
+
+
+def test_an_unfinished_campaign_shows_no_decision_unless_the_rule_allows_to_look(generated: Study) -> None:
+    """20 of 24 pairs have all their 4 answers, 5 and 4 in turn: 8 transformations x 4 pairs x 4 answers are to come."""
+    draw_sample(generated)
+    give(generated, "abcd", pairs=20)
+    fixed = judged_by(generated)
+    status, following = at(fixed)
+    assert set(status.progress["verdict"]) == {"waiting for 16 answers"} and not status.decided
+    assert not any(word in status_text(status, ARGUMENTS) for word in ("accepted", "rejected", "undecided"))
+    assert following.startswith("wait for 128 answers; ") and following.endswith("accept, once)")
+    assert list(generated.folder.glob("verdicts*")) == []  # nothing is written
+
+    anytime = judged_by(generated, rule="lower_bound", stop="anytime")
+    status, following = at(anytime)
+    assert set(status.progress["verdict"]) == {"accepted so far; 16 answers open"}
+    assert following == f"{MAIN} accept {ARGUMENTS}"
+    give(generated, "abcd", value=4, pairs=8)  # 8 pairs with a mean of 3.5 do not decide about 3
+    status, following = at(anytime)
+    assert set(status.progress["verdict"]) == {"undecided so far; 64 answers open"}
+    assert following.startswith("wait for 512 answers; ") and following.endswith("accept)")
+
+    give(generated, "abcd")
+    status, following = at(fixed)
+    assert set(status.progress["verdict"]) == {"ready: run accept"} and following == f"{MAIN} accept {ARGUMENTS}"
+    give(generated, "abcde", pairs=24)
+    assert at(fixed)[0].progress["surplus"].eq(24).all()
+
+
+def test_from_ratings_to_scores(generated: Study) -> None:
+    """Raters a, b and c rated all 24 pairs of which each wants 4 answers; a clicks through, b and c are careful."""
+    rate(generated)
+    noted(generated, "collect", ["pairs.parquet", "controls.parquet"], ["ratings.parquet"])
+    status, following = at(generated)
+    assert states(status) == "+ + + + + - - -"
+    assert status.unreviewed == ("a",) and following.startswith(f"{MAIN} review {ARGUMENTS}")
+    assert status.raters["open"].isna().all()  # nobody collected from Argilla: who is asked what is not known
+    assert status.progress["verdict"].eq("waiting for 24 answers").all()
+
+    decide(generated, "a", exclude=False, reason="has explained it", signs=signs_of(generated))
+    dataset = {Queue.of(one).dataset(generated) for one in read_pairs(generated)}
+    members = [Member(rater_id=rater, dataset=name, simulated=False) for rater in "abc" for name in sorted(dataset)]
+    write_json(generated.folder / "members.json", members)
+    status, following = at(generated)
+    assert status.unreviewed == () and status.raters["open"].eq(0).all()
+    assert following.startswith("find more raters for 192 answers")  # 8 x 24: each has one of four to come
+    late = [*members, Member(rater_id="late", dataset=sorted(dataset)[0], simulated=False)]
+    write_json(generated.folder / "members.json", late)
+    status, following = at(generated)
+    assert following.startswith("wait for 192 answers")
+    assert status.raters.set_index("rater_id")["behind"].to_dict() == {"a": "", "b": "", "c": "", "late": "few answers"}
+
+    accept(generated)
+    status, following = at(generated)
+    assert following == f"{MAIN} report {ARGUMENTS}"
+    reached = read_verdicts(generated)
+    open_ones = [reached[0].model_copy(update={"decision": "undecided"}), *reached[1:]]
+    write_json(generated.folder / "verdicts.json", open_ones)
+    assert at(generated)[1].startswith("wait for 192 answers")  # which may decide it
+    write_json(generated.folder / "verdicts.json", reached)
+    (generated.folder / "report").mkdir()
+    (generated.folder / "report" / "index.html").write_text("")
+    noted(generated, "report", ["verdicts.json", "ratings.parquet"])
+    assert at(generated)[1] == f"python -m evaluation.run {ARGUMENTS}"
+    assert status.progress["verdict"].str.endswith("; 24 answers open").all()
+    assert status.progress["verdict"].str.startswith("rejected").any()
+
+    (generated.folder / "scores.parquet").write_bytes(b"")
+    assert at(generated)[0].stages["scores"].state == "under way"  # a run that was cut off
+    noted(generated, "evaluation", ["verdicts.json", "ratings.parquet"])
+    assert states(at(generated)[0]) == "+ + + + + + + +"
+    assert at(generated)[1] == "nothing has to be done: all is decided; 192 answers that the study asked for are open"
+
+    decide(generated, "a", exclude=True, reason="more of it came up")
+    status, following = at(generated)
+    assert states(status) == "+ + + + + ! ! !" and following.startswith("wait for 192 answers")
+    assert status.stages["verdicts"].note == "ratings.parquet changed after the verdicts were reached"
+    assert status.raters.set_index("rater_id").loc["a", "excluded"]
+    assert status.progress["excluded"].eq(24).all() and status.progress["counting"].eq(48).all()
+
+
+def test_rules_and_prompts_that_changed_are_warned_of(generated: Study) -> None:
+    draw_sample(generated)
+    fix_rules(judged_by(generated))
+    noted(generated, "publish", ["pairs.parquet"])
+    other = judged_by(generated, threshold=2.5, rule="lower_bound", stop="anytime")
+    assert at(other)[1] == f"{MAIN} publish {ARGUMENTS}"  # before the first rating they may change
+    give(generated, "abcd")
+    status, following = at(other)
+    assert any("acceptance.threshold 3.0, now 2.5" in line for line in status.warnings)
+    assert "WARNING: " in status_text(status, ARGUMENTS)
+    assert following.startswith(f'{MAIN} accept {ARGUMENTS} --amend "reason"')
+    assert set(status.progress["verdict"]) == {"ready: run accept"}  # nothing is judged by rules that do not hold
+    generator = generated.generator.model_copy(update={"model": "another"})
+    status, following = at(judged_by(generated).model_copy(update={"generator": generator}))
+    assert status.stages["sample"].state == "stale" and "another generator" in status.warnings[0]
+    assert following == "undo the change, or give the new study another name"
+
+
+def test_ratings_from_files_and_of_pairs_that_are_gone(generated: Study) -> None:
+    draw_sample(generated)
+    give(generated, "ab")
+    ratings = pd.read_parquet(generated.folder / "ratings.parquet").assign(source="form.csv")
+    ratings.loc[ratings["pair_id"] == ratings["pair_id"][0], "pair_id"] = "gone"
+    write_kept_table(generated, "ratings.parquet", ratings, Rating)
+    status, following = at(generated)
+    assert status.stages["published"].note == "ratings came from files"
+    again = generated.command("annotation collect")
+    assert status.warnings == (f"1 rated pairs are not in the sample; run `{again}` again",)
+    assert "collect --study s.yaml --csv FILE --columns MAPPING" in following
+    assert status.progress["counting"].sum() == 8 * 24 * 2 - 2
+
+
+def test_the_command_names_the_study_as_it_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--study", str(DEMO), "--exports", str(tmp_path / "my records")]
+    monkeypatch.setattr("sys.argv", ["annotation", "status", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.run(main)
+    assert ended.value.code == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"Next: python -m generation.run --study {DEMO} --exports '{tmp_path / 'my records'}'"
+
+
+def test_a_damaged_file_is_one_line(
+    demo: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo.folder.mkdir(parents=True)
+    (demo.folder / "manifest.json").write_text("{", encoding="utf-8")
+    monkeypatch.setattr(
+        "sys.argv", ["annotation", "status", "--study", str(DEMO), "--exports", str(demo.folder.parent)]
+    )
+    with pytest.raises(SystemExit) as ended:
+        cli.run(main)
+    error = capsys.readouterr().err
+    assert ended.value.code == 2 and error.count("\n") == 1 and "manifest.json is damaged" in error

@@ -1,0 +1,170 @@
+"""Ratings from CSV files, such as Google Forms exports, with the same checks as those from Argilla."""
+
+from __future__ import annotations
+
+import re
+import stat
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from annotation import server
+from annotation.__main__ import main
+from annotation.csv_answers import collect_csv, column_mapping
+from annotation.ratings.ratings import read_control_ratings, read_ratings
+from annotation.sampling.controls import read_controls
+from annotation.sampling.sample import read_pairs
+from plumbline import cli
+from plumbline.errors import DataError, StudyError
+from plumbline.study import Study
+from tests.annotation.campaigns import Make, small
+
+HEADER = 'Timestamp,Your e-mail,Pair,"Quality, 1 to 5",Fluency,Anything odd?'
+COLUMNS = "time=Timestamp,rater=Your e-mail,pair=Pair,quality=Quality, 1 to 5,fluency=Fluency,comment=Anything odd?"
+MAPPING = column_mapping(COLUMNS, ["quality", "fluency"])
+
+
+@pytest.fixture
+def study(variant: Make) -> Study:
+    sample = {"pairs": 4, "controls": {"positive": 1, "negative": 0}, "repeats": 0}
+    return small(variant, "forms", transformations=["paraphrasing"], sample=sample)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "answers.csv"
+
+
+def write(file: Path, study: Study, *rows: str, encoding: str = "utf-8") -> None:
+    """A form's export; `{0}` to `{3}` are the sample's pairs, `{4}` is the control."""
+    pairs = [pair.pair_id for pair in (*read_pairs(study), *read_controls(study))]
+    file.write_text("\n".join([HEADER, *(row.format(*pairs) for row in rows)]) + "\n", encoding=encoding)
+
+
+def test_a_forms_answers_become_ratings(study: Study, file: Path, tmp_path: Path) -> None:
+    home = server.Home(tmp_path / "home")
+    write(
+        file,
+        study,
+        "2026/03/01 2:15:37 PM GMT+1,ada@example.org,{0},4,5,ein Wort fehlt",
+        "2026/03/01 2:16:07 PM GMT+1,ada@example.org,{1},3,3,",
+        ",,,,,",
+        '2026-03-01T13:20:00+00:00,bob@example.org,{0},5.0,4,"two\nlines"',
+        "2026/03/01 2:17:00 PM GMT+1,Ada@example.org ,{4},2,5,",
+        encoding="utf-8-sig",
+    )
+    ratings = collect_csv(study, home, file, MAPPING)
+    assert len(ratings) == 3 * 2 and set(ratings["source"]) == {"answers.csv"}
+    own = ratings[ratings["comment"] == "ein Wort fehlt"].set_index("question")
+    assert own["value"].to_dict() == {"quality": 4, "fluency": 5}
+    assert set(own["submitted_at"]) == {pd.Timestamp("2026-03-01T13:15:37", tz="UTC")}
+    assert set(ratings["seconds"].dropna()) == {30.0}
+    told = read_control_ratings(study)
+    assert len(told) == 2 and set(told["seconds"]) == {53.0}
+    assert set(told["rater_id"]) == set(own["rater_id"])  # the same address in capitals
+    assert ratings["rater_id"].nunique() == 2 and ratings["rater_id"].str.fullmatch(r"rater-[0-9a-f]{8}").all()
+    # Names stay here: nothing among the records holds one, and pseudonyms need a key that is only the home's.
+    records = b"".join(path.read_bytes() for path in study.folder.rglob("*") if path.is_file())
+    assert b"example.org" not in records
+    key = home.path / "pseudonyms.key"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    elsewhere = collect_csv(study, server.Home(tmp_path / "other"), file, MAPPING, replace=True)
+    assert not set(elsewhere["rater_id"]) & set(ratings["rater_id"])
+
+
+def test_the_same_file_again_changes_nothing_and_a_shorter_one_is_refused(
+    study: Study, file: Path, tmp_path: Path
+) -> None:
+    home = server.Home(tmp_path / "home")
+    rows = ["2026-03-01T10:00:00Z,ada,{0},4,5,", "2026-03-01T10:01:00Z,ada,{1},4,5,"]
+    write(file, study, *rows)
+    first = collect_csv(study, home, file, MAPPING)
+    pd.testing.assert_frame_equal(collect_csv(study, home, file, MAPPING), first)
+    assert len(list((study.folder / "snapshots").iterdir())) == 1
+    write(file, study, rows[0])
+    with pytest.raises(DataError, match=r"2 ratings that were collected before are not .*answers\.csv"):
+        collect_csv(study, home, file, MAPPING)
+    pd.testing.assert_frame_equal(read_ratings(study), first)
+    assert len(collect_csv(study, home, file, MAPPING, replace=True)) == 2
+    other = tmp_path / "more.csv"  # another file is another source, and leaves the first one's ratings alone
+    write(other, study, "2026-03-01T10:00:00Z,bob,{0},1,1,")
+    assert set(collect_csv(study, home, other, MAPPING)["source"]) == {"answers.csv", "more.csv"}
+
+
+def test_without_a_column_for_it_the_time_is_the_files(study: Study, file: Path, tmp_path: Path) -> None:
+    write(file, study, ",ada,{0},4,5,")
+    mapping = {name: column for name, column in MAPPING.items() if name != "time"}
+    ratings = collect_csv(study, server.Home(tmp_path / "home"), file, mapping)
+    assert set(ratings["submitted_at"].dt.floor("s")) == {
+        pd.Timestamp(file.stat().st_mtime, unit="s", tz="UTC").floor("s")
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("2026-03-01,ada,{0},6,5,", r"line 3, quality: the answer 6 is not on the scale 1 to 5"),
+        ("2026-03-01,ada,{0},good,5,", r"line 3, quality: the answer 'good' is not a whole number"),
+        ("2026-03-01,ada,{0},,5,", r"line 3: a submitted answer without 'quality'"),
+        ("2026-03-01,ada,pair one,4,5,", r"line 3: no pair 'pair one' is in pairs.parquet"),
+        ("2026-03-01,,{0},4,5,", r"line 3: who rated is not said"),
+        ("2026-03-01,bob,{3},4,5,", r"line 3: the same rater and pair as in line 2; keep one"),
+        ("3/1/2026 14:15:37,ada,{0},4,5,", r"line 3: the time '3/1/2026 14:15:37' is not ISO 8601 .* or Google Forms'"),
+        ("2100-01-01,ada,{0},4,5,", r"line 3: answered at 2100-01-01T00:00:00\+00:00, which is in the future"),
+    ],
+)
+def test_a_row_that_cannot_be_a_rating_is_one_line(
+    row: str, said: str, study: Study, file: Path, tmp_path: Path
+) -> None:
+    write(file, study, "2026-03-01,bob,{3},4,5,", row)
+    with pytest.raises(DataError, match=rf"answers\.csv, {said}") as refused:
+        collect_csv(study, server.Home(tmp_path / "home"), file, MAPPING)
+    assert "\n" not in str(refused.value) and "ada" not in str(refused.value)
+    assert not (study.folder / "ratings.parquet").exists()
+
+
+def test_a_file_that_is_no_utf8_csv_is_one_line(study: Study, file: Path, tmp_path: Path) -> None:
+    home = server.Home(tmp_path / "home")
+    write(file, study)
+    with pytest.raises(DataError, match=r"answers\.csv: no answers in it, only a header"):
+        collect_csv(study, home, file, MAPPING)
+    write(file, study, "2026-03-01,ada,{0},4,5,schön", encoding="latin-1")
+    with pytest.raises(DataError, match=r"answers\.csv: not UTF-8 .byte 0xf6 in line 2.; save it as UTF-8"):
+        collect_csv(study, home, file, MAPPING)
+    file.write_text("a;b;c\n1;2;3\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"has no column 'Timestamp'; its columns are: a;b;c"):
+        collect_csv(study, home, file, MAPPING)
+    file.unlink()
+    with pytest.raises(DataError, match="cannot be read as CSV"):
+        collect_csv(study, home, file, MAPPING)
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("pair=Pair,rater=R,quality=Q", "which column holds 'fluency' is not said; add fluency=NAME"),
+        ("pairs=Pair,rater=R,quality=Q,fluency=F", "'pairs=Pair' is not like pair=NAME; did you mean 'pair'"),
+        ("pair=,rater=R,quality=Q,fluency=F", "'pair=' is not like pair=NAME"),
+    ],
+)
+def test_a_mapping_that_lacks_something_is_one_line(columns: str, said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        column_mapping(columns, ["quality", "fluency"])
+
+
+def test_the_command_takes_a_file(
+    study: Study, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(file, study, "2026-03-01,ada,{0},4,5,")
+    words = ["annotation", "collect", "--study", str(study.file), "--exports", str(study.folder.parent)]
+    words += ["--data", str(tmp_path / "home"), "--csv", str(file)]
+    monkeypatch.setattr("sys.argv", words)
+    with pytest.raises(SystemExit):
+        cli.run(main)
+    assert "--csv and --columns go together" in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", [*words, "--columns", COLUMNS])
+    with pytest.raises(SystemExit) as ended:
+        cli.run(main)
+    assert ended.value.code == 0
+    assert re.search(r"forms: 2 ratings \(2 submitted, 0 draft, 0 discarded\)", capsys.readouterr().out)

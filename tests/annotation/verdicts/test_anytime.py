@@ -1,0 +1,186 @@
+"""Looking at any time is safe, whatever the order of work: false acceptance in thousands of made-up campaigns."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation.ratings.ratings import dealt_with
+from annotation.statistics.intervals import confidence_sequence
+from annotation.statistics.summaries import Design
+from annotation.verdicts.counted import Standing, in_order, sequence
+from annotation.verdicts.rules import decide
+from annotation.verdicts.verdicts import judge, pair_means, verdicts
+from plumbline.records import Pair
+from plumbline.study.campaign import AcceptanceSpec
+from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, START, judged, pair, ratings
+from tests.annotation.verdicts.anytime import DESIGN, Queue, by_answers, campaigns
+
+BELOW, EDGE = 2.995, 3.0 - 1e-9
+TWO = [Queue(50, 0.3), Queue(50, -0.3)]  # languages 0.6 apart
+FIVE = [Queue(20, shift) for shift in (0.25, 0.125, 0.0, -0.125, -0.25)]
+STRATA = [Queue(50, strata=1.0), Queue(50, strata=1.0)]
+UNEQUAL = [Queue(10, 0.5), Queue(30, 0.2), Queue(60, -0.5)]  # the smallest and best one first
+RATERS = [Queue(50, early=0.7, late=0.0), Queue(50, early=0.0, late=-0.7)]  # other raters in each queue
+
+
+@pytest.mark.parametrize(
+    ("queues", "mean"),
+    [(TWO, BELOW), (FIVE, EDGE), (STRATA, BELOW), (UNEQUAL, EDGE), (RATERS, EDGE)],
+    ids=["two languages", "five languages", "strata", "unequal shares", "raters"],
+)
+def test_queue_after_queue_hardly_ever_accepts_what_is_below(queues: list[Queue], mean: float) -> None:
+    assert campaigns(queues, mean).accepted <= 0.05
+
+
+@pytest.mark.parametrize("queues", [TWO, UNEQUAL, RATERS])
+def test_in_the_order_of_answers_the_same_campaigns_would_be_accepted(queues: list[Queue]) -> None:
+    """These campaigns are hard: taken as they were finished, most that are below the threshold pass."""
+    assert campaigns(queues, BELOW, number=200, order=by_answers).accepted > 0.5
+
+
+def test_what_is_good_is_found_to_be() -> None:
+    found = campaigns(TWO, 3.5, number=300)
+    assert found.decided == found.accepted > 0.97
+    assert found.sequence <= found.complete <= 100
+
+
+@pytest.mark.parametrize("apart", [1.0, 3.0])
+def test_a_fixed_composition_is_no_danger_at_any_look(apart: float) -> None:
+    """Two halves with no spread but between them, in 2,000 random orders: a look after each of 100 pairs."""
+    draw = np.random.default_rng(3)
+    whole = np.tile(np.repeat([EDGE - apart / 2, EDGE + apart / 2], 50), (2000, 1))
+    low, _ = confidence_sequence(draw.permuted(whole, axis=1), (1, 5))
+    assert (low >= 3).mean() <= 0.025  # the share that one side of the sequence may err
+
+
+def test_the_order_is_the_samples_and_no_answer_is_in_it() -> None:
+    ids = [f"pair-{i}" for i in range(50)]
+    assert in_order(ids, 1) == in_order(reversed(ids), 1) != in_order(ids, 2)
+    assert sorted(in_order(ids, 1)) == sorted(ids)
+    places = [in_order(ids, seed).index("pair-7") for seed in range(400)]
+    assert np.mean(places) == pytest.approx(24.5, abs=3 * 14.4 / 20)  # anywhere: SD of 0 to 49 is 14.4
+
+
+def test_the_sequence_ends_before_the_first_pair_that_waits() -> None:
+    """a and e have all three, b two and a discard, c one and two discards; d has one and a discard."""
+    answered = {"a": 3, "b": 2, "c": 1, "d": 1, "e": 3}
+    standing, counting = sequence("abcde", answered, DESIGN, {"a": 3, "b": 3, "c": 3, "d": 2, "e": 3})
+    assert counting == ["a", "b"]
+    assert standing == Standing(complete=3, counted=2, passed=1, waits="d", missing=1)
+    assert standing.lines("pair d", 2) == (
+        "passed over in the sequence, since fewer than 2 of the ratings that they got count: 1 pair",
+        "complete are 3 pairs, of which 2 count in the sequence: pair d waits for 1 answer",
+    )
+    whole, every = sequence("abce", answered, DESIGN, dict.fromkeys("abce", 3))
+    assert every == ["a", "b", "e"] and whole.waits == ""
+
+
+def test_who_discarded_has_dealt_with_a_pair_and_a_draft_has_not() -> None:
+    pairs = [pair(0), pair(1), pair(2)]
+    frame = ratings(pairs, [3, 3, 3], [3, 3, 3], raters=3)
+    third = frame["rater_id"] == "rater-2"
+    frame.loc[third & (frame["pair_id"] == pairs[1].pair_id), "status"] = "discarded"
+    frame.loc[third & (frame["pair_id"] == pairs[2].pair_id), "status"] = "draft"
+    assert dealt_with(frame.assign(excluded="too fast")) == {
+        pairs[0].pair_id: 3,
+        pairs[1].pair_id: 3,
+        pairs[2].pair_id: 2,
+    }
+
+
+def two_queues() -> tuple[list[Pair], pd.DataFrame]:
+    """50 English pairs around 3.5 and then 50 German ones around 2.4, of three raters each."""
+    draw = np.random.default_rng(8)
+    pairs = [pair(i) for i in range(50)] + [pair(i, language="de", output_language="de") for i in range(50)]
+    frame = ratings(pairs, [3] * 100, [4] * 100, raters=3).assign(excluded="")
+    latent = np.where(frame["language"] == "en", 3.5, 2.4)
+    felt = np.where(frame["question"] == "quality", latent, 4.5) + draw.normal(0, 0.7, len(frame))
+    turn = frame["pair_id"].map({one.pair_id: place for place, one in enumerate(pairs)})
+    times = [START + timedelta(minutes=int(minute)) for minute in turn]
+    return pairs, frame.assign(value=np.clip(np.round(felt), 1, 5).astype(int), submitted_at=times)
+
+
+def test_one_queue_after_the_other_is_never_accepted_above_its_own_mean() -> None:
+    """The first queue alone would be accepted; the whole is below 3, and no look says otherwise."""
+    pairs, frame = two_queues()
+    rule = {"rule": "lower_bound", "stop": "anytime", "scope": "transformation", "min_pairs": 20}
+    for done in range(10, 101, 10):
+        some = frame[frame["pair_id"].isin([one.pair_id for one in pairs[:done]])]
+        found = judged(pairs, some, per_pair=3, **rule)[0]
+        assert found.decision != "accepted"
+        for summary in found.questions:
+            assert np.isnan(summary.mean) or summary.low <= summary.mean <= summary.high
+            assert summary.n_pairs == found.n_pairs
+        if done == 50:  # all English pairs are complete
+            assert found.decision == "undecided" and found.n_pairs < 20
+            assert found.sequence[0].startswith(f"complete are 50 pairs, of which {found.n_pairs} count")
+            assert "(paraphrasing, de) waits for 3 answers" in found.sequence[0]
+    assert found.n_pairs == 100 and found.sequence == ()
+    assert judged(pairs[:50], frame[frame["language"] == "en"], per_pair=3, **rule)[0].decision == "accepted"
+
+
+def test_all_numbers_of_an_anytime_row_are_of_the_same_pairs() -> None:
+    pairs, frame = two_queues()
+    draw = np.random.default_rng(1)
+    some = frame[frame["pair_id"].isin(draw.choice([one.pair_id for one in pairs], 95, replace=False))]
+    rule = {"rule": "lower_bound", "stop": "anytime", "scope": "transformation", "min_pairs": 2}
+    found = judged(pairs, some, per_pair=3, **rule)[0]
+    first = in_order([one.pair_id for one in pairs], 1337)[: found.n_pairs]
+    assert 2 <= found.n_pairs < 95
+    own = some[some["pair_id"].isin(first)]
+    for summary in found.questions:
+        values = own.loc[own["question"] == summary.question, "value"]
+        assert summary.mean == pytest.approx(values.mean()) and summary.sd == pytest.approx(values.std())
+        assert (summary.n_pairs, summary.n_ratings) == (len(first), len(values))
+    assert found.n_ratings == len(own)
+
+
+def test_discarded_pairs_are_passed_over_and_said() -> None:
+    pairs, frame = two_queues()
+    first = in_order([one.pair_id for one in pairs], 1337)[0]
+    gone = (frame["pair_id"] == first) & (frame["rater_id"] != "rater-0")
+    frame.loc[gone, ["status", "value"]] = ["discarded", None]
+    rule = AcceptanceSpec(rule="lower_bound", stop="anytime", scope="transformation")
+    _, found, _ = judge(pairs, frame, Design(QUESTIONS, SCALE, 3, rule), HASHES, 1)
+    assert found[0].n_pairs == 99
+    assert found[0].sequence == (
+        "passed over in the sequence, since fewer than 2 of the ratings that they got count: 1 pair",
+    )
+
+
+def test_pairs_with_too_few_raters_enter_no_number() -> None:
+    """20 pairs twice 2.0 and 40 pairs once 5.0: not accepted with a mean of 3.50, but rejected with 2.00."""
+    pairs = [pair(i) for i in range(60)]
+    frame = ratings(pairs, [2] * 20 + [5] * 40, [3] * 60).assign(excluded="")
+    once = frame["pair_id"].isin([one.pair_id for one in pairs[20:]]) & (frame["rater_id"] == "rater-1")
+    groups, found, means = judge(pairs, frame[~once], Design(QUESTIONS, SCALE, 2, AcceptanceSpec()), HASHES, 1)
+    assert (found[0].decision, found[0].n_pairs, found[0].n_ratings) == ("rejected", 20, 80)
+    for quality in (found[0].questions[0], *(group.questions[0] for group in groups)):
+        assert (quality.mean, quality.n_pairs, quality.n_ratings) == (2.0, 20, 40)
+    assert set(means.loc[means["n_ratings"] == 1, "decision"]) == {"undecided"}
+
+
+def test_a_pair_counts_by_the_question_with_the_fewest_ratings() -> None:
+    """Twice rated for quality, once for fluency: it is in no number of either."""
+    pairs = [pair(i) for i in range(3)]
+    frame = ratings(pairs, [5, 5, 1], [5, 5, 5])
+    lost = (frame["pair_id"] == pairs[2].pair_id) & (frame["question"] == "fluency") & (frame["rater_id"] == "rater-1")
+    design = Design(QUESTIONS, SCALE, 2, AcceptanceSpec(min_pairs=2))
+    found = verdicts(pairs, frame[~lost], design, HASHES, 1)[0]
+    assert [(one.mean, one.n_pairs) for one in found.questions] == [(5.0, 2), (5.0, 2)]
+    means = pair_means(frame[~lost], design).set_index(["pair_id", "question"])["decision"]
+    assert means[pairs[2].pair_id, "quality"] == means[pairs[2].pair_id, "fluency"] == "undecided"
+
+
+def test_a_decision_whose_interval_does_not_hold_its_mean_is_a_bug() -> None:
+    pairs = [pair(i) for i in range(4)]
+    found = judged(pairs, ratings(pairs, [5, 3, 4, 4], [5, 4, 5, 4]), rule="lower_bound")[0]
+    rule = AcceptanceSpec(rule="lower_bound", min_pairs=2)
+    quality, fluency = found.questions
+    for changed in ({"low": 3.5, "mean": 2.95}, {"high": 2.0}):
+        with pytest.raises(RuntimeError, match="interval of quality .* does not hold its own mean"):
+            decide([quality.model_copy(update=changed), fluency], 4, rule)

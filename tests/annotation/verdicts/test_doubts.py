@@ -1,0 +1,165 @@
+"""What is doubtful about verdicts that follow from their rule to the letter, and that it is said where they are."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pandas as pd
+import pytest
+
+from annotation.ratings.collected import Collected
+from annotation.ratings.exclusions import decide
+from annotation.ratings.review import signs_of
+from annotation.records import Estimate, Verdict
+from annotation.report.page import write_report
+from annotation.rubric import load_rubric
+from annotation.sampling.controls import read_controls
+from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.status.status import read_status
+from annotation.status.text import status_text
+from annotation.verdicts.doubts import doubts_of, doubts_text
+from annotation.verdicts.verdicts import accept
+from plumbline.records import Rating
+from plumbline.store import write_table
+from plumbline.study import ROOT, Study
+from tests.annotation.ratings.test_review import rate
+
+NOW = pd.Timestamp("2026-02-01", tz="UTC").to_pydatetime()
+
+
+def careless(study: Study, raters: str = "abc") -> None:
+    """All give 5 and 4 in turn to whatever they see, in a second, the unrelated texts among it."""
+    draw_sample(study)
+    rubric = load_rubric(study)
+    rows: dict[bool, list[Rating]] = {True: [], False: []}
+    for number, pair in enumerate([*read_pairs(study), *read_controls(study)]):
+        for place, rater in enumerate(raters):
+            for question in rubric.question_names():
+                given = {
+                    "transformation": pair.transformation,
+                    "language": pair.language,
+                    "value": 5 - (number + place) % 2,
+                }
+                rows[bool(pair.control)].append(
+                    Rating(pair_id=pair.pair_id, rater_id=rater, question=question, status="submitted", seconds=1.0,
+                           submitted_at=NOW, source="argilla", simulated=False, **given)
+                )  # fmt: skip
+    write_table(study.folder / "ratings.parquet", rows[False], Rating)
+    write_table(study.folder / "control_ratings.parquet", rows[True], Rating)
+
+
+def doubts(study: Study, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    collected = Collected.read(study)
+    return doubts_of(study, collected, verdicts, signs_of(study, collected))
+
+
+def three(study: Study) -> Study:
+    """The sample study, which then wants three raters a pair: all that there are."""
+    return study.model_copy(update={"raters": study.raters.model_copy(update={"per_pair": 3})})
+
+
+def test_raters_who_failed_every_control_are_said_beside_accepted(generated: Study) -> None:
+    study = three(generated)
+    careless(study)
+    _, verdicts = accept(study)
+    assert {one.decision for one in verdicts} == {"accepted"} and all(one.probability > 0.99 for one in verdicts)
+    signs, controls, *others = doubts(study, verdicts)
+    assert signs.startswith("3 of 3 raters whose answers count show signs of careless answers (controls 3, too fast 3")
+    assert "100% of the ratings that count are theirs; about 3 of them nobody decided" in signs
+    negative = [pair for pair in read_controls(study) if pair.control == "negative"]
+    assert negative and controls.endswith("to controls are off by more than 1 point (excluded raters left out)")
+    assert any(line.startswith("alpha is below 0.2 where AC2 is 0.4 or more: ") for line in others)
+
+
+def test_who_is_careful_raises_no_doubt_and_who_was_kept_is_decided_about(generated: Study) -> None:
+    study = three(generated)
+    rate(study)
+    _, verdicts = accept(study)
+    first = doubts(study, verdicts)[0]
+    assert first.startswith("1 of 3 raters whose answers count") and "; 33% of the ratings that count are" in first
+    assert first.endswith(f"about 1 of them nobody decided (`{study.command('annotation review')}`)")
+    decide(study, "a", exclude=False, reason="asked: means it")
+    assert "nobody decided" not in doubts(study, verdicts)[0]
+    decide(study, "a", exclude=True, reason="failed controls")
+    _, verdicts = accept(study)
+    assert not any("signs" in line or "controls" in line for line in doubts(study, verdicts))
+
+
+def test_exclusions_that_turn_verdicts_are_said(generated: Study) -> None:
+    study = three(generated)
+    rate(study)
+    decide(study, "a", exclude=True, reason="failed controls")
+    _, verdicts = accept(study)
+    turned = [one for one in verdicts if one.decision != one.decision_with_excluded]
+    assert turned
+    line = next(line for line in doubts(study, verdicts) if line.startswith("excluding raters changed"))
+    assert line.startswith(f"excluding raters changed {len(turned)} verdict")
+    assert f"{turned[0].transformation} (en): accepted, with them rejected".replace("_", " ") in line
+
+
+def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) -> None:
+    """24 pairs of each of 8 transformations want 4 answers each; three came."""
+    rate(generated)
+    _, verdicts = accept(generated)
+    lines = doubts(generated, verdicts)
+    assert "192 of the 768 answers that the sample wants are still open" in lines
+    assert doubts(generated, ()) == lines[:2]  # before there are verdicts answers are not waited for in vain
+    one = verdicts[0]
+    close = one.model_copy(update={"decision": "accepted", "probability": 0.62, "n_pairs": 11})
+    found = doubts(generated, [close])
+    assert "decided on fewer than 20 pairs, or on less than half of those drawn: paraphrasing (en) (11 of 24)" in found
+    assert "other pairs might well have turned 1 verdict: paraphrasing (en) (accepted, P 0.62)" in found
+    undecided = close.model_copy(update={"decision": "undecided"})
+    assert not any("turned" in line or "decided on" in line for line in doubts(generated, [undecided]))
+
+
+@pytest.mark.parametrize(("alpha", "ac2", "said"), [(0.19, 0.4, True), (0.2, 0.9, False), (0.1, 0.39, False)])
+def test_alpha_is_doubtful_only_beside_a_fair_ac2(alpha: float, ac2: float, said: bool, generated: Study) -> None:
+    rate(generated)
+    _, verdicts = accept(generated)
+    values = {name: Estimate(value=value, low=value, high=value) for name, value in (("alpha", alpha), ("ac2", ac2))}
+    question = verdicts[0].questions[0].model_copy(update=values)
+    found = doubts(generated, [verdicts[0].model_copy(update={"questions": (question,)})])
+    assert any(line.startswith("alpha is below") for line in found) is said
+
+
+def test_an_anytime_verdict_says_what_holds_it_up(generated: Study) -> None:
+    rate(generated)
+    _, verdicts = accept(generated)
+    line = "complete are 60 pairs, of which 12 count in the sequence: pair x waits for 1 answer"
+    assert line in doubts(generated, [verdicts[0].model_copy(update={"sequence": (line,)})])
+
+
+def test_accept_status_and_report_say_it(generated: Study) -> None:
+    study = three(generated)
+    careless(study)
+    _, verdicts = accept(study)
+    said = doubts(study, verdicts)
+    status = status_text(read_status(study, NOW), "--study mine.yaml")
+    assert doubts_text(said, judged=True) in status
+    page = write_report(study).read_text(encoding="utf-8")
+    assert page.index("What is doubtful") < page.index("What was decided")
+    assert "3 of 3 raters whose answers count show signs" in page
+
+
+def test_what_rests_on_verdicts_was_not_looked_at_before_there_are(generated: Study) -> None:
+    rate(generated)
+    before = read_status(generated, NOW)
+    assert not before.judged and "verdicts" in doubts_text((), judged=before.judged)
+    accept(generated)
+    after = read_status(generated, NOW)
+    assert after.judged and "agreement" in doubts_text((), judged=after.judged)
+
+
+def test_the_last_lines_of_accept_are_what_is_doubtful(generated: Study) -> None:
+    careless(generated, "abcd")
+    options = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
+    done = subprocess.run(
+        [sys.executable, "-m", "annotation", "accept", *options], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    verdicts, _, last = done.stdout.partition("\nDoubtful:\n")
+    assert f"`python -m annotation review {shlex.join(options)}`" in last
+    assert "accepted" in verdicts and last.startswith("- 4 of 4 raters whose answers count show signs")

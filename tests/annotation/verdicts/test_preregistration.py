@@ -1,0 +1,153 @@
+"""Which rules hold, since when, and what it takes to change them after the first rating."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from annotation.ratings.exclusions import decide
+from annotation.ratings.ratings import read_ratings
+from annotation.verdicts.preregistration import (
+    amendments,
+    binding,
+    changes,
+    first_rating,
+    fix_rules,
+    fixed_text,
+    other_rules,
+    read_rules,
+    rules_of,
+)
+from annotation.verdicts.verdicts import accept, read_looks, read_verdicts
+from plumbline.errors import DataError, StudyError
+from plumbline.manifest import write_kept
+from plumbline.study import Study
+from plumbline.study.campaign import AcceptanceSpec
+from tests.annotation.ratings.test_review import rate
+
+
+def with_threshold(study: Study, threshold: float) -> Study:
+    return study.model_copy(update={"acceptance": AcceptanceSpec(threshold=threshold, min_pairs=1)})
+
+
+def test_a_long_wording_is_quoted_where_it_differs() -> None:
+    before = {"rubric": {"guidelines": {"en": "Read both texts with care. " * 10 + "Rate the meaning."}}}
+    after = {"rubric": {"guidelines": {"en": "Read both texts with care. " * 10 + "Rate the wording."}}}
+    assert changes(before, after) == [
+        "rubric.guidelines.en ...with care. Rate the meaning., now ...with care. Rate the wording."
+    ]
+    long = {"rubric": {"guidelines": {"en": "x " * 200}}}
+    ((line),) = changes(before, long)
+    assert line.startswith("rubric.guidelines.en Read both texts") and line.count("...") == 2 and len(line) < 200
+
+
+def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study) -> None:
+    study = with_threshold(generated, 3.0)
+    fix_rules(study)
+    other = with_threshold(generated, 3.5)
+    fix_rules(other)
+    fix_rules(other)  # twice is once
+    assert [one.rules["acceptance"]["threshold"] for one in read_rules(other)] == [3.0, 3.5]
+
+    rate(generated)
+    _fixed_long_ago(other)
+    assert accept(other) and fixed_text(read_rules(other), first_rating(read_ratings(other))).endswith(
+        "before the first rating (2026-01-02, 00:00 UTC)."
+    )
+    lower = with_threshold(generated, 2.5)
+    with pytest.raises(StudyError, match=r"first rating \(2026-01-02 00:00 UTC\): acceptance.threshold 3.5, now 2.5;"):
+        accept(lower)
+    assert read_verdicts(other)[0].threshold == 3.5
+    accept(lower, "the pilot showed\nthat 3 is too strict")
+    assert read_verdicts(lower)[0].threshold == 2.5
+    ((amended, what),) = amendments(read_rules(lower), first_rating(read_ratings(lower)))
+    assert amended.reason == "the pilot showed that 3 is too strict"
+    assert what == ["acceptance.threshold 3.5, now 2.5"]
+    accept(lower)  # the reason is asked for once
+    with pytest.raises(StudyError, match="--amend: leave it out"):
+        accept(lower, "again")
+    with pytest.raises(StudyError, match="--amend: say why the rules changed"):
+        accept(with_threshold(generated, 2.0), " ")
+    more = lower.model_copy(update={"raters": lower.raters.model_copy(update={"per_pair": 3})})
+    with pytest.raises(StudyError, match=r"raters.per_pair 4, now 3; undo it, or give the new study another name"):
+        accept(more, "there are no more raters")
+
+
+def test_a_change_while_ratings_waited_on_the_server_needs_its_reason_too(generated: Study) -> None:
+    """The rules were changed and published again when nobody had collected the ratings yet."""
+    study = with_threshold(generated, 2.5)
+    fix_rules(with_threshold(generated, 3.0))
+    _fixed_long_ago(study)
+    fix_rules(study)  # in 2026, after the ratings of January
+    rate(generated)
+    with pytest.raises(StudyError, match=r"acceptance.threshold 3.0, now 2.5"):
+        accept(study)
+    accept(study, "said so beforehand")
+    ((_, what),) = amendments(read_rules(study), first_rating(read_ratings(study)))
+    assert what == ["acceptance.threshold 3.0, now 2.5"]
+    accept(study)
+
+
+def test_a_change_that_came_too_late_and_is_undone_needs_no_reason(generated: Study) -> None:
+    study = with_threshold(generated, 3.0)
+    fix_rules(study)
+    _fixed_long_ago(study)
+    fix_rules(with_threshold(generated, 2.5))
+    rate(generated)
+    first = first_rating(read_ratings(study))
+    held = binding(read_rules(study), first)
+    assert held is not None and held.rules["acceptance"]["threshold"] == 3.0
+    assert other_rules(with_threshold(generated, 2.5), read_ratings(study)) == ["acceptance.threshold 3.0, now 2.5"]
+    accept(study)
+    assert amendments(read_rules(study), first) == []
+    assert "on 2025-01-01 at 00:00 UTC, before the first rating" in fixed_text(read_rules(study), first)
+
+
+def test_a_command_that_cannot_work_fixes_nothing(generated: Study) -> None:
+    with pytest.raises(DataError, match=r"pairs\.parquet is not there yet"):
+        accept(generated)
+    assert read_rules(generated) == []
+
+
+def test_a_damaged_proof_is_not_to_be_deleted(generated: Study) -> None:
+    fix_rules(generated)
+    (generated.folder / "rules.json").write_text("[{]", encoding="utf-8")
+    with pytest.raises(DataError, match="bring it back from a copy"):
+        read_rules(generated)
+
+
+def test_each_look_at_other_ratings_or_by_other_rules_is_remembered(generated: Study) -> None:
+    rate(generated)
+    study = with_threshold(generated, 3.0)
+    groups, _ = accept(study)
+    accept(study)  # the same again is no new look
+    (look,) = read_looks(study)
+    assert look.n_ratings == groups[-1].questions[0].n_ratings * 2
+    assert sum(look.decisions.values()) == len(read_verdicts(study))
+    decide(study, "a", exclude=True, reason="fails controls")
+    accept(study)
+    assert [one.n_ratings for one in read_looks(study)] == [look.n_ratings, look.n_ratings * 2 // 3]
+
+
+def test_rules_that_were_fixed_too_late_are_called_so(generated: Study) -> None:
+    rate(generated)
+    accept(with_threshold(generated, 3.0))  # ratings that came from a file: nothing was published
+    text = fixed_text(read_rules(generated), first_rating(read_ratings(generated)))
+    assert "AFTER the first rating (2026-01-02, 00:00 UTC)" in text
+    assert amendments(read_rules(generated), None) == []
+
+
+def test_changes_name_what_stands_in_the_study_file(generated: Study) -> None:
+    before = rules_of(with_threshold(generated, 3.0))
+    assert changes(before, before) == []
+    assert changes(before, {**before, "raters": {"per_pair": 6}}) == ["raters.per_pair 4, now 6"]
+
+
+def _fixed_long_ago(study: Study) -> None:
+    """As though all rules so far had been fixed in 2025, before the ratings of 2026 that the test writes."""
+    old = [
+        one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC) + timedelta(days=day)})
+        for day, one in enumerate(read_rules(study))
+    ]
+    write_kept(study, "rules.json", old)

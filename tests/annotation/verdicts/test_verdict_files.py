@@ -1,0 +1,132 @@
+"""Accepting a study: the files that it writes, and the ratings, rules and files that it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation.records import Decision, Estimate
+from annotation.sampling.sample import draw_sample, read_supply
+from annotation.statistics import summaries
+from annotation.statistics.agreement import Answers, krippendorff_alpha
+from annotation.verdicts.tables import verdict_text
+from annotation.verdicts.verdicts import accept, read_agreement, read_pair_means, read_verdicts, refuse_stale
+from generation.run import generate
+from plumbline.errors import DataError, StudyError
+from plumbline.records import Pair, Rating
+from plumbline.store import write_json, write_table
+from plumbline.study import Study
+from tests.annotation.judgements import pair, ratings
+from tests.annotation.sampling.test_sample import flag
+
+
+def write(study: Study, pairs: list[Pair], value: int, **changes: object) -> None:
+    frame = ratings(pairs, [value] * len(pairs), [5] * len(pairs)).assign(**changes)
+    write_table(study.folder / "ratings.parquet", frame, Rating)
+
+
+def test_accept_writes_what_others_read(generated: Study) -> None:
+    write(generated, draw_sample(generated), 4, simulated=True)
+    groups, found = accept(generated)
+    assert read_agreement(generated)[0].model_dump_json() == groups[0].model_dump_json()
+    assert {v.transformation: v.decision for v in read_verdicts(generated)} == dict.fromkeys(
+        generated.transformations, "accepted"
+    )
+    assert all(verdict.simulated for verdict in found)
+    assert [verdict.failed_share for verdict in found] == [supply.failed_share for supply in read_supply(generated)]
+    means = read_pair_means(generated)
+    assert set(means["decision"]) == {"accepted"} and len(means) == 2 * len({*means["pair_id"]})
+    # Everyone gave the same: no spread, so the interval is undefined, null in the file and NaN in the program.
+    stored = json.loads((generated.folder / "verdicts.json").read_text(encoding="utf-8"))[0]
+    assert stored["questions"][0]["low"] is None
+    assert math.isnan(read_verdicts(generated)[0].questions[0].low)
+    assert stored["questions"][0]["interval_reason"] == "all pairs have the same mean, so their spread is unknown"
+
+
+def test_a_verdict_says_that_it_rests_on_outputs_without_an_error_type(variant: Callable[..., Study]) -> None:
+    study = variant(sample={"pairs": 24, "without": ["wrong_language"]}, transformations=["paraphrasing"])
+    generate(study)
+    flag(study, ("wrong_language",), 30)
+    write(study, draw_sample(study), 4)
+    _, (found,) = accept(study)
+    assert (found.without, found.kept_out_share) == (("wrong_language",), pytest.approx(30 / 101))
+    assert "does not cover outputs flagged wrong_language, 29.7% of the usable ones" in verdict_text([found])
+    whole = found.model_copy(update={"without": (), "kept_out_share": 0.0})
+    assert "does not cover" not in verdict_text([whole])
+
+
+def test_exclusions_ask_for_decisions_and_resample_nothing_again(
+    generated: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three give 4; one more who gave 1 to each pair was excluded, and would have turned the first three's mean."""
+    pairs, resampled = draw_sample(generated), list[int]()
+
+    def counted(answers: Answers, generator: np.random.Generator) -> Estimate:
+        resampled.append(answers.pairs)
+        return krippendorff_alpha(answers, generator)
+
+    monkeypatch.setattr(summaries, "krippendorff_alpha", counted)
+    good = ratings(pairs, [4] * len(pairs), [4] * len(pairs), raters=2)
+    early = pd.Timestamp("2025-01-01", tz="UTC")
+    bad = ratings(pairs, [1] * len(pairs), [1] * len(pairs), raters=2).assign(submitted_at=early, excluded="careless")
+    bad["rater_id"] = "bad-" + bad["rater_id"].astype(str)
+    calls = []
+    for frame in (good, pd.concat([good, bad])):
+        write_table(generated.folder / "ratings.parquet", frame, Rating)
+        decisions = [Decision(rater_id=rater, exclude=True, reason="careless", decided_at=early, signs=())
+                     for rater in sorted({*bad["rater_id"]})]  # fmt: skip
+        write_json(generated.folder / "decisions.json", decisions)
+        write_table(generated.folder / "control_ratings.parquet", frame.iloc[:0], Rating)
+        _, found = accept(generated)
+        calls.append(len(resampled))
+    assert calls[0] > 0 and calls[1] == 2 * calls[0]
+    assert {one.decision for one in found} == {"accepted"}
+    assert {one.decision_with_excluded for one in found} == {"rejected"}
+
+
+def test_ratings_of_other_pairs_are_refused(generated: Study) -> None:
+    draw_sample(generated)
+    write(generated, [pair(0)], 4)
+    with pytest.raises(DataError, match="1 rated pairs are not in the sample"):
+        accept(generated)
+
+
+def test_ratings_off_the_scale_are_refused(generated: Study) -> None:
+    write(generated, draw_sample(generated), 6)
+    with pytest.raises(DataError, match="off the scale 1 to 5"):
+        accept(generated)
+
+
+def test_a_threshold_off_the_scale_is_refused(generated: Study, variant: Callable[..., Study]) -> None:
+    with pytest.raises(StudyError, match=r"acceptance.threshold 5.5 is outside the scale 1 to 5"):
+        accept(variant(acceptance={"threshold": 5.5}))
+
+
+def test_damaged_verdicts_say_how_to_make_them_again(demo: Study) -> None:
+    file: Path = demo.folder / "verdicts.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('[{"transformation": "expansion"', encoding="utf-8")
+    with pytest.raises(DataError, match="is damaged .* run `python -m annotation accept"):
+        read_verdicts(demo)
+
+
+def test_verdicts_go_stale_with_ratings_and_threshold(generated: Study, variant: Callable[..., Study]) -> None:
+    pairs = draw_sample(generated)
+    write(generated, pairs, 4)
+    _, found = accept(generated)
+    refuse_stale(generated, found)
+    stricter = variant(acceptance={"threshold": 4.5})
+    assert stricter.folder == generated.folder
+    with pytest.raises(DataError, match=r"the study's rule .* changed .* run `python -m annotation accept"):
+        refuse_stale(stricter, found)
+    with pytest.raises(DataError, match=r"the study's rule .* changed"):
+        refuse_stale(variant(acceptance={"min_pairs": 21}), found)
+    write(generated, pairs, 2)
+    with pytest.raises(DataError, match=r"ratings\.parquet changed after the verdicts were reached"):
+        refuse_stale(generated, found)

@@ -1,0 +1,278 @@
+"""Verdicts from ratings with known means: the papers' rule, and everything that must not pass it."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation.planning import rated_mean
+from annotation.statistics.intervals import over_pairs, over_pairs_and_raters
+from annotation.statistics.summaries import POOLS, Design
+from annotation.verdicts.rules import outcomes
+from annotation.verdicts.tables import verdict_table, verdict_text
+from annotation.verdicts.verdicts import accepted_pairs, judge
+from plumbline.records import Pair
+from plumbline.study.campaign import AcceptanceSpec
+from plumbline.transformations import TRANSFORMATIONS
+from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, START, decided, judged, pair, ratings
+from tests.annotation.verdicts.table_two import HTEB, hteb_ratings
+
+
+def test_a_mean_of_exactly_the_threshold_is_accepted() -> None:
+    pairs = [pair(0), pair(1)]
+    frame = ratings(pairs, [2, 4], [5, 5])  # quality (2+2+4+4)/4 = 3.0
+    assert decided(pairs, frame) == [("paraphrasing", "accepted", "mean quality 3.00, fluency 5.00: at least 3")]
+
+
+def test_a_mean_just_below_is_rejected_with_its_reason() -> None:
+    pairs = [pair(0), pair(1), pair(2)]
+    frame = ratings(pairs, [2, 3, 3], [5, 5, 5])  # quality 16/6 = 2.67
+    assert decided(pairs, frame) == [("paraphrasing", "rejected", "mean quality 2.67 is below 3")]
+
+
+def test_fluency_alone_can_reject() -> None:
+    pairs = [pair(0), pair(1)]
+    assert decided(pairs, ratings(pairs, [5, 5], [2, 2]))[0][1:] == ("rejected", "mean fluency 2.00 is below 3")
+
+
+def test_too_few_pairs_stay_undecided_however_good() -> None:
+    pairs = [pair(0), pair(1)]
+    frame = ratings(pairs, [5, 5], [5, 5])
+    assert decided(pairs, frame, min_pairs=3)[0][1:] == (
+        "undecided",
+        "pairs with at least 2 raters: 2, of at least 3 that are needed",
+    )
+
+
+def test_one_rater_does_not_make_a_rated_pair() -> None:
+    pairs = [pair(0), pair(1)]
+    frame = ratings(pairs, [5, 5], [5, 5], raters=1)
+    assert decided(pairs, frame)[0][1:] == (
+        "undecided",
+        "pairs with at least 2 raters: 0, of at least 2 that are needed",
+    )
+
+
+def test_no_ratings_at_all_stay_undecided() -> None:
+    pairs = [pair(0), pair(1)]
+    frame = ratings(pairs, [5, 5], [5, 5]).iloc[:0]
+    assert decided(pairs, frame) == [
+        ("paraphrasing", "undecided", "pairs with at least 2 raters: 0, of at least 2 that are needed")
+    ]
+
+
+def test_a_question_without_ratings_never_passes() -> None:
+    pairs = [pair(0), pair(1)]
+    frame = ratings(pairs, [5, 5], [5, 5])
+    assert decided(pairs, frame[frame["question"] == "quality"])[0][1] == "undecided"
+
+
+def test_translations_share_their_pools_ratings_and_name_its_languages() -> None:
+    pairs = [pair(0, "translation", output_language="es"), pair(1, "cross_translation", output_language="tr")]
+    frame = ratings(pairs, [5, 1], [5, 5])  # pool: quality 3.0; cross_translation alone would be 1.0
+    found = judged(pairs, frame)
+    assert [(v.transformation, v.decision, v.n_pairs) for v in found] == [
+        ("translation", "accepted", 2),
+        ("cross_translation", "accepted", 2),
+    ]
+    assert found[0].output_languages == found[1].output_languages == ("es", "tr")
+
+
+def test_each_language_has_its_own_verdict() -> None:
+    pairs = [pair(0), pair(1), pair(0, language="de", output_language="de"), pair(1, language="de")]
+    frame = ratings(pairs, [5, 5, 1, 1], [5, 5, 5, 5])
+    assert [decision for _, decision, _ in decided(pairs, frame)] == ["accepted", "rejected"]
+
+
+def spread(pairs: list[Pair], high: int, low: int) -> pd.DataFrame:
+    """Two raters give pairs in turn `high` and `low` for quality; fluency is 5 and 4."""
+    values = [high if i % 2 else low for i in range(len(pairs))]
+    return ratings(pairs, values, [5 if i % 2 else 4 for i in range(len(pairs))])
+
+
+def test_lower_bound_wants_the_lower_end_at_the_threshold() -> None:
+    """20 pairs at m + 1 and m - 1 in turn: SD sqrt(20/19) = 1.026, reach 2.093 * 1.026 / sqrt(20) = 0.480."""
+    pairs = [pair(i) for i in range(20)]
+    assert decided(pairs, spread(pairs, 5, 3), rule="lower_bound")[0][1:] == (
+        "accepted",
+        "lower end of quality 3.52 (mean 4.00), fluency 4.26 (mean 4.50): at least 3",
+    )
+    assert decided(pairs, spread(pairs, 4, 2), rule="lower_bound")[0][1:] == (
+        "undecided",
+        "interval of quality 2.52 to 3.48 (mean 3.00) does not decide about 3",
+    )
+    assert decided(pairs, spread(pairs, 3, 1), rule="lower_bound")[0][1:] == (
+        "rejected",
+        "upper end of quality 2.48 (mean 2.00) is below 3",
+    )
+
+
+def test_lower_bound_without_spread_is_undecided_and_says_so() -> None:
+    pairs = [pair(0), pair(1)]
+    assert decided(pairs, ratings(pairs, [5, 5], [5, 4]), rule="lower_bound")[0][1:] == (
+        "undecided",
+        "no interval of quality (mean 5.00): all pairs have the same mean, so their spread is unknown",
+    )
+
+
+def test_raters_as_a_sample_may_take_back_what_these_raters_accept() -> None:
+    """One rater always gives 5, the other 3 or 4: their mean of 4.25 is sure, that of all raters is not."""
+    pairs = [pair(i) for i in range(20)]
+    frame = ratings(pairs, [3, 4] * 10, [3, 4] * 10)
+    frame.loc[frame["rater_id"] == "rater-1", "value"] = 5
+    assert [
+        judged(pairs, frame, rule="lower_bound", interval=interval)[0].decision
+        for interval in ("pairs", "pairs_and_raters")
+    ] == ["accepted", "undecided"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ({"min_ratings": 41}, "ratings of quality: 40, of at least 41 that are needed"),
+        ({"min_ac2": 0.9}, "AC2 of quality is 0.69, at least 0.9 is needed"),
+    ],
+)
+def test_what_a_study_asks_more_leaves_undecided(rule: dict[str, float], reason: str) -> None:
+    # Quality (3, 5), (5, 4), (3, 3), (5, 4), ...: agreement (0.7 + 0.9 + 1 + 0.9)/4 = 0.875 by ordinal weights;
+    # shares 0.375, 0.25, 0.375 of 3, 4, 5: chance 0.9 * 0.65625 = 0.590625; AC2 0.284375/0.409375 = 0.6947
+    pairs = [pair(i) for i in range(20)]
+    frame = spread(pairs, 5, 3)
+    second = (frame["question"] == "quality") & (frame["rater_id"] == "rater-1")
+    frame.loc[second, "value"] = [5, 4, 3, 4] * 5
+    found = judged(pairs, frame, **rule)[0]
+    assert (found.decision, found.reasons[0]) == ("undecided", reason)
+    assert judged(pairs, frame)[0].decision == "accepted"
+
+
+def test_undefined_agreement_never_passes_a_minimum() -> None:
+    pairs = [pair(0), pair(1)]
+    assert decided(pairs, ratings(pairs, [5, 5], [5, 5]), min_ac2=0.0)[0][1:] == (
+        "undecided",
+        "AC2 of quality is undefined (every rating is the same, so agreement cannot be told from chance),"
+        " at least 0 is needed",
+    )
+
+
+def test_scopes_judge_what_they_say_and_fall_back_to_nothing() -> None:
+    """English 5, 5 (sts, retrieval), German 2, 2: together 3.5."""
+    pairs = [
+        pair(0),
+        pair(1, task="retrieval"),
+        pair(0, language="de", output_language="de"),
+        pair(1, language="de", output_language="de"),
+    ]
+    frame = ratings(pairs, [5, 5, 2, 2], [5] * 4)
+
+    def by(scope: str, least: int) -> dict[tuple[str, str], tuple[str, int]]:
+        found = judged(pairs, frame, scope=scope, min_pairs=least)
+        return {(v.language, v.task_type): (v.decision, v.n_pairs) for v in found}
+
+    assert by("transformation", 4) == {("en", ""): ("accepted", 4), ("de", ""): ("accepted", 4)}
+    assert by("language", 2) == {("en", ""): ("accepted", 2), ("de", ""): ("rejected", 2)}
+    assert by("task", 2) == {
+        ("en", "sts"): ("undecided", 1),
+        ("en", "retrieval"): ("undecided", 1),
+        ("de", "sts"): ("rejected", 2),
+    }
+
+
+def test_a_verdict_says_how_close_it_was() -> None:
+    """Quality 4 with error 0.2294 (20 pairs, SD 1.026): far above 3; the least of both questions is told."""
+    pairs = [pair(i) for i in range(20)]
+    sure, border = judged(pairs, spread(pairs, 5, 3))[0], judged(pairs, spread(pairs, 4, 2))[0]
+    assert sure.probability == min(question.probability for question in sure.questions) > 0.999
+    assert border.probability == pytest.approx(0.5)  # the mean is the threshold itself
+    assert math.isnan(judged(pairs, ratings(pairs, [5] * 20, [5] * 20))[0].probability)
+
+
+def test_peeking_after_every_rating_finds_one_decision_that_stays() -> None:
+    """An anytime rule looked at after each of 60 answers, pairs overlapping: undecided, then accepted for good."""
+    draw = np.random.default_rng(5)
+    pairs = [pair(i) for i in range(20)]
+    frame = ratings(pairs, [4] * 20, [4] * 20, raters=3)
+    frame["value"] = np.clip(np.round(draw.normal(4.2, 0.8, len(frame))), 1, 5).astype(int)
+    turns = frame[["pair_id", "rater_id"]].drop_duplicates()
+    minutes = np.arange(len(turns)) // 3 + draw.uniform(0, 4, len(turns))
+    turns = turns.assign(submitted_at=[START + timedelta(minutes=float(minute)) for minute in minutes])
+    frame = frame.drop(columns="submitted_at").merge(turns, on=["pair_id", "rater_id"]).sort_values("submitted_at")
+    rule = {"rule": "lower_bound", "stop": "anytime", "min_pairs": 5}
+    looks = [judged(pairs, frame.iloc[:n], per_pair=3, **rule)[0] for n in range(2, len(frame) + 1, 2)]
+    decisions = [look.decision for look in looks]
+    first = decisions.index("accepted")
+    assert 5 < looks[first].n_pairs < 18  # early, and not at once
+    assert decisions == ["undecided"] * first + ["accepted"] * (len(decisions) - first)
+    lows = [look.questions[0].low for look in looks if not math.isnan(look.questions[0].low)]
+    assert lows == sorted(lows)
+
+
+@pytest.mark.parametrize("interval", ["pairs", "pairs_and_raters"])
+@pytest.mark.parametrize("pairs", [30, 100])
+@pytest.mark.parametrize("latent", [3.0, 4.2])
+def test_lower_bound_accepts_at_the_border_in_at_most_5_percent(interval: str, pairs: int, latent: float) -> None:
+    """1,000 campaigns whose true mean is the threshold itself, the worst case of one below it; nominally 2.5%."""
+    draw, bias = np.random.default_rng(11), np.array([-0.3, 0.0, 0.3])
+    if interval == "pairs_and_raters":
+        bias = draw.normal(0, 0.3, (1000, 1, 3))
+    felt = draw.normal(latent, 0.8, (1000, pairs, 1)) + bias + draw.normal(0, 0.6, (1000, pairs, 3))
+    found = np.clip(np.round(felt), 1, 5)
+    sums, counts = found.sum(axis=2), np.full((1000, pairs), 3.0)
+    if interval == "pairs":
+        threshold = float(np.mean([rated_mean(latent + one, 1.0, SCALE) for one in bias]))
+        mean = over_pairs(sums, counts)
+    else:
+        threshold = rated_mean(latent, math.sqrt(1.09), SCALE)
+        mean = over_pairs_and_raters(sums, counts, found.sum(axis=1), np.full((1000, 3), float(pairs)))
+    rule = AcceptanceSpec(rule="lower_bound", interval=interval, threshold=threshold)
+    decisions = outcomes(mean.value, mean.low, mean.high, rule)
+    assert np.mean(decisions == "accepted") <= 0.05
+    assert np.mean(decisions == "undecided") > 0.9
+
+
+def test_hteb_decisions_follow_from_its_table_two() -> None:
+    """The paper accepts all eight (4.1.2); a threshold of 4 would take those of which a printed mean is below 4."""
+    pairs = []
+    for i in range(100):
+        for name in TRANSFORMATIONS:
+            pool = POOLS[name]  # translation has the even ones of its pool's 200
+            place = 2 * i + (name == "cross_translation") if pool == "translation" else i
+            pairs.append(pair(i, name).model_copy(update={"pair_id": f"{pool}-{place:03d}"}))
+    frame = hteb_ratings()
+    for rule in ("mean", "lower_bound"):
+        assert {v.decision for v in judged(pairs, frame, 3, rule=rule, min_pairs=100)} == {"accepted"}
+    at_four = {v.transformation: v.decision for v in judged(pairs, frame, 3, threshold=4.0)}
+    low = {name for (level, name), numbers in HTEB.items() if level == "pool" and min(numbers)[0] < 4}
+    assert {name for name, decision in at_four.items() if decision == "rejected"} == low
+    assert low == {"style_change", "summarisation", "summarised_expansion"}
+
+
+def test_excluded_ratings_stay_and_the_verdict_shows_what_they_would_change() -> None:
+    pairs = [pair(i) for i in range(4)]
+    frame = ratings(pairs, [4, 2, 4, 2], [5] * 4, raters=3)  # quality 3.0
+    frame.loc[(frame["rater_id"] == "rater-2") & (frame["question"] == "quality"), "value"] = 1
+    excluded = frame.assign(excluded=np.where(frame["rater_id"] == "rater-2", "failed its controls", ""))
+    design = Design(QUESTIONS, SCALE, 3, AcceptanceSpec(min_pairs=2))
+    _, (found,), means = judge(pairs, excluded, design, HASHES, 1)
+    # without rater-2: (4+4+2+2+4+4+2+2)/8 = 3; with: (24 + 4)/12 = 2.33
+    assert (found.decision, found.n_excluded, found.decision_with_excluded) == ("accepted", 8, "rejected")
+    assert found.n_ratings == 16 and means["n_ratings"].unique().tolist() == [2]
+    assert "without 8 excluded ratings; with them rejected" in verdict_text([found])
+    assert verdict_table([found])["decision_with_excluded"].item() == "rejected"
+    _, (plain,), _ = judge(pairs, frame, design, HASHES, 1)
+    assert (plain.decision, plain.n_excluded, plain.decision_with_excluded) == ("rejected", 0, None)
+
+
+def test_a_pair_is_accepted_where_both_its_means_are() -> None:
+    pairs = [pair(0), pair(1), pair(2), pair(3)]
+    frame = ratings(pairs, [3, 2, 5, 5], [3, 5, 2, 5])
+    one_rater = (frame["pair_id"] == pairs[3].pair_id) & (frame["rater_id"] == "rater-1")
+    design = Design(QUESTIONS, SCALE, 2, AcceptanceSpec(min_pairs=2))
+    _, _, means = judge(pairs, frame[~one_rater], design, HASHES, 1)
+    quality = means[means["question"] == "quality"].set_index("pair_id")
+    assert quality["mean"].tolist() == [3.0, 2.0, 5.0, 5.0]
+    assert quality["decision"].tolist() == ["accepted", "rejected", "accepted", "undecided"]
+    assert accepted_pairs(means, QUESTIONS) == {pairs[0].pair_id}

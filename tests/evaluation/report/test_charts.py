@@ -1,0 +1,127 @@
+"""Figures: what is drawn where, seen in what Vega would draw, and in the drawing itself."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import pytest
+
+from evaluation.report import charts, drift_charts
+from evaluation.tables import axis_table, drift_correlations, shift_table, size_table, transformation_table
+from plumbline.exhibits.page import svg
+from plumbline.exhibits.palette import NEUTRAL
+from plumbline.transformations import TRANSFORMATIONS
+from tests.evaluation.made_scores import made_scores, score_row
+
+
+def rows_of(chart: alt.TopLevelMixin) -> list[dict[str, Any]]:
+    """The data of a chart's largest data set."""
+    return max(chart.to_dict()["datasets"].values(), key=len)
+
+
+def words_of(chart: alt.TopLevelMixin) -> str:
+    return " ".join(re.findall(r">([^<>]+)<", svg(chart)))
+
+
+@pytest.fixture
+def scores() -> pd.DataFrame:
+    """Two sizes of one model; paraphrasing loses 10 points on each data set, translation gains 1 to 6."""
+    numbers = {
+        f"Tiny-{size}": {
+            f"d{k}": {"original": 0.5, "paraphrasing": 0.4, "expansion": 0.5, "translation": 0.5 + k / 100}
+            for k in range(1, 7)
+        }
+        for size in ("0.5B", "4B")
+    }
+    return made_scores(numbers)
+
+
+def test_figure_4_has_original_axes_and_total_of_each_model(scores: pd.DataFrame) -> None:
+    chart = charts.axis_shifts(axis_table(scores))
+    found = {row["series"]: row["score"] for row in rows_of(chart) if row["model"] == "Tiny-4B"}
+    total = (40 + 50 + 53.5) / 3
+    assert found == pytest.approx(
+        {"Original": 50, "Lexical/Stylistic": 40, "Length": 50, "Language": 53.5, "HTEB total": total}
+    )
+    assert "Tiny-0.5B" in words_of(chart) and "HTEB total" in words_of(chart)
+
+
+def test_an_axis_without_a_score_is_not_drawn(scores: pd.DataFrame) -> None:
+    chart = charts.axis_shifts(axis_table(scores[scores["axis"] != "length"]))
+    assert {row["series"] for row in rows_of(chart)} == {"Original", "Lexical/Stylistic", "Language"}
+
+
+def test_figure_5_has_a_panel_a_family(scores: pd.DataFrame) -> None:
+    chart = charts.size_lines(size_table(scores))
+    assert {(row["family"], row["parameters"]) for row in rows_of(chart)} == {("Tiny", 500), ("Tiny", 4000)}
+    assert "Million parameters" in words_of(chart)
+
+
+def test_figure_6_shows_each_difference_and_marks_what_was_refused(scores: pd.DataFrame) -> None:
+    scores.loc[scores["transformation"] == "expansion", "status"] = "included_rejected"
+    chart = charts.delta_map(transformation_table(scores, include_rejected=True))
+    words = words_of(chart)
+    assert words.count("−10.0") == 2 and words.count("+3.5") == 2  # two models; (1 + ... + 6) / 6 points
+    assert words.count("+0.0*") == 2
+    assert chart.to_dict()["layer"][0]["encoding"]["color"]["scale"]["domain"] == pytest.approx([-10, 10])
+
+
+def test_figure_7_greys_what_is_not_significant(scores: pd.DataFrame) -> None:
+    table = shift_table(scores)
+    chart = charts.shift_intervals(table)
+    series = {row["name"]: row["series"] for row in rows_of(chart)}
+    # Six differences of one sign: p = 2 / 2^6, times 2 hypotheses 0.0625. Expansion moves nothing and has no p.
+    assert series == dict.fromkeys(("paraphrasing", "expansion", "translation"), "Not significant")
+    assert "Expansion (no p, |Δ| 0.00)" in words_of(chart)
+    assert "Translation (p = .062, |Δ| 3.50)" in words_of(chart)
+    kept = charts.shift_intervals(table.assign(p_holm=0.0004))
+    assert {row["series"] for row in rows_of(kept)} == {"Lexical/Stylistic", "Length", "Language"}
+    colours = kept.to_dict()["layer"][1]["encoding"]["color"]["scale"]
+    assert dict(zip(colours["domain"], colours["range"], strict=True))["Not significant"] == NEUTRAL
+
+
+@pytest.mark.parametrize(
+    ("p", "words"), [(0.00099, "p < .001"), (0.05, "p = .050"), (1, "p = 1.000"), (math.nan, "no p")]
+)
+def test_p_values_in_words(p: float, words: str) -> None:
+    assert charts.p_value(p) == words
+
+
+def test_figure_3_has_a_panel_a_transformation_on_one_scale() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        [
+            {
+                "pair_id": f"{name}-{i}",
+                "transformation": name,
+                "axis": TRANSFORMATIONS[name].axis,
+                "model": "m",
+                "drift": (0.9 if name == "expansion" else 0.3) * (i + 1) / 9,
+                "mean_quality": float(rng.integers(1, 6)),
+                "n_ratings": 3,
+                "simulated": True,
+                "original": "<b>bold</b>",
+                "transformed": "t",
+            }
+            for name in ("translation", "expansion")
+            for i in range(9)
+        ]
+    )
+    chart = drift_charts.drift_figure(frame, drift_correlations(frame, rng), question="quality", scale=(1, 5))
+    panels = chart.to_dict()["concat"]
+    assert [panel["title"]["text"] for panel in panels] == ["Expansion", "Translation"]
+    assert [panel["encoding"]["y"]["scale"]["domain"][1] for panel in panels] == pytest.approx([0.9, 0.9])
+    assert words_of(chart).count("simulated ratings") == 2
+    assert "<b>" not in svg(chart)
+
+
+def test_a_dumbbell_says_what_was_not_accepted() -> None:
+    rows = [score_row("m", "a", "original", 0.5), score_row("m", "a", "expansion", 0.4, status="included_rejected")]
+    table = transformation_table(pd.DataFrame([*rows, score_row("m", "a", "paraphrasing", 0.3)]), include_rejected=True)
+    words = words_of(charts.score_shifts(table))
+    assert "Expansion (not accepted)" in words and "Paraphrasing (not" not in words

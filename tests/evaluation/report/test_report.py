@@ -1,0 +1,462 @@
+"""The report of an evaluated study, from its records alone: no model is loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation.ratings.ratings import counting_ratings, read_all_ratings
+from annotation.records import Verdict
+from annotation.rubric import load_rubric
+from annotation.sampling.sample import read_pairs
+from annotation.statistics.summaries import Design
+from annotation.verdicts.verdicts import verdicts as annotation_verdicts
+from evaluation.measures.accepted_pairs import AcceptedScore
+from evaluation.measures.text_drift import TextDrift
+from evaluation.report import __main__, page
+from evaluation.report.contents import Choices
+from evaluation.report.page import FOLDER, write_report
+from evaluation.tables import axis_table
+from evaluation.tables.drift import QUANTILES
+from plumbline.errors import DataError, StudyError
+from plumbline.records import Drift, Pair, Rating, Score
+from plumbline.store import write_json, write_table
+from plumbline.study import ROOT, Study, file_hash
+from plumbline.transformations import TRANSFORMATIONS
+from tests.evaluation.conftest import json_of, verdict, write_pairs, write_study
+from tests.evaluation.made_scores import score_row
+
+NAMES = ("paraphrasing", "expansion", "summarisation", "translation")
+REJECTED = "summarisation"
+WHY = "mean quality 2.10 [1.90, 2.30]: under 3"
+REFUSED = {"status": "left_out", "reason": f"rejected: {WHY}"}
+
+
+def write_scores(study: Study, models: Sequence[str] = ("one", "two"), **refused: Any) -> pd.DataFrame:
+    """Scores of six data sets and two seeds; summarisation was rejected, and five outputs of d1 failed."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for place, model in enumerate(models):
+        for k in range(6):
+            where = {"model": model, "dataset": f"d{k}", "task_type": "sts" if k < 3 else "retrieval"}
+            original = 0.6 + 0.1 * place + 0.01 * k
+            rows.append(score_row(transformation="original", score=original, **where))
+            for number, name in enumerate(NAMES, 1):
+                for seed in (1, 2):
+                    changes: dict[str, Any] = {"seed": seed}
+                    if name == REJECTED:
+                        changes |= {**REFUSED, **refused}
+                    if (k, name) == (1, "expansion"):
+                        changes |= {"n_failed": 5, "failed_policy": "drop", "original_score": original - 0.03}
+                    left = changes.get("status") == "left_out"
+                    score = float("nan") if left else original - 0.02 * number * rng.random()
+                    rows.append(score_row(transformation=name, score=score, **where, **changes))
+    frame = pd.DataFrame(rows)
+    write_table(study.folder / "scores.parquet", frame, Score)
+    return frame
+
+
+def write_ratings(study: Study, pairs: Sequence[Pair], simulated: bool) -> None:
+    """Two raters of each pair; quality 3 to 5, of summarisation 1 to 3 (mean 2.2), fluency 4 and 5."""
+    rows = [
+        Rating(
+            pair_id=pair.pair_id,
+            transformation=pair.transformation,
+            language=pair.language,
+            rater_id=rater,
+            question=question,
+            value=4 + place % 2 if question == "fluency" else (1 if pair.transformation == REJECTED else 3) + place % 3,
+            status="submitted",
+            submitted_at=datetime(2026, 1, 1, tzinfo=UTC),
+            source="argilla",
+            simulated=simulated,
+        )
+        for place, pair in enumerate(pairs)
+        for question in ("quality", "fluency")
+        for rater in ("r1", "r2")
+    ]
+    write_table(study.folder / "ratings.parquet", rows, Rating)
+
+
+def write_records(folder: Path, *, simulated: bool = True, **changes: Any) -> Study:
+    """A study that was evaluated: scores, drift, ratings and verdicts that fit one another."""
+    study = write_study(folder, transformations=list(NAMES), seeds=[1, 2], **changes)
+    pairs = write_pairs(study)
+    write_ratings(study, pairs, simulated)
+    write_scores(study)
+    moved = [
+        Drift(pair_id=pair.pair_id, transformation=pair.transformation, model=model, drift=0.01 * (place % 7))
+        for model in ("one", "two")
+        for place, pair in enumerate(pairs)
+    ]
+    write_table(study.folder / "drift.parquet", moved, Drift)
+    write_beside(study)
+    write_json(study.folder / "verdicts.json", verdicts(study, simulated))
+    return study
+
+
+def write_beside(study: Study) -> None:
+    """Accepted pairs alone, enough of them for paraphrasing on d0 in its first run; the drift of all texts."""
+    accepted, moved = [], []
+    for model in ("one", "two"):
+        for name in NAMES:
+            for seed in (1, 2):
+                if name == REJECTED:
+                    continue
+                where = {"model": model, "dataset": "d0", "task_type": "sts", "transformation": name, "seed": seed}
+                where |= {"axis": TRANSFORMATIONS[name].axis, "status": "evaluated", "unit_id": ""}
+                there = (name, seed) == ("paraphrasing", 1)
+                own = {"original": 0.7, "score": 0.65, "n": 21, "n_pairs": 42, "reason": ""}
+                few = {"original": None, "score": None, "n": 3, "n_pairs": 8, "reason": "3 items, too few"}
+                metric = {"metric": "cosine_spearman"}
+                accepted.append(AcceptedScore.model_validate({**where, **metric, **(own if there else few)}))
+                numbers = dict(zip(QUANTILES, (0.01, 0.05, 0.1, 0.15, 0.3), strict=True))
+                moved.append(TextDrift.model_validate({**where, **numbers, "n": 24, "mean": 0.12}))
+    write_table(study.folder / "accepted_scores.parquet", accepted, AcceptedScore)
+    write_table(study.folder / "text_drift.parquet", moved, TextDrift)
+
+
+def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
+    decided = {REJECTED: "rejected", **decisions}
+    found = {"ratings_sha256": file_hash(study.folder / "ratings.parquet"), "simulated": simulated}
+    design, none = (
+        Design.of(study, load_rubric(study)),
+        dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), ""),
+    )
+    counting = counting_ratings(read_all_ratings(study), study.raters.per_pair)
+    made = {one.transformation: one for one in annotation_verdicts(read_pairs(study), counting, design, none, 1)}
+    return [
+        verdict(
+            study,
+            name,
+            decision=decided.get(name, "accepted"),
+            reasons=(WHY,) if name in decided else (),
+            questions=made[name].questions,
+            n_pairs=made[name].n_pairs,
+            **found,
+        )
+        for name in study.transformations
+    ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def by_hand() -> Iterator[None]:
+    """Verdicts that a test makes up are taken as they are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page, "refuse_edited", lambda *_: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """A study with simulated ratings and its report."""
+    study = write_records(tmp_path_factory.mktemp("reported"))
+    write_report(study)
+    return study
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing takes most of a report's time; `reported` has all figures."""
+    monkeypatch.setattr(page, "all_figures", lambda *_: {})
+
+
+TABLES = {
+    "acceptance",
+    "accepted_drift",
+    "accepted_pairs",
+    "axes",
+    "baseline_averages",
+    "baseline_runs",
+    "datasets",
+    "differences",
+    "drift_correlations",
+    "drops",
+    "kendall",
+    "left_out",
+    "profiles",
+    "ranking_original",
+    "ranking_transformed",
+    "shifts",
+    "split_half",
+    "text_drift",
+    "threshold_decisions",
+    "thresholds",
+    "transformations",
+    "uncertainty",
+}
+BARE = str.maketrans("", "", r"\{}")  # the signs of Markdown's and LaTeX's escapes
+FIGURES = {"axes", "transformations", "model_1", "model_2", "shifts", "drift_1", "drift_2", "text_drift", "drops"}
+FIGURES |= {"profiles", "threshold_decisions", "thresholds", "uncertainty"}
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_report_leaves_what_is_not_its_own(tmp_path: Path) -> None:
+    study = write_records(tmp_path)
+    tables = write_report(study).parent / "tables"
+    (tables / "mine.csv").write_text("mine", encoding="utf-8")
+    (tables.parent / "paper.tex").write_text("mine", encoding="utf-8")
+    (study.folder / "text_drift.parquet").unlink()
+    write_report(study)
+    assert not (tables / "text_drift.csv").exists()
+    assert (tables / "mine.csv").read_text(encoding="utf-8") == "mine" and (tables.parent / "paper.tex").exists()
+
+
+def test_every_table_is_there_in_every_form(reported: Study) -> None:
+    files = {path.name for path in (reported.folder / FOLDER / "tables").iterdir()}
+    assert files == {f"{name}.{end}" for name in TABLES for end in ("csv", "md", "tex")}
+    drawn = {path.name for path in (reported.folder / FOLDER / "figures").iterdir()}
+    assert drawn == {f"{name}.{end}" for name in FIGURES for end in ("svg", "png")}
+    assert (reported.folder / FOLDER / "figures" / "axes.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_csv_files_have_all_digits(reported: Study) -> None:
+    frame = pd.read_csv(reported.folder / FOLDER / "tables" / "axes.csv")
+    scores = pd.read_parquet(reported.folder / "scores.parquet")
+    expected = axis_table(scores)
+    for name in ("original", "length", "hteb_total_difference"):
+        np.testing.assert_allclose(frame[name], expected[name], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(TABLES - {"left_out"}))
+def test_every_table_says_what_is_not_in_it_and_why(reported: Study, name: str) -> None:
+    folder = reported.folder / FOLDER / "tables"
+    for end in ("md", "tex"):
+        text = (folder / f"{name}.{end}").read_text(encoding="utf-8").translate(BARE).replace("_", " ")
+        assert f"Summarisation, left out: rejected: {WHY}" in text
+        assert "Expansion, evaluated: 10 items whose outputs failed were dropped" in text  # five in each run
+        assert "SIMULATED RATINGS" in text
+
+
+def test_the_page_says_it_too(reported: Study) -> None:
+    page = (reported.folder / FOLDER / "index.html").read_text(encoding="utf-8")
+    assert page.count(WHY) >= len(TABLES)
+    assert page.index("SIMULATED RATINGS") < page.index("<h2>")
+    for name in TABLES:
+        assert f"({name}.csv)" in page
+    assert page.count("<svg") == len(FIGURES) and "SIMULATED ratings" in page
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_people_are_not_called_simulated(tmp_path: Path) -> None:
+    study = write_records(tmp_path, simulated=False)
+    page = write_report(study)
+    assert "simulated" not in page.read_text(encoding="utf-8").lower()
+    assert "simulated" not in (page.parent / "tables" / "kendall.md").read_text(encoding="utf-8").lower()
+
+
+def test_what_was_refused_but_included_has_tables_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = write_records(tmp_path)
+    write_scores(study, status="included_rejected")
+    tables = write_report(study).parent / "tables"
+    drawn = {path.stem for path in (tables.parent / "figures").iterdir()}
+    assert {"axes_with_refused", "transformations_with_refused", "model_1_with_refused"} < drawn
+    apart = (tables / "axes_with_refused.md").read_text(encoding="utf-8")
+    assert "WITH WHAT NO VERDICT ACCEPTS" in apart and apart.count("not accepted") == 2
+    assert "not accepted" not in (tables / "axes.md").read_text(encoding="utf-8")
+    assert "Summarisation, included rejected" in (tables / "axes.md").read_text(encoding="utf-8").replace("\\", "")
+    # The next report no longer has them.
+    monkeypatch.setattr(page, "all_figures", lambda *_: {})
+    write_scores(study)
+    write_report(study)
+    assert not (tables / "axes_with_refused.md").exists() and not list((tables.parent / "figures").iterdir())
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_models_that_lack_scores_are_said(tmp_path: Path) -> None:
+    study = write_records(tmp_path)
+    scores = write_scores(study, models=["one"])
+    text = (write_report(study).parent / "tables" / "axes.md").read_text(encoding="utf-8")
+    assert "Without scores, as they failed or were not run: two." in text
+    both = pd.concat([scores, scores.iloc[:-3].assign(model="two")])
+    write_table(study.folder / "scores.parquet", both, Score)
+    text = (write_report(study).parent / "tables" / "axes.md").read_text(encoding="utf-8")
+    assert "Scores not made yet: two (3)" in text
+
+
+@pytest.mark.parametrize(
+    ("decisions", "says"),
+    [
+        ({"expansion": "undecided"}, "expansion (en) was accepted when it was written and is undecided now"),
+        ({"summarisation": "accepted"}, "summarisation (en) was rejected when it was written and is accepted now"),
+    ],
+)
+def test_scores_that_verdicts_have_outrun_are_refused(tmp_path: Path, decisions: dict[str, str], says: str) -> None:
+    study = write_records(tmp_path)
+    write_json(study.folder / "verdicts.json", verdicts(study, True, **decisions))
+    with pytest.raises(DataError) as caught:
+        write_report(study)
+    assert says in str(caught.value) and "python -m evaluation.run" in str(caught.value)
+    assert "\n" not in str(caught.value) and not (study.folder / FOLDER).exists()
+
+
+def test_scores_whose_verdict_is_gone_are_refused(tmp_path: Path) -> None:
+    study = write_records(tmp_path)
+    write_json(study.folder / "verdicts.json", verdicts(study, True)[1:])
+    with pytest.raises(DataError, match=r"paraphrasing \(en\) was accepted .* is without a verdict now"):
+        write_report(study)
+
+
+@pytest.mark.parametrize(
+    ("noted", "says"),
+    [
+        ({"protocol": "mteb"}, "made with protocol 'mteb', and the study now has 'paper'; run"),
+        ({"precision": "float16"}, "made with precision 'float16', and the study now has 'float32'; run"),
+        ({"generator_hash": "0123456789"}, "made with generator '01234567', and the study now has"),
+    ],
+)
+def test_scores_that_the_study_has_outrun_are_refused(tmp_path: Path, noted: dict[str, str], says: str) -> None:
+    study = write_records(tmp_path)
+    write_table(study.folder / "scores.parquet", write_scores(study).assign(**noted), Score)
+    with pytest.raises(DataError) as caught:
+        write_report(study)
+    assert says in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_scores_of_two_protocols_are_not_compared(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    one = write_records(first)
+    models = [{"name": "one", "revision": "1"}]
+    other = write_records(second, name="other", evaluation={"models": models, "protocol": "mteb"})
+    with pytest.raises(StudyError, match="scores of two protocols cannot be compared"):
+        write_report(one, compared=other)
+
+
+def test_without_scores_it_says_what_to_run(tmp_path: Path) -> None:
+    study = write_records(tmp_path)
+    write_table(study.folder / "scores.parquet", [], Score)
+    with pytest.raises(DataError, match=r"has no scores; run `python -m evaluation\.run"):
+        write_report(study)
+    (study.folder / "scores.parquet").unlink()
+    with pytest.raises(DataError, match=r"not there yet; run `python -m evaluation\.run"):
+        write_report(study)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_nothing_accepted_is_a_report_all_the_same(tmp_path: Path) -> None:
+    study = write_records(tmp_path)
+    scores = write_scores(study)
+    changed = scores["transformation"] != "original"
+    scores.loc[changed, ["status", "reason", "score"]] = ["left_out", REFUSED["reason"], np.nan]
+    write_table(study.folder / "scores.parquet", scores, Score)
+    write_json(study.folder / "verdicts.json", verdicts(study, True, **dict.fromkeys(NAMES, "rejected")))
+    tables = write_report(study).parent / "tables"
+    assert "| one | – | – | – | – | – |" in (tables / "axes.md").read_text(encoding="utf-8")
+    # The original scores of one are 60 to 65, those of two 10 more: two beats it on six data sets.
+    assert "| one | 2 (0) | 62.50 | 62.50 |" in (tables / "ranking_original.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_what_nobody_rated_has_a_report_where_it_was_included(tmp_path: Path) -> None:
+    study = write_records(tmp_path)
+    scores = write_scores(study)
+    for name in ("verdicts.json", "pairs.parquet", "ratings.parquet"):
+        (study.folder / name).unlink()
+    with pytest.raises(DataError, match="verdicts.json"):  # these scores came through the gate
+        write_report(study)
+    included = {"status": "included_rejected", "reason": "no verdict for it in English: have a sample of it rated"}
+    changed = scores["transformation"] != "original"
+    scores.loc[changed, list(included)] = list(included.values())
+    scores["score"] = scores["score"].fillna(0.5)
+    write_table(study.folder / "scores.parquet", scores, Score)
+    write_table(study.folder / "drift.parquet", [], Drift)
+    tables = write_report(study).parent / "tables"
+    assert "| one | – | – | – | – | – |" in (tables / "axes.md").read_text(encoding="utf-8")
+    apart = (tables / "axes_with_refused.md").read_text(encoding="utf-8").replace("\\", "")
+    assert "| one [not accepted] | 62.50 |" in apart and included["reason"] in apart
+    assert not (tables / "thresholds.md").exists() and not (tables / "uncertainty.md").exists()
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_baseline_and_table_16_are_chosen(tmp_path: Path) -> None:
+    study = write_records(tmp_path)
+    tables = write_report(study, Choices("two", ("d0", "d1"), ("two",))).parent / "tables"
+    assert "two against each model" in (tables / "baseline_runs.md").read_text(encoding="utf-8")
+    frame = pd.read_csv(tables / "translation.csv", keep_default_na=False)
+    assert frame[["group", "model"]].to_numpy().tolist() == [
+        ["English-only", "one"],
+        ["English-only", "Subtotal"],
+        ["Multilingual", "two"],
+        ["Multilingual", "Subtotal"],
+        ["", "Total"],
+    ]
+    for wrong in (Choices("three"), Choices("", ("d0", "d9")), Choices("", ("d0", "d1"), ("three",))):
+        with pytest.raises(StudyError, match=r"no (model 'three'|data set 'd9') has scores"):
+            write_report(study, wrong)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_another_generator_is_set_beside_the_studys(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    generator = {"kind": "recorded", "model": "qwen", "path": "outputs.jsonl"}
+    one, other = write_records(first, simulated=False), write_records(second, name="other", generator=generator)
+    changed = write_scores(other)
+    changed.loc[changed["transformation"] == "translation", "score"] += 0.1
+    refused = {"status": "included_rejected", "reason": "no verdict for paraphrasing in English: have a sample rated"}
+    changed.loc[changed["transformation"] == "paraphrasing", list(refused)] = list(refused.values())
+    write_table(other.folder / "scores.parquet", changed, Score)
+    write_json(other.folder / "verdicts.json", verdicts(other, True)[1:])
+    tables = write_report(one, compared=other).parent / "tables"
+    frame = pd.read_csv(tables / "generators.csv").set_index("name")
+    assert frame["change"].to_dict() == pytest.approx(
+        {"lexical_stylistic": 0, "paraphrasing": 0, "length": 0, "expansion": 0}
+        | {"language": 10, "translation": 10, "hteb_total": 10 / 3},
+        abs=1e-9,
+    )
+    words = (tables / "generators.md").read_text(encoding="utf-8").replace("\\", "")
+    assert "| Paraphrasing |" in words and "| qwen [not accepted] |" in words
+    assert "Summarisation, left out" in words and "qwen: Paraphrasing, included rejected: no verdict" in words
+    assert "qwen: SIMULATED RATINGS" in words
+    assert not (tables / "lengths.md").exists()  # there are no texts to count
+    write_json(other.folder / "verdicts.json", verdicts(other, True, expansion="rejected")[1:])
+    with pytest.raises(DataError, match=r"expansion \(en\) was accepted .* is rejected now"):
+        write_report(one, compared=other)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_before_anything_was_measured_beside_the_scores_these_tables_are_left_away(tmp_path: Path) -> None:
+    study = write_records(tmp_path)
+    for name in ("accepted_scores.parquet", "text_drift.parquet"):
+        (study.folder / name).unlink()
+    made = {path.stem for path in (write_report(study).parent / "tables").iterdir()}
+    assert made == TABLES - {"accepted_pairs", "text_drift"}
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_one_transformation_alone_has_ptebs_tables(tmp_path: Path) -> None:
+    study = write_records(tmp_path)
+    scores = write_scores(study)
+    some = scores[scores["transformation"].isin(["original", "paraphrasing"])]
+    write_table(study.folder / "scores.parquet", some, Score)
+    text = (write_report(study).parent / "tables" / "datasets_paraphrasing.md").read_text(encoding="utf-8")
+    row = next(line for line in text.splitlines() if "| d2 |" in line)
+    values = some[(some["dataset"] == "d2") & (some["model"] == "one") & (some["seed"] > 0)]["score"]
+    assert f"| 62.00 | {100 * values.mean():.2f} ± {100 * values.std():.2f} |" in row
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    study = write_records(tmp_path)
+    arguments = ["report", "--study", str(study.file), "--exports", str(study.folder.parent)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert __main__.main() == 0
+    assert f"-> {study.folder / FOLDER / 'index.html'}" in capsys.readouterr().out
+    assert "evaluation report" in json_of(study.folder / "manifest.json")["stages"]
+
+
+def test_help_has_an_example() -> None:
+    call = [sys.executable, "-m", "evaluation.report", "--help"]
+    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "example: python -m evaluation.report --study studies/demo.yaml" in done.stdout

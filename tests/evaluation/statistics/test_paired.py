@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from evaluation.statistics.paired import (
+    hodges_lehmann,
+    hodges_lehmann_bootstrap,
+    holm,
+    median_absolute_difference,
+    paired_bootstrap,
+    sample_sd,
+    spearman_interval,
+    wilcoxon,
+)
+
+# Hollander and Wolfe, Nonparametric Statistical Methods, Table 3.1: Hamilton's depression scale before and after.
+BEFORE = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
+AFTER = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29]
+
+# PTEB, Table 6: scores of nine STS data sets on paraphrases, means over six runs; the first model is the baseline.
+PTEB = {
+    "all-mpnet-base-v2": [77.22, 77.45, 61.85, 78.91, 72.14, 81.58, 85.06, 69.39, 74.90],
+    "embedding-gemma-300m": [64.67, 70.28, 54.95, 73.70, 65.03, 74.47, 75.28, 63.21, 66.97],
+    "mxbai-embed-large-v1": [84.06, 78.24, 67.91, 84.19, 78.41, 85.05, 85.00, 68.97, 82.20],
+    "e5-mistral-7b-instruct": [77.68, 79.01, 68.23, 84.35, 78.12, 86.20, 85.61, 67.49, 82.02],
+    "qwen3-embedding-8b": [81.44, 81.88, 67.21, 82.90, 77.10, 86.50, 88.60, 68.61, 84.56],
+}
+BASELINE, *OTHERS = PTEB.values()
+
+
+def test_rho_by_hand() -> None:
+    # Ranks 1 2 3 4 5 against 2 1 4 3 5: differences -1 1 -1 1 0, their squares sum to 4.
+    # rho = 1 - 6 * 4 / (5 * (5 * 5 - 1)) = 1 - 24 / 120 = 0.8
+    estimate = spearman_interval([1, 2, 3, 4, 5], [20, 10, 40, 30, 50], rng=np.random.default_rng(0))
+    assert estimate.value == pytest.approx(0.8)
+    assert estimate.n == 5
+
+
+def test_ties_and_interval_as_scipy_has_them() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.integers(1, 6, 60) / 1.0
+    y = x + rng.normal(size=60)
+    estimate = spearman_interval(x, y, rng=np.random.default_rng(11))
+    expected = stats.bootstrap(
+        (x, y),
+        lambda a, b: stats.spearmanr(a, b).statistic,
+        paired=True,
+        vectorized=False,
+        method="percentile",
+        n_resamples=1000,
+        rng=np.random.default_rng(11),
+    ).confidence_interval
+    assert estimate.value == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high))
+    assert estimate.reason == ""
+
+
+def test_the_generator_decides() -> None:
+    x, y = np.arange(20.0), np.random.default_rng(1).normal(size=20)
+    first, again, other = (spearman_interval(x, y, rng=np.random.default_rng(seed)) for seed in (5, 5, 6))
+    assert first == again
+    assert first.low != other.low
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "reason"),
+    [
+        ([1, 2], [1, 2], "at least 3 pairs, there are 2"),
+        ([], [], "there are 0"),
+        ([1, 1, 1, 1], [1, 2, 3, 4], "all values of one side are equal"),
+        ([1, 2, 3, 4], [2, 2, 2, 2], "all values of one side are equal"),
+        ([1, 2, np.nan], [1, 2, 3], "finite"),
+    ],
+)
+def test_undefined_is_nan_with_a_reason(x: list[float], y: list[float], reason: str) -> None:
+    estimate = spearman_interval(x, y, rng=np.random.default_rng(0))
+    assert np.isnan([estimate.value, estimate.low, estimate.high]).all()
+    assert reason in estimate.reason
+
+
+def test_too_many_constant_resamples_give_no_interval() -> None:
+    # One of six values differs: a resample misses it with probability (5/6)^6 = 0.33.
+    estimate = spearman_interval([1, 1, 1, 1, 1, 2], [1, 2, 3, 4, 5, 6], rng=np.random.default_rng(0))
+    assert np.isfinite(estimate.value)
+    assert np.isnan([estimate.low, estimate.high]).all()
+    assert "no interval" in estimate.reason
+
+
+def test_lengths_must_agree() -> None:
+    with pytest.raises(ValueError, match="one length"):
+        spearman_interval([1, 2, 3], [1, 2], rng=np.random.default_rng(0))
+
+
+def test_signed_ranks_of_the_textbook() -> None:
+    # Sizes of the differences: 0.952 0.147 1.022 0.43 0.62 0.59 0.49 0.08 0.01, with ranks 8 3 9 4 7 6 5 2 1; the
+    # second and the eighth are negative, their ranks sum to 3 + 2 = 5. Sums of at most 5 come from 10 of 2^9 signs (one
+    # each of 0 1 2, two each of 3 and 4, three of 5): p = 2 * 10 / 512.
+    found = wilcoxon(BEFORE, AFTER)
+    assert (found.statistic, found.n, found.zeros, found.method) == (5, 9, 0, "exact")
+    assert found.p == pytest.approx(2 * 10 / 512)
+
+
+def test_zeros_are_dropped_and_ties_are_exact_while_they_can_be() -> None:
+    # Left are 1 1 -2 4 with ranks 1.5 1.5 3 4; the negative ones sum to 3. Of the 16 ways to give signs five have a sum
+    # of at most 3: none, {1.5}, {1.5}, {1.5, 1.5} and {3}. p = 2 * 5 / 16.
+    found = wilcoxon([5, 6, 2, 8, 4], [4, 5, 4, 4, 4])
+    assert (found.statistic, found.n, found.zeros, found.method) == (3, 4, 1, "exact")
+    assert found.p == pytest.approx(2 * 5 / 16)
+
+
+def test_rounding_makes_neither_differences_nor_breaks_ties() -> None:
+    # 0.1 + 0.2 - 0.3 is 5.6e-17 and no difference; 0.3 - 0.2 and 0.2 - 0.1 differ in the last digit and are a tie.
+    found = wilcoxon([0.1 + 0.2, 0.3, 0.2, 0.5], [0.3, 0.2, 0.1, 0.1])
+    assert (found.n, found.zeros) == (3, 1)
+    assert found.p == pytest.approx(2 / 2**3)
+
+
+def test_more_than_fifty_are_approximated_as_in_pteb() -> None:
+    # 54 positive differences: the sum of negative ranks is 0, its mean 54 * 55 / 4 = 742.5, its variance
+    # 54 * 55 * 109 / 24 = 13488.75, z = 742.5 / 116.14 = 6.393, p = 1.62e-10; times 4 (Holm) it is the 6.50e-10 that
+    # PTEB prints in Table 7.
+    found = wilcoxon(np.arange(1.0, 55), np.zeros(54))
+    assert found.method == "normal approximation"
+    assert 4 * found.p == pytest.approx(6.50e-10, rel=2e-3)
+    assert wilcoxon([1.0, 1.0] * 7, [0.0] * 14).method == "normal approximation"  # ties, and too many to try all signs
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "reason"),
+    [([1, 2], [1, 2], "no difference"), ([], [], "no difference"), ([1, math.nan], [0, 0], "finite")],
+)
+def test_an_undefined_test_is_nan_with_a_reason(x: list[float], y: list[float], reason: str) -> None:
+    found = wilcoxon(x, y)
+    assert math.isnan(found.p) and math.isnan(found.statistic) and found.method == ""
+    assert reason in found.reason
+
+
+def test_holm_by_hand() -> None:
+    # In order 0.005 * 4 = 0.02, 0.01 * 3 = 0.03, 0.03 * 2 = 0.06, 0.04 * 1 = 0.04, raised to the one before.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    # An undefined test is no hypothesis: 0.01 * 2 and 0.04 * 1.
+    assert holm([0.01, math.nan, 0.04]) == pytest.approx([0.02, math.nan, 0.04], nan_ok=True)
+    assert np.isnan(holm([math.nan])).all() and holm([]).size == 0
+
+
+def test_hodges_lehmann_of_the_textbook() -> None:
+    # Hollander and Wolfe, 3.2 and 3.3: -0.46 for after - before, and (-0.786, -0.010) at 96.1%.
+    found = hodges_lehmann(AFTER, BEFORE)
+    assert (found.value, found.low, found.high) == pytest.approx((-0.46, -0.786, -0.010))
+    assert (found.n, found.reason) == (9, "")
+
+
+def test_hodges_lehmann_by_hand() -> None:
+    # Differences 1 2 6: Walsh averages 1 2 6 1.5 3.5 4, in order 1 1.5 2 3.5 4 6, median (2 + 3.5) / 2.
+    found = hodges_lehmann([1, 2, 6], [0, 0, 0])
+    assert found.value == pytest.approx(2.75)
+    assert math.isnan(found.low) and "3 differences" in found.reason
+    # Of 6 differences only the sums 0 and 21 have a chance of at most 2.5% (1 / 64): the extremes are the interval.
+    six = hodges_lehmann([1, 2, 3, 4, 5, 16], [0] * 6)
+    assert (six.low, six.high) == (1, 16)
+
+
+def test_pteb_table_14() -> None:
+    """PTEB's own numbers: the shift of nine run averages, and Holm's p of the exact test."""
+    shifts = [hodges_lehmann(BASELINE, other).value for other in OTHERS]
+    # Printed are +7.17, -3.62, -3.42, -4.46; the last is -4.455 from scores that are rounded themselves.
+    assert shifts == pytest.approx([7.17, -3.62, -3.42, -4.46], abs=0.0051)
+    p = holm([wilcoxon(BASELINE, other).p for other in OTHERS])
+    # 2/512 * 4, 10/512 * 2, 14/512 * 1 (raised to the one before), 4/512 * 3
+    assert p == pytest.approx([8 / 512, 20 / 512, 20 / 512, 12 / 512])
+    assert [round(value, 2) for value in p] == [0.02, 0.04, 0.04, 0.02]
+
+
+@settings(deadline=None)  # the test tries all signs
+@given(
+    st.lists(st.integers(-50, 50), min_size=6, max_size=14, unique_by=abs).filter(lambda values: 0 not in values),
+    st.sampled_from(["low", "high"]),
+)
+def test_the_interval_holds_what_the_exact_test_does_not_reject(values: list[int], end: str) -> None:
+    """Inverting the test: just outside of the interval it rejects at 5%, just inside it does not."""
+    found = hodges_lehmann(values, [0] * len(values))
+    edge, outwards = getattr(found, end), -1 if end == "low" else 1
+    for step, rejected in ((outwards * 1e-6, True), (-outwards * 1e-6, False)):
+        moved = np.asarray(values) - (edge + step)
+        ranks = stats.rankdata(np.abs(moved))
+        smaller = min(ranks[moved > 0].sum(), ranks[moved < 0].sum())
+        ways = [sum(chosen) for chosen in itertools.product(*((0, r) for r in range(1, len(values) + 1)))]
+        p = 2 * np.mean(np.asarray(ways) <= math.floor(smaller))
+        # An interval of one point, or one whose edge several averages share, has no inside so near.
+        if rejected or found.low + 2e-6 < found.high:
+            assert (p <= 0.05) == rejected
+
+
+def test_bootstrap_interval_of_the_shift() -> None:
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(0.5, 1, 40), np.zeros(40)
+
+    def shift(sample: np.ndarray) -> float:
+        rows, columns = np.triu_indices(len(sample))
+        return float(np.median((sample[rows] + sample[columns]) / 2))
+
+    found = hodges_lehmann_bootstrap(x, y, rng=np.random.default_rng(5))
+    expected = stats.bootstrap(
+        (x,), shift, vectorized=False, method="percentile", n_resamples=1000, rng=np.random.default_rng(6)
+    ).confidence_interval
+    assert found.value == pytest.approx(shift(x))
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=0.06)
+    assert found == hodges_lehmann_bootstrap(x, y, rng=np.random.default_rng(5))
+    assert "at least 2" in hodges_lehmann_bootstrap([1], [0], rng=rng).reason
+
+
+def test_paired_bootstrap_by_hand() -> None:
+    # Differences 1 and 3, mean 2. Resamples have the means 1, 2, 2 and 3, each with chance 1/4: the interval is
+    # [1, 3], and with 2 taken away none is as far from 0 as 2, so p is 1 / (n + 1), the sample itself.
+    found = paired_bootstrap([1, 3], [0, 0], n_resamples=999, rng=np.random.default_rng(0))
+    assert (found.estimate.value, found.estimate.low, found.estimate.high) == (2, 1, 3)
+    assert found.p == 1 / 1000
+    # Differences -1 and 3, mean 1: the means are -1, 1, 1, 3, less 1: -2, 0, 0, 2. Half are as far as 1.
+    half = paired_bootstrap([-1, 3], [0, 0], n_resamples=9999, rng=np.random.default_rng(0))
+    assert half.p == pytest.approx(0.5, abs=0.02)
+    assert paired_bootstrap([1, 2, 3], [1, 2, 3], rng=np.random.default_rng(0)).p == 1
+    assert math.isnan(paired_bootstrap([1], [0], rng=np.random.default_rng(0)).p)
+
+
+def test_paired_bootstrap_is_in_pieces_and_near_the_t_test() -> None:
+    x = np.random.default_rng(4).normal(0.1, 1, 600)
+    found = paired_bootstrap(x, np.zeros(600), n_resamples=20_000, rng=np.random.default_rng(1))  # three pieces
+    assert found.p == pytest.approx(stats.ttest_1samp(x, 0).pvalue, rel=0.2)
+    error = x.std(ddof=1) / math.sqrt(600)
+    ends = (x.mean() - 1.96 * error, x.mean() + 1.96 * error)
+    assert (found.estimate.low, found.estimate.high) == pytest.approx(ends, abs=0.1 * error)
+
+
+def test_spread_by_hand() -> None:
+    # |1 - 4|, |2 - 2|, |5 - 3|: 3 0 2, median 2. SD of 2 4 9: mean 5, squares 9 1 16, 26 / 2 = 13.
+    assert median_absolute_difference([1, 2, 5], [4, 2, 3]).value == 2
+    assert sample_sd([2, 4, 9]).value == pytest.approx(math.sqrt(13))
+    assert math.isnan(sample_sd([2]).value) and "at least 2" in sample_sd([2]).reason
+    assert math.isnan(median_absolute_difference([], []).value)
+    assert "finite" in median_absolute_difference([math.nan], [1]).reason

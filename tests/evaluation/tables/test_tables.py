@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+
+from evaluation.tables import (
+    axis_table,
+    dataset_table,
+    drift_by_quality,
+    drift_correlations,
+    left_out,
+    transformation_table,
+)
+from plumbline.study import Study
+from plumbline.transformations import TRANSFORMATIONS
+from tests.evaluation.conftest import verdict
+
+
+def _row(dataset: str, transformation: str, score: float, seed: int = 1, **changes: Any) -> dict[str, Any]:
+    kind = TRANSFORMATIONS.get(transformation)
+    return {
+        "model": "m",
+        "dataset": dataset,
+        "task_type": "sts",
+        "language": "en",
+        "transformation": transformation,
+        "axis": kind.axis if kind else "original",
+        "seed": seed if kind else 0,
+        "metric": "cosine_spearman",
+        "score": score,
+        "n": 10,
+        "n_failed": 0,
+        "n_kept_out": 0,
+        "failed_policy": "",
+        "status": "evaluated",
+        "reason": "",
+        "unit_id": "",
+        **changes,
+    }
+
+
+_REJECTED = {"status": "left_out", "reason": "rejected: too low"}
+
+
+@pytest.fixture
+def scores() -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            _row("a", "original", 0.80),
+            _row("b", "original", 0.60),
+            _row("a", "paraphrasing", 0.70, seed=1),
+            _row("a", "paraphrasing", 0.78, seed=2),
+            _row("b", "paraphrasing", 0.50, seed=1),
+            _row("a", "backtranslation", 0.60),
+            _row("b", "backtranslation", 0.40),
+            _row("a", "expansion", 0.72),
+            _row("b", "expansion", math.nan, **_REJECTED),
+            _row("a", "translation", 0.40),
+            _row("b", "translation", 0.20),
+        ]
+    )
+
+
+def test_seeds_first_then_data_sets_then_transformations(scores: pd.DataFrame) -> None:
+    table = axis_table(scores).iloc[0]
+    # paraphrasing: a = (0.70 + 0.78) / 2 = 0.74, b = 0.50, together 0.62; backtranslation: (0.60 + 0.40) / 2 = 0.50.
+    # The axis: (0.62 + 0.50) / 2 = 0.56; a mean over all five rows would be 0.596.
+    assert table["lexical_stylistic"] == pytest.approx(0.56)
+    assert table["original"] == pytest.approx(0.70)
+    assert table["lexical_stylistic_difference"] == pytest.approx(100 * (0.56 - 0.70))
+    assert table["lexical_stylistic_reason"] == ""
+
+
+def test_a_difference_is_to_the_same_data_sets(scores: pd.DataFrame) -> None:
+    table = axis_table(scores).iloc[0]
+    # Expansion has data set a alone, whose original is 0.80: 0.72 - 0.80 = -8 points, and not 0.72 - 0.70.
+    assert table["length"] == pytest.approx(0.72)
+    assert table["length_difference"] == pytest.approx(-8)
+    assert table["length_reason"] == "expansion: 1 of 2 data sets"
+
+
+def test_the_total_is_the_unweighted_mean_of_the_axes(scores: pd.DataFrame) -> None:
+    table = axis_table(scores).iloc[0]
+    assert table["hteb_total"] == pytest.approx((0.56 + 0.72 + 0.30) / 3)
+    assert table["hteb_total_difference"] == pytest.approx((-14 - 8 - 40) / 3)
+
+
+def test_an_axis_with_nothing_evaluated_is_nan_and_so_is_the_total(scores: pd.DataFrame) -> None:
+    table = axis_table(scores[scores["axis"] != "length"]).iloc[0]
+    assert math.isnan(table["length"])
+    assert table["length_reason"] == "no transformation of this axis was evaluated"
+    assert math.isnan(table["hteb_total"])
+    assert table["hteb_total_reason"] == "no score for: length"
+    assert table["language"] == pytest.approx(0.30)
+
+
+def test_an_axis_without_a_rejected_transformation_says_so_and_so_does_the_total(scores: pd.DataFrame) -> None:
+    """Else a mean of two transformations passes for the paper's mean of three."""
+    rejected = pd.DataFrame([_row(name, "summarisation", math.nan, **_REJECTED) for name in ("a", "b")])
+    table = axis_table(pd.concat([scores, rejected])).iloc[0]
+    assert table["length"] == pytest.approx(0.72)
+    assert table["length_reason"] == "without summarisation; expansion: 1 of 2 data sets"
+    # There are paraphrasing, backtranslation, expansion and translation; summarisation was left out.
+    assert table["hteb_total_reason"] == "rests on 4 of 5 transformations"
+    assert axis_table(scores).iloc[0]["hteb_total_reason"] == ""
+
+
+def test_rejected_ones_count_only_when_asked_for_and_are_named(scores: pd.DataFrame) -> None:
+    included = {"status": "included_rejected", "reason": "rejected: too low"}
+    scores = pd.concat([scores, pd.DataFrame([_row("a", "summarisation", 0.1, **included)])])
+    without, with_it = axis_table(scores).iloc[0], axis_table(scores, include_rejected=True).iloc[0]
+    assert (without["length"], without["included_rejected"]) == (pytest.approx(0.72), "")
+    assert (with_it["length"], with_it["included_rejected"]) == (pytest.approx((0.72 + 0.1) / 2), "summarisation")
+    marks = transformation_table(scores, include_rejected=True).set_index("transformation")["included_rejected"]
+    assert marks.to_dict() == {
+        "paraphrasing": False,
+        "backtranslation": False,
+        "expansion": False,
+        "summarisation": True,
+        "translation": False,
+    }
+    statuses = dataset_table(scores).set_index(["dataset", "transformation"])["status"]
+    assert statuses["a", "summarisation"] == "included_rejected"
+
+
+def test_what_was_left_out_and_what_is_undefined_is_listed(scores: pd.DataFrame) -> None:
+    more = [_row("a", "expansion", math.nan, 2, **_REJECTED), _row("c", "original", math.nan, reason="undefined")]
+    table = left_out(pd.concat([scores, pd.DataFrame(more)]))
+    assert table.to_dict(orient="records") == [
+        {
+            "transformation": "expansion",
+            "status": "left_out",
+            "reason": "rejected: too low",
+            "datasets": "b, a",
+            "seeds": "1, 2",
+        },
+        {"transformation": "original", "status": "evaluated", "reason": "undefined", "datasets": "c", "seeds": "0"},
+    ]
+
+
+def _with_failures(scores: pd.DataFrame, policy: str) -> pd.DataFrame:
+    """Paraphrasing of a lost 2 and 1 items with its two seeds, paraphrasing of b 4; backtranslation of a 5."""
+    scores = scores.copy()
+    places = ["dataset", "transformation", "seed"]
+    lost = {("a", "paraphrasing", 1): 2, ("a", "paraphrasing", 2): 1, ("b", "paraphrasing", 1): 4}
+    lost |= {("a", "backtranslation", 1): 5}
+    scores["n_failed"] = [lost.get(tuple(row), 0) for row in scores[places].itertuples(index=False)]
+    scores["failed_policy"] = [policy if count else "" for count in scores["n_failed"]]
+    return scores
+
+
+def test_failed_outputs_are_counted_in_every_table(scores: pd.DataFrame) -> None:
+    scores = _with_failures(scores, "drop")
+    by_name = transformation_table(scores).set_index("transformation")["n_failed"]
+    assert by_name.to_dict() == {"paraphrasing": 2 + 1 + 4, "backtranslation": 5, "expansion": 0, "translation": 0}
+    assert axis_table(scores)["n_failed"].tolist() == [7 + 5]
+    by_set = dataset_table(scores).set_index(["dataset", "transformation"])["n_failed"]
+    assert (by_set["a", "paraphrasing"], by_set["b", "paraphrasing"], by_set["a", "original"]) == (3, 4, 0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"), [("drop", "were dropped"), ("original", "are scored with their originals")]
+)
+def test_failed_outputs_are_said_once_for_all_models(scores: pd.DataFrame, policy: str, says: str) -> None:
+    scores = _with_failures(scores, policy)
+    table = left_out(pd.concat([scores, scores.assign(model="other")])).set_index("transformation")
+    assert table.loc["paraphrasing"].to_dict() == {
+        "status": "evaluated",
+        "reason": f"7 items whose outputs failed {says}",
+        "datasets": "a, b",
+        "seeds": "1, 2",
+    }
+    assert table.loc["backtranslation", "reason"] == f"5 items whose outputs failed {says}"
+    assert set(table.index) == {"paraphrasing", "backtranslation", "expansion"}
+
+
+def test_simulated_ratings_are_said(scores: pd.DataFrame, study: Study) -> None:
+    assert not axis_table(scores, [verdict(study, "translation")])["simulated"].any()
+    assert axis_table(scores, [verdict(study, "translation", simulated=True)])["simulated"].all()
+
+
+def test_data_sets_stand_beside_their_originals(scores: pd.DataFrame) -> None:
+    table = dataset_table(scores).set_index(["dataset", "transformation"])
+    assert table.loc[("a", "paraphrasing"), "score"] == pytest.approx(0.74)
+    assert table.loc[("a", "paraphrasing"), "n_seeds"] == 2
+    assert table.loc[("a", "paraphrasing"), "difference"] == pytest.approx(-6)
+    assert ("b", "expansion") not in table.index
+
+
+def test_nothing_evaluated_is_a_row_of_nan(scores: pd.DataFrame) -> None:
+    table = axis_table(scores[scores["transformation"] == "original"])
+    assert len(table) == 1
+    assert math.isnan(table.iloc[0]["original"])
+
+
+def _ratings(values: dict[str, list[int]]) -> pd.DataFrame:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    return pd.DataFrame(
+        [
+            {
+                "pair_id": pair,
+                "transformation": "paraphrasing",
+                "language": "en",
+                "rater_id": f"r{number}",
+                "question": question,
+                "value": value if question == "quality" else 1,
+                "status": "submitted",
+                "submitted_at": start + timedelta(minutes=number),
+                "source": "argilla",
+                "excluded": "",
+                "simulated": pair == "p1",
+            }
+            for pair, given in values.items()
+            for number, value in enumerate(given)
+            for question in ("quality", "fluency")
+        ]
+    )
+
+
+@pytest.fixture
+def pairs() -> pd.DataFrame:
+    common = {"transformation": "paraphrasing", "axis": "lexical_stylistic", "language": "en", "output_language": "en"}
+    return pd.DataFrame([{"pair_id": f"p{i}", "original": f"o{i}", "transformed": f"t{i}", **common} for i in range(6)])
+
+
+def test_quality_is_the_mean_of_the_ratings_that_count(pairs: pd.DataFrame) -> None:
+    ratings = _ratings({"p0": [5, 4, 1], "p1": [3, 3]})  # two a pair count: the third of p0 came too late
+    drift = pd.DataFrame({"pair_id": ["p0", "p1", "p2"], "model": "m", "drift": [0.1, 0.2, 0.3]})
+    frame = drift_by_quality(pairs, ratings, drift, per_pair=2).set_index("pair_id")
+    assert list(frame.index) == ["p0", "p1"]
+    assert frame["mean_quality"].to_dict() == {"p0": 4.5, "p1": 3.0}
+    assert frame["n_ratings"].to_dict() == {"p0": 2, "p1": 2}
+    assert frame["simulated"].to_dict() == {"p0": False, "p1": True}
+    assert frame.loc["p0", ["original", "transformed", "drift"]].tolist() == ["o0", "t0", 0.1]
+
+
+def test_correlations_of_drift_and_quality(pairs: pd.DataFrame) -> None:
+    quality = {f"p{i}": [value] for i, value in enumerate([5, 4, 4, 3, 2, 1])}
+    moved = [0.1, 0.3, 0.2, 0.4, 0.6, 0.5]
+    drift = pd.DataFrame({"pair_id": list(quality), "model": "m", "drift": moved})
+    frame = drift_by_quality(pairs, _ratings(quality), drift, per_pair=3)
+    row = drift_correlations(frame, np.random.default_rng(0)).iloc[0]
+    assert row["rho"] == pytest.approx(spearmanr(moved, [5, 4, 4, 3, 2, 1]).statistic)
+    assert row["low"] <= row["rho"] <= row["high"]
+    assert (row["n"], row["reason"], row["simulated"]) == (6, "", True)
+
+
+def test_constant_quality_has_no_rho(pairs: pd.DataFrame) -> None:
+    drift = pd.DataFrame({"pair_id": ["p0", "p1", "p2"], "model": "m", "drift": [0.1, 0.2, 0.3]})
+    frame = drift_by_quality(pairs, _ratings({"p0": [4], "p1": [4], "p2": [4]}), drift, per_pair=3)
+    row = drift_correlations(frame, np.random.default_rng(0)).iloc[0]
+    assert math.isnan(row["rho"])
+    assert "equal" in row["reason"]
+
+
+def test_no_ratings_give_an_empty_frame(pairs: pd.DataFrame) -> None:
+    drift = pd.DataFrame({"pair_id": ["p0"], "model": "m", "drift": [0.1]})
+    frame = drift_by_quality(pairs, _ratings({"p0": [4]}).iloc[:0], drift, per_pair=3)
+    assert frame.empty
+    assert drift_correlations(frame, np.random.default_rng(0)).empty

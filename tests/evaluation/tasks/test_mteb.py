@@ -1,0 +1,266 @@
+"""Tasks of mteb are scored as mteb's own arithmetic and the paper's protocol say, on the originals and on copies."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, f1_score, v_measure_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import MultiLabelBinarizer
+
+from evaluation.models.encoder import Encoder
+from evaluation.outputs import Outputs, transformed
+from evaluation.tasks import scoring
+from evaluation.tasks.protocols import Protocol
+from generation.datasets.mteb_tasks import MtebTask
+from tests.evaluation.conftest import FakeModel, vectors
+from tests.mteb_site import (
+    ARABIC,
+    CANDIDATES,
+    EMOTIONS,
+    PAIRS,
+    PARALLEL,
+    REQUESTS,
+    SETS,
+    SIDES,
+    SPRINT,
+    SUMMARIES,
+    instruction_tables,
+    site,
+    specs,
+)
+
+
+def _score(dataset: Any, protocol: Protocol = "paper") -> float:
+    return scoring.evaluate(dataset, Encoder(FakeModel(), "fake", "1"), protocol, 8)
+
+
+def _cosine(first: str, second: str) -> float:
+    a, b = vectors([first, second]).astype(float)
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def _rho(rows: list[dict[str, Any]]) -> float:
+    cosines = [_cosine(row["sentence1"], row["sentence2"]) for row in rows]
+    return float(spearmanr([row["score"] for row in rows], cosines).statistic)
+
+
+def _clusters(texts: list[str], labels: list[Any]) -> float:
+    kmeans = MiniBatchKMeans(n_clusters=len(set(labels)), batch_size=500, n_init="auto", random_state=42)
+    return float(v_measure_score(labels, kmeans.fit(vectors(texts)).labels_))
+
+
+def _precision(row: dict[str, Any]) -> float:
+    judged = [(text, 1) for text in row["positive"]] + [(text, 0) for text in row["negative"]]
+    ranked = sorted(judged, key=lambda pair: -_cosine(row["query"], pair[0]))
+    places = [rank for rank, (_, relevant) in enumerate(ranked, 1) if relevant]
+    return float(np.mean([found / rank for found, rank in enumerate(places, 1)]))
+
+
+def _gain(number: int) -> float:
+    """Of query `number`: its one relevant passage at rank r gives 1 / log2(r + 1)."""
+    passages = [f"T{n} passage {n}" if n % 2 else f"passage {n}" for n in range(6)]
+    ranked = sorted(range(6), key=lambda n: -_cosine(f"asked {number}", passages[n]))
+    return 1 / math.log2(ranked.index(number) + 2)
+
+
+def test_pairs() -> None:
+    assert _score(site().tasks["STSBenchmark"]) == pytest.approx(_rho(PAIRS), abs=1e-9)
+    cosines = list(map(_cosine, SPRINT["sent1"], SPRINT["sent2"]))
+    expected = average_precision_score(SPRINT["labels"], cosines)
+    assert _score(site().tasks["SprintDuplicateQuestions"]) == pytest.approx(expected, abs=1e-9)
+
+
+def test_subsets_are_averaged() -> None:
+    expected = (_rho(PAIRS) + _rho(ARABIC)) / 2
+    assert expected != pytest.approx(_rho(PAIRS + ARABIC))
+    for name in ("STS17", "STS17 by column"):
+        assert _score(site().tasks[name]) == pytest.approx(expected, abs=1e-9)
+
+
+def test_classification_trains_on_the_whole_split() -> None:
+    train, test = REQUESTS[:12], REQUESTS[12:]
+    order = list(range(len(train)))
+    np.random.RandomState(42).shuffle(order)
+    model = LogisticRegression(max_iter=100, random_state=42)
+    model.fit(vectors([train[n]["text"] for n in order]), [train[n]["label"] for n in order])
+    found = model.predict(vectors([row["text"] for row in test]))
+    expected = float(np.mean(found == [row["label"] for row in test]))
+    assert _score(site().tasks["Banking77Classification"]) == expected
+    by_mteb = scoring.make_task(site().tasks["Banking77Classification"], "mteb")
+    assert (by_mteb.samples_per_label, by_mteb.n_experiments) == (8, 10)
+    assert by_mteb.evaluator_model is not type(by_mteb).evaluator_model
+
+
+def test_clustering_is_of_each_set_or_of_all_rows() -> None:
+    expected = float(np.mean([_clusters(row["sentences"], row["labels"]) for row in SETS]))
+    assert _score(site().tasks["BiorxivClusteringS2S"]) == pytest.approx(expected, abs=1e-12)
+    rows = site().tasks["PlscClusteringS2S.v2"]
+    texts = [text.text for text in rows.texts()]
+    labels = [int(text.rsplit(" ", 1)[1]) % 2 for text in texts]
+    assert _score(rows) == pytest.approx(_clusters(texts, labels), abs=1e-12)
+    assert _score(rows) == _score(rows)
+    assert type(scoring.make_task(rows, "mteb")) is type(rows.loaded.task)
+
+
+def test_queries() -> None:
+    expected = np.mean([_precision(row) for row in CANDIDATES])
+    assert _score(site().tasks["AskUbuntuDupQuestions"]) == pytest.approx(expected, abs=5e-6)
+    # mteb's ArguAna ignores a query's own document; here no document has a query's id.
+    expected = np.mean([_gain(number) for number in range(4)])
+    assert _score(site().tasks["ArguAna"]) == pytest.approx(expected, abs=5e-6)
+
+
+def test_summaries_are_ranked_by_the_nearest_human_one() -> None:
+    values = []
+    for row in SUMMARIES:
+        nearest = [max(_cosine(text, human) for human in row["human_summaries"]) for text in row["machine_summaries"]]
+        values.append(spearmanr(row["relevance"], nearest).statistic)
+    assert _score(site().tasks["SummEval"]) == pytest.approx(np.mean(values), abs=1e-9)
+    # mteb's task has an evaluator that averages p-values into it.
+    assert _score(site().tasks["SummEval"], "mteb") != pytest.approx(np.mean(values), abs=1e-3)
+
+
+def _mined(first: list[str], second: list[str]) -> float:
+    found = [int(np.argmax([_cosine(text, other) for other in second])) for text in first]
+    return float(f1_score(range(len(first)), found, average="weighted", zero_division=0))
+
+
+def test_sides_of_bitexts_are_tables_or_columns() -> None:
+    for name, expected in (
+        ("BUCC.v2", [_mined(*([row[side] for row in SIDES] for side in ("sentence1", "sentence2")))]),
+        (
+            "IN22GenBitextMining",
+            [
+                _mined(*([row[side] for row in PARALLEL] for side in pair))
+                for pair in (("hin_Deva", "eng_Latn"), ("ben_Beng", "tam_Taml"))
+            ],
+        ),
+    ):
+        assert _score(site().tasks[name]) == pytest.approx(np.mean(expected), abs=1e-12)
+    found = {(text.item.split("/")[0], text.field, text.language) for text in site().tasks[name].texts()}
+    assert found == {("hin_Deva-eng_Latn", "sentence1", "hi"), ("ben_Beng-tam_Taml", "sentence1", "bn")}
+
+
+def test_multilabel_classification_trains_on_the_whole_split() -> None:
+    train, test = EMOTIONS[:16], EMOTIONS[16:]
+    binarizer = MultiLabelBinarizer().fit([row["label"] for row in test])
+    model = KNeighborsClassifier(n_neighbors=5)
+    model.fit(vectors([row["text"] for row in train]), binarizer.transform([row["label"] for row in train]))
+    wanted = binarizer.transform([row["label"] for row in test])
+    expected = (model.predict(vectors([row["text"] for row in test])) == wanted).all(axis=1).mean()
+    assert expected > 0
+    assert _score(site().tasks["CEDRClassification"]) == pytest.approx(expected, abs=1e-12)
+
+
+def _followed(tables: dict[str, Any]) -> float:
+    """p-MRR: from rank r to r' a passage counts r' / r - 1 if it rose or stayed, else 1 - r / r'."""
+    asked = {row["_id"]: row["text"] for row in tables["queries"]["queries"]}
+    told = {row["query-id"]: row["instruction"] for row in tables["instruction"]["instruction"]}
+    passages = {row["_id"]: row["text"] for row in tables["corpus"]["corpus"]}
+
+    def rank(query: str, passage: str) -> int:
+        text = f"{asked[query]} {told[query]}"
+        return 1 + sorted(passages, key=lambda one: -_cosine(text, passages[one])).index(passage)
+
+    values = []
+    for row in tables["qrel_diff"]["qrel_diff"]:
+        ranks = [[rank(f"{row['query-id']}-{v}", one) for v in ("og", "changed")] for one in row["corpus-ids"]]
+        values.append(np.mean([new / old - 1 if old >= new else 1 - old / new for old, new in ranks]))
+    return float(np.mean(values))
+
+
+def test_instructions_change_ranks() -> None:
+    expected = _followed(instruction_tables())
+    assert abs(expected) > 0.01
+    for name in ("Core17InstructionRetrieval", "mFollowIR with passages"):
+        assert _score(site().tasks[name]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_queries_change_and_instructions_do_not_and_both_versions_go_together() -> None:
+    dataset = site().tasks["Core17InstructionRetrieval"]
+    model = FakeModel()
+    changed = dataset.replaced(lambda text, cell: f"new {cell}")
+    scoring.evaluate(changed, Encoder(model, "fake", "1"), "paper", 8)
+    assert {"new asked q0-og told d0", "new asked q1-changed told d2"} <= set(model.seen)
+    left = dataset.replaced(lambda text, cell: None if text.item == "q0-og" else cell)
+    assert left.sizes() == {"default": 2}
+    tables = instruction_tables()
+    tables["qrel_diff"]["qrel_diff"].pop(0)
+    assert _score(left) == pytest.approx(_followed(tables), abs=1e-5)
+    # A passage goes, and with it the query of which it was all that changed.
+    followed = (
+        site().tasks["mFollowIR with passages"].replaced(lambda text, cell: None if text.item == "rus/d0" else cell)
+    )
+    assert followed.sizes() == {"rus": 2}
+    part = followed.loaded.task.dataset["rus"]["test"]
+    assert (part["changed"], set(part["top_ranked"])) == ({"q1": ["d1", "d3"]}, {"q1-og", "q1-changed"})
+    assert -1 <= _score(followed) <= 1
+
+
+@pytest.mark.parametrize("protocol", ["paper", "mteb"])
+@pytest.mark.parametrize("name", [name for name in specs() if not name.startswith(("STS17 by", "Plsc"))])
+def test_a_copy_with_the_same_texts_scores_as_the_original(name: str, protocol: Protocol) -> None:
+    dataset = site().tasks[name]
+    same = Outputs({text.text_id: text.text for text in dataset.texts()})
+    assert _score(transformed(dataset, same), protocol) == _score(dataset, protocol) == _score(dataset, protocol)
+
+
+def test_only_queries_change_unless_passages_are_asked_for() -> None:
+    for name in ("SciDocsRR", "SciDocsRR with passages"):
+        dataset = site().tasks[name]
+        outputs = Outputs({text.text_id: f"changed {text.text}" for text in dataset.texts()})
+        model = FakeModel()
+        scoring.evaluate(transformed(dataset, outputs), Encoder(model, "fake", "1"), "paper", 8)
+        assert ("changed passage 0" in model.seen) == ("passages" in name) != ("passage 0" in model.seen)
+        assert "changed asked 0" in model.seen and "asked 0" not in model.seen
+
+
+def test_failed_outputs_drop_their_items() -> None:
+    dataset = site().tasks["STS17"]
+    failed = frozenset(text.text_id for text in dataset.texts() if text.item in ("en-de/0", "ar-ar/1"))
+    made = {text.text_id: text.text for text in dataset.texts() if text.text_id not in failed}
+    outputs = Outputs(made, failed)
+    left = transformed(dataset, outputs)
+    assert isinstance(left, MtebTask)
+    assert (left.sizes(), outputs.failed_items(dataset)) == ({"en-de": 11, "ar-ar": 4}, 2)
+    expected = (_rho(PAIRS[1:]) + _rho(ARABIC[:1] + ARABIC[2:])) / 2
+    assert _score(left) == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_subset_that_failures_leave_empty_is_unusable() -> None:
+    dataset = site().tasks["STS17"]
+    arabic = frozenset(text.text_id for text in dataset.texts() if text.item.startswith("ar-ar"))
+    left = transformed(dataset, Outputs({text.text_id: "x" for text in dataset.texts()}, arabic))
+    assert scoring.unusable(left, "paper") == "there is nothing to score in subset 'ar-ar'"
+    one = [text for text in site().tasks["Banking77Classification"].texts() if int(text.text.split()[1]) % 3]
+    left = site().tasks["Banking77Classification"].replaced(lambda text, cell: None if text in one else cell)
+    assert (
+        scoring.unusable(left, "paper")
+        == "all rows of split 'train' have the label '0': classification needs two labels"
+    )
+
+
+def test_silence(capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
+    for name in (
+        "SummEval",
+        "Banking77Classification",
+        "ArguAna",
+        "BUCC.v2",
+        "IN22GenBitextMining",
+        "CEDRClassification",
+        "Core17InstructionRetrieval",
+    ):
+        dataset = site().tasks[name]
+        failed = frozenset([next(dataset.texts()).text_id])
+        outputs = Outputs({text.text_id: text.text for text in dataset.texts()}, failed)
+        _score(transformed(dataset, outputs), "mteb")
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+    assert [str(warning.message) for warning in recwarn] == []

@@ -1,0 +1,93 @@
+"""Tables in their printed forms: what is text stays text in Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pytest
+
+from plumbline.exhibits.table import Exhibit, reasons
+
+NASTY = r"a|b_c *d* [e](f) <g> & 50% #1 $x$ \alert{h} ~i ^j"
+
+
+def test_markdown_keeps_texts_as_text() -> None:
+    frame = pd.DataFrame({NASTY: [NASTY, "two\nlines"], "n": ["83.1 ± 0.2", "–"]})
+    lines = Exhibit("x", NASTY, frame, frame, (NASTY,)).markdown().splitlines()
+    table = [line for line in lines if line.startswith("| ")]
+    assert len(table) == 4 and table[1] == "| --- | ---: |"
+    for line in table:
+        assert len(re.findall(r"(?<!\\)\|", line)) == 3  # two cells, whatever stands in them
+    assert "| two lines | – |" in table
+    for escaped in (r"\|", r"\_", r"\*d\*", r"\[e\]", r"\<g\>", r"\&", r"\#1", r"\$x\$", r"\\alert"):
+        assert escaped in lines[0] and escaped in table[0] and escaped in lines[-1]
+
+
+def test_latex_escapes_cells_heads_caption_and_notes() -> None:
+    frame = pd.DataFrame({NASTY: [NASTY], "n": ["-3.72 (+1.00)"]})
+    drawn = Exhibit("x", NASTY, frame, frame, (NASTY,)).latex()
+    assert r"\toprule" in drawn and r"\begin{tabular}{>{" in drawn and r"\label{tab:x}" in drawn
+    # Caption, head, cell and note, each with all its signs escaped.
+    assert drawn.count(r"\textbackslash{}alert\{h\}") == 4
+    for sign in "%#$_":
+        bare = [line for line in drawn.splitlines() if re.search(rf"(?<!\\)\{sign}", line)]
+        # What is left are the comment, the signs that swallow a line's end, and minus signs.
+        assert all(line.startswith("% needs") or line.endswith(("{%", "}%")) or "$-$" in line for line in bare), sign
+    rows = [line for line in drawn.splitlines() if line.endswith(r"\\")]
+    assert [len(re.findall(r"(?<!\\)&", row)) for row in rows] == [1, 1]  # one separator a row, whatever stands in it
+
+
+# Each of these was compiled with pdfLaTeX and read in the PDF when the writer was made.
+LATEX = {
+    r"a_b 5% & #1 $x$ {y}": r"a\_b 5\% \& \#1 \$x\$ \{y\}",
+    r"~ ^ \ ": r"\textasciitilde{} \textasciicircum{} \textbackslash{}",
+    '< .05 > | "q" `c`': r"\textless{} .05 \textgreater{} \textbar{} ''q'' \textasciigrave{}c\textasciigrave{}",
+    "[1, 2] x": "{[}1, 2{]} x",  # else an option of the row's end before it
+    "* x": "{*} x",
+    "run --study x --": "run -{}-study x -{}-",  # else one dash
+    "-3.7 (-0.5) [-1, +2]": "$-$3.7 ($-$0.5) {[}$-$1, +2{]}",
+    "all-MiniLM-L6-v2, 5-10": "all-MiniLM-L6-v2, 5-10",
+    "two\n\nlines": "two lines",
+    "é ß ğ ± – …": "é ß ğ ± – …",
+}
+
+
+@pytest.mark.parametrize("text", LATEX)
+def test_latex_prints_what_stands_in_a_cell(text: str) -> None:
+    frame = pd.DataFrame({"n": ["1"], "text": [text]})
+    drawn = Exhibit("x", "x", frame, frame).latex()
+    assert f"1 & {LATEX[text]} \\\\" in drawn.splitlines()
+    assert "LuaLaTeX" not in drawn
+
+
+def test_latex_says_which_letters_pdflatex_lacks() -> None:
+    frame = pd.DataFrame({"Model": ["модель", "日本"]})
+    first = Exhibit("x", "x", frame, frame).latex().splitlines()[1]
+    assert first == "% and XeLaTeX or LuaLaTeX with a font for these letters: делмоь日本"
+
+
+def test_latex_fits_wide_columns_and_long_tables_to_the_page() -> None:
+    frame = pd.DataFrame({"n": ["1"] * 21, "text": ["x" * 41] * 21})  # two lines a row: 40 on one page, 42 on two
+    short, long = (Exhibit("x", "x", part, part).latex() for part in (frame.head(20), frame))
+    form = r"{r>{\raggedright\arraybackslash}p{0.28\linewidth}}"
+    assert rf"\begin{{tabular}}{form}" in short and r"\resizebox" in short and "longtable" not in short
+    assert short.startswith("% needs \\usepackage{array,booktabs,graphicx}\n")
+    assert rf"\begin{{longtable}}{form}" in long and long.count(r"n & text \\") == 2 and "resizebox" not in long
+    assert long.startswith("% needs \\usepackage{array,booktabs,longtable}\n")
+
+
+def test_notes_stand_below_as_sentences_and_not_in_the_caption() -> None:
+    """TeX sets a caption in one line first, which may be 16,384 pt long: about 3,000 letters."""
+    frame = pd.DataFrame({"n": ["1"]})
+    drawn = Exhibit("x", "Scores", frame, frame, ("a: without b", "Simulated.")).latex()
+    assert r"\caption{Scores}" in drawn
+    assert drawn.index(r"\end{tabular}") < drawn.index("a: without b. Simulated.") < drawn.index(r"\end{table}")
+    many = Exhibit("x", "Scores", frame, frame, ("a note", "x" * 5000)).latex()
+    assert r"\begin{longtable}" in many and many.index(r"\end{longtable}") < many.index("a note. xxx")
+
+
+def test_reasons_are_said_once_with_all_they_are_given_for() -> None:
+    assert reasons(["a", "b", "a", "c"], ["x", "", "x", "x"]) == ("a, c: x",)
+    assert reasons(["a", "b"], ["x", "x"]) == ("all: x",)
+    assert reasons(["a", "b"], ["", ""]) == ()

@@ -1,0 +1,60 @@
+"""A report's folder: what is a report's own goes with the next one, all else stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plumbline.exhibits.folder import LIST, write_files
+from plumbline.store import atomic, write_json
+
+
+def there(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} - {LIST}
+
+
+def test_only_what_the_last_report_wrote_goes(tmp_path: Path) -> None:
+    own = {"notes.md": "mine", "tables/my.csv": "mine", "tables/draft.tex": "mine"}
+    for name, text in own.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    write_files(tmp_path, {"tables/a.csv": b"1", "tables/b.csv": b"2", "figures/c.svg": b"3"})
+    (tmp_path / "tables" / "b.csv").write_text("with my remarks", encoding="utf-8")
+    write_files(tmp_path, {"tables/a.csv": b"4"})
+    assert there(tmp_path) == {*own, "tables/a.csv", "tables/b.csv"}
+    assert (tmp_path / "tables" / "a.csv").read_bytes() == b"4"
+    assert (tmp_path / "tables" / "b.csv").read_text(encoding="utf-8") == "with my remarks"
+
+
+def test_a_report_that_was_killed_leaves_nothing_to_the_one_after_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(path: Path) -> object:
+        if path.name == "b.csv":
+            raise KeyboardInterrupt
+        return atomic(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("plumbline.exhibits.folder.atomic", killed)
+        with pytest.raises(KeyboardInterrupt):
+            write_files(tmp_path, {"a.csv": b"1", "b.csv": b"2"})
+    write_files(tmp_path, {"c.csv": b"3"})
+    assert there(tmp_path) == {"c.csv"}
+
+
+@pytest.mark.parametrize("listed", [{"../outside.csv": ""}, {"/etc/none": ""}, ["a.csv"], "no list"])
+def test_a_list_that_is_not_the_reports_removes_nothing(tmp_path: Path, listed: object) -> None:
+    folder = tmp_path / "report"
+    outside = tmp_path / "outside.csv"
+    outside.write_bytes(b"")
+    folder.mkdir()
+    (folder / "a.csv").write_bytes(b"")
+    if listed == "no list":
+        (folder / LIST).write_bytes(b"\xff[")
+    else:
+        if isinstance(listed, dict):  # with the hash of nothing, so that the name alone keeps it
+            listed = dict.fromkeys(listed, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+        write_json(folder / LIST, listed)
+    write_files(folder, {"b.csv": b"1"})
+    assert outside.exists() and there(folder) == {"a.csv", "b.csv"}

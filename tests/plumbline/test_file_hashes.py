@@ -1,0 +1,108 @@
+"""A model's files are hashed whole, in pieces, once; what changed in the middle is seen whatever its time says."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from evaluation.models.in_process import fingerprint
+from plumbline import file_hashes
+from plumbline.file_hashes import LARGE, cache_file, cached_file_hash, sha256_of
+from plumbline.study import file_hash
+from plumbline.study.evaluation import ModelSpec
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own."""
+    monkeypatch.setenv("PLUMBLINE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that were read."""
+    read, names = file_hashes._read, list[str]()
+
+    def noting(path: Path, prefix: bytes) -> str:
+        names.append(path.name)
+        return read(path, prefix)
+
+    monkeypatch.setattr(file_hashes, "_read", noting)
+    return names
+
+
+def written(path: Path, content: bytes) -> None:
+    """Write a file, and its folder."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+
+
+def test_weights_that_changed_in_the_middle_are_another_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_hashes, "_SETTLED", 0.0)
+    weights = tmp_path / "model" / "model.safetensors"
+    written(weights, b"a" * 3_000_000)
+    status = weights.stat()
+    spec = ModelSpec(name="mine", revision="1", path="model")
+    before = fingerprint(spec, tmp_path)
+    assert fingerprint(spec, tmp_path) == before and cache_file().exists()
+    time.sleep(0.05)  # a tick of the file system's clock
+    with weights.open("r+b") as file:
+        file.seek(1_500_000)
+        file.write(b"b")
+    os.utime(weights, ns=(status.st_atime_ns, status.st_mtime_ns))  # the time of writing put back
+    assert fingerprint(spec, tmp_path) != before
+
+
+def test_a_large_file_is_read_once(tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = tmp_path / "weights.gguf"
+    content = os.urandom(LARGE + 1)
+    written(weights, content)
+    assert sha256_of(weights) == hashlib.sha256(content).hexdigest() and not cache_file().exists()
+    monkeypatch.setattr(file_hashes, "_SETTLED", -1.0)  # as though it had been written long ago
+    for _ in range(3):
+        assert sha256_of(weights) == hashlib.sha256(content).hexdigest()
+    assert reads == ["weights.gguf"] * 2  # what was written just now is not remembered
+    cache_file().write_text("[not ours", encoding="utf-8")
+    assert sha256_of(weights) == hashlib.sha256(content).hexdigest()
+
+
+def test_without_a_place_for_the_cache_files_are_read_again(
+    tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_hashes, "_SETTLED", -1.0)
+    (tmp_path / "file").write_text("no folder", encoding="utf-8")
+    monkeypatch.setenv("PLUMBLINE_CACHE", str(tmp_path / "file"))
+    weights = tmp_path / "weights.gguf"
+    written(weights, b"a" * (LARGE + 1))
+    assert sha256_of(weights) == sha256_of(weights)
+    assert len(reads) == 2
+
+
+def test_hashing_takes_no_memory(tmp_path: Path) -> None:
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(200_000_000)
+    tracemalloc.start()
+    try:
+        sha256_of(large)
+        whole = file_hash(large)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+    assert whole == hashlib.sha256(b".\0" + bytes(200_000_000)).hexdigest()  # as it ever was
+    assert cached_file_hash(large) == whole
+
+
+def test_a_file_that_takes_long_shows_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(file_hashes, "_SHOWN", LARGE)
+    written(tmp_path / "weights.gguf", bytes(LARGE + 1))
+    sha256_of(tmp_path / "weights.gguf")
+    assert "hashing weights.gguf: 100%" in capsys.readouterr().err

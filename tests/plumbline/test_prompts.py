@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from plumbline.errors import StudyError
+from plumbline.prompts import load_prompt, prompt_hash, prompts_of
+from plumbline.transformations import TRANSFORMATIONS
+
+PAPER: dict[str, str] = yaml.safe_load(Path(__file__).with_name("hteb_prompts.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_a_prompt_is_the_papers_wording_and_then_the_text(name: str) -> None:
+    prompt = load_prompt(name).text
+    assert prompt.startswith(PAPER[name])
+    assert prompt.removeprefix(PAPER[name]).strip() == "{text}"
+
+
+def test_every_transformation_has_its_prompts_in_the_paper() -> None:
+    assert {name for t in TRANSFORMATIONS.values() for name in t.prompts} == set(PAPER)
+
+
+def test_a_text_that_looks_like_a_variable_stays_as_it_is() -> None:
+    message = load_prompt("translation").render({"target_language": "Turkish", "text": "{target_language} {text} {x}"})
+    assert message.startswith("Translate the following text to Turkish.")
+    assert message.endswith("\n\n{target_language} {text} {x}")
+
+
+def test_a_missing_or_surplus_variable_is_refused() -> None:
+    with pytest.raises(StudyError, match="needs"):
+        load_prompt("translation").render({"text": "a"})
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"variables": ["text"]}, "the text uses"),
+        ({"txt": "a"}, "unknown key 'txt'; did you mean 'text'"),
+        ({"name": "other"}, "names itself 'other'"),
+    ],
+)
+def test_a_malformed_prompt_is_refused(tmp_path: Path, change: dict[str, object], says: str) -> None:
+    prompt = {"name": "p", "source": "s", "language": "en", "variables": ["text", "target_language"]}
+    prompt |= {"text": "{target_language} {text}", **change}  # type: ignore[operator]
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump(prompt))
+    with pytest.raises(StudyError, match=says):
+        load_prompt("p", tmp_path)
+
+
+def test_the_hash_is_of_the_texts_in_order_alone() -> None:
+    two = prompts_of(TRANSFORMATIONS["summarised_expansion"])
+    assert prompt_hash(two) != prompt_hash(two[::-1])
+    assert prompt_hash(two) == prompt_hash(tuple(prompt.model_copy(update={"source": "x"}) for prompt in two))

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import ClassVar
+
+import hypothesis.strategies as st
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+
+from plumbline.errors import DataError
+from plumbline.records import Number, Rating, Record
+from plumbline.store import (
+    BATCH,
+    arrow_schema,
+    atomic,
+    joined,
+    read_batches,
+    read_frame,
+    read_json,
+    read_records,
+    read_table,
+    write_json,
+    write_table,
+)
+
+
+class Row(Record):
+    KEY: ClassVar[tuple[str, ...]] = ("key",)
+    key: str
+    note: str | None
+    count: int | None
+    score: Number
+    at: datetime
+
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def row(key: str = "a", note: str | None = None, count: int | None = None, score: float = math.nan) -> Row:
+    return Row(key=key, note=note, count=count, score=score, at=NOW)
+
+
+ROWS = st.lists(
+    st.builds(
+        row,
+        TEXTS,
+        st.none() | TEXTS,
+        st.none() | st.integers(-(2**63), 2**63 - 1),
+        st.floats(allow_nan=True, allow_infinity=False),
+    ),
+    unique_by=lambda row: row.key,
+)
+
+
+def plain(rows: list[Row]) -> list[dict[str, object]]:
+    """What rows hold; the score by its repr, as NaN is not equal to itself."""
+    return [{**row.model_dump(), "score": repr(row.score)} for row in rows]
+
+
+@given(rows=ROWS)
+def test_a_table_gives_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> None:
+    path = tmp_path_factory.mktemp("t") / "t.parquet"
+    write_table(path, rows, Row)
+    assert plain(read_records(path, Row, "make it")) == plain(rows)
+
+
+def test_undefined_numbers_of_a_frame_stay_nan_and_missing_texts_stay_none(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"key": ["a"], "note": [None], "count": [None], "score": [math.nan], "at": [NOW]})
+    write_table(tmp_path / "t.parquet", frame, Row)
+    read = read_records(tmp_path / "t.parquet", Row, "make it")[0]
+    assert math.isnan(read.score)
+    assert (read.note, read.count, read.at) == (None, None, NOW)
+    assert read_frame(tmp_path / "t.parquet", Row, "make it")["score"].isna().all()
+
+
+def write_half(path: Path) -> None:
+    with atomic(path) as file:
+        file.write(b"new")
+        raise RuntimeError("half way")
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_text("old")
+    with pytest.raises(RuntimeError, match="half way"):
+        write_half(path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_json_that_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
+    write_json(tmp_path / "j.json", {"a": 1})
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(tmp_path / "j.json", {"a": math.nan})
+    assert read_json(tmp_path / "j.json", "make it") == {"a": 1}
+
+
+def test_duplicate_keys_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="stands there twice"):
+        write_table(tmp_path / "t.parquet", [row(), row()], Row)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_duplicate_keys_in_a_file_are_refused(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.parquet", [row()], Row)
+    table = pq.read_table(tmp_path / "t.parquet")
+    pq.write_table(pa.concat_tables([table, table]), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="stands there twice"):
+        read_table(tmp_path / "t.parquet", Row, "make it")
+
+
+@pytest.mark.parametrize("keep", [0, 3, 100, -5])
+def test_a_damaged_table_is_refused_with_what_to_do(tmp_path: Path, keep: int) -> None:
+    path = tmp_path / "t.parquet"
+    write_table(path, [row()], Row)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(DataError, match="is damaged .*delete it and run `make it` again"):
+        read_table(path, Row, "make it")
+
+
+def test_a_damaged_middle_of_a_table_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_table(path, [row(key=str(number)) for number in range(500)], Row)
+    content = bytearray(path.read_bytes())
+    content[50:400] = bytes(350)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="is damaged"):
+        read_table(path, Row, "make it")
+
+
+class LaterRow(Row):
+    """The same record, some versions later."""
+
+    batch: str = ""
+    seconds: Number = math.nan
+
+
+def test_columns_that_came_later_hold_their_default_in_older_files(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_table(path, [row(note="x"), row("b")], Row)
+    read = read_table(path, LaterRow, "make it")
+    assert read["batch"].to_pylist() == ["", ""]
+    assert all(math.isnan(value) for value in read["seconds"].to_pylist())
+    assert [table.num_rows for table in read_batches(path, LaterRow, "make it", ["key", "batch"])] == [2]
+    write_table(path, read_records(path, LaterRow, "make it"), LaterRow)
+    assert read_frame(path, LaterRow, "make it")["note"].to_list()[0] == "x"
+
+
+def test_a_table_of_another_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_table(path, [row(note="x")], Row)
+    table = pq.read_table(path)
+    pq.write_table(table.drop_columns(["count"]), path)
+    with pytest.raises(DataError, match="lacks column 'count'"):
+        read_table(path, Row, "make it")
+    pq.write_table(table.set_column(2, "count", pa.array(["many"])), path)
+    with pytest.raises(DataError, match="column of another type|has empty cells"):
+        read_table(path, Row, "make it")
+    pq.write_table(table.set_column(0, "key", pa.array([None], pa.string())), path)
+    with pytest.raises(DataError, match="column of another type|has empty cells"):
+        read_table(path, Row, "make it")
+
+
+def test_a_missing_table_says_what_makes_it(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="not there yet; run `make it` first"):
+        read_table(tmp_path / "t.parquet", Row, "make it")
+
+
+def test_a_table_in_pieces_is_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    rows = (row(key=str(number), count=number) for number in range(2 * BATCH + 1))  # an iterator: never all in memory
+    write_table(path, rows, Row)
+    pieces = list(read_batches(path, Row, "make it", ["count"]))
+    assert [piece.num_rows for piece in pieces] == [BATCH, BATCH, 1]
+    assert [value for piece in pieces for value in piece["count"].to_pylist()] == list(range(2 * BATCH + 1))
+    assert pieces[0].schema.names == ["count"]
+
+
+def test_a_key_that_comes_again_in_a_later_piece_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    rows = [*(row(key=str(number)) for number in range(BATCH)), row(key="7")]
+    with pytest.raises(DataError, match=r"key \{'key': '7'\} stands there twice"):
+        write_table(tmp_path / "t.parquet", rows, Row)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Listed(Record):
+    KEY: ClassVar[tuple[str, ...]] = ("key",)
+    key: str
+    flags: tuple[str, ...]
+
+
+def test_lists_of_texts_come_back_as_they_were(tmp_path: Path) -> None:
+    rows = [Listed(key="a", flags=()), Listed(key="b", flags=("x", "y"))]
+    write_table(tmp_path / "t.parquet", rows, Listed)
+    assert read_records(tmp_path / "t.parquet", Listed, "make it") == rows
+
+
+def test_words_are_read_as_categories_in_their_order(tmp_path: Path) -> None:
+    paths = [tmp_path / "first.parquet", tmp_path / "second.parquet"]
+    row = {"transformation": "paraphrasing", "language": "en", "question": "quality", "value": 3, "status": "submitted"}
+    more = {"submitted_at": datetime(2026, 1, 1, tzinfo=UTC), "source": "argilla", "simulated": False}
+    for path, pair_id in zip(paths, ("z", "a"), strict=True):
+        write_table(path, [Rating(pair_id=pair_id, rater_id=rater, **row, **more) for rater in ("r2", "r1")], Rating)
+    words = ("pair_id", "rater_id", "excluded")
+    frame = joined((read_table(path, Rating, "x", words=words) for path in paths), Rating, words)
+    plain = joined((read_table(path, Rating, "x") for path in paths), Rating)
+    assert list(frame["pair_id"].cat.categories) == ["a", "z"]
+    assert list(frame["rater_id"].cat.categories) == ["r1", "r2"]
+    pd.testing.assert_frame_equal(frame.astype(dict.fromkeys(words, "str")), plain)
+    assert joined([], Rating, words)["pair_id"].cat.categories.empty
+
+
+@pytest.mark.parametrize("words", [(), ("pair_id", "rater_id")])
+def test_a_key_that_stands_there_twice_is_refused_however_it_is_read(tmp_path: Path, words: tuple[str, ...]) -> None:
+    path, schema = tmp_path / "ratings.parquet", arrow_schema(Rating)
+    row = {"transformation": "paraphrasing", "language": "en", "question": "quality", "value": 3, "status": "submitted"}
+    more = {"submitted_at": datetime(2026, 1, 1, tzinfo=UTC), "source": "argilla", "simulated": False}
+    rows = [Rating(pair_id=pair, rater_id=rater, **row, **more) for pair, rater in (("p", "r"), ("q", "r"), ("p", "r"))]
+    pq.write_table(pa.Table.from_pylist([one.model_dump() for one in rows], schema=schema), path)
+    with pytest.raises(DataError, match="'p'.* stands there twice"):
+        read_table(path, Rating, "x", words=words)

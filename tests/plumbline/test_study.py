@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plumbline.errors import StudyError
+from plumbline.study import ROOT, load_study
+from tests.generation.helpers import study_data, write_study
+
+DATASET = study_data()["datasets"][0]
+RECORDED = study_data()["generator"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"transfomations": []}, "unknown key 'transfomations'; did you mean 'transformations'"),
+        ({"transformations": ["paraphrase"]}, "unknown transformation 'paraphrase'; did you mean 'paraphrasing'"),
+        ({"transformations": ["expansion", "expansion"]}, "transformation 'expansion' stands there twice"),
+        ({"datasets": [DATASET, DATASET]}, "data set 'words' stands there twice"),
+        ({"datasets": [{**DATASET, "language": "enlish"}]}, "datasets.0.language: language 'enlish' is not known"),
+        ({"datasets": [{**DATASET, "taks": "sts"}]}, "datasets.0: unknown key 'taks'; did you mean 'task'"),
+        ({"datasets": [{**DATASET, "task": "clusters"}]}, "datasets.0.task: Input should be"),
+        ({"seeds": [1, 1]}, "seed '1' stands there twice"),
+        ({"seeds": []}, "seeds: "),
+        ({"name": "Two words"}, "name: "),
+        ({"acceptance": {"threshold": "high"}}, "acceptance.threshold: "),
+        ({"acceptance": {"treshold": 3}}, "unknown key 'treshold'; did you mean 'threshold'"),
+        ({"generator": {**RECORDED, "kind": "openia"}}, "generator: "),
+        ({"generator": {**RECORDED, "sampling": {"top_p": 2}}}, "top_p: "),
+        ({"evaluation": {"models": [{"name": "a"}, {"name": "a"}]}}, "model 'a@' stands there twice"),
+        ({"raters": {"simulated": [{"name": "a"}, {"name": "a"}]}}, "simulated rater 'a' stands there twice"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    path = write_study(tmp_path, **changes)
+    with pytest.raises(StudyError) as error:
+        load_study(path)
+    line = str(error.value)
+    assert line.startswith(f"{path}: ")
+    assert says in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"name: a\nname: b\n", "key 'name' stands twice"),
+        (b"a: [1\n", "not valid YAML"),
+        (b"name: " + b"9" * 5000, "not valid YAML: a number with more digits"),
+        (b"- a\n", "a study is a mapping"),
+        (b"name: \xff\n", "not UTF-8 .byte 0xff in line 1."),
+        (b"", "a study is a mapping"),
+    ],
+)
+def test_a_file_that_is_no_study_is_refused(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_bytes(content)
+    with pytest.raises(StudyError, match=says) as error:
+        load_study(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="no study file"):
+        load_study(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"raters": {"per_pair": 1}}, "acceptance.min_raters 2 is more than raters.per_pair 1"),
+        ({"sample": {"pairs": 6}}, "acceptance.min_pairs 20 is more than sample.pairs 6"),
+    ],
+)
+def test_a_study_that_can_never_be_decided_is_refused(tmp_path: Path, change: dict[str, object], says: str) -> None:
+    content = yaml.safe_load((ROOT / "studies" / "demo.yaml").read_text(encoding="utf-8")) | change
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    with pytest.raises(StudyError, match=says):
+        load_study(file)
+
+
+def test_defaults_are_the_papers() -> None:
+    study = load_study(ROOT / "studies" / "demo.yaml")
+    assert len(study.transformations) == 8
+    assert (study.acceptance.threshold, study.generator.sampling.temperature) == (3.0, 0.0)
+
+
+def test_paths_are_relative_to_the_study_file(tmp_path: Path) -> None:
+    study = load_study(write_study(tmp_path / "here"))
+    assert study.resolve("words.csv") == (tmp_path / "here" / "words.csv").resolve()
+
+
+def test_a_command_that_is_advised_can_be_pasted(tmp_path: Path) -> None:
+    data = study_data()
+    other = {**data["generator"], "model": "other model"}
+    file = write_study(tmp_path / "my studies", candidates=[other])
+    study = load_study(file, tmp_path / "records")
+    options = ["--study", str(file), "--exports", str(tmp_path / "records")]
+    assert shlex.split(study.command("annotation accept")) == ["python", "-m", "annotation", "accept", *options]
+    by = study.by(study.candidates[0])
+    assert shlex.split(by.command("generation.run")) == [
+        "python", "-m", "generation.run", *options, "--generator", "other model",
+    ]  # fmt: skip
+    assert "--generator" not in by.command("annotation accept")

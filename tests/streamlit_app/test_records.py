@@ -1,0 +1,138 @@
+"""What is kept of a study's records, and searched in them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import streamlit as st
+
+from annotation.ratings.ratings import read_all_ratings
+from annotation.records import Verdict
+from annotation.verdicts.verdicts import read_verdicts
+from evaluation.results import read_drift
+from evaluation.tables import drift_by_quality, drift_correlations
+from plumbline.errors import DataError
+from plumbline.records import Drift, Pair
+from plumbline.store import read_frame, write_table
+from plumbline.study import ROOT, Study
+from streamlit_app import __main__ as starting
+from streamlit_app import frames, search
+from streamlit_app.readers.made import Choice
+from streamlit_app.records import NotYetError, Records
+from tests.streamlit_app.conftest import MODELS
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> None:
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+def test_records_that_are_missing_are_told_from_damaged_ones(study: Study) -> None:
+    records, choice = Records(study), Choice("quality", MODELS[0])
+    (study.folder / "drift.parquet").unlink()
+    with pytest.raises(NotYetError, match=r"drift\.parquet is not there yet"):
+        records.drift(choice)
+    (study.folder / "drift.parquet").write_bytes(b"")
+    with pytest.raises(DataError, match=r"drift\.parquet is damaged") as caught:
+        records.drift(choice)
+    assert not isinstance(caught.value, NotYetError)
+
+
+def test_a_transformation_that_there_is_not_is_damage(study: Study) -> None:
+    drift = read_frame(study.folder / "drift.parquet", Drift, "").assign(transformation="no_such")
+    write_table(study.folder / "drift.parquet", drift, Drift)
+    with pytest.raises(DataError, match=r"drift\.parquet, column 'transformation': holds 'no_such', which is no"):
+        Records(study).drift(Choice("quality", MODELS[0]))
+
+
+def test_frames_are_copies(study: Study) -> None:
+    records, choice = Records(study), Choice("quality", MODELS[0])
+    frame, _ = records.drift(choice)
+    frame["drift"] = 0.0
+    assert (records.drift(choice)[0]["drift"] != 0.0).any()
+
+
+def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
+    """The reports make all models' at once, each with random numbers of its own; the page makes one model's."""
+    pairs = read_frame(study.folder / "pairs.parquet", Pair, "")
+    whole = drift_by_quality(pairs, read_all_ratings(study), read_drift(study), per_pair=study.raters.per_pair)
+    reported = drift_correlations(whole, np.random.default_rng(study.sample.seed))
+    for model in MODELS:
+        own = reported[reported["model"] == model].reset_index(drop=True)
+        pd.testing.assert_frame_equal(Records(study).drift(Choice("quality", model))[1], own)
+
+
+def test_several_languages_of_a_transformation_are_counted(study: Study) -> None:
+    verdicts = [verdict.model_copy(update={"language": "de"}) for verdict in read_verdicts(study)]
+    both: list[Verdict] = [*read_verdicts(study), *verdicts]
+    table = frames.turned_frame(*(turn(both, decision) for decision in ("accepted", "rejected"))).data
+    assert set(table["Language"]) == {"en", "de"}
+    assert len(table) == len(both)
+
+
+def turn(verdicts: list[Verdict], decision: str) -> pd.DataFrame:
+    rows = [
+        {"transformation": verdict.transformation, "language": verdict.language, "task_type": "", "threshold": 3.0}
+        for verdict in verdicts
+    ]
+    return pd.DataFrame(rows).assign(decision=decision)
+
+
+def test_search_takes_a_piece_of_text_and_no_pattern(study: Study) -> None:
+    units = Records(study).units()
+    found, more = search.find(study, "TRAIN", "", units)
+    assert len(found) and not more
+    own, _ = search.find(study, "train", "expansion", units)
+    assert set(own["transformation"]) == {"expansion"}
+    assert search.find(study, "t.*n", "", units)[0].empty
+    everything, more = search.find(study, "e", "", units)
+    assert len(everything) == search.SHOWN and more
+
+
+def test_the_first_page_waits_for_no_others_modules() -> None:
+    """What only other pages need, and clients of servers, would double the time until the first page is there."""
+    program = "import sys, streamlit_app.app, streamlit_app.views.overview; print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
+    assert not {"argilla", "httpx", "altair", "jinja2", "evaluation.results", "streamlit_app.readers.later"} & set(
+        loaded
+    )
+
+
+def test_a_port_is_streamlits_and_the_study_is_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that pages name repeat the pages' arguments, and no other command has a port."""
+    asked: list[list[str]] = []
+    monkeypatch.setattr(starting.cli, "main", lambda words, **_: asked.append(words))
+    for port in ([], ["--port", "8599"]):
+        monkeypatch.setattr("sys.argv", ["streamlit_app", "--study", "s.yaml", *port, "--exports", "e"])
+        starting.main()
+    assert [words[2:] for words in asked] == [
+        ["--", "--study", "s.yaml", "--exports", "e"],
+        ["--server.port", "8599", "--", "--study", "s.yaml", "--exports", "e"],
+    ]
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "eighty"])
+def test_what_is_no_port_is_refused(
+    port: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["streamlit_app", "--study", "s.yaml", f"--port={port}"])
+    with pytest.raises(SystemExit, match="2"):
+        starting.main()
+    assert f"{port!r} is no port (1 to 65535)" in capsys.readouterr().err
+
+
+def test_it_binds_to_this_machine_and_tells_nobody() -> None:
+    file = Path(ROOT) / "streamlit_app" / ".streamlit" / "config.toml"
+    config = tomllib.loads(file.read_text(encoding="utf-8"))
+    assert config["server"]["address"] == "127.0.0.1"
+    assert config["server"]["fileWatcherType"] == "none"
+    assert config["browser"]["gatherUsageStats"] is False
+    assert config["client"]["disableDataExport"] is True

@@ -1,0 +1,64 @@
+"""Libraries that are imported before the page that needs them is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from streamlit_app import warm
+from tests.streamlit_app.conftest import DEMO, Open
+
+
+@pytest.fixture
+def imported(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What is imported, which nothing really is."""
+    asked: list[str] = []
+    monkeypatch.setattr(warm, "import_module", asked.append)
+    monkeypatch.setattr(warm, "SECONDS", 0)
+    warm.import_soon.cache_clear()
+    yield asked
+    warm.import_soon.cache_clear()
+
+
+def test_the_first_page_has_them_imported_once_and_the_others_at_once(
+    page: Open, finished: Path, imported: list[str]
+) -> None:
+    for _ in range(2):
+        page("--study", DEMO, "--exports", finished)
+        warm.import_soon().join()
+    assert imported == list(warm.MODULES)
+    page("--study", DEMO, "--exports", finished, view="rankings")
+    assert imported == 2 * list(warm.MODULES)
+
+
+def test_one_thread_imports_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, go_on, inside = Event(), Event(), []
+
+    def slow(name: str) -> None:
+        inside.append(name)
+        first.set()
+        assert go_on.wait(60)
+
+    monkeypatch.setattr(warm, "import_module", slow)
+    one, other = Thread(target=warm.import_all), Thread(target=warm.import_all)
+    one.start()
+    assert first.wait(60)
+    other.start()
+    other.join(0.05)  # would be inside by then, but for the lock
+    assert inside == [warm.MODULES[0]]
+    go_on.set()
+    one.join()
+    other.join()
+    assert inside == 2 * list(warm.MODULES)
+
+
+def test_an_extra_that_is_missing_is_left_to_the_page_that_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm, "MODULES", ("plumbline_has_no_such_module",))
+    warm.import_all()
+    other = Thread(target=warm.import_all)  # which is not kept waiting for ever
+    other.start()
+    other.join(60)
+    assert not other.is_alive()
