@@ -37,7 +37,7 @@ class Summary(Record):
     )
     interval_reason: str = Field(description="why there is no interval; empty where there is one")
     probability: Number = Field(description="P(mean >= threshold) by the t distribution of the mean, under anytime too")
-    ac2: Estimate = Field(description="Gwet's AC2 with ordinal weights; interval by irrCAC")
+    ac2: Estimate = Field(description="Gwet's AC2 with ordinal weights; interval over pairs")
     alpha: Estimate = Field(description="Krippendorff's alpha, ordinal; BCa bootstrap")
     kappa: Estimate = Field(description="mean of Cohen's kappas of all two raters, squared weights; jackknife")
     raw: Estimate = Field(description="share of equal ones among all twos of ratings of a pair; BCa bootstrap")

@@ -268,11 +268,11 @@ def _agreement(material: Material) -> list[str]:
     if not material.groups:
         return []
     return [
-        "Agreement is reported as Gwet's AC2 with ordinal weights (Gwet 2008, Br. J. Math. Stat. Psychol. 61, 29-48; by"
-        " irrCAC), Krippendorff's alpha with the ordinal metric (Krippendorff 2019, Content Analysis, 4th ed.,"
+        "Agreement is reported as Gwet's AC2 with ordinal weights (Gwet 2008, Br. J. Math. Stat. Psychol. 61,"
+        " 29-48), Krippendorff's alpha with the ordinal metric (Krippendorff 2019, Content Analysis, 4th ed.,"
         " chapter 12), the mean of Cohen's kappas of all two raters with squared weights (Light 1971, Psychological"
         " Bulletin 76, 365-377), and the share of equal ratings.",
-        "95% intervals are over pairs: irrCAC's for AC2, a jackknife for kappa, and BCa bootstraps with"
+        "95% intervals are over pairs: Gwet's (2014) for AC2, a jackknife for kappa, and BCa bootstraps with"
         f" {RESAMPLES:,} resamples for the other two.",
     ]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.records import Estimate
-from annotation.statistics.intervals import CONFIDENCE, Floats, bca, jackknife
+from annotation.statistics.intervals import Floats, bca, jackknife, quantile
 
 LEAST_SHARED = 5  # pairs that two raters must share, for a kappa of theirs: below, it is drawn towards 0
 _ALIKE = "no two ratings of a pair differ, so the spread is unknown"
@@ -79,30 +78,48 @@ class Answers:
 
 
 def gwet_ac2(answers: Answers) -> Estimate:
-    """Gwet's AC2 with ordinal weights and its interval over pairs, by irrCAC.
+    """Gwet's AC2 with ordinal weights, and its interval over pairs (of Student's t, n - 1 degrees of freedom).
 
-    Gwet (2008), Br. J. Math. Stat. Psychol. 61, 29-48; HTEB, section 2.4. irrCAC gets the full scale: without it,
-    on pandas 3, it counts missing ratings as a point, and unused points would change the chance agreement. It rounds
-    to five decimals.
+    Gwet (2008), Br. J. Math. Stat. Psychol. 61, 29-48; with missing ratings: Gwet (2014), Handbook of Inter-Rater
+    Reliability, 4th ed., chapters 3 and 5; HTEB, section 2.4. Points that nobody used are part of the scale. Of a pair
+    with r ratings, r_k of them on point k, of n pairs, m of them with two ratings or more:
+
+        w_kl = 1 - C(|k - l| + 1, 2) / C(q, 2)          weights of q points; T their sum
+        p_a  = mean over the m pairs of  sum_k r_k (sum_l w_kl r_l - 1) / (r (r - 1))
+        p_e  = T / (q (q - 1)) sum_k pi_k (1 - pi_k),    pi_k the mean of r_k / r over all n pairs
+        AC2  = (p_a - p_e) / (1 - p_e)
+        variance = sum_i (x_i - AC2)^2 / (n (n - 1)),    x_i = (n / m) (p_a,i - p_e) / (1 - p_e)   [0 where r < 2]
+                                                               - 2 (1 - AC2) (p_e,i - p_e) / (1 - p_e),
+        p_e,i = T / (q (q - 1)) sum_k (1 - pi_k) r_k / r
     """
     counts = answers.counts()
     if reason := _nothing_to_tell(counts):
         return undefined(reason)
-    points, _ = answers.slots()
-    from irrCAC.raw import CAC  # noqa: PLC0415 (takes half a second)
-
-    matrix = pd.DataFrame(np.where(points < 0, np.nan, np.array([*answers.scale, np.nan])[points]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # irrCAC divides by zero where chance agreement is complete
-        coefficient = CAC(matrix, weights="ordinal", categories=list(answers.scale), confidence_level=CONFIDENCE)
-        estimate = coefficient.gwet()["est"]
-    value = float(estimate["coefficient_value"])
-    if math.isnan(value):
+    pairs, points = counts.shape
+    weights = _ordinal_weights(points)
+    ratings = counts.sum(axis=1)
+    several = ratings >= 2
+    agreed = (counts * (counts @ weights - 1)).sum(axis=1) / np.maximum(ratings * (ratings - 1), 1)
+    shares = counts / ratings[:, None]
+    spread = 1 - shares.mean(axis=0)
+    per_pair = weights.sum() / (points * (points - 1)) * (shares @ spread)  # each pair's chance agreement
+    by_chance = per_pair.mean()
+    if math.isclose(by_chance, 1):
         return undefined("chance agreement is complete, so agreement is undefined")
+    value = float((agreed[several].mean() - by_chance) / (1 - by_chance))
     if _all_agree(counts):
         return Estimate(value=value, low=math.nan, high=math.nan, reason=_ALIKE)
-    low, high = (float(end) for end in estimate["confidence_interval"])
-    return Estimate(value=value, low=low, high=high)
+    linear = pairs / several.sum() * (agreed - by_chance * several) - 2 * (1 - value) * (per_pair - by_chance)
+    error = math.sqrt(((linear / (1 - by_chance) - value) ** 2).sum() / (pairs * (pairs - 1)))
+    half = float(quantile(np.array([pairs - 1.0]))[0]) * error
+    return Estimate(value=value, low=value - half, high=min(1.0, value + half))
+
+
+def _ordinal_weights(points: int) -> Floats:
+    """How far two points agree: 1 on the diagonal, 0 between the ends of the scale."""
+    apart = np.abs(np.subtract.outer(np.arange(points), np.arange(points)))
+    weights: Floats = 1 - (apart + 1) * apart / (points * (points - 1))
+    return weights
 
 
 def krippendorff_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:

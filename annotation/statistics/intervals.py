@@ -52,7 +52,7 @@ class Mean:
         return np.asarray(stats.t.cdf((self.value - threshold) / self.error, self.freedom))
 
     def _reach(self) -> Floats:
-        return _quantile(self.freedom) * self.error
+        return quantile(self.freedom) * self.error
 
 
 def over_pairs(sums: Floats, counts: Floats) -> Mean:
@@ -82,8 +82,8 @@ def over_pairs_and_raters(sums: Floats, counts: Floats, rater_sums: Floats, rate
     effective = np.where(effective < _FEWEST_RATERS, np.nan, effective)
     pairs, raters = _variance(sums, counts, n), _variance(rater_sums, rater_counts, effective)
     with np.errstate(invalid="ignore", divide="ignore"):
-        quantile = (pairs * _quantile(n - 1) + raters * _quantile(effective - 1)) / (pairs + raters)
-    return _known(_mean(sums, counts), pairs + raters, _freedom(quantile))
+        both = (pairs * quantile(n - 1) + raters * quantile(effective - 1)) / (pairs + raters)
+    return _known(_mean(sums, counts), pairs + raters, _freedom(both))
 
 
 def _mean(sums: Floats, counts: Floats) -> Floats:
@@ -107,18 +107,19 @@ def _known(mean: Floats, variance: Floats, freedom: Floats) -> Mean:
         return Mean(mean, np.where(error > tiny, error, np.nan), freedom)
 
 
-def _quantile(freedom: Floats) -> Floats:
+def quantile(freedom: Floats) -> Floats:
+    """How many standard errors of Student's t an interval reaches to either side, by its degrees of freedom."""
     from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
 
     return np.asarray(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
 
 
-def _freedom(quantile: Floats) -> Floats:
+def _freedom(error_times: Floats) -> Floats:
     """The degrees of freedom whose t distribution has this upper quantile; the normal one's is at infinity."""
     inverse = np.linspace(0, 1 / (_FEWEST_RATERS - 1), 4001)  # the quantile is a smooth function of 1 / freedom
     with np.errstate(divide="ignore"):
-        known = _quantile(1 / inverse)
-        found: Floats = 1 / np.interp(quantile, known, inverse)
+        known = quantile(1 / inverse)
+        found: Floats = 1 / np.interp(error_times, known, inverse)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Sequence
 
 import krippendorff
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from irrCAC.raw import CAC
 from sklearn.metrics import cohen_kappa_score
 
 from annotation.records import Estimate
@@ -119,13 +121,31 @@ def test_ac2_gives_gwets_published_value() -> None:
     assert independent_ac2(GWET) == pytest.approx(0.89894, abs=5e-6)
 
 
-def test_the_library_gives_gwets_published_ac1_only_with_the_full_scale() -> None:
-    """The trap that `gwet_ac2` avoids: without categories, irrCAC on pandas 3 counts missing ratings as one."""
-    from irrCAC.raw import CAC
+def irrcac(matrix: Matrix, weights: str = "ordinal") -> tuple[float, float, float]:
+    """Coefficient and interval by irrCAC, given the full scale: without it, missing ratings count on pandas 3."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it divides by zero where chance agreement is complete
+        found = CAC(pd.DataFrame(matrix, dtype=float), weights=weights, categories=list(SCALE)).gwet()["est"]
+    return (found["coefficient_value"], *found["confidence_interval"])
 
-    matrix = pd.DataFrame(GWET, dtype=float)
-    ac1 = CAC(matrix, weights="identity", categories=list(SCALE)).gwet()["est"]["coefficient_value"]
-    assert ac1 == pytest.approx(0.77544, abs=5e-6)
+
+def test_irrcac_gives_gwets_published_ac1() -> None:
+    """What AC2 is checked against gives the published value itself."""
+    assert irrcac(GWET, "identity")[0] == pytest.approx(0.77544, abs=5e-6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(matrices)
+def test_ac2_and_its_interval_are_irrcacs(matrix: Matrix) -> None:
+    """To the five decimals that it gives, ratings missing or not."""
+    found = gwet_ac2(answers(matrix))
+    rows = [row for row in matrix if any(value is not None for value in row)]
+    if math.isnan(found.value):
+        return  # what is undefined here, and why: the tests below
+    value, low, high = irrcac(rows)
+    assert found.value == pytest.approx(value, abs=6e-6)
+    if not found.reason:
+        assert (found.low, found.high) == (pytest.approx(low, abs=6e-6), pytest.approx(high, abs=6e-6))
 
 
 def test_alpha_gives_krippendorffs_published_values() -> None:
@@ -139,7 +159,7 @@ def test_alpha_gives_krippendorffs_published_values() -> None:
 @given(matrices)
 def test_ac2_and_alpha_agree_with_the_formulas(matrix: Matrix) -> None:
     own = answers(matrix)
-    for found, formula, exact in ((gwet_ac2(own), independent_ac2, 2e-5), (alpha(own), independent_alpha, 1e-9)):
+    for found, formula, exact in ((gwet_ac2(own), independent_ac2, 1e-9), (alpha(own), independent_alpha, 1e-9)):
         if math.isnan(found.value):
             assert found.reason == "every rating is the same, so agreement cannot be told from chance"
         else:
