@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -94,10 +95,22 @@ def _shown(study: Study) -> list[Path]:
     return [study.folder / "pairs.parquet", study.folder / "controls.parquet"]
 
 
+def _words_of(line: str) -> list[str]:
+    """A command line's words. Raises StudyError for one that cannot be run; no shell reads it."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise StudyError(f"--during {line!r}: {error}; close the quotes") from None
+    if not words or shutil.which(words[0]) is None:
+        raise StudyError(f"--during: there is no command {(words or [''])[0]!r}; for a shell's own words: sh -c '...'")
+    return words
+
+
 def _serve(options: argparse.Namespace) -> int:
     if options.during:
+        words = _words_of(options.during)
         with server.running(home_of(options), database_url=options.database_url):
-            return subprocess.run(shlex.split(options.during), check=False).returncode
+            return subprocess.run(words, check=False).returncode
     study = cli.study_of(options) if options.study else None
     of_crowd = [study.crowd.address] if study is not None and study.crowd is not None and study.crowd.address else []
     addresses = [*options.address, *of_crowd]

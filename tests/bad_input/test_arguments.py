@@ -57,6 +57,8 @@ WORDS: tuple[tuple[str, str], ...] = (
     (f"annotation crowd launch {E} --platform mturk --live --max-cost inf", "'inf' is not a number above 0"),
     ("annotation serve --port x", "invalid int value: 'x'"),
     ("annotation serve --backup-every 0h", "'0h' is no time; write for example 6h"),
+    ("annotation serve --during no-such-command", "--during: there is no command 'no-such-command'"),
+    ("annotation serve --during 'A=1", "close the quotes"),
     ("annotation serve --keep 0", "'0' is not a whole number from 1 on"),
     ("annotation users remove", "the following arguments are required: NAME"),
     ("annotation backup --data {p}/none", "there is no database to back up"),
