@@ -87,8 +87,10 @@ class Results:
         if isinstance(made, Measured):
             self._beside.save(todo.model, made)
             return
-        row = self._add(todo.model, self._units[made.place], made.numbers)
+        unit = self._units[made.place]
+        row = self._row(todo.model, unit, made.numbers)
         mteb_files.write(self.study, row, made.result)
+        self._scores[todo.model.name, unit.place] = row  # not before its file is there: an interrupt ends with `write`
         self._journal.append(row)
         self._journal.sync()
         if time.monotonic() - self._written > WRITE_SECONDS:
@@ -169,14 +171,17 @@ class Results:
             self._add_drift(model, [pair for pair, _ in there], [value for _, value in there])
 
     def _add(self, model: Model, unit: Unit, numbers: Numbers) -> Score:
-        """Note a score; its row. Units come in the study's order, a data set's original before what it became."""
+        """Note a score; its row."""
+        row = self._scores[model.name, unit.place] = self._row(model, unit, numbers)
+        return row
+
+    def _row(self, model: Model, unit: Unit, numbers: Numbers) -> Score:
+        """A score's row. Units come in the study's order, a data set's original before what it became."""
         if not unit.lost and not math.isnan(numbers.score):
             whole = self._scores.get((model.name, (unit.dataset.name, ORIGINAL, 0)))
             original = numbers.score if unit.transformation == ORIGINAL else whole.score if whole else math.nan
             numbers = replace(numbers, original=original)
-        row = unit.row(self.study, model, numbers)
-        self._scores[model.name, unit.place] = row
-        return row
+        return unit.row(self.study, model, numbers)
 
     def _add_drift(self, model: Model, pairs: Sequence[Pair], values: Sequence[float]) -> None:
         for pair, value in zip(pairs, values, strict=True):

@@ -13,6 +13,7 @@ import pytest
 from mteb.results import TaskResult
 
 from annotation.verdicts.verdicts import read_verdicts
+from evaluation import mteb_files
 from evaluation.gate import verdict_hash
 from evaluation.models.encoder import Encoder
 from evaluation.results import read_drift, read_scores
@@ -150,6 +151,27 @@ def test_a_file_of_mtebs_goes_when_its_score_does(study: Study, loader: Loader) 
     evaluate(study, models=["one"], load=loader)
     assert not result_file(study, "translation-1337").exists()
     assert result_file(study, "paraphrasing-1337").exists() and result_file(study, "original").exists()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device", "sts.json")])
+def test_no_score_stands_whose_file_of_mtebs_could_not_be_written(
+    study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    write = mteb_files.write
+
+    def fails(study: Study, row: Score, result: object) -> None:
+        if row.transformation == "translation":
+            raise error
+        write(study, row, result)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mteb_files, "write", fails)
+        with pytest.raises(type(error)):
+            evaluate(study, models=["one"], load=Loader())
+    there = read_scores(study)
+    assert len(there) and "translation" not in set(there["transformation"])
+    assert evaluate(study, models=["one"], load=loader).kept == len(there)
+    assert result_file(study, "translation-1337").exists()
 
 
 def test_an_undefined_score_is_in_mtebs_file_too(study: Study, tmp_path: Path, loader: Loader) -> None:
