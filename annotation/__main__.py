@@ -21,7 +21,7 @@ from annotation.argilla.workspaces import admit_annotators
 from annotation.crowd.commands import add_crowd_commands
 from annotation.csv_answers import collect_csv, column_mapping
 from annotation.offering import alone
-from annotation.planning import add_plan_options, plan
+from annotation.planning_command import add_plan_options, plan_text
 from annotation.ratings.collected import Collected
 from annotation.ratings.exclusions import decide
 from annotation.ratings.ratings import read_all_ratings
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    print(plan(cli.study_of(options), options))
+    print(plan_text(cli.study_of(options), options))
     return 0
 
 

@@ -6,14 +6,14 @@ A made-up campaign is judged by the very functions that judge a real one (`annot
 
 from __future__ import annotations
 
-import argparse
-import contextlib
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
+import pandas as pd
 from scipy import optimize, stats
 
 from annotation.crowd import pay
@@ -30,14 +30,15 @@ from annotation.statistics.intervals import (
 )
 from annotation.statistics.summaries import POOLS, Design
 from annotation.verdicts.rules import outcomes
-from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.study import Study
-from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.crowd import PaySpec
 
 PAIRS, RATERS = (30, 50, 100, 200), (2, 3, 5)
+SIZES = tuple(itertools.product(PAIRS, RATERS))
 AWAY = (-0.5, -0.25, 0.0, 0.25, 0.5)  # true means to try, from the threshold
+COLUMNS = ["pairs", "raters", "mean", "accepted", "rejected", "undecided", "right", "width", "used"]
+COLUMNS += ["ratings", "hours", "dollars"]
 
 
 @dataclass(frozen=True)
@@ -185,117 +186,49 @@ def pay_of(study: Study) -> PaySpec:
     return study.crowd.pay if study.crowd else PaySpec()
 
 
-def plan(study: Study, options: argparse.Namespace) -> str:
-    """What `python -m annotation plan` prints: assumptions, a row for each size, and how to read it."""
-    design = Design.of(study, load_rubric(study))
-    rule, assumed = design.rule, Assumed(options.spread, options.bias, options.noise)
-    low, high = design.scale[0], design.scale[-1]
-    means = options.means or [mean for away in AWAY if low < (mean := rule.threshold + away) < high]
-    sizes = [(pairs, raters) for pairs in options.pairs for raters in options.raters]
-    seed = study.sample.seed if options.seed is None else options.seed
-    generator = np.random.default_rng(seed)
-    found = [outlook(design, assumed, size, mean, options.campaigns, generator) for size in sizes for mean in means]
-    prices = [price(study, len(design.questions), size) for size in sizes]
-    parts = [rule.rule, f"interval {rule.interval}", f"stop {rule.stop}", f"threshold {rule.threshold:g}"]
-    return "\n".join(
-        [
-            f"Plan of study {study.name}: rule {', '.join(parts)}",
-            f"{options.campaigns} simulated campaigns for each size and true mean, seed {seed}",
-            f"Assumed standard deviations, in points: pairs {assumed.spread:g}, raters' bias {assumed.bias:g},"
-            f" noise {assumed.noise:g}",
-            "",
-            plan_text(found, prices, design),
-            "",
-            *_notes(rule, means, study),
-        ]
-    )
+def plan(
+    study: Study,
+    sizes: Sequence[tuple[int, int]] = SIZES,
+    means: Sequence[float] = (),
+    assumed: Assumed = Assumed(),
+    campaigns: int = 1000,
+    seed: int | None = None,
+) -> pd.DataFrame:
+    """How sure a study of each size will be, and what it costs, by simulated campaigns.
 
+    `sizes` are (pairs of each transformation, raters of each pair), `means` true means to try (default: around the
+    threshold), `campaigns` how many are simulated for each row; equal seeds (default: the sample's) give equal numbers.
+    The frame has a row for each size and mean: pairs, raters, mean; accepted, rejected, undecided (shares of the
+    campaigns, on one question); right (the share of right verdicts: accepted at a true mean of at least the threshold,
+    not accepted below); width (of the 95% interval, in points of the scale; NaN where there is none); used (pairs
+    complete by the decision); ratings, hours and dollars (of the whole study, without a platform's fees). Raises
+    StudyError for a mean that ratings on the study's scale cannot have, ValueError for sizes and campaigns below 1.
 
-def _notes(rule: AcceptanceSpec, means: Sequence[float], study: Study) -> list[str]:
-    border = f" At {rule.threshold:g} itself: the share accepted." if rule.threshold in means else ""
-    paid = pay_of(study)
-    longer = ", ".join(f"{share:.0%} more for {name.replace('_', ' ')}" for name, share in paid.extra.items() if share)
-    used = "Pairs used: complete when the rule decides, where raters have orders of their own, as here they have."
-    fixed = "The interval takes the raters as they are: it knows nothing of what other raters would say (raters' bias)."
-    return [
-        *([fixed] if rule.rule == "lower_bound" and rule.interval == "pairs" else []),
-        "at M: share of right verdicts on a question whose mean over all pairs and all raters is M, accepted at",
-        f"{rule.threshold:g} or above and not accepted below.{border}",
-        "Width: of the 95% interval, in points. Pairs: of one verdict (the two translations share theirs).",
-        *([used] if rule.stop == "anytime" else []),
-        f"Ratings, hours, dollars: of all {len(study.transformations)} transformations, with controls and repeats;",
-        f"{paid.hourly:g} dollars an hour at {paid.seconds:g} s a pair{', ' + longer if longer else ''},",
-        "a bonus where people need longer, and a platform's fees on top.",
-    ]
+    Source: the prices are HTEB's (Ethical Considerations); the simulation is ours (docs/method.md).
 
-
-def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `python -m annotation plan`."""
-    usual = Assumed()
-    parser.add_argument("--pairs", type=_count, nargs="+", default=PAIRS, metavar="N", help="pairs of a transformation")
-    parser.add_argument("--raters", type=_count, nargs="+", default=RATERS, metavar="N", help="raters of each pair")
-    parser.add_argument(
-        "--means", type=_mean, nargs="+", metavar="M", help="true means to try (default: around the threshold)"
-    )
-    for name, what in (("spread", "the pairs' quality"), ("bias", "the raters' habits"), ("noise", "single ratings")):
-        parser.add_argument(
-            f"--{name}",
-            type=_deviation,
-            default=getattr(usual, name),
-            metavar="SD",
-            help=f"standard deviation of {what} in points (default: {getattr(usual, name):g})",
-        )
-    parser.add_argument("--campaigns", type=_count, default=1000, metavar="N", help="simulated for each number (1000)")
-    parser.add_argument("--seed", type=_seed, metavar="N", help="of the simulation (default: the sample's)")
-
-
-def _count(value: str) -> int:
-    if value.isdecimal() and 1 <= int(value) <= 100_000:
-        return int(value)
-    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 1 to 100000")
-
-
-def _seed(value: str) -> int:
-    if value.isascii() and value.isdecimal() and len(value) <= 18:
-        return int(value)
-    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 0 on, of at most 18 digits")
-
-
-def _mean(value: str) -> float:
-    with contextlib.suppress(ValueError):
-        if math.isfinite(number := float(value)):
-            return number
-    raise argparse.ArgumentTypeError(f"{value!r} is no number")
-
-
-def _deviation(value: str) -> float:
-    return 0.0 if value in ("0", "0.0") else cli.positive(value)
-
-
-def plan_text(outlooks: Sequence[Outlook], prices: Sequence[Price], design: Design) -> str:
-    """A row for each size: shares of right verdicts by true mean, width of the interval, pairs used, and the price.
-
-    `outlooks` are those of each size one after another, in the order of `prices`.
+    >>> from plumbline import load_study
+    >>> found = plan(load_study("studies/demo.yaml"), sizes=[(30, 3), (100, 3)], means=[3.4], campaigns=200)
+    >>> print(found[["pairs", "raters", "mean", "right", "ratings"]].to_string(index=False))
+     pairs  raters  mean  right  ratings
+        30       3   3.4  0.965     1584
+       100       3   3.4  1.000     5088
     """
+    if wrong := [size for size in sizes if min(size) < 1] or campaigns < 1:
+        raise ValueError(f"a plan needs at least 1 pair, 1 rater and 1 campaign, not {wrong or campaigns}")
+    design = Design.of(study, load_rubric(study))
+    generator = np.random.default_rng(study.sample.seed if seed is None else seed)
     threshold = design.rule.threshold
-    each = len(outlooks) // len(prices)
-    means = [one.mean for one in outlooks[:each]]
-    early = design.rule.stop == "anytime"
-    header = ["Pairs", "Raters", *(f"at {mean:g}" for mean in means), "Width", *(["Pairs used"] if early else [])]
     rows = []
-    for place, cost in enumerate(prices):
-        own = outlooks[place * each : (place + 1) * each]
-        shares = [one.accepted if one.mean == threshold else one.right(threshold) for one in own]
-        rows.append(
-            [
-                str(own[0].pairs),
-                str(own[0].raters),
-                *(f"{share:.1%}" for share in shares),
-                f"{own[-1].width:.2f}",
-                *([f"{min(one.used for one in own):.0f} to {max(one.used for one in own):.0f}"] if early else []),
-                f"{cost.ratings:,}",
-                f"{cost.hours:.1f}",
-                f"{cost.dollars:,.0f}",
-            ]
-        )
-    return cli.columns([*header, "Ratings", "Hours", "Dollars"], rows)
+    for size in dict.fromkeys(sizes):
+        cost = price(study, len(design.questions), size)
+        for mean in dict.fromkeys(means or around(design)):
+            found = outlook(design, assumed, size, mean, campaigns, generator)
+            costs = {"ratings": cost.ratings, "hours": cost.hours, "dollars": cost.dollars}
+            rows.append({**asdict(found), "right": found.right(threshold), **costs})
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def around(design: Design) -> list[float]:
+    """True means to try: around the threshold, on the scale."""
+    means = (design.rule.threshold + away for away in AWAY)
+    return [mean for mean in means if design.scale[0] < mean < design.scale[-1]]

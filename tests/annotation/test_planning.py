@@ -14,6 +14,8 @@ import pytest
 from scipy import stats
 
 from annotation.planning import Assumed, Outlook, outlook, plan, price, simulated
+from annotation.planning_command import plan_text
+from annotation.rubric import load_rubric
 from annotation.statistics.agreement import Answers, gwet_ac2
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import in_order
@@ -63,7 +65,7 @@ def test_a_plan_pays_what_the_crowd_is_paid(variant: Callable[..., Study]) -> No
     options = argparse.Namespace(
         pairs=[30], raters=[2], means=[4.0], spread=0.8, bias=0.25, noise=1.1, campaigns=5, seed=1
     )
-    text = plan(study, options)
+    text = plan_text(study, options)
     assert "30 dollars an hour at 40 s a pair, 50% more for expansion," in text
 
 
@@ -148,6 +150,23 @@ def test_plans_decide_as_verdicts_do(rule: dict[str, str]) -> None:
 def test_a_mean_off_the_scale_is_refused() -> None:
     with pytest.raises(StudyError, match="cannot have a mean of 5 on a scale from 1 to 5"):
         look((30, 3), 5.0, Assumed())
+
+
+def test_a_plan_has_a_row_for_each_size_and_mean(variant: Callable[..., Study]) -> None:
+    """Each is what `outlook` and `price` say, with one generator for all; what stands there twice is simulated once."""
+    study = variant()
+    found = plan(study, [(30, 2), (60, 3), (30, 2)], [2.8, 3.4, 3.4], campaigns=20, seed=5)
+    assert list(zip(found["pairs"], found["raters"], found["mean"], strict=True)) == [
+        (30, 2, 2.8), (30, 2, 3.4), (60, 3, 2.8), (60, 3, 3.4),
+    ]  # fmt: skip
+    own = Design.of(study, load_rubric(study))
+    first = outlook(own, Assumed(), (30, 2), 2.8, 20, np.random.default_rng(5))
+    assert found.loc[0, ["accepted", "rejected", "width"]].tolist() == [first.accepted, first.rejected, first.width]
+    assert found["right"][0] == 1 - first.accepted and found["right"][1] == found["accepted"][1]
+    assert found["dollars"][2] == price(study, 2, (60, 3)).dollars
+    for sizes, campaigns in (([(0, 3)], 20), ([(30, 3)], 0)):
+        with pytest.raises(ValueError, match="needs at least 1 pair, 1 rater and 1 campaign, not"):
+            plan(study, sizes, campaigns=campaigns)
 
 
 def test_the_command_prints_a_row_for_each_size() -> None:
