@@ -19,6 +19,7 @@ from annotation.crowd import pay
 from annotation.crowd.batches import make_batches
 from annotation.crowd.ledger import Offered
 from annotation.crowd.platform import NoMoneyError, Posted, RefusedError, Submission
+from annotation.crowd.sources import refuse_lost_batches
 from annotation.crowd.steps import EXTENDED, LimitError, Steps, crowd_of, other_sample
 from annotation.crowd.submissions import Work
 from annotation.offering import Mode
@@ -96,7 +97,11 @@ class Campaign(Steps):
     # Launching and closing
 
     def launch(self, pilot: int = 0) -> Launch:
-        """Offer what is still to be offered, as far as shares and money allow; call it again as batches get done."""
+        """Offer what is still to be offered, as far as shares and money allow; call it again as batches get done.
+
+        Raises DataError as `refuse_lost_batches`, before anything is asked of the platform.
+        """
+        refuse_lost_batches(self.study, self.ledger)
         self.platform.prepare()
         self.settle()
         offered, new = self.ledger.offered(), list[Offered]()

@@ -19,8 +19,8 @@ from annotation.crowd.campaign import Campaign
 from annotation.crowd.judging import finish
 from annotation.crowd.mturk.archive import read_archive
 from annotation.crowd.platform import PairAnswer
+from annotation.crowd.sources import refuse_lost_batches, source_of
 from annotation.crowd.submissions import Work
-from annotation.offering import Mode
 from annotation.pseudonyms import worker_pseudonym
 from annotation.ratings.answers import Answer, Part, check, keep
 from annotation.ratings.ratings import read_all_ratings, read_ratings
@@ -30,7 +30,7 @@ from annotation.sampling.shown import shown
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
-from plumbline.study.crowd import PLATFORMS, PlatformName
+from plumbline.study.crowd import PLATFORMS
 
 COUNTED = ("submitted", "approved", "rejected")  # a rejected worker's ratings stay in the data, excluded
 
@@ -44,19 +44,15 @@ class Collection:
     troubles: Mapping[str, str]  #: submissions whose answers cannot be read, and why
 
 
-def source_of(platform: PlatformName, mode: Mode) -> str:
-    """What the ratings of a campaign say about where they come from."""
-    return platform if mode == "live" else f"{platform} {mode}"
-
-
 def collect(campaign: Campaign, *, replace: bool = False) -> Collection:
     """Fetch the answers of all submissions into `ratings.parquet` (controls' into `control_ratings.parquet`).
 
     Answers that cannot be read (malformed, of another study, not all there) are left out and named, and read again at
     the next collection; the work on them is still to be judged by a person. Raises StudyError for a rehearsal in a
-    study that has ratings by people.
+    study that has ratings by people, DataError as `refuse_lost_batches`.
     """
     study, mode = campaign.study, campaign.platform.mode
+    refuse_lost_batches(study, campaign.ledger)  # `replace` would drop the ratings that tell
     refuse_other_prompts(study, list(campaign.pairs.values()))
     if mode == "sandbox":
         _refuse_real_ratings(campaign)
@@ -154,17 +150,6 @@ def _read(campaign: Campaign) -> int:
             text = json.dumps([asdict(answer) for answer in given], ensure_ascii=False)
             ledger.keep_answers(work.submission.submission_id, text)
     return sum(not one.answered for one in todo)
-
-
-def refuse_lost_ledger(campaign: Campaign) -> None:
-    """Raise DataError for a live campaign that has ratings and no batches: its ledger was lost."""
-    if campaign.platform.mode == "sandbox" or campaign.ledger.offered():
-        return
-    if source_of(campaign.platform.name, "live") in set(read_all_ratings(campaign.study)["source"]):
-        raise DataError(
-            f"{campaign.ledger.path}: has no live {campaign.platform.name} campaign, but there are ratings of one;"
-            " bring the ledger back from a backup: without it the same work would be paid again"
-        )
 
 
 def _check(work: Work, given: Sequence[PairAnswer], pair_ids: Sequence[str]) -> None:

@@ -104,7 +104,6 @@ def _plan(options: argparse.Namespace) -> int:
 def _launch(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     with _campaign(study, options, spends=True, begins=True) as campaign:
-        collecting.refuse_lost_ledger(campaign)
         refuse_other_prompts(study, list(campaign.pairs.values()))
         fix_rules(study)
         rubric, where = asked_rubric(study), _where(campaign)

@@ -139,6 +139,14 @@ class Ledger(WorkTables):
         )
         return [Offered(Batch.model_validate_json(content), places, reward) for content, places, reward in rows]
 
+    def posted(self, platform: PlatformName) -> set[str]:
+        """The batches that were offered in this mode on a platform, or may have been."""
+        rows = self._database.execute(
+            "SELECT subject FROM operations WHERE platform = ? AND mode = ? AND kind = 'post' AND state != 'refused'",
+            (platform, self.mode),
+        )
+        return {batch_id for (batch_id,) in rows}
+
     def add_batches(self, batches: list[Offered]) -> None:
         """Add batches to the campaign, all or none."""
         with self._transaction():

@@ -17,6 +17,7 @@ from annotation.crowd.judging import cases, on_rules
 from annotation.crowd.ledger import Ledger, Offered
 from annotation.crowd.mturk.adapter import check_offer
 from annotation.crowd.platform import Offer
+from annotation.crowd.sources import refuse_lost_batches
 from annotation.crowd.steps import crowd_of
 from annotation.crowd.submissions import Judgement
 from annotation.offering import LEDGER, Mode, ledgers
@@ -175,6 +176,7 @@ def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) 
     taken = []
     if path.exists():
         with Ledger(path, study.name, platform, mode) as ledger:
+            refuse_lost_batches(study, ledger)
             taken = ledger.taken()
     new = next_batches(study, mode, taken, pilot)
     rows, total, hours = [], 0, 0.0

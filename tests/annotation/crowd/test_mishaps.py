@@ -12,13 +12,13 @@ import pytest
 
 from annotation.crowd import judging
 from annotation.crowd.campaign import Campaign, Launch
-from annotation.crowd.collecting import collect, collect_archive, refuse_lost_ledger
+from annotation.crowd.collecting import collect, collect_archive
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import NoMoneyError, PairAnswer, RefusedError, UncertainError
 from annotation.crowd.prolific.adapter import Prolific
 from annotation.crowd.steps import LimitError
-from annotation.crowd.summary import read_summaries
+from annotation.crowd.summary import plan_text, read_summaries
 from annotation.offering import LEDGER, Mode, ledgers
 from annotation.pseudonyms import worker_pseudonym
 from annotation.ratings.ratings import read_all_ratings, read_ratings
@@ -340,8 +340,37 @@ def test_a_lost_ledger_is_not_begun_anew(variant: Make, site: MTurkSite) -> None
     work(study, site, hit, "one")
     step(study, site, collect)
     (study.scratch / LEDGER).unlink()
-    with pytest.raises(DataError, match=r"has no live mturk campaign, but there are ratings of one; bring the ledger"):
-        step(study, site, refuse_lost_ledger)
+    with pytest.raises(
+        DataError, match=r"ratings of 1 live mturk batches that this ledger never offered .*; bring its"
+    ):
+        launch(study, site)
+    assert len(site.hits) == 1
+
+
+@pytest.mark.parametrize("pilot", [4, 0])
+def test_no_batch_that_an_older_copy_of_the_ledger_lacks_is_offered_again(
+    variant: Make, site: MTurkSite, prolific: Site, pilot: int
+) -> None:
+    """After a pilot it lacks the batches of the rest, else only that the second one was offered."""
+    study = drawn(variant, crowd=PROLIFIC)
+    step(study, site, lambda campaign: campaign.launch(pilot))
+    ledger = study.scratch / LEDGER
+    older, known = ledger.read_bytes(), list(site.hits)
+    for worker in ("one", "two"):
+        work(study, site, known[0], worker)
+    launch(study, site)
+    (later,) = set(site.hits) - set(known)
+    work(study, site, later, "three")
+    step(study, site, collect)
+    ledger.write_bytes(older)
+    for platform in (site, prolific):  # what is lost of one platform would be offered on another
+        with pytest.raises(DataError, match="ratings of 1 live mturk batches that this ledger never offered"):
+            launch(study, platform)
+    with pytest.raises(DataError, match="would be paid again"):
+        plan_text(study, "mturk", "live")
+    with pytest.raises(DataError, match="would be paid again"):
+        step(study, site, lambda campaign: collect(campaign, replace=True))
+    assert set(site.hits) == {*known, later} and not prolific.studies
 
 
 def test_another_sample_is_one_line_for_every_command(variant: Make, site: MTurkSite) -> None:
