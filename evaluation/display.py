@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from annotation.records import Verdict
@@ -51,7 +50,7 @@ def report(
     if ratings is not None:
         question = load_rubric(study).question_names()[0]
         frame = drift_by_quality(pairs, ratings, drift, per_pair=study.raters.per_pair, question=question)
-        table = drift_correlations(frame, np.random.default_rng(study.sample.seed))
+        table = drift_correlations(frame, study.sample.seed)
         empty = "no model has a drift yet" if drift.empty else "no pair has a rating that counts"
         parts.append(_drift(table, question, empty))
     return "\n\n".join(parts)

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from annotation.ratings.ratings import counting_ratings, dealt_with, read_all_ratings
@@ -126,14 +125,14 @@ def _material(study: Study, results: Results, short: Mapping[str, str]) -> Mater
     frame = tables.drift_by_quality(
         pairs, rated, shortened(read_drift(study)), per_pair=study.raters.per_pair, question=question
     )
-    correlations = tables.drift_correlations(frame, np.random.default_rng(study.sample.seed))
+    correlations = tables.drift_correlations(frame, study.sample.seed)
     counting = counting_ratings(rated[rated["pair_id"].isin(pairs["pair_id"])], study.raters.per_pair)
     design, resampled = Design.of(study, rubric), pd.DataFrame()
     good = accepted_pairs(pair_means(counting, design), design.questions)
     frame["accepted"] = frame["pair_id"].isin(good)
     if len(counting):
         rests_on = basis(pairs, counting, design, dealt_with(rated)).ratings
-        resampled = resampled_acceptance(pairs, rests_on, results.verdicts, design, rng=results.rng())
+        resampled = resampled_acceptance(pairs, rests_on, results.verdicts, design, seed=results.seed)
     return Material(
         results,
         frame,

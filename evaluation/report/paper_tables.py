@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from annotation.records import Verdict
@@ -35,10 +34,6 @@ class Results:
     verdicts: Sequence[Verdict]
     notes: tuple[str, ...]
     seed: int
-
-    def rng(self) -> np.random.Generator:
-        """A fresh generator: no table's numbers depend on which others are made."""
-        return np.random.default_rng(self.seed)
 
 
 def axes(results: Results, *, include_rejected: bool = False) -> Exhibit:
@@ -80,7 +75,7 @@ def transformations(results: Results, *, include_rejected: bool = False) -> Exhi
 
 def split_half(results: Results) -> Exhibit:
     """HTEB, Table 3."""
-    frame = tables.split_half_table(results.scores, results.rng())
+    frame = tables.split_half_table(results.scores, results.seed)
     rows = [
         {"Axis": display(row["axis"]), "rho": decimal(row["rho"]), "Splits": str(row["n_splits"])}
         | {"Data sets": str(row["n_datasets"]), "Models": str(row["n_models"])}
@@ -124,7 +119,7 @@ def shifts(results: Results) -> Exhibit:
 
 def against_baseline(results: Results, baseline: str, *, pooled: bool) -> Exhibit:
     """PTEB, Table 7 (runs pooled) or 14 (runs averaged)."""
-    frame = tables.baseline_table(results.scores, baseline, rng=results.rng() if pooled else None)
+    frame = tables.baseline_table(results.scores, baseline, seed=results.seed if pooled else None)
     rows = [
         {"Model": row["model"], **_shift(row), "n": str(row["n"]), "Test": row["method"] or "–"}
         for row in frame.to_dict(orient="records")

@@ -132,7 +132,7 @@ def text_drift(results: Results, rows_of: pd.DataFrame) -> Exhibit:
 
 def differences(results: Results) -> Exhibit:
     """Which models differ, by the paired bootstrap."""
-    frame = tables.difference_table(results.scores, results.rng())
+    frame = tables.difference_table(results.scores, results.seed)
     rows = [
         {"Model": row["first"], "Against": row["second"]}
         | {"Difference [95%]": interval(row["difference"], row["low"], row["high"])}

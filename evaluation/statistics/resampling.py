@@ -20,6 +20,7 @@ from annotation.statistics.intervals import Floats, confidence_sequence, holding
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import decide, outcomes
 from evaluation.scopes import scope_of
+from evaluation.statistics.streams import stream
 
 _AT_ONCE = 2**21  # numbers drawn at a time
 Bools = NDArray[np.bool_]
@@ -32,7 +33,7 @@ def resampled_acceptance(
     verdicts: Sequence[Verdict],
     design: Design,
     *,
-    rng: np.random.Generator,
+    seed: int,
     n_resamples: int = 1000,
 ) -> pd.DataFrame:
     """Which scopes are accepted in each resample: a row a resample, a bool column a scope (`evaluation.scopes.Scope`).
@@ -41,18 +42,19 @@ def resampled_acceptance(
     (`verdicts.counted.basis`). The pairs of each group that is judged apart are drawn with replacement; where the
     study takes raters for a sample too (`pairs_and_raters`), so are its raters, once for all groups (the pigeonhole
     bootstrap: Owen 2007, Ann. Appl. Stat. 1, 386-411). How many pairs and ratings there are, and AC2 where the rule
-    asks for it, stay as they were: verdicts that lack these are accepted in no resample.
+    asks for it, stay as they were: verdicts that lack these are accepted in no resample. Each group has its own random
+    numbers, by `seed` and its name.
     """
     facts = pairs.set_index("pair_id")[["pool", "language", "task_type"]]
     rated = ratings.drop(columns="language").merge(facts, left_on="pair_id", right_index=True)
     raters = pd.Index(sorted(ratings["rater_id"].unique()))
-    drawn = rng.integers(0, max(len(raters), 1), size=(n_resamples, len(raters)))
-    groups = list(dict.fromkeys(map(_group, verdicts)))
+    drawn = stream(seed, "raters").integers(0, max(len(raters), 1), size=(n_resamples, len(raters)))
     found = {}
-    for group, stream in zip(groups, rng.spawn(len(groups)), strict=True):
+    for group in dict.fromkeys(map(_group, verdicts)):
         one = next(verdict for verdict in verdicts if _group(verdict) == group)
         own = rated[np.logical_and.reduce([rated[name] == value for name, value in group])]
-        found[group] = _accepted(own, one, design, _Raters(raters, drawn), stream)
+        rng = stream(seed, "pairs", *(value for _, value in group))
+        found[group] = _accepted(own, one, design, _Raters(raters, drawn), rng)
     columns: dict[object, Bools] = {}
     for verdict in verdicts:  # of several on one scope the strictest holds
         scope = scope_of(verdict)

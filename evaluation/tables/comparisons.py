@@ -16,6 +16,7 @@ from evaluation.statistics.paired import (
     paired_bootstrap,
     wilcoxon,
 )
+from evaluation.statistics.streams import stream
 from evaluation.tables.datasets import totals_of
 from evaluation.tables.pairs import counting_scores, shared_scores, whole_data_sets
 from evaluation.tables.scores import NOTHING, transformations_of
@@ -59,35 +60,35 @@ def baseline_table(
     scores: pd.DataFrame,
     baseline: str,
     *,
-    rng: np.random.Generator | None,
+    seed: int | None,
     n_resamples: int = 1000,
     include_rejected: bool = False,
 ) -> pd.DataFrame:
     """Each model against a baseline on transformed data sets (PTEB, Tables 7 and 14).
 
-    A score is the mean over axes of the means over their transformations that both models have. With `rng` the
+    A score is the mean over axes of the means over their transformations that both models have. With `seed` the
     observations are pairs of data set and seed, and the interval is the percentile bootstrap's (Table 7); without it
     seeds are averaged first and the interval comes from Walsh averages, where the paper has none (Table 14). Columns:
     model, shift (Hodges-Lehmann, baseline - model, in points: negative values favour the model), low, high, p
-    (Wilcoxon's), p_holm (over the models), method, n, reason. Each model has its own stream of `rng`.
+    (Wilcoxon's), p_holm (over the models), method, n, reason. Each model has its own random numbers.
     """
     counted = counting_scores(scores, include_rejected)
     counted = counted[counted["score"].notna()]
-    unit = ["dataset", "seed"] if rng else ["dataset"]
+    unit = ["dataset"] if seed is None else ["dataset", "seed"]
     keys = [*unit, "axis", "transformation"]
     cells = counted.groupby(["model", *keys], sort=False)["score"].mean().unstack("model")
     others = [model for model in scores["model"].drop_duplicates() if model != baseline]
-    streams = rng.spawn(len(others)) if rng else [None] * len(others)
     rows = []
-    for model, stream in zip(others, streams, strict=True):
+    for model in others:
         both = cells.reindex(columns=[baseline, model]).dropna()
         by_axis = both.groupby([*unit, "axis"], sort=False).mean()
         means = by_axis.groupby(unit, sort=False).mean()
         first, second = (100 * means[name].to_numpy(float) for name in (baseline, model))
-        if stream:
-            estimate = hodges_lehmann_bootstrap(first, second, n_resamples=n_resamples, rng=stream)
-        else:
+        if seed is None:
             estimate = hodges_lehmann(first, second)
+        else:
+            rng = stream(seed, "baseline", baseline, model)
+            estimate = hodges_lehmann_bootstrap(first, second, n_resamples=n_resamples, rng=rng)
         lost = len(cells) - len(both)
         note = f"without {lost} of {len(cells)} scores that not both models have" if lost else ""
         rows.append({"model": model, **_tested(first, second, estimate, note)})
@@ -97,7 +98,7 @@ def baseline_table(
 
 
 def difference_table(
-    scores: pd.DataFrame, rng: np.random.Generator, *, n_resamples: int = 10_000, include_rejected: bool = False
+    scores: pd.DataFrame, seed: int, *, n_resamples: int = 10_000, include_rejected: bool = False
 ) -> pd.DataFrame:
     """Which models differ: a row for each two, by the paired bootstrap over data sets with Holm's correction.
 
@@ -105,17 +106,17 @@ def difference_table(
     axis-balanced one (`dataset_totals`). A model that lacks a transformation or seed which another has on a data set
     has no score there: a mean over others is no match for it. Columns: first, second (models), difference (first -
     second, mean over the data sets that both have, points), low, high (95%, percentile), p, p_holm (over all rows), n,
-    reason. Each row has its own stream of `rng`.
+    reason. Each row has its own random numbers, by `seed` and the two models.
     """
     totals = totals_of(whole_data_sets(counting_scores(scores, include_rejected)), scores)
     cells = 100 * totals.pivot(index="dataset", columns="model", values="score")
     models = list(totals["model"].drop_duplicates())
-    twos = list(itertools.combinations(models, 2))
     rows = []
-    for (first, second), stream in zip(twos, rng.spawn(len(twos)), strict=True):
+    for first, second in itertools.combinations(models, 2):
         both = cells[[first, second]].dropna()
         values = (both[name].to_numpy(float) for name in (first, second))
-        found = paired_bootstrap(*values, n_resamples=n_resamples, rng=stream)
+        rng = stream(seed, "difference", *sorted((first, second)))
+        found = paired_bootstrap(*values, n_resamples=n_resamples, rng=rng)
         estimate = found.estimate
         rows.append(
             {"first": first, "second": second, "difference": estimate.value, "low": estimate.low}

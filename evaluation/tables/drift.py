@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from annotation.ratings.ratings import counting_ratings
 from evaluation.statistics.paired import spearman_interval
+from evaluation.statistics.streams import stream
 from evaluation.tables.scores import in_order
 
 QUANTILES = {"low": 0.05, "lower_quartile": 0.25, "median": 0.5, "upper_quartile": 0.75, "high": 0.95}
@@ -40,18 +40,20 @@ def drift_by_quality(
     return in_order(frame)[[*order, "language", "output_language", "original", "transformed"]].reset_index(drop=True)
 
 
-def drift_correlations(frame: pd.DataFrame, rng: np.random.Generator, *, n_resamples: int = 1000) -> pd.DataFrame:
+def drift_correlations(frame: pd.DataFrame, seed: int, *, n_resamples: int = 1000) -> pd.DataFrame:
     """Spearman's rho between drift and mean quality, a row for each transformation x model.
 
     `frame` is `drift_by_quality`'s. Columns: transformation, axis, model, rho, low, high (95% percentile
-    bootstrap over pairs), n (pairs), reason (why something is NaN), simulated. Each row has its own stream of
-    `rng`, in the frame's order.
+    bootstrap over pairs), n (pairs), reason (why something is NaN), simulated. Each row has random numbers of
+    its own, by `seed`, transformation and model.
     """
     rows = []
-    groups = list(frame.groupby(["transformation", "axis", "model"], sort=False))
-    for ((transformation, axis, model), part), stream in zip(groups, rng.spawn(len(groups)), strict=True):
+    for (transformation, axis, model), part in frame.groupby(["transformation", "axis", "model"], sort=False):
         estimate = spearman_interval(
-            part["drift"].to_numpy(float), part["mean_quality"].to_numpy(float), n_resamples=n_resamples, rng=stream
+            part["drift"].to_numpy(float),
+            part["mean_quality"].to_numpy(float),
+            n_resamples=n_resamples,
+            rng=stream(seed, "drift", str(transformation), str(model)),
         )
         rows.append(
             {

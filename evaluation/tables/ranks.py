@@ -7,6 +7,7 @@ import pandas as pd
 
 from evaluation.statistics.paired import sample_sd
 from evaluation.statistics.rankings import borda, kendall, split_half
+from evaluation.statistics.streams import stream
 from evaluation.tables.datasets import totals_of
 from evaluation.tables.pairs import counting_scores, shared_scores, whole_data_sets
 from evaluation.tables.scores import NOTHING, TOTAL, transformations_of
@@ -38,21 +39,22 @@ def kendall_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd
 
 
 def split_half_table(
-    scores: pd.DataFrame, rng: np.random.Generator, *, n_splits: int = 1000, include_rejected: bool = False
+    scores: pd.DataFrame, seed: int, *, n_splits: int = 1000, include_rejected: bool = False
 ) -> pd.DataFrame:
     """Split-half reliability of each axis (HTEB, Table 3): median rho over splits of the data sets, by task.
 
     A model's score on a half is the mean over its data sets of the means over the axis's transformations, seeds
     averaged first. Columns: axis, rho, n_splits (with a rho), n_datasets, n_models, reason. What not every model has
-    does not count. Each axis has its own stream of `rng`.
+    does not count. Each axis has its own random numbers.
     """
     shared, note = shared_scores(scores, include_rejected)
     rows = []
-    for axis, stream in zip(AXES, rng.spawn(len(AXES)), strict=True):
+    for axis in AXES:
         mine = shared[shared["axis"] == axis]
         grid = mine.groupby(["model", "dataset"], sort=False)["score"].mean().unstack("dataset")
         tasks = mine.drop_duplicates("dataset").set_index("dataset")["task_type"].reindex(grid.columns)
-        found = split_half(grid.to_numpy(), tasks.tolist(), n_splits=n_splits, rng=stream)
+        rng = stream(seed, "split_half", axis)
+        found = split_half(grid.to_numpy(), tasks.tolist(), n_splits=n_splits, rng=rng)
         reason = "; ".join(filter(None, [found.reason, note]))
         rows.append(
             {"axis": axis, "rho": found.value, "n_splits": found.n, "n_datasets": grid.shape[1]}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-import numpy as np
 import pandas as pd
 
 from annotation.report import crowd, exhibits
@@ -156,11 +155,7 @@ def drift_by_quality(source: Source, choice: Choice) -> tuple[pd.DataFrame, pd.D
     """(points, correlations) of one model."""
     whole = source.held("moved", choice.question, choice.language, choice.task)
     own = whole[whole["model"] == choice.model].reset_index(drop=True)
-    rng = np.random.default_rng(source.study.sample.seed)
-    # Each model and transformation has its own stream: these take the ones that they have in the reports.
-    groups = list(whole.groupby(["model", "transformation"], sort=False).size().index.get_level_values("model"))
-    rng.spawn(groups.index(choice.model) if choice.model in groups else 0)
-    return own, tables.drift_correlations(own, rng)
+    return own, tables.drift_correlations(own, source.study.sample.seed)
 
 
 def text_drift_of(source: Source, model: str) -> Exhibit:

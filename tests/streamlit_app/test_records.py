@@ -7,7 +7,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 import streamlit as st
@@ -60,10 +59,10 @@ def test_frames_are_copies(study: Study) -> None:
 
 
 def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
-    """The reports make all models' at once, each with random numbers of its own; the page makes one model's."""
+    """The reports make all models' at once, the page one model's."""
     pairs = read_frame(study.folder / "pairs.parquet", Pair, "")
     whole = drift_by_quality(pairs, read_all_ratings(study), read_drift(study), per_pair=study.raters.per_pair)
-    reported = drift_correlations(whole, np.random.default_rng(study.sample.seed))
+    reported = drift_correlations(whole, study.sample.seed)
     for model in MODELS:
         own = reported[reported["model"] == model].reset_index(drop=True)
         pd.testing.assert_frame_equal(Records(study).drift(Choice("quality", model))[1], own)

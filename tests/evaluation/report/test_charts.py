@@ -112,7 +112,7 @@ def test_figure_3_has_a_panel_a_transformation_on_one_scale() -> None:
             for i in range(9)
         ]
     )
-    chart = drift_charts.drift_figure(frame, drift_correlations(frame, rng), question="quality", scale=(1, 5))
+    chart = drift_charts.drift_figure(frame, drift_correlations(frame, 0), question="quality", scale=(1, 5))
     panels = chart.to_dict()["concat"]
     assert [panel["title"]["text"] for panel in panels] == ["Expansion", "Translation"]
     assert [panel["encoding"]["y"]["scale"]["domain"][1] for panel in panels] == pytest.approx([0.9, 0.9])

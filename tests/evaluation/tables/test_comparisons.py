@@ -145,7 +145,7 @@ def test_constant_scores_have_no_tau_and_do_not_count() -> None:
     [
         lambda scores: kendall_table(scores).set_index("name").loc["expansion"],
         lambda scores: shift_table(scores).set_index("name").loc["paraphrasing"],
-        lambda scores: split_half_table(scores, np.random.default_rng(0)).set_index("axis").loc["lexical_stylistic"],
+        lambda scores: split_half_table(scores, 0).set_index("axis").loc["lexical_stylistic"],
     ],
 )
 def test_what_not_every_model_has_is_left_out_and_said(table: Callable[[pd.DataFrame], pd.Series]) -> None:
@@ -158,7 +158,7 @@ def test_split_halves_of_an_axis() -> None:
     # Model k scores k on every data set but d, so the halves agree wherever d is; on the length axis nothing is.
     names = ["a", "b", "c", "d"]
     numbers = {f"m{k}": {n: {"original": 0.5, "paraphrasing": k / 10} for n in names} for k in range(4)}
-    table = split_half_table(made_scores(numbers), np.random.default_rng(0), n_splits=50).set_index("axis")
+    table = split_half_table(made_scores(numbers), 0, n_splits=50).set_index("axis")
     assert table.loc["lexical_stylistic", "rho"] == pytest.approx(1)
     assert table.loc["lexical_stylistic", ["n_splits", "n_datasets", "n_models"]].tolist() == [50, 4, 4]
     assert math.isnan(table.loc["length", "rho"]) and "at least 3 models" in table.loc["length", "reason"]
@@ -172,7 +172,7 @@ def test_split_halves_are_stratified_by_task() -> None:
             place = {"model": model, "dataset": dataset, "task_type": task}
             rows.append(score_row(transformation="original", score=0.5, **place))
             rows.append(score_row(transformation="paraphrasing", score=0.5 + k * step, **place))
-    table = split_half_table(pd.DataFrame(rows), np.random.default_rng(0)).set_index("axis")
+    table = split_half_table(pd.DataFrame(rows), 0).set_index("axis")
     assert table.loc["lexical_stylistic", ["rho", "n_splits"]].tolist() == [pytest.approx(1), 1000]
 
 
@@ -207,13 +207,13 @@ def test_runs_are_pooled_or_averaged_against_a_baseline() -> None:
             rows.append(score_row("other", dataset, "paraphrasing", 0.5, seed=seed))
     rows.append(score_row("base", "c", "paraphrasing", 0.5))
     scores = pd.DataFrame(rows)
-    pooled = baseline_table(scores, "base", rng=np.random.default_rng(0)).iloc[0]
+    pooled = baseline_table(scores, "base", seed=0).iloc[0]
     # 1 3 1 3: Walsh averages 1 1 1 3 3 3 and four times 2, median 2; the sign of none is negative: p = 2 / 2^4.
     assert (pooled["model"], pooled["n"]) == ("other", 4)
     assert (pooled["shift"], pooled["p"]) == pytest.approx((2, 2 / 2**4))
     assert 1 <= pooled["low"] <= 2 <= pooled["high"] <= 3
     assert pooled["reason"] == "without 1 of 5 scores that not both models have"
-    averaged = baseline_table(scores, "base", rng=None).iloc[0]
+    averaged = baseline_table(scores, "base", seed=None).iloc[0]
     assert (averaged["n"], averaged["shift"], averaged["p"]) == (2, pytest.approx(2), 2 / 2**2)
     assert "no 95% interval" in averaged["reason"]
 
@@ -257,10 +257,10 @@ def test_nothing_to_compare_is_empty_or_nan_and_never_an_error(what: str) -> Non
     frame = frame if what == "nothing accepted" else frame.iloc[:0]
     assert dataset_totals(frame)["score"].isna().all()
     assert kendall_table(frame)["tau"].isna().all()
-    assert split_half_table(frame, np.random.default_rng(0))["rho"].isna().all()
+    assert split_half_table(frame, 0)["rho"].isna().all()
     assert shift_table(frame)["p"].isna().all()
-    assert baseline_table(frame, "x", rng=None)["p"].isna().all()
-    assert baseline_table(frame, "x", rng=np.random.default_rng(0))["shift"].isna().all()
+    assert baseline_table(frame, "x", seed=None)["p"].isna().all()
+    assert baseline_table(frame, "x", seed=0)["shift"].isna().all()
     assert ranking_table(frame, transformed=True)["mean"].isna().all()
     assert dataset_averages(dataset_totals(frame)).empty and size_table(frame).empty
     assert translation_table(dataset_totals(frame), "a", "b", {"all": ["x", "y"]}).empty
@@ -278,9 +278,7 @@ def test_models_are_compared_by_the_paired_bootstrap_with_holms_correction() -> 
         "b": {f"d{k}": axes_at(value - 0.05 - 0.01 * (k % 2)) for k, value in enumerate(spread)},
         "c": {f"d{k}": axes_at(value + 0.02 * (-1) ** k) for k, value in enumerate(spread)},
     }
-    table = difference_table(made_scores(numbers), np.random.default_rng(0), n_resamples=999).set_index(
-        ["first", "second"]
-    )
+    table = difference_table(made_scores(numbers), 0, n_resamples=999).set_index(["first", "second"])
     assert list(table.index) == [("a", "b"), ("a", "c"), ("b", "c")]
     sure, even = table.loc[("a", "b")], table.loc[("a", "c")]
     assert sure["difference"] == pytest.approx(5.5) and 5 <= sure["low"] < 5.5 < sure["high"] <= 6
@@ -291,6 +289,20 @@ def test_models_are_compared_by_the_paired_bootstrap_with_holms_correction() -> 
 
 def test_models_without_shared_data_sets_have_no_difference_but_a_reason() -> None:
     scores = made_scores({"a": {"d": axes_at(0.5)}, "b": {"e": axes_at(0.4)}})
-    (row,) = difference_table(scores, np.random.default_rng(0)).to_dict(orient="records")
+    (row,) = difference_table(scores, 0).to_dict(orient="records")
     assert math.isnan(row["difference"]) and math.isnan(row["p_holm"]) and "needs at least 2 values" in row["reason"]
-    assert difference_table(made_scores({"a": {"d": axes_at(0.5)}}), np.random.default_rng(0)).empty
+    assert difference_table(made_scores({"a": {"d": axes_at(0.5)}}), 0).empty
+
+
+def test_a_models_interval_is_the_same_whatever_other_models_stand_beside_it() -> None:
+    values = np.random.default_rng(0).uniform(0.2, 0.7, (4, 12))
+    numbers = {name: {f"d{k}": axes_at(v) for k, v in enumerate(row)} for name, row in zip("abcd", values, strict=True)}
+    for table, key in (
+        (lambda scores: difference_table(scores, 0, n_resamples=99), ["first", "second"]),
+        (lambda scores: baseline_table(scores, "d", seed=0, n_resamples=99), ["model"]),
+    ):
+        whole, part = (table(made_scores(some)) for some in (numbers, {n: numbers[n] for n in "bcd"}))
+        columns = [*key, "low", "high", "p"]
+        same = whole[~whole[key].isin(["a"]).any(axis=1)][columns].reset_index(drop=True)
+        assert same["low"].notna().all()
+        pd.testing.assert_frame_equal(same, part[columns])

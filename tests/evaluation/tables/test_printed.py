@@ -140,7 +140,7 @@ def test_models_against_a_baseline_are_those_of_ptebs_table_14() -> None:
         model: {str(i): {"original": 0.9, "paraphrasing": score / 100} for i, score in enumerate(scores)}
         for model, scores in PTEB.items()
     }
-    ours = baseline_table(made_scores(numbers), "all-mpnet-base-v2", rng=None).set_index("model")
+    ours = baseline_table(made_scores(numbers), "all-mpnet-base-v2", seed=None).set_index("model")
     assert ours["shift"].to_dict() == pytest.approx(
         {
             "embedding-gemma-300m": 7.17,

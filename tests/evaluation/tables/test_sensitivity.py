@@ -52,9 +52,8 @@ class Campaign:
 
     def accepted(self, n_resamples: int = 1000, seed: int = 0) -> pd.DataFrame:
         frame = pd.DataFrame([one.model_dump() for one in self.pairs])
-        rng = np.random.default_rng(seed)
         rests_on = basis(frame, self.ratings, self.design).ratings
-        return resampled_acceptance(frame, rests_on, self.verdicts, self.design, rng=rng, n_resamples=n_resamples)
+        return resampled_acceptance(frame, rests_on, self.verdicts, self.design, seed=seed, n_resamples=n_resamples)
 
 
 def scores_of(left_out: tuple[str, ...] = (), status: str = "left_out", why: str = "rejected: low") -> pd.DataFrame:
@@ -226,6 +225,15 @@ def test_raters_are_drawn_too_where_the_study_takes_them_for_a_sample() -> None:
     share = one_severe_rater("pairs_and_raters").accepted(5000)[SCOPES["paraphrasing"]].mean()
     # Of 27 draws of three raters those under 9 points in all fail: 111 (1 way), 114 (3 ways), 115 (3 ways).
     assert share == pytest.approx(20 / 27, abs=4 * np.sqrt(20 / 27 * 7 / 27 / 5000))
+
+
+def test_a_resampled_verdict_is_the_same_whatever_others_stand_beside_it() -> None:
+    campaign = Campaign({"paraphrasing": [1, 1, 4, 5], "expansion": [1, 2, 5, 5]})
+    both = campaign.accepted()[SCOPES["expansion"]]
+    campaign.verdicts = [one for one in campaign.verdicts if one.transformation == "expansion"]
+    alone = campaign.accepted()[SCOPES["expansion"]]
+    assert 0 < alone.mean() < 1
+    pd.testing.assert_series_equal(alone, both)
 
 
 @pytest.mark.parametrize(

@@ -245,16 +245,27 @@ def test_correlations_of_drift_and_quality(pairs: pd.DataFrame) -> None:
     moved = [0.1, 0.3, 0.2, 0.4, 0.6, 0.5]
     drift = pd.DataFrame({"pair_id": list(quality), "model": "m", "drift": moved})
     frame = drift_by_quality(pairs, _ratings(quality), drift, per_pair=3)
-    row = drift_correlations(frame, np.random.default_rng(0)).iloc[0]
+    row = drift_correlations(frame, 0).iloc[0]
     assert row["rho"] == pytest.approx(spearmanr(moved, [5, 4, 4, 3, 2, 1]).statistic)
     assert row["low"] <= row["rho"] <= row["high"]
     assert (row["n"], row["reason"], row["simulated"]) == (6, "", True)
 
 
+def test_an_interval_is_the_same_whatever_other_models_stand_beside_it() -> None:
+    moved, felt = np.random.default_rng(0).normal(size=(2, 30))
+    common = {"transformation": "paraphrasing", "axis": "lexical_stylistic", "simulated": False}
+    both = pd.concat(
+        pd.DataFrame({"model": model, "drift": moved, "mean_quality": felt, **common}) for model in ("m", "n")
+    )
+    whole, alone = (drift_correlations(frame, 0) for frame in (both, both[both["model"] == "n"]))
+    pd.testing.assert_frame_equal(whole[whole["model"] == "n"].reset_index(drop=True), alone)
+    assert whole["low"].nunique() == 2  # equal values, other random numbers
+
+
 def test_constant_quality_has_no_rho(pairs: pd.DataFrame) -> None:
     drift = pd.DataFrame({"pair_id": ["p0", "p1", "p2"], "model": "m", "drift": [0.1, 0.2, 0.3]})
     frame = drift_by_quality(pairs, _ratings({"p0": [4], "p1": [4], "p2": [4]}), drift, per_pair=3)
-    row = drift_correlations(frame, np.random.default_rng(0)).iloc[0]
+    row = drift_correlations(frame, 0).iloc[0]
     assert math.isnan(row["rho"])
     assert "equal" in row["reason"]
 
@@ -263,4 +274,4 @@ def test_no_ratings_give_an_empty_frame(pairs: pd.DataFrame) -> None:
     drift = pd.DataFrame({"pair_id": ["p0"], "model": "m", "drift": [0.1]})
     frame = drift_by_quality(pairs, _ratings({"p0": [4]}).iloc[:0], drift, per_pair=3)
     assert frame.empty
-    assert drift_correlations(frame, np.random.default_rng(0)).empty
+    assert drift_correlations(frame, 0).empty
