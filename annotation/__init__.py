@@ -1,3 +1,29 @@
-"""Pairs out to people, ratings back, verdicts."""
+"""Pairs out to people, ratings back, verdicts; what Python users import of it is loaded when it is asked for."""
 
-import plumbline  # noqa: F401 (Ctrl-C is heeded from here on: plumbline.interrupt)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plumbline.lazily import lazily
+
+if TYPE_CHECKING:
+    from annotation.planning import plan
+    from annotation.sampling.sample import draw_sample
+    from annotation.statistics.frames import ac2, alpha, kappa, mean_interval
+    from annotation.statistics.summaries import Design
+    from annotation.verdicts.frames import judge
+    from plumbline.study.campaign import AcceptanceSpec
+
+__all__ = ["AcceptanceSpec", "Design", "ac2", "alpha", "draw_sample", "judge", "kappa", "mean_interval", "plan"]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "annotation.planning": ["plan"],
+        "annotation.sampling.sample": ["draw_sample"],
+        "annotation.statistics.frames": ["ac2", "alpha", "kappa", "mean_interval"],
+        "annotation.statistics.summaries": ["Design"],
+        "annotation.verdicts.frames": ["judge"],
+        "plumbline.study.campaign": ["AcceptanceSpec"],
+    },
+)

@@ -206,6 +206,7 @@ def plan(
 
     Source: the prices are HTEB's (Ethical Considerations); the simulation is ours (docs/method.md).
 
+    >>> from annotation import plan
     >>> from plumbline import load_study
     >>> found = plan(load_study("studies/demo.yaml"), sizes=[(30, 3), (100, 3)], means=[3.4], campaigns=200)
     >>> print(found[["pairs", "raters", "mean", "right", "ratings"]].to_string(index=False))

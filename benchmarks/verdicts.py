@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.statistics.summaries import POOLS, Design
-from annotation.verdicts.verdicts import judge
+from annotation.verdicts.verdicts import conclude
 from benchmarks.registry import Measurement, benchmark
 from plumbline.identity import identity
 from plumbline.records import Pair
@@ -51,7 +51,7 @@ def measure() -> None:
     pairs, ratings = made_up(np.random.default_rng(1337))
     start = time.perf_counter()
     rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
-    groups, found, means = judge(pairs, ratings, DESIGN, rests_on, seed=1337)
+    groups, found, means = conclude(pairs, ratings, DESIGN, rests_on, seed=1337)
     seconds = time.perf_counter() - start
     if sum(one.n_ratings for one in groups[-1].questions) != RATINGS or len(means) != 2 * len(pairs):
         raise RuntimeError("not all ratings were judged")

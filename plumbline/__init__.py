@@ -1,5 +1,18 @@
 """The ground floor: the study, the records and all else that every stage shares. No stage's work is in it."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from plumbline import interrupt
 
 interrupt.arm()
+
+from plumbline.lazily import lazily  # noqa: E402 (an interrupt is heeded from the first line on)
+
+if TYPE_CHECKING:
+    from plumbline.study import load_study
+
+__all__ = ["load_study"]
+
+__getattr__, __dir__ = lazily(__name__, {"plumbline.study": ["load_study"]})

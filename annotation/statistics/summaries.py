@@ -7,7 +7,7 @@ once, by `annotation.ratings.ratings.counting_ratings`; everything else takes wh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -15,24 +15,25 @@ import pandas as pd
 from annotation.records import Estimate, Group, Summary
 from annotation.rubric import Rubric
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement, undefined
-from annotation.statistics.intervals import confidence_sequence, holding, over_pairs, over_pairs_and_raters
+from annotation.statistics.intervals import Mean, confidence_sequence, holding, over_pairs, over_pairs_and_raters
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import AXES, TRANSFORMATIONS
 
 # HTEB, section 2.4: translation and cross-translation are rated as one pool, since a rater sees one sentence.
 POOLS: dict[str, str] = {name: "translation" if name == "cross_translation" else name for name in TRANSFORMATIONS}
+HTEB_SCALE = (1, 2, 3, 4, 5)
 _LEFT_OUT = undefined("not computed: no decision rests on it")
 
 
 @dataclass(frozen=True)
 class Design:
-    """What a study asks, of how many, and by what rule it judges."""
+    """What a study asks, of how many, and by what rule it judges; HTEB's (section 2.4) where nothing is said."""
 
-    questions: tuple[str, ...]
-    scale: tuple[int, ...]
-    per_pair: int
-    rule: AcceptanceSpec
+    questions: tuple[str, ...] = ("quality", "fluency")
+    scale: tuple[int, ...] = HTEB_SCALE
+    per_pair: int = 3  #: raters of a pair that count, the first by time
+    rule: AcceptanceSpec = field(default_factory=AcceptanceSpec)
     seed: int = 1337  #: the sample's: of the order in which an anytime rule takes the pairs
 
     @classmethod
@@ -104,23 +105,27 @@ def _mean(
     own: pd.DataFrame, answers: Answers, design: Design, *, anytime: bool
 ) -> tuple[tuple[float, float, float, float], str]:
     """((mean, low, high, P(mean >= threshold)), why there is no interval) of at least one rating."""
-    pairs = answers.totals(answers.pair)
-    if design.rule.interval == "pairs":
-        found = over_pairs(*pairs)
-    else:
-        found = over_pairs_and_raters(*pairs, *answers.totals(answers.rater))
+    found, reason = mean_of(answers, design.rule.interval)
     mean, probability = float(found.value), float(found.at_least(design.rule.threshold))
-    low, high = float(found.low), float(found.high)
     if anytime:
         in_turn = own.groupby("turn")["value"].mean().to_numpy(np.float64)
         ends = holding(confidence_sequence(in_turn, (design.scale[0], design.scale[-1])), found.value)
         return (mean, float(ends[0]), float(ends[1]), probability), ""
-    reason = "" if not math.isnan(low) else "all pairs have the same mean, so their spread is unknown"
-    if reason and len(pairs[0]) < 2:
-        reason = "one pair has no spread"
-    elif reason and design.rule.interval == "pairs_and_raters":
-        reason = "too few raters, or too little spread, to tell what others would say"
-    return (mean, low, high, probability), reason
+    return (mean, float(found.low), float(found.high), probability), reason
+
+
+def mean_of(answers: Answers, interval: str) -> tuple[Mean, str]:
+    """The mean of at least one rating by the rule's `interval`, and why there is none; empty where there is one."""
+    pairs = answers.totals(answers.pair)
+    raters = () if interval == "pairs" else answers.totals(answers.rater)
+    found = over_pairs_and_raters(*pairs, *raters) if raters else over_pairs(*pairs)
+    if not math.isnan(found.low):
+        return found, ""
+    if answers.pairs < 2:
+        return found, "one pair has no spread"
+    if interval == "pairs_and_raters":
+        return found, "too few raters, or too little spread, to tell what others would say"
+    return found, "all pairs have the same mean, so their spread is unknown"
 
 
 def table_two(ratings: pd.DataFrame, design: Design, seed: int | None) -> list[Group]:

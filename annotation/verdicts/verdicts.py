@@ -57,7 +57,7 @@ def accept(study: Study, amend: str | None = None) -> tuple[list[Group], list[Ve
     fix_rules(study, amend)
     rests_on = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
     rests_on |= {"rule_id": rule_id(study), "rubric_hash": rubric.identity()}
-    groups, found, means = judge(pairs, ratings, design, rests_on, study.sample.seed)
+    groups, found, means = conclude(pairs, ratings, design, rests_on, study.sample.seed)
     found = with_supply(found, read_supply(study))
     write_json(study.folder / "agreement.json", groups)
     write_json(study.folder / "verdicts.json", found)
@@ -66,7 +66,7 @@ def accept(study: Study, amend: str | None = None) -> tuple[list[Group], list[Ve
     return groups, found
 
 
-def judge(
+def conclude(
     pairs: Sequence[Pair],
     ratings: pd.DataFrame,
     design: Design,
@@ -154,7 +154,7 @@ def verdicts(
     its pool's ratings (translation and cross_translation are rated as one): all of them, those in its language, or
     those of its language and task, as the rule's scope says; of these those of the pairs that `verdicts.counted` lets
     count. `dealt` says how many raters are done with each pair (`ratings.ratings.dealt_with`). `rests_on` and `seed`
-    are as for `judge`.
+    are as for `conclude`.
     """
     rule, key = design.rule, SCOPES[design.rule.scope]
     sample = _sample_frame(pairs)

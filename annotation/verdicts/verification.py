@@ -20,7 +20,7 @@ from annotation.rubric import load_rubric
 from annotation.sampling.sample import known_supply, read_pairs
 from annotation.statistics.summaries import Design
 from annotation.verdicts.preregistration import refuse_other_rules
-from annotation.verdicts.verdicts import COMMAND, judge, read_agreement, read_pair_means, with_supply
+from annotation.verdicts.verdicts import COMMAND, conclude, read_agreement, read_pair_means, with_supply
 from plumbline.errors import DataError
 from plumbline.languages import language_name
 from plumbline.manifest import read_manifest
@@ -41,7 +41,7 @@ def refuse_edited(study: Study, found: Sequence[Verdict]) -> None:
     refuse_other_rules(study, read_all_ratings(study))
     design = Design.of(study, load_rubric(study))
     pairs, ratings = read_pairs(study), read_ratings(study)
-    groups, follow, means = judge(pairs, ratings, design, dict.fromkeys(_REST[:3], ""), None)
+    groups, follow, means = conclude(pairs, ratings, design, dict.fromkeys(_REST[:3], ""), None)
     follow = with_supply(follow, known_supply(study))
     _complain(study, "verdicts.json", _other_verdicts(found, follow))
     if (study.folder / "pair_means.parquet").exists():

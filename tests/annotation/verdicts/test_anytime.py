@@ -13,7 +13,7 @@ from annotation.statistics.intervals import confidence_sequence
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Standing, in_order, sequence
 from annotation.verdicts.rules import decide
-from annotation.verdicts.verdicts import judge, pair_means, verdicts
+from annotation.verdicts.verdicts import conclude, pair_means, verdicts
 from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, START, judged, pair, ratings
@@ -145,7 +145,7 @@ def test_discarded_pairs_are_passed_over_and_said() -> None:
     gone = (frame["pair_id"] == first) & (frame["rater_id"] != "rater-0")
     frame.loc[gone, ["status", "value"]] = ["discarded", None]
     rule = AcceptanceSpec(rule="lower_bound", stop="anytime", scope="transformation")
-    _, found, _ = judge(pairs, frame, Design(QUESTIONS, SCALE, 3, rule), HASHES, 1)
+    _, found, _ = conclude(pairs, frame, Design(QUESTIONS, SCALE, 3, rule), HASHES, 1)
     assert found[0].n_pairs == 99
     assert found[0].sequence == (
         "passed over in the sequence, since fewer than 2 of the ratings that they got count: 1 pair",
@@ -157,7 +157,7 @@ def test_pairs_with_too_few_raters_enter_no_number() -> None:
     pairs = [pair(i) for i in range(60)]
     frame = ratings(pairs, [2] * 20 + [5] * 40, [3] * 60).assign(excluded="")
     once = frame["pair_id"].isin([one.pair_id for one in pairs[20:]]) & (frame["rater_id"] == "rater-1")
-    groups, found, means = judge(pairs, frame[~once], Design(QUESTIONS, SCALE, 2, AcceptanceSpec()), HASHES, 1)
+    groups, found, means = conclude(pairs, frame[~once], Design(QUESTIONS, SCALE, 2, AcceptanceSpec()), HASHES, 1)
     assert (found[0].decision, found[0].n_pairs, found[0].n_ratings) == ("rejected", 20, 80)
     for quality in (found[0].questions[0], *(group.questions[0] for group in groups)):
         assert (quality.mean, quality.n_pairs, quality.n_ratings) == (2.0, 20, 40)

@@ -1,0 +1,101 @@
+"""Verdicts of ratings that somebody brings in a frame: checked, then judged as a study's are, without files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from annotation.ratings.ratings import counting_ratings, dealt_with
+from annotation.records import Verdict
+from annotation.statistics.frames import on_scale
+from annotation.statistics.summaries import POOLS, Design
+from annotation.verdicts.verdicts import verdicts, with_exclusions
+from plumbline.frames import filled, need, numbers, once
+from plumbline.records import Pair
+from plumbline.transformations import TRANSFORMATIONS
+
+UNKNOWN = "und"  # BCP 47's word for a language that nobody said
+_KEY = ("pair_id", "rater_id", "question")
+_MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")
+_OF_PAIRS = ("transformation", "axis", "pool", "language", "output_language", "task_type", *_MAKER)
+_NEVER = pd.Timestamp(0, tz="UTC")
+
+
+def judge(
+    ratings: pd.DataFrame, pairs: pd.DataFrame | None = None, design: Design | None = None, *, seed: int | None = 1337
+) -> list[Verdict]:
+    """A verdict for each transformation and language: accepted, rejected or undecided, and why.
+
+    `ratings` have a row for each answer: pair_id, rater_id, question, value (a point of the design's scale), and
+    transformation where `pairs` do not say it; `language` and `output_language` (BCP 47) and task_type may stand there
+    too. `pairs` (pair_id, transformation, the same others) name those that nobody rated yet, too. Of what a study's
+    `ratings.parquet` has beside that, `status`, `excluded`, `submitted_at` and `simulated` are heeded. `design` says
+    questions, scale, how many raters of a pair count and the rule (default: HTEB's, mean at least 3 for quality and
+    fluency, from 20 pairs on). `seed` is that of resampling pairs for the intervals of alpha and raw agreement; None
+    leaves out all agreement but AC2. A record's `questions` hold means, intervals and agreement of each question.
+
+    Source: HTEB, section 2.4; the rules are `annotation.verdicts.rules`. Raises ValueError for a frame that lacks a
+    column, values off the scale, questions that the design does not ask, a rater twice on a pair and question, and more
+    raters of a pair than the design counts where no `submitted_at` says who came first.
+
+    >>> import pandas as pd
+    >>> from annotation import AcceptanceSpec, Design, judge
+    >>> answers = {"a": [4, 5, 4], "b": [3, 4, 5]}
+    >>> ratings = pd.DataFrame(
+    ...     [(pair, rater, "quality", value, "paraphrasing", "en")
+    ...      for rater, values in answers.items() for pair, value in enumerate(values)],
+    ...     columns=["pair_id", "rater_id", "question", "value", "transformation", "language"],
+    ... )
+    >>> for verdict in judge(ratings, design=Design(("quality",), rule=AcceptanceSpec(min_pairs=3))):
+    ...     print(verdict.transformation, verdict.language, verdict.decision, verdict.reasons)
+    paraphrasing en accepted ('mean quality 4.17: at least 3',)
+    """
+    design = Design() if design is None else design
+    filled(ratings, ("pair_id", "rater_id", "question"), "ratings")
+    need(ratings, ("value",), "ratings")
+    rated = ratings.assign(pair_id=ratings["pair_id"].astype(str), rater_id=ratings["rater_id"].astype(str))
+    once(rated, _KEY, "ratings")
+    if strange := sorted(set(map(str, rated["question"])) - set(design.questions)):
+        raise ValueError(f"ratings answer {strange[0]!r}; the design asks {', '.join(design.questions)}")
+    sample = _sample(rated if pairs is None else pairs, "ratings" if pairs is None else "pairs")
+    rated = _completed(rated, sample)
+    on_scale(rated[rated["status"] == "submitted"], design.scale)
+    counting = counting_ratings(rated, design.per_pair)
+    if "submitted_at" not in ratings and len(counting) < len(counting_ratings(rated, len(rated))):
+        raise ValueError(
+            f"some pairs have more raters than the {design.per_pair} that count (Design.per_pair), and no column"
+            " 'submitted_at' says who came first"
+        )
+    rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
+    found = verdicts(sample, counting, design, rests_on, seed, dealt_with(rated))
+    return with_exclusions(found, sample, rated, design)
+
+
+def _sample(frame: pd.DataFrame, what: str) -> list[Pair]:
+    """The pairs of a frame; what it does not say is empty. Raises ValueError for a pair that is two things."""
+    names = [name for name in _OF_PAIRS if name in frame]
+    filled(frame, ("pair_id", "transformation", *names), what)
+    rows = frame[["pair_id", *names]].astype(str).drop_duplicates()
+    once(rows, ("pair_id",), f"{what}, with transformation and languages")
+    return [_pair({str(name): value for name, value in row.items()}) for row in rows.to_dict("records")]
+
+
+def _pair(said: dict[str, str]) -> Pair:
+    name = said["transformation"]
+    axis = TRANSFORMATIONS[name].axis if name in TRANSFORMATIONS else ""
+    unsaid = {"axis": axis, "pool": POOLS.get(name, name), "language": UNKNOWN, "output_language": UNKNOWN}
+    blank = dict.fromkeys(("key", "dataset", "task_type", "original", "transformed", *_MAKER), "")
+    return Pair.model_validate({**blank, **unsaid, "seed": 0, **said})
+
+
+def _completed(rated: pd.DataFrame, sample: list[Pair]) -> pd.DataFrame:
+    """The ratings with the columns that a study's have; where none says otherwise, all were submitted."""
+    facts = {pair.pair_id: pair for pair in sample}
+    if strange := next((one for one in rated["pair_id"] if one not in facts), None):
+        raise ValueError(f"ratings: pair {strange} is not among the pairs")
+    unsaid = {"status": "submitted", "excluded": "", "submitted_at": _NEVER, "simulated": False}
+    columns: dict[str, Any] = {name: value for name, value in unsaid.items() if name not in rated}
+    for name in ("transformation", "language"):
+        columns[name] = [getattr(facts[one], name) for one in rated["pair_id"]]
+    return rated.assign(value=numbers(rated["value"], "ratings"), **columns)

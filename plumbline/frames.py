@@ -1,0 +1,43 @@
+"""What a frame that somebody brings must hold: said in one line where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+
+def need(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
+    """Raise ValueError where a frame lacks columns. `what` is the frame's name in the message."""
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(f"{what}: a pandas DataFrame is needed, not a {type(frame).__name__}")
+    if missing := [name for name in columns if name not in frame]:
+        there = ", ".join(map(str, frame.columns)) or "none"
+        raise ValueError(f"{what} lack the column {missing[0]!r}; needed are {', '.join(columns)}, there are {there}")
+
+
+def filled(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
+    """Raise ValueError where a frame lacks columns, or where something is missing in them."""
+    need(frame, columns, what)
+    for name in columns:
+        if (empty := frame[name].isna().to_numpy(bool)).any():
+            raise ValueError(f"{what}: {name!r} is missing in {empty.sum()} rows (the first: row {empty.argmax()})")
+
+
+def once(frame: pd.DataFrame, key: Sequence[str], what: str) -> None:
+    """Raise ValueError where two rows of a frame have the same key."""
+    twice = frame.duplicated(list(key)).to_numpy(bool)
+    if twice.any():
+        row = frame.iloc[int(twice.argmax())]
+        named = ", ".join(f"{name} {row[name]!s}" for name in key)
+        raise ValueError(f"{what}: {named} stands there more than once")
+
+
+def numbers(column: pd.Series, what: str) -> NDArray[np.float64]:
+    """A column's numbers, NaN where one is missing. Raises ValueError where something else stands in it."""
+    found = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    if (strange := np.isnan(found) & column.notna().to_numpy(bool)).any():
+        raise ValueError(f"{what}: {column.iloc[int(strange.argmax())]!r} in column {column.name!r} is no number")
+    return found

@@ -1,0 +1,144 @@
+"""The Python API: what its names compute of frames is what the commands wrote, and a bad frame is one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation import AcceptanceSpec, Design, ac2, alpha, judge, kappa, mean_interval
+from plumbline.study import ROOT
+
+RECORDED = ROOT / "tests" / "recorded" / "exports" / "recorded"
+IRRCAC_ROUNDS = 1e-5  # AC2 was rounded to five decimals when the study was recorded
+NOT_OF_FRAMES = {"pairs_sha256", "ratings_sha256", "rule_id", "rubric_hash"}  # files and rules of a study
+OF_THE_SUPPLY = {"failed_share", "without", "kept_out_share"}  # what could not be drawn
+
+
+def recorded(name: str) -> pd.DataFrame:
+    return pd.read_parquet(RECORDED / f"{name}.parquet")
+
+
+def content(name: str) -> Any:
+    return json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("with_pairs", [True, False])
+def test_verdicts_of_frames_are_those_of_the_command(with_pairs: bool) -> None:
+    design = Design(rule=AcceptanceSpec(threshold=3.0, min_pairs=10))
+    found = judge(recorded("ratings"), recorded("pairs") if with_pairs else None, design)
+    then = {one["transformation"]: one for one in content("verdicts")}
+    assert len(found) == len(then) == 2
+    for one in found:
+        now, before = one.model_dump(mode="json"), then[one.transformation]
+        unsaid = (
+            set() if with_pairs else {"output_languages", "model", "generator_hash", "prompt_hash", "generator_kind"}
+        )
+        for name in before.keys() - NOT_OF_FRAMES - OF_THE_SUPPLY - unsaid - {"questions"}:
+            assert now[name] == (pytest.approx(before[name]) if isinstance(before[name], float) else before[name]), name
+        for mine, theirs in zip(one.questions, before["questions"], strict=True):
+            assert (mine.mean, mine.low, mine.high) == pytest.approx((theirs["mean"], theirs["low"], theirs["high"]))
+
+
+def test_agreement_and_means_of_a_frame_are_those_of_the_command() -> None:
+    verdict = next(one for one in content("verdicts") if one["transformation"] == "translation")
+    ratings = recorded("ratings").query("transformation == 'translation'")
+    for theirs in verdict["questions"]:
+        own = ratings[ratings["question"] == theirs["question"]]
+        for name, found in {"ac2": ac2(own), "alpha": alpha(own, seed=1337), "kappa": kappa(own)}.items():
+            was = theirs[name]
+            assert [found.value, found.low, found.high] == pytest.approx(
+                [was["value"], was["low"], was["high"]], abs=IRRCAC_ROUNDS
+            ), name
+        mean = mean_interval(own)
+        assert [mean.value, mean.low, mean.high] == pytest.approx([theirs["mean"], theirs["low"], theirs["high"]])
+
+
+def answers(**columns: object) -> pd.DataFrame:
+    """Six good ratings, with other columns where they are given, or without them where these are None."""
+    good = {"pair_id": [1, 1, 2, 2, 3, 3], "rater_id": ["a", "b"] * 3, "value": [1, 2, 3, 3, 5, 4]}
+    whole = {**good, "question": "quality", "transformation": "paraphrasing", **columns}
+    return pd.DataFrame({name: column for name, column in whole.items() if column is not None})
+
+
+STATISTICS = (ac2, alpha, kappa, mean_interval)
+BAD: dict[str, tuple[Any, str]] = {
+    "no frame": ([[1, 2, 3]], "ratings: a pandas DataFrame is needed, not a list"),
+    "no rater": (answers(rater_id=None), "ratings lack the column 'rater_id'; needed are "),
+    "off the scale": (
+        answers(value=[1, 2, 3, 3, 5, 6]),
+        "6 in column 'value' is no point of the scale 1, 2, 3, 4, 5 (1 of 6 are none)",
+    ),
+    "between points": (answers(value=[1, 2, 3, 3.5, 5, 4]), "3.5 in column 'value' is no point"),
+    "no number": (answers(value=["1", "2", "3", "good", "5", "4"]), "'good' in column 'value' is no number"),
+    "a rater twice": (answers(rater_id=["a", "a"] * 3), "stands there more than once"),
+    "nobody": (answers(rater_id=["a", None] * 3), "'rater_id' is missing in 3 rows (the first: row 1)"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_frame_is_one_line(case: str) -> None:
+    frame, line = BAD[case]
+    functions: list[Callable[[Any], object]] = [*STATISTICS, lambda own: judge(own, design=Design(("quality",)))]
+    for function in functions:
+        with pytest.raises(ValueError, match=re.escape(line)) as caught:
+            function(frame)
+        assert type(caught.value) is ValueError and "\n" not in str(caught.value)
+
+
+def test_missing_values_are_no_points() -> None:
+    for function in STATISTICS:
+        with pytest.raises(ValueError, match="'value' is missing in 1 rows"):
+            function(answers(value=[1, 2, 3, np.nan, 5, 4]))
+    with pytest.raises(ValueError, match="nan in column 'value' is no point"):
+        judge(answers(value=[1, 2, 3, np.nan, 5, 4]), design=Design(("quality",)))
+
+
+def test_scales_are_points_in_order() -> None:
+    for scale in ((), (3,), (5, 4, 3, 2, 1), (1, 1, 2)):
+        with pytest.raises(ValueError, match="in ascending order"):
+            ac2(answers(), scale)
+    assert ac2(answers(), range(101)).value > ac2(answers()).value  # far points of a long scale are near each other
+
+
+def test_what_cannot_be_told_of_a_frame_has_a_reason() -> None:
+    for function in STATISTICS:
+        found = function(answers().iloc[:0])
+        assert np.isnan(found.value) and found.reason
+    with pytest.raises(ValueError, match="over is 'pairs' or 'pairs_and_raters', not 'raters'"):
+        mean_interval(answers(), over="raters")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        ({"transformation": None}, "ratings lack the column 'transformation'"),
+        ({"question": ["quality", "clarity"] * 3}, "ratings answer 'clarity'; the design asks quality"),
+        ({"transformation": ["translation", "paraphrasing"] * 3}, "pair_id 1 stands there more than once"),
+    ],
+)
+def test_ratings_that_cannot_be_judged_are_one_line(columns: dict[str, object], line: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(line)):
+        judge(answers(**columns), design=Design(("quality",)))
+
+
+def test_pairs_that_are_not_there_and_raters_too_many_are_refused() -> None:
+    pairs = pd.DataFrame({"pair_id": [1, 2], "transformation": "paraphrasing"})
+    with pytest.raises(ValueError, match="pair 3 is not among the pairs"):
+        judge(answers(), pairs, Design(("quality",)))
+    with pytest.raises(ValueError, match="more raters than the 1 that count"):
+        judge(answers(), design=Design(("quality",), per_pair=1))
+    times = pd.to_datetime(["2026-01-02", "2026-01-01"] * 3, utc=True)
+    rule = AcceptanceSpec(min_pairs=1, min_raters=1)
+    (first,) = judge(answers(submitted_at=times), design=Design(("quality",), per_pair=1, rule=rule))
+    assert first.questions[0].mean == 3  # b's: 2, 3 and 4
+
+
+def test_a_transformation_of_ones_own_is_judged_too() -> None:
+    (found,) = judge(answers(transformation="mine"), design=Design(("quality",), rule=AcceptanceSpec(min_pairs=3)))
+    assert (found.transformation, found.pool, found.axis, found.decision) == ("mine", "mine", "", "accepted")
