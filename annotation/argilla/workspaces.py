@@ -34,7 +34,7 @@ def published(study: Study, argilla: Argilla) -> dict[Queue, Listed]:
         if dataset is None:
             raise ServiceError(
                 f"Argilla at {argilla.url} has no dataset {queue.dataset(study)!r};"
-                " run `{study.command('annotation publish')}` first"
+                f" run `{study.command('annotation publish')}` first"
             )
         found[queue] = dataset
     return found
