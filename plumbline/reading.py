@@ -6,6 +6,8 @@ one line that names the file and the place in it.
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
 import re
 import stat
@@ -145,14 +147,20 @@ def parse_yaml(text: str) -> Any:
     Raises MalformedError for a text that is none, a key that stands twice, tags, and aliases without end.
     """
     try:
-        _look_through(text)
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 (a SafeLoader)
+        return copy.deepcopy(_loaded(text))
     except yaml.YAMLError as error:
         raise MalformedError(str(error)) from None
     except RecursionError:
         raise MalformedError("nested too deep") from None
     except ValueError:  # int() takes 4300 digits
         raise MalformedError("a number with more digits than can be read") from None
+
+
+@functools.lru_cache(maxsize=32)
+def _loaded(text: str) -> Any:
+    """The value of a text; a command reads its rubric a dozen times."""
+    _look_through(text)
+    return yaml.load(text, Loader=_Loader)  # noqa: S506 (a SafeLoader)
 
 
 _Level = tuple[str | None, int]  # anchor, and values so far, of what is not ended yet
