@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import shutil
 import signal
@@ -15,7 +16,8 @@ from typing import Any
 import certifi
 import pytest
 import yaml
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
+from streamlit.components.v2 import manifest_scanner
 
 from generation.run import generate
 from plumbline.study import ROOT, Study, load_study
@@ -26,23 +28,32 @@ if "PLUMBLINE_CACHE" not in os.environ:
     os.environ["PLUMBLINE_CACHE"] = _UNUSED.name
 
 DEMO = ROOT / "studies" / "demo.yaml"
-#: The files that take longest, roughly from most to least (not all were measured alone); each is one worker's.
+#: The files that take longest, by processor time from most to least; each is one worker's.
 LONGEST = (
+    "test_flow.py",
+    "test_setup.py",
     "generation/test_vllm.py",
-    "evaluation/tasks/test_published.py",
+    "streamlit_app/test_app.py",
     "streamlit_app/test_browser.py",
     "annotation/server/test_concurrency.py",
-    "annotation/crowd/mturk/test_crashes.py",
-    "annotation/server/test_search_server.py",
-    "evaluation/test_ray.py",
+    "evaluation/report/test_report.py",
     "annotation/server/test_server.py",
-    "annotation/crowd/prolific/test_crashes.py",
-    "annotation/server/test_backup.py",
-    "generation/test_cluster.py",
+    "annotation/crowd/mturk/test_crashes.py",
+    "evaluation/test_run.py",
+    "annotation/server/test_postgres.py",
     "generation/test_run.py",
-    "annotation/argilla/test_collect.py",
+    "evaluation/test_ray.py",
+    "annotation/server/test_search_server.py",
+    "evaluation/tasks/test_published.py",
     "annotation/test_commands.py",
+    "annotation/server/test_backup.py",
     "evaluation/tasks/test_mteb.py",
+    "annotation/crowd/prolific/test_crashes.py",
+    "annotation/test_edited_records.py",
+    "annotation/server/test_guard.py",
+    "annotation/server/test_malformed.py",
+    "generation/test_cluster.py",
+    "annotation/argilla/test_collect.py",
 )
 
 
@@ -58,6 +69,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files start first, so that at the end no worker is left alone with one."""
     places = {ROOT / "tests" / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: no collection of garbage need look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -76,6 +93,15 @@ def certificates() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ssl, "create_default_context", create)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def components() -> Iterator[None]:
+    """Ask once which packages bring components for Streamlit: it asks all 170 for each page (300 ms)."""
+    with pytest.MonkeyPatch.context() as patch:
+        asked = functools.cache(manifest_scanner.scan_component_manifests)
+        patch.setattr(manifest_scanner, "scan_component_manifests", asked)
         yield
 
 
@@ -100,6 +126,7 @@ def page() -> Iterator[Page]:
         if os.environ.get("CI"):
             pytest.fail("CI must have chromium: see the Makefile's target `browser`")
         pytest.skip("no chromium: sudo apt-get install chromium")
+    expect.set_options(timeout=60_000)  # on a busy machine Argilla's pages take more than the usual 5 s
     # No calls to the outside; no sandbox because containers and root have none.
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
     with sync_playwright() as playwright:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -15,7 +17,7 @@ import pytest
 from annotation import server
 from plumbline.study import ROOT
 from plumbline.transformations import TRANSFORMATIONS
-from tests.test_layout import commands
+from tests.test_layout import commands, main_of
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 STUDY = "studies/demo.yaml"
@@ -37,6 +39,16 @@ class Flow:
         done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == expect, f"{line}: exit {done.returncode}\n{done.stderr}"
         return done
+
+    def here(self, line: str) -> str:
+        """What such a command prints, run in this process: importing torch once more would take most of the time."""
+        module, *words = line.split()[2:]
+        out = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
+            patch.chdir(ROOT)
+            patch.setattr(sys, "argv", [module, *words, "--exports", str(self.exports)])
+            assert main_of(module)() == 0
+        return out.getvalue()
 
     def frame(self, name: str) -> pd.DataFrame:
         return pd.read_parquet(self.folder / name)
@@ -141,20 +153,20 @@ def test_ratings_carry_no_names(flow: Flow) -> None:
 
 def test_run_again_everything_is_there(flow: Flow) -> None:
     before = {path: path.read_bytes() for path in flow.folder.rglob("*.parquet")}
-    assert "916 were there" in flow.run(f"python -m generation.run --study {STUDY}").stdout
-    flow.run(f"python -m annotation sample --study {STUDY}")
-    assert "0 scores made" in flow.run(f"python -m evaluation.run --study {STUDY}").stdout
+    assert "916 were there" in flow.here(f"python -m generation.run --study {STUDY}")
+    flow.here(f"python -m annotation sample --study {STUDY}")
+    assert "0 scores made" in flow.here(f"python -m evaluation.run --study {STUDY}")
     assert {path: path.read_bytes() for path in flow.folder.rglob("*.parquet")} == before
 
 
 def test_rejected_transformations_can_be_included_and_say_so(flow: Flow) -> None:
-    printed = flow.run(f"python -m evaluation.run --study {STUDY} --include-rejected").stdout
+    printed = flow.here(f"python -m evaluation.run --study {STUDY} --include-rejected")
     scores = flow.frame("scores.parquet")
     marked = scores[scores["transformation"] == "summarised_expansion"]
     assert set(marked["status"]) == {"included_rejected"}
     assert marked["score"].notna().all()
     assert "included" in printed
-    flow.run(f"python -m evaluation.run --study {STUDY}")
+    flow.here(f"python -m evaluation.run --study {STUDY}")
     assert "included_rejected" not in set(flow.frame("scores.parquet")["status"])
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from plumbline.interrupt import LINE
 from plumbline.study import ROOT
+from tests.scale import scaled
 
 COMMANDS = [
     ["generation.run", "--help"],
@@ -67,5 +68,5 @@ def test_ctrl_c_while_libraries_are_imported_is_130_and_one_line(tmp_path: Path,
     assert status == 0
     number = int(said.splitlines()[-1])
     assert number > 10  # it is libraries that take the time
-    for at in random.Random(command[0]).sample(range(2, number + 1), 2):
+    for at in random.Random(command[0]).sample(range(2, number + 1), scaled(1, 5)):
         assert run(tmp_path, command, str(at)) == (130, f"{LINE}\n"), at

@@ -8,6 +8,7 @@ import pytest
 
 from annotation import server
 from annotation.argilla.client import Argilla, connect
+from tests.annotation.argilla_site import Site, enter
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +23,10 @@ def argilla(home: server.Home) -> Iterator[Argilla]:
             patch.delenv(variable, raising=False)
         with connect(home) as connected:
             yield connected
+
+
+@pytest.fixture(scope="session")
+def site(argilla: Argilla, home: server.Home) -> Iterator[Site]:
+    """The same server with three raters; each test publishes a dataset of its own name."""
+    with server.running(home) as connection:
+        yield enter(connection)

@@ -103,7 +103,8 @@ def test_serve_prints_passwords_once_and_ends_cleanly(
 ) -> None:
     process, lines = serving()
     said = "".join(lines)
-    file = tmp_path / "home" / "credentials.json"
+    file, state = tmp_path / "home" / "credentials.json", server.Home(tmp_path / "home").state
+    assert "Argilla runs at http://127.0.0.1:" in said and state.exists()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     kept = json.loads(file.read_text(encoding="utf-8"))
     users = [kept["owner"], *kept["annotators"]]
@@ -113,11 +114,13 @@ def test_serve_prints_passwords_once_and_ends_cleanly(
         assert user["api_key"] not in said
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=30) == 130
+    assert not state.exists()
     process, lines = serving()
     said = "".join(lines)
     assert not [user for user in users if user["password"] in said]
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=30) == 130
+    assert not state.exists()
 
 
 def test_annotators_of_a_campaign_that_was_published_before_are_let_in(

@@ -30,11 +30,13 @@ from tests.annotation.server.test_server_search import span
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(request: pytest.FixtureRequest, site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Every test here holds on both databases."""
+    if request.param == "sqlite":
+        yield site
+        return
     with pytest.MonkeyPatch.context() as patch:
-        if request.param == "postgres":
-            patch.setenv(URL_VARIABLE, request.getfixturevalue("postgres_url"))
+        patch.setenv(URL_VARIABLE, request.getfixturevalue("postgres_url"))
         with running(Home(tmp_path_factory.mktemp("argilla") / "home")) as connection:
             yield enter(connection)
 

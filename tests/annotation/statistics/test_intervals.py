@@ -26,6 +26,7 @@ from annotation.statistics.intervals import (
     over_pairs,
     over_pairs_and_raters,
 )
+from tests.scale import scaled
 
 SCALE = (1, 2, 3, 4, 5)
 CAMPAIGNS, RATERS = 1000, 3
@@ -189,15 +190,17 @@ def test_intervals_of_agreement_cover(pairs: int) -> None:
         "kappa": mean_kappa,
         "raw": lambda a: raw_agreement(a, draw),
     }
+    number = scaled(300, 1000)
     many = answers(200_000)
     truth = {name: coefficient(many).value for name, coefficient in coefficients.items()}
     held = dict.fromkeys(coefficients, 0)
-    for _ in range(CAMPAIGNS):
+    for _ in range(number):
         own = answers(pairs)
         for name, coefficient in coefficients.items():
             found = coefficient(own)
             held[name] += found.low <= truth[name] <= found.high
-    assert {name: count for name, count in held.items() if not 0.93 <= count / CAMPAIGNS <= 0.97} == {}
+    margin = 0.02 * math.sqrt(1000 / number)
+    assert {name: count for name, count in held.items() if abs(count / number - 0.95) > margin} == {}
 
 
 def test_the_mean_of_rounded_values_is_known_and_inverted() -> None:

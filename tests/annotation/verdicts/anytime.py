@@ -64,7 +64,7 @@ def by_answers(ids: list[str], finished: list[str], seed: int) -> list[str]:
     return finished
 
 
-def campaigns(queues: list[Queue], mean: float, number: int = 2000, seed: int = 1, order: Order = by_sample) -> Found:
+def campaigns(queues: list[Queue], mean: float, number: int, seed: int = 1, order: Order = by_sample) -> Found:
     """Look at each campaign after every 10 pairs. `mean` is that of all ratings, over pairs, raters and noise."""
     draw = np.random.default_rng(seed)
     felt, late, finished = _worked(queues, number, draw)

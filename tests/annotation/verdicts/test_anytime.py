@@ -18,6 +18,7 @@ from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, START, judged, pair, ratings
 from tests.annotation.verdicts.anytime import DESIGN, Queue, by_answers, campaigns
+from tests.scale import scaled
 
 BELOW, EDGE = 2.995, 3.0 - 1e-9
 TWO = [Queue(50, 0.3), Queue(50, -0.3)]  # languages 0.6 apart
@@ -33,7 +34,7 @@ RATERS = [Queue(50, early=0.7, late=0.0), Queue(50, early=0.0, late=-0.7)]  # ot
     ids=["two languages", "five languages", "strata", "unequal shares", "raters"],
 )
 def test_queue_after_queue_hardly_ever_accepts_what_is_below(queues: list[Queue], mean: float) -> None:
-    assert campaigns(queues, mean).accepted <= 0.05
+    assert campaigns(queues, mean, scaled(500, 2000)).accepted <= 0.05
 
 
 @pytest.mark.parametrize("queues", [TWO, UNEQUAL, RATERS])

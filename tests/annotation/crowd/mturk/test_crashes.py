@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 from collections import Counter
 from pathlib import Path
 
@@ -34,7 +33,7 @@ PLACES = places(
 
 class BrokenMTurk(Broken):
     def __init__(self, study: Study, seed: int) -> None:
-        super().__init__(study, random.Random(seed), LIMIT, PLACES[seed % len(PLACES)])
+        super().__init__(study, seed, LIMIT, PLACES)
         self.site = MTurkSite(lag=self.rng.choice([0, 0, 1, 2]))
         self.site.fault = self._fault
         self.slow = self.site.lag > 0
@@ -71,13 +70,13 @@ def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-@runs(scaled(36, 200), PLACES)
+@runs(scaled(18, 200), PLACES)
 def test_everybody_is_paid_once_and_every_answer_collected_once(study: Study, tmp_path: Path, seeds: range) -> None:
     for seed in seeds:
         broken = BrokenMTurk(campaigns.copied(study, tmp_path / str(seed)), seed)
         with broken.site as site:
             broken.go()
-            why = f"seed {seed} ({broken.place})"
+            why = f"seed {seed} {broken.places}"
             assert len(site.hits) == BATCHES, why  # no batch was offered twice, and none was forgotten
             assert Counter(map(tuple, site.paid.values())) == {(REWARD, BONUS): BATCHES, (): 1}, why
             assert max(Counter(one.worker for one in site.assignments.values()).values()) == 1, why
