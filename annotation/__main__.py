@@ -44,8 +44,10 @@ from annotation.verdicts.tables import agreement_text, verdict_text
 from annotation.verdicts.verdicts import accept
 from generation.flagged import flagged_lines
 from plumbline import cli
+from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
+from plumbline.resources import installing
 from plumbline.study import Study
 
 PORT = 6900
@@ -163,7 +165,7 @@ def _warn_of_readers(study: Study, done: Publication) -> None:
             )
     if done.admission.unknown:
         print(f"  let in everywhere: {done.admission.unknown} annotators whose languages are not known"
-              " (python -m annotation users add NAME --languages en,de)")  # fmt: skip
+              f" ({as_called('python -m annotation users')} add NAME --languages en,de)")  # fmt: skip
 
 
 def _simulate(options: argparse.Namespace) -> int:
@@ -195,7 +197,7 @@ def _collect(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    print(status_text(read_status(study, datetime.now(UTC)), study.arguments))
+    print(as_called(status_text(read_status(study, datetime.now(UTC)), study.arguments)))
     return 0
 
 
@@ -241,24 +243,25 @@ def _report(options: argparse.Namespace) -> int:
 
             page = write_report(study)
         except ModuleNotFoundError as error:
-            raise StudyError(f"reports need {error.name}: pip install '.[report]'") from None
+            raise StudyError(f"reports need {error.name}: {installing('report')}") from None
     print(f"{study.name}: report -> {page}, and its tables as CSV beside it")
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m annotation",
+        prog=as_called("python -m annotation"),
         description="Pairs out to people, ratings back, verdicts. Every command may be run again.",
-        epilog="example: python -m annotation sample --study studies/demo.yaml",
+        epilog=as_called("example: python -m annotation sample --study studies/demo.yaml"),
     )
     commands = parser.add_subparsers(title="commands, in the order of a campaign", metavar="COMMAND", required=True)
 
     def add(
         name: str, run: Callable[[argparse.Namespace], int], text: str, *, argilla: bool
     ) -> argparse.ArgumentParser:
-        example = f"example: python -m annotation {name} --study studies/demo.yaml"
-        added = commands.add_parser(name, help=text, description=text, epilog=example)
+        prog = as_called(f"python -m annotation {name}")
+        example = f"example: {prog} --study studies/demo.yaml"
+        added = commands.add_parser(name, prog=prog, help=text, description=text, epilog=example)
         added.set_defaults(run=run)
         if name != "serve":
             cli.add_study_options(added)

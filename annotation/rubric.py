@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field, ValidationError, field_validator, mo
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.languages import language_code
-from plumbline.prompts import PROMPTS
+from plumbline.prompts import prompt_folders
 from plumbline.reading import read_yaml
 from plumbline.study import Study
 from plumbline.study.base import Part, first_complaint
@@ -180,14 +180,17 @@ class Rubric(Part):
         return next((code for code in (output_language, language) if code in self.guidelines), ENGLISH)
 
 
-def load_rubric(study: Study, folder: Path = PROMPTS / "rubrics") -> Rubric:
+def load_rubric(study: Study, folder: Path | None = None) -> Rubric:
     """The study's rubric. Raises StudyError where it is missing, malformed, or not of the rules' scale."""
-    path = folder / f"{study.rubric}.yaml"
+    folders = [folder] if folder else [prompts / "rubrics" for prompts in prompt_folders()]
+    files = [one / f"{study.rubric}.yaml" for one in folders]
+    path = next((file for file in files if file.is_file()), files[0])
     try:
         rubric = Rubric.model_validate(read_yaml(path))
     except FileNotFoundError:
-        known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
-        raise StudyError(f"{study.file}: no rubric {study.rubric!r} in {folder}; known are: {known}") from None
+        known = ", ".join(sorted(file.stem for one in folders for file in one.glob("*.yaml")))
+        places = " or ".join(map(str, folders))
+        raise StudyError(f"{study.file}: no rubric {study.rubric!r} in {places}; known are: {known}") from None
     except DataError as error:
         raise StudyError(str(error)) from None
     except StudyError as error:

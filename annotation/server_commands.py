@@ -17,6 +17,7 @@ from annotation.argilla.client import attach, reach
 from annotation.argilla.workspaces import admit_annotators
 from annotation.server.keeper import EVERY, KEEP, Keeper
 from plumbline import cli
+from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.study import load_study
 
@@ -94,14 +95,14 @@ def add_commands(commands: Subparsers) -> None:
     """`users`, `backup` and `restore`."""
     _add_users(commands)
     text = "write a checked backup of the local server, running or not"
-    backing = commands.add_parser("backup", help=text, description=text,
-                                  epilog="example: python -m annotation backup --to /mnt/elsewhere")  # fmt: skip
+    example = as_called("example: python -m annotation backup --to /mnt/elsewhere")
+    backing = commands.add_parser("backup", help=text, description=text, epilog=example)
     backing.set_defaults(run=_backup)
     backing.add_argument("--to", metavar="DIR", type=Path, help="where it goes (default: backups/ beside the database)")
     add_data_option(backing)
     text = "put a backup in the place of what the stopped local server has, which is kept beside"
-    restoring = commands.add_parser("restore", help=text, description=text,
-                                    epilog="example: python -m annotation restore argilla-....tar.gz")  # fmt: skip
+    example = as_called("example: python -m annotation restore argilla-....tar.gz")
+    restoring = commands.add_parser("restore", help=text, description=text, epilog=example)
     restoring.set_defaults(run=_restore)
     restoring.add_argument("file", metavar="FILE", type=Path, help="a file that `backup` wrote")
     add_data_option(restoring)
@@ -109,7 +110,7 @@ def add_commands(commands: Subparsers) -> None:
 
 def _add_users(commands: Subparsers) -> None:
     text = "add, list, reset and remove annotators, here or on the Argilla that ARGILLA_API_URL names"
-    examples = ("examples:\n  python -m annotation users add ada grace --languages en,de\n"
+    examples = as_called("examples:\n  python -m annotation users add ada grace --languages en,de\n"
                 "  python -m annotation users list\n  python -m annotation users reset ada\n"
                 "  python -m annotation users remove ada\n"
                 "  python -m annotation users remove ada --force    (with the answers that ada has given)")  # fmt: skip
@@ -144,7 +145,8 @@ def _add(options: argparse.Namespace) -> int:
             if password is not None:
                 print(f"Annotator {name}, password {password}   (shown this once)")
             else:
-                print(f"Annotator {name} has an account; a new password: python -m annotation users reset {name}")
+                users = as_called("python -m annotation users")
+                print(f"Annotator {name} has an account; a new password: {users} reset {name}")
         if study is not None:
             # Into the workspaces that there are; publishing lets them into the others.
             admit_annotators(study, attach(connection), accounts.languages(connection, home))

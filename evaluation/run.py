@@ -26,6 +26,7 @@ from evaluation.results import Results, read_drift, read_scores
 from evaluation.units import chosen_models, plan_units
 from evaluation.work import Ended, Loader, Made, Scored, Todo, quiet, work
 from plumbline import cli
+from plumbline.commands import as_called
 from plumbline.errors import ServiceError
 from plumbline.manifest import stage
 from plumbline.records import Pair, Rating
@@ -139,10 +140,10 @@ def _report(study: Study, verdicts: Sequence[Verdict]) -> str:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m evaluation.run",
+        prog=as_called("python -m evaluation.run"),
         description="Score a study's models on the original and on the accepted transformations of its data sets."
         " Can be stopped and run again at any time: it goes on.",
-        epilog="example: python -m evaluation.run --study studies/demo.yaml",
+        epilog=as_called("example: python -m evaluation.run --study studies/demo.yaml"),
     )
     cli.add_study_options(parser)
     parser.add_argument("--models", nargs="+", metavar="NAME", default=[], help="some of the study's models")

@@ -25,6 +25,7 @@ from generation.jobs import Plan
 from generation.unit import Unit
 from generation.work import generate_units, planned
 from plumbline.errors import PlumblineError, ServiceError, StudyError
+from plumbline.resources import installing
 from plumbline.store import is_remote
 from plumbline.study import Study, file_hash
 from plumbline.study.generator import VllmGenerator
@@ -267,7 +268,7 @@ def join(address: str) -> Any:
         import ray  # noqa: PLC0415 (extra `ray`)
         from ray._private.services import canonicalize_bootstrap_address  # noqa: PLC0415 (what `ray.init` does first)
     except ImportError:
-        raise StudyError("--ray needs the package ray, here and on the nodes: pip install '.[ray]'") from None
+        raise StudyError(f"--ray needs the package ray, here and on the nodes: {installing('ray')}") from None
     try:
         found = canonicalize_bootstrap_address(address)
         if found is None:

@@ -17,6 +17,7 @@ from rapidfuzz.distance import Levenshtein
 from generation import tally
 from generation.tally import Measure, shown
 from plumbline import cli
+from plumbline.commands import as_called
 from plumbline.exhibits.csv import write_csv
 from plumbline.transformations import AXES, TRANSFORMATIONS
 from plumbline.words import count_words
@@ -24,7 +25,7 @@ from plumbline.words import count_words
 OVERALL = "overall"
 _AVERAGED = ["original", "words", "failed", "unanswered", "distance"]
 _DIFFERENCES = ["words", "ratio", "failed", "distance"]
-_EXAMPLE = "example: python -m generation.compare --study studies/demo.yaml"
+_EXAMPLE = as_called("example: python -m generation.compare --study studies/demo.yaml")
 
 
 def lengths_measure() -> Measure:
@@ -156,10 +157,10 @@ def _notes(table: pd.DataFrame, different: str) -> list[str]:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m generation.compare",
+        prog=as_called("python -m generation.compare"),
         description="How long the outputs of a study's generator and candidates are, and how far from the originals"
         " (HTEB, Table 23; PTEB's edit distance). What embedding models score on them (Table 22) is the"
-        " evaluation's: python -m evaluation.run.",
+        f" evaluation's: {as_called('python -m evaluation.run')}.",
         epilog=_EXAMPLE,
     )
     tally.add_options(parser)

@@ -18,6 +18,7 @@ from generation import tally
 from generation.identification import KNOWN
 from generation.tally import Measure, shown
 from plumbline import cli
+from plumbline.commands import as_called
 from plumbline.error_types import FLAGS, LABELS
 from plumbline.errors import DataError
 from plumbline.exhibits.csv import write_csv
@@ -26,7 +27,7 @@ from plumbline.transformations import TRANSFORMATIONS
 TOTAL = "total"
 RATES = (*FLAGS, TOTAL)
 BY = ("transformation", "dataset", "language")
-_EXAMPLE = "example: python -m generation.errors --study studies/demo.yaml"
+_EXAMPLE = as_called("example: python -m generation.errors --study studies/demo.yaml")
 
 
 def errors_measure(*, after_retries: bool) -> Measure:
@@ -108,7 +109,7 @@ def _notes(table: pd.DataFrame, options: argparse.Namespace, different: str) -> 
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m generation.errors",
+        prog=as_called("python -m generation.errors"),
         description="How often the generator of a study, and each candidate, makes which error (HTEB, Table 5).",
         epilog=_EXAMPLE,
     )

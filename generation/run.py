@@ -19,6 +19,7 @@ from generation.jobs import Plan
 from generation.unit import COMMAND, Unit, refuse_other_outputs
 from generation.work import generate_units, planned
 from plumbline import cli
+from plumbline.commands import as_called
 from plumbline.manifest import stage
 from plumbline.records import TransformedText
 from plumbline.store import only_one, read_batches, read_records
@@ -93,9 +94,9 @@ async def _generate_here(plan: Plan, units: Sequence[Unit]) -> Counter[str]:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m generation.run",
+        prog=as_called("python -m generation.run"),
         description="Transform every text of a study. Can be stopped and run again at any time: it goes on.",
-        epilog="example: python -m generation.run --study studies/demo.yaml",
+        epilog=as_called("example: python -m generation.run --study studies/demo.yaml"),
     )
     cli.add_study_options(parser)
     parser.add_argument(

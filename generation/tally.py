@@ -26,7 +26,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.journal import Journal
 from plumbline.records import Text, TransformedText
 from plumbline.store import BATCH, as_record, read_batches
-from plumbline.study import EXPORTS, Study, load_study
+from plumbline.study import Study, load_study
 
 UNDEFINED = "-"
 GROUP = ["generator", "transformation", "seed", "dataset", "language"]
@@ -51,9 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--study", required=True, action="append", metavar="FILE", help="a study; give it again to report on several"
     )
-    parser.add_argument(
-        "--exports", metavar="DIR", default=None, help=f"where studies leave their records (default: {EXPORTS.name}/)"
-    )
+    parser.add_argument("--exports", metavar="DIR", help="where studies leave their records (default: exports/)")
     parser.add_argument("--csv", metavar="FILE", type=Path, help="write the table there too, with all its digits")
 
 

@@ -8,7 +8,10 @@ from plumbline import interrupt
 
 interrupt.arm()
 
-from plumbline.lazily import lazily  # noqa: E402 (an interrupt is heeded from the first line on)
+from plumbline import collisions  # noqa: E402 (an interrupt is heeded from the first line on)
+from plumbline.lazily import lazily  # noqa: E402
+
+collisions.refuse_strangers()
 
 if TYPE_CHECKING:
     from plumbline.study import load_study

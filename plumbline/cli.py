@@ -15,9 +15,10 @@ import tempfile
 from collections.abc import Callable, Sequence
 
 from plumbline import interrupt
+from plumbline.commands import as_called
 from plumbline.disk import is_full
 from plumbline.errors import PlumblineError
-from plumbline.study import EXPORTS, Study, load_study
+from plumbline.study import Study, load_study
 
 _LONGEST = 1400  # characters of a complaint; a name in it may be of any length
 _FOLDER_TROUBLE = {
@@ -82,7 +83,7 @@ def add_study_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exports",
         metavar="DIR",
-        help=f"where studies leave their records: a folder or an address, s3://bucket/x (default: {EXPORTS.name}/)",
+        help="where studies leave their records: a folder or an address, s3://bucket/x (default: exports/)",
     )
 
 
@@ -121,6 +122,7 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "
 
 
 def _complain(line: str, status: int) -> int:
+    line = as_called(line)
     plain = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)  # no codes for a terminal
     plain = plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} ..."
     print(f"error: {plain}" if status == 2 else plain, file=sys.stderr)

@@ -20,9 +20,10 @@ _state = {"command": False}  # whether this process is one of our commands
 
 def arm() -> None:
     """Let an interrupt end this process at once, if it is one of our commands that has just been started."""
-    # Python's word for `python -m` while it looks for the module, which imports the packages that the module is in.
-    # An interrupt that is ignored (`nohup`, `&` in a script) stays so.
-    if sys.argv[:1] == ["-m"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # `-m` is Python's word for `python -m` while it looks for the module, which imports the packages that the module
+    # is in. An interrupt that is ignored (`nohup`, `&` in a script) stays so.
+    ours = sys.argv[:1] == ["-m"] or "".join(sys.argv[:1]).rpartition(os.sep)[2] == "plumbline"
+    if ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
         _state["command"] = True
 

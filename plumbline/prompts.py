@@ -11,11 +11,11 @@ from pydantic import Field, ValidationError, model_validator
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.reading import read_yaml
-from plumbline.study import ROOT
+from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.study.base import Part, first_complaint
 from plumbline.transformations import TRANSFORMATIONS, Transformation
 
-PROMPTS = ROOT / "prompts"
+PROMPTS = resource("prompts")
 FILLED = ("text", "target_language")  # what a call puts into its prompt
 _NAMES = sorted({name for one in TRANSFORMATIONS.values() for name in one.prompts})
 _VARIABLE = re.compile(r"\{(\w+)\}")
@@ -44,6 +44,14 @@ class Prompt(Part):
         return _VARIABLE.sub(lambda match: values[match.group(1)], self.text)
 
 
+def prompt_folders() -> tuple[Path, ...]:
+    """Where folders of wordings, and rubrics, are looked for: Plumbline's own, then `prompts/` where the user stands.
+
+    In a checkout these are one. A name of Plumbline's always means Plumbline's.
+    """
+    return (PROMPTS,) if IN_CHECKOUT else (PROMPTS, working("prompts"))
+
+
 def load_prompt(name: str, folder: Path = PROMPTS) -> Prompt:
     """Read one prompt. Raises StudyError for a missing file, an unknown key or a variable that does not match."""
     path = folder / f"{name}.yaml"
@@ -65,10 +73,14 @@ def prompts_of(transformation: Transformation, variant: str = "") -> tuple[Promp
 
     `variant` names a folder below `prompts/` whose wordings go before the others. Raises StudyError where it has none.
     """
-    folder = PROMPTS / variant
-    if variant and not any((folder / f"{name}.yaml").is_file() for name in _NAMES):
-        known = ", ".join(sorted({path.parent.name for name in _NAMES for path in PROMPTS.glob(f"*/{name}.yaml")}))
-        raise StudyError(f"no folder {variant!r} of prompts in {PROMPTS}; known are: {known or 'none'}")
+    folders = [folder / variant for folder in prompt_folders()]
+    folder = next((one for one in folders if any((one / f"{name}.yaml").is_file() for name in _NAMES)), None)
+    if folder is None:
+        there = {path.parent.name for one in prompt_folders() for name in _NAMES for path in one.glob(f"*/{name}.yaml")}
+        places = " or ".join(str(one) for one in prompt_folders())
+        raise StudyError(
+            f"no folder {variant!r} of prompts in {places}; known are: {', '.join(sorted(there)) or 'none'}"
+        )
     prompts = tuple(
         load_prompt(name, folder if (folder / f"{name}.yaml").exists() else PROMPTS) for name in transformation.prompts
     )

@@ -10,6 +10,7 @@ import click
 from streamlit.web import cli as streamlit_cli
 
 from plumbline import cli
+from plumbline.commands import as_called
 
 #: What the first page imports: done before anybody waits for it. Without `data`, whose caches want a server.
 FIRST = ("streamlit_app.readers.made", "streamlit_app.frames")
@@ -18,9 +19,9 @@ FIRST = ("streamlit_app.readers.made", "streamlit_app.frames")
 def main() -> int:
     """Run Streamlit on the pages; they read the study's options (`streamlit_app.start`)."""
     parser = argparse.ArgumentParser(
-        prog="python -m streamlit_app",
+        prog=as_called("python -m streamlit_app"),
         description="Show a study: what is done and stale, ratings, verdicts, scores. Runs until Ctrl-C.",
-        epilog="example: python -m streamlit_app --study studies/demo.yaml",
+        epilog=as_called("example: python -m streamlit_app --study studies/demo.yaml"),
     )
     cli.add_study_options(parser)
     parser.add_argument("--port", type=_port, metavar="N", help="the port on this machine (default: 8501)")

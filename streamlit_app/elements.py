@@ -19,6 +19,7 @@ from plumbline.errors import PlumblineError
 from plumbline.exhibits.csv import csv_bytes
 from plumbline.exhibits.page import svg
 from plumbline.exhibits.table import Exhibit
+from plumbline.resources import installing
 from streamlit_app import frames
 from streamlit_app.records import NotYetError, Records
 from streamlit_app.start import opened
@@ -151,7 +152,7 @@ def download_svg(name: str, draw: Callable[[], alt.TopLevelMixin]) -> None:
     """The button for a figure's SVG, drawn when it is asked for; it says what is missing where that cannot be."""
     there = importlib.util.find_spec("vl_convert") is not None
     st.download_button(
-        "Download as SVG" if there else "SVG needs the extra `report`: pip install -e '.[report]'",
+        "Download as SVG" if there else f"SVG needs the extra `report`: {installing('report')}",
         lambda: svg(_on_paper(draw())).encode(),
         file_name=f"{name}.svg",
         mime="image/svg+xml",

@@ -20,7 +20,7 @@ from annotation.status.status import Status
 from annotation.verdicts.tables import verdict_table
 from plumbline.errors import DataError
 from plumbline.exhibits.table import Exhibit
-from plumbline.prompts import PROMPTS
+from plumbline.prompts import prompt_folders
 from plumbline.study import Study
 from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
 from streamlit_app.readers import made
@@ -232,7 +232,7 @@ def _stamps(study: Study, names: Sequence[str]) -> tuple[Stamp, ...]:
         if name == "*":
             found += sorted(path for path in study.folder.glob("*") if path.is_file())
             found += [*_below(study.outputs), *(path for data in study.data_files() for path in [data, *_below(data)])]
-            found += _below(PROMPTS)
+            found += [path for folder in prompt_folders() for path in _below(folder)]
         elif name.endswith("/"):
             found += _below(study.folder / name)
         else:

@@ -25,6 +25,7 @@ from annotation.sampling.origin import refuse_other_prompts
 from annotation.server_commands import add_data_option, home_of
 from annotation.verdicts.preregistration import asked_rubric, fix_rules
 from plumbline import cli
+from plumbline.commands import as_called
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage
 from plumbline.study import Study
@@ -92,7 +93,7 @@ def _example(name: str) -> str:
         "reject": ' SUBMISSION --reason "both controls the wrong way round"',
         "bonus": " --live --max-cost 500",
     }
-    return f"example: python -m annotation crowd {name} --study studies/mine.yaml{more.get(name, '')}"
+    return as_called(f"example: python -m annotation crowd {name} --study studies/mine.yaml{more.get(name, '')}")
 
 
 def _plan(options: argparse.Namespace) -> int:
@@ -127,7 +128,7 @@ def _status(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     found = summary.read_summaries(study)
     if not found:
-        print(f"{study.name}: no crowd campaign yet; see `python -m annotation crowd plan --study {options.study}`")
+        print(f"{study.name}: no crowd campaign yet; see `{study.command('annotation crowd plan')}`")
     print("\n\n".join(summary.summary_text(one) for one in found))
     return 0
 

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from plumbline.environments import clean, finish, make_venv
 from plumbline.errors import ServiceError
+from plumbline.resources import IN_CHECKOUT, cache, resource
 
-from .home import REPOSITORY
-
-CONSTRAINTS = REPOSITORY / "constraints" / "argilla-server.txt"
+CONSTRAINTS = resource("constraints/argilla-server.txt")
+_SHOWN = "constraints/argilla-server.txt" if IN_CHECKOUT else str(CONSTRAINTS)
 WITHOUT_NETWORK = (
-    "pip could not install constraints/argilla-server.txt; check the network, or pip's configured index. Without a "
+    f"pip could not install {_SHOWN}; check the network, or pip's configured index. Without a "
     "network: on a machine with one and the same Python, `pip download --no-deps --only-binary :all: -d wheels -r "
-    "constraints/argilla-server.txt`, bring the folder, and start with PIP_NO_INDEX=1 PIP_FIND_LINKS=/path/to/wheels"
+    f"{_SHOWN}`, bring the folder, and start with PIP_NO_INDEX=1 PIP_FIND_LINKS=/path/to/wheels"
 )
 LOCATION_VARIABLE = "PLUMBLINE_ARGILLA_ENV"
 STAMP = "plumbline-stamp"
@@ -31,8 +31,14 @@ SUPPORTED = ((3, 11), (3, 13))
 
 
 def location() -> Path:
-    """Where the environment is: PLUMBLINE_ARGILLA_ENV, else `.venv-argilla` in the repository; homes share it."""
-    return Path(os.environ.get(LOCATION_VARIABLE) or REPOSITORY / ".venv-argilla").absolute()
+    """Where the environment is: PLUMBLINE_ARGILLA_ENV, else `.venv-argilla` in the checkout; homes share it.
+
+    Installed from a wheel it is in the user's cache, and named after what it is made of: two versions of Plumbline
+    on one machine do not replace each other's under a server that runs.
+    """
+    if told := os.environ.get(LOCATION_VARIABLE):
+        return Path(told).absolute()
+    return cache("venv-argilla" if IN_CHECKOUT else f"argilla-{hashlib.sha256(stamp().encode()).hexdigest()[:12]}")
 
 
 def ensure_environment(progress: Callable[[str], None] = print) -> Path:
@@ -70,7 +76,7 @@ def stamp() -> str:
         digest = hashlib.sha256(CONSTRAINTS.read_bytes()).hexdigest()
     except OSError as error:
         raise ServiceError(
-            f"{CONSTRAINTS}: cannot be read ({error.strerror}); restore it from the repository"
+            f"{CONSTRAINTS}: cannot be read ({error.strerror}); install Plumbline again or restore the file"
         ) from error
     return f"{digest} python-{sys.version_info[0]}.{sys.version_info[1]}\n"
 

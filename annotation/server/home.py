@@ -19,8 +19,8 @@ from typing import Any
 
 from plumbline.errors import DataError, ServiceError
 from plumbline.reading import read_json
+from plumbline.resources import working
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 OWNER = "owner"
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 
@@ -50,7 +50,7 @@ class Credentials:
 class Home:
     """Where one server keeps everything. Two servers never share a home; a lock held by the server sees to it."""
 
-    path: Path = REPOSITORY / ".argilla"  #: made when first used, mode 0700
+    path: Path = field(default_factory=lambda: working(".argilla"))  #: made when first used, mode 0700
 
     @property
     def database(self) -> Path:

@@ -7,6 +7,7 @@ import argparse
 from evaluation.report.contents import Choices
 from evaluation.report.page import FOLDER, write_report
 from plumbline import cli
+from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.study import load_study
@@ -25,9 +26,9 @@ _INPUTS = (
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m evaluation.report",
+        prog=as_called("python -m evaluation.report"),
         description="Write an evaluated study's tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page.",
-        epilog="example: python -m evaluation.report --study studies/demo.yaml",
+        epilog=as_called("example: python -m evaluation.report --study studies/demo.yaml"),
     )
     cli.add_study_options(parser)
     parser.add_argument("--baseline", metavar="MODEL", default="", help="compare with it (default: the first model)")

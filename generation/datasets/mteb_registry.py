@@ -13,6 +13,7 @@ import langcodes
 
 from plumbline.errors import StudyError, nearest
 from plumbline.languages import iso639_3, language_code, language_pair
+from plumbline.resources import installing
 from plumbline.study.datasets import PAIRED, SEARCHES, MtebDataset, TaskType, refuse_pair
 
 BITEXT = ("sentence1", "sentence2")  # of bitext mining the first side is transformed, and sought in the second
@@ -94,7 +95,7 @@ def _mteb() -> Any:
         try:
             return importlib.import_module("mteb")
         except ImportError as error:
-            raise StudyError(f"mteb's tasks need mteb ({error}): pip install '.[evaluation]'") from None
+            raise StudyError(f"mteb's tasks need mteb ({error}): {installing('evaluation')}") from None
         finally:
             if own:
                 del os.environ["MTEB_CACHE"]

@@ -29,6 +29,7 @@ from generation.generators.chat import Chat
 from generation.jobs import Plan
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextUnansweredError
 from plumbline.prompts import Prompt
+from plumbline.resources import installing
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
 from plumbline.study.generator import VllmGenerator
@@ -92,7 +93,7 @@ class VllmEngine(Chat):
             raise StudyError(f"{plan.study.file}: generator.kind is not 'vllm'")
         if importlib.util.find_spec("vllm") is None:
             raise StudyError(
-                "the generator 'vllm' needs vLLM, which is not installed: pip install '.[vllm]' on the GPU host"
+                f"the generator 'vllm' needs vLLM, which is not installed: {installing('vllm')} on the GPU host"
             )
         folder = plan.study.resolve(spec.model)
         log = _Log.of(plan.study)

@@ -14,9 +14,12 @@ from typing import cast
 
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
+from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.reading import read_yaml, refuse_no_file
+from plumbline.resources import IN_CHECKOUT, resource, working
+from plumbline.resources import ROOT as ROOT
 from plumbline.study.base import Name, Part, Seed, first_complaint, refuse_duplicates
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, SampleSpec
 from plumbline.study.crowd import CrowdSpec
@@ -25,8 +28,6 @@ from plumbline.study.evaluation import EvaluationSpec
 from plumbline.study.generator import GeneratorSpec, RetrySpec
 from plumbline.transformations import TRANSFORMATIONS
 
-ROOT = Path(__file__).resolve().parents[2]
-EXPORTS = ROOT / "exports"
 _PIECE = 1 << 20  # bytes of a file that are in memory while it is hashed
 _ADDRESS = re.compile(r"[a-z0-9][a-z0-9+.-]*://([^:@/?]+@)?[^:@/?]*(:\d+)?(/[^@?]*)?")
 
@@ -56,7 +57,7 @@ class Study(Part):
     evaluation: EvaluationSpec
 
     _file: Path = PrivateAttr(default=Path("study.yaml"))
-    _exports: Path = PrivateAttr(default=EXPORTS)
+    _exports: Path = PrivateAttr(default_factory=lambda: working("exports"))
     _options: tuple[str, ...] = PrivateAttr(default=("--study", "FILE"))
     _outputs: str = PrivateAttr(default="transformations")
     _by_candidate: bool = PrivateAttr(default=False)
@@ -116,7 +117,7 @@ class Study(Part):
     def command(self, module: str) -> str:
         """A command on this study to be pasted: of `annotation accept`, say, with the options that name it."""
         by = ["--generator", self.generator.model] if self._by_candidate and module == "generation.run" else []
-        return shlex.join(["python", "-m", *module.split(), *self._options, *by])
+        return as_called(shlex.join(["python", "-m", *module.split(), *self._options, *by]))
 
     @property
     def folder(self) -> Path:
@@ -130,7 +131,7 @@ class Study(Part):
         if isinstance(folder, Path):
             return folder
         place = {name: str(value) for name, value in folder.storage_options.items()}  # host and port, where it has them
-        return EXPORTS / ".remote" / identity("remote-v1", str(folder), place)[:16]
+        return working("exports") / ".remote" / identity("remote-v1", str(folder), place)[:16]
 
     def resolve(self, path: str) -> Path:
         """A path of the study file, taken relative to that file. Raises StudyError for links that lead in a circle."""
@@ -174,18 +175,19 @@ class Study(Part):
 def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     """Read a study.
 
-    `exports` is the folder that holds the studies' records (default: `exports/` of this checkout). Raises
+    `exports` is the folder that holds the studies' records (default: `exports/`, see plumbline.resources). Raises
     StudyError with the file, the field and what to do for anything that is not a study.
     """
     path = Path(file)
     try:
         data = read_yaml(path)
     except FileNotFoundError:
-        raise StudyError(f"no study file {path}; the samples are in studies/") from None
+        where = "the samples are in studies/" if IN_CHECKOUT else "`plumbline studies` puts the samples into studies/"
+        raise StudyError(f"no study file {path}; {where}") from None
     except DataError as error:
         raise StudyError(str(error)) from None
     if not isinstance(data, dict):
-        raise StudyError(f"{path}: a study is a mapping of keys to values; see studies/demo.yaml")
+        raise StudyError(f"{path}: a study is a mapping of keys to values; see {resource('studies/demo.yaml')}")
     try:
         study = Study.model_validate(data)
     except ValidationError as error:

@@ -12,12 +12,13 @@ from annotation.records import Verdict
 from annotation.status.text import next_step
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.tables import display, number
+from plumbline.commands import as_called
 from plumbline.transformations import TRANSFORMATIONS
 from streamlit_app import frames
 from streamlit_app.elements import complain, section, show, table
 from streamlit_app.records import Records
 
-_COMMAND = re.compile(r"python -m [^,;(]+")
+_COMMAND = re.compile(r"(?:python -m|plumbline) [^,;(]+")
 _BESIDE = 4  # tiles
 WORDS = {
     "Transformation": "a way to rewrite a text so that its meaning stays; eight of them, in three groups (axes).",
@@ -52,7 +53,7 @@ def _stages(records: Records) -> None:
     table(f"{records.study.name}-stages", frames.stage_frame(status.stages))
     for line in status.warnings:
         complain(line, what="This needs care")
-    step = next_step(status, records.study.arguments)
+    step = as_called(next_step(status, records.study.arguments))
     st.text(f"Next: {step}")
     for command in _COMMAND.findall(step):
         st.code(command.strip(), language=None, wrap_lines=True)

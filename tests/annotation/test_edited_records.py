@@ -28,6 +28,7 @@ from generation.flagged import flagged_outputs
 from generation.run import generate, read_transformed
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage, write_kept_table
+from plumbline.prompts import PROMPTS
 from plumbline.records import Pair, Rating, TransformedText
 from plumbline.store import read_frame, write_json, write_table
 from plumbline.study import Study
@@ -285,14 +286,17 @@ def test_outputs_that_nobody_rated_and_that_were_swapped_are_refused(
 @pytest.fixture
 def reworded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Any], None]], None]:
     """Change the study's rubric, as an editor would change its file."""
-    content = yaml.safe_load((rubric.PROMPTS / "rubrics" / "hteb.yaml").read_text(encoding="utf-8"))
+    content = yaml.safe_load((PROMPTS / "rubrics" / "hteb.yaml").read_text(encoding="utf-8"))
     (tmp_path / "rubrics").mkdir()
     load = rubric.load_rubric
 
     def write(change: Callable[[Any], None]) -> None:
         change(content)
         (tmp_path / "rubrics" / "hteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-        for module in ("preregistration", "verdicts", "verification", "publishing", "report.material", "sample"):
+        for module in (
+            "verdicts.preregistration", "verdicts.verdicts", "verdicts.verification", "argilla.publish",
+            "report.material", "sampling.sample",
+        ):  # fmt: skip
             monkeypatch.setattr(f"annotation.{module}.load_rubric", lambda study: load(study, tmp_path / "rubrics"))
 
     return write

@@ -83,7 +83,7 @@ def address(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(autouse=True)
 def scratch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What this process must have on this machine goes to the test's folder."""
-    monkeypatch.setattr("plumbline.study.EXPORTS", tmp_path / "local")
+    monkeypatch.setattr("plumbline.study.working", lambda name: tmp_path / "local")
 
 
 def content(study: Study) -> dict[str, list[dict[str, Any]]]:

@@ -13,6 +13,7 @@ from annotation.crowd.platform import NoMoneyError
 from annotation.offering import Mode
 from plumbline.addresses import proxy_for, refuse_no_address
 from plumbline.errors import ServiceError, StudyError
+from plumbline.resources import installing
 
 REGION = "us-east-1"  # MTurk has one
 ENDPOINTS: dict[Mode, str] = {
@@ -80,7 +81,7 @@ def connected(endpoint: str, retries: int) -> Any:
         import boto3  # noqa: PLC0415 (extra `crowd`)
         from botocore.config import Config  # noqa: PLC0415
     except ImportError:
-        raise StudyError("MTurk needs boto3; install it: pip install '.[crowd]'") from None
+        raise StudyError(f"MTurk needs boto3; install it: {installing('crowd')}") from None
     config = Config(
         region_name=REGION,
         retries={"mode": "standard", "total_max_attempts": retries + 1},

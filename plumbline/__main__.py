@@ -1,0 +1,74 @@
+"""`plumbline COMMAND`: every command of the platform under one name; `plumbline --help` reads like the flow."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module, metadata
+from importlib.util import find_spec
+
+from plumbline import cli
+from plumbline.commands import COMMANDS, SECTIONS, Command
+from plumbline.errors import StudyError, nearest
+from plumbline.resources import installing
+
+OWN = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app")
+
+
+def main() -> None:
+    """Run the command that the first word names, with the words after it."""
+    words = sys.argv[1:]
+    name = words[0] if words else "--help"
+    if name not in COMMANDS:
+        cli.run(lambda: _without_command(name))
+    command = COMMANDS[name]
+    sys.argv = [command.module, *([command.word] if command.word else []), *words[1:]]
+    try:
+        module = import_module(f"{command.module}.__main__" if _is_package(command.module) else command.module)
+        run: Callable[[], int] = module.main
+    except ModuleNotFoundError as error:
+        _refuse_missing(command, error)
+    cli.run(run)
+
+
+def _without_command(name: str) -> int:
+    if name in ("-h", "--help"):
+        print(_help())
+    elif name == "--version":
+        print(f"plumbline {metadata.version('plumbline')}")
+    else:
+        raise StudyError(f"no command {name!r}; {nearest(name, list(COMMANDS))}; see `plumbline --help`")
+    return 0
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS)) + 2
+    parts = ["usage: plumbline COMMAND [OPTIONS]", "Which text transformations keep their meaning: people say so, "
+             "and only what they accept is evaluated."]  # fmt: skip
+    for title, commands in SECTIONS.items():
+        parts.append("\n".join([f"{title}:", *(f"  {one.name:<{width}}{one.text}" for one in commands)]))
+    parts.append(
+        "Run first: plumbline demo\nThen step by step: plumbline generate --study studies/demo.yaml\n"
+        "Options of a command: plumbline COMMAND --help"
+    )
+    return "\n\n".join(parts)
+
+
+def _is_package(module: str) -> bool:
+    found = find_spec(module)
+    return found is not None and found.submodule_search_locations is not None
+
+
+def _refuse_missing(command: Command, error: ModuleNotFoundError) -> None:
+    """Say what must be installed for a command."""
+    if error.name is None or error.name.partition(".")[0] in OWN:
+        raise error
+
+    def complain() -> int:
+        raise StudyError(f"plumbline {command.name} needs {error.name}: {installing(command.extra)}")
+
+    cli.run(complain)
+
+
+if __name__ == "__main__":
+    main()

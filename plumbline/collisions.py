@@ -1,0 +1,52 @@
+"""Another package of the same name as one of ours: said in one line when a command of ours starts.
+
+`generation`, `annotation` and `evaluation` are common words. Which of two packages Python takes depends on where one
+stands and on what else is installed; what then fails is some import, and its traceback says nothing of the cause.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+NAMES = ("generation", "annotation", "evaluation", "streamlit_app")
+HERE = Path(__file__).resolve().parents[1]
+
+
+def refuse_strangers() -> None:
+    """End a command of ours with status 2 where one of the names is not our package."""
+    if _is_command():
+        for name in NAMES:
+            if found := _stranger(name):
+                print(f"error: {found}", file=sys.stderr)
+                sys.exit(2)
+
+
+def _is_command() -> bool:
+    """Whether this process is a command of ours. Who imports plumbline for other ends calls packages as they like."""
+    started = sys.orig_argv
+    module = "".join(started[started.index("-m") + 1 :][:1]) if "-m" in started else ""
+    script = "".join(sys.argv[:1]).rpartition(os.sep)[2]
+    return script == "plumbline" or module.partition(".")[0] in ("plumbline", *NAMES)
+
+
+def _stranger(name: str) -> str:
+    """What is wrong with a name, and what to do; empty where the package is ours."""
+    found = find_spec(name)
+    if found is None:  # only a part of the platform is here
+        return ""
+    ours = HERE / name
+    there = Path(found.origin).resolve().parent if found.origin else None
+    if there == ours and "plumbline" in (ours / "__init__.py").read_text(encoding="utf-8"):
+        return ""
+    if there == ours:
+        return f"{ours} was overwritten by another package of this name; install Plumbline in an environment of its own"
+    place = there or Path(next(iter(found.submodule_search_locations or [name])))
+    shadow = f"{place} stands in the way of Plumbline's own package {name!r} ({ours})"
+    if place.parent == Path.cwd():
+        return f"{shadow}; run from another folder, or start the command as `plumbline`"
+    if "site-packages" in place.parts or "dist-packages" in place.parts:
+        return f"{shadow}; uninstall what brought it, or install Plumbline in an environment of its own"
+    return f"{shadow}; take {place.parent} out of PYTHONPATH, or rename the folder"

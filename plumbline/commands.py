@@ -1,0 +1,87 @@
+"""The commands of `plumbline`, in the order of the flow: a name each, and the module that does it.
+
+A table of names: nothing of the later stages is imported before one of them is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command: `plumbline NAME` does what `python -m MODULE WORD` does."""
+
+    name: str
+    text: str  #: what it does, in a line
+    module: str
+    word: str = ""  #: its name among the module's own commands
+    extra: str = ""  #: what must be installed for it
+
+    @property
+    def spelled(self) -> str:
+        """It as `python -m` has it."""
+        return f"python -m {self.module} {self.word}".strip()
+
+
+def _annotation(name: str, text: str, word: str = "", extra: str = "annotation") -> Command:
+    return Command(name, text, "annotation", word or name, extra)
+
+
+SECTIONS = {
+    "to begin": (
+        Command("demo", "the whole flow on the sample study, with simulated raters", "plumbline.demo"),
+        Command("studies", "put the sample studies into ./studies, to run and to copy from", "plumbline.samples"),
+    ),
+    "texts -> transformations": (
+        Command("generate", "make the transformations that a study wants", "generation.run", extra="generation"),
+        Command("errors", "error rates of the outputs, a generator a row", "generation.errors", extra="generation"),
+        Command("compare", "how generators' outputs differ", "generation.compare", extra="generation"),
+    ),
+    "transformations -> pairs -> people -> verdicts": (
+        _annotation("plan", "how many pairs and raters are needed, and what they cost"),
+        _annotation("sample", "draw the pairs that people rate"),
+        _annotation("serve", "Argilla on this machine, until Ctrl-C"),
+        _annotation("users", "annotators' accounts: add, list, reset, remove"),
+        _annotation("publish", "put the pairs before the annotators"),
+        _annotation("simulate", "rehearse: simulated raters answer"),
+        _annotation("crowd", "crowd workers on MTurk or Prolific, in place of annotators", extra="annotation,crowd"),
+        _annotation("collect", "fetch the answers given so far"),
+        _annotation("status", "how far a study is, and what to do next (at any time)"),
+        _annotation("review", "signs of careless answers, and decisions about raters"),
+        _annotation("accept", "agreement and verdicts"),
+        _annotation("campaign-report", "the report on raters, agreement and verdicts", "report", "annotation,report"),
+        _annotation("backup", "a checked backup of the local Argilla"),
+        _annotation("restore", "put a backup in the place of what the stopped Argilla has"),
+    ),
+    "accepted transformations -> scores": (
+        Command("evaluate", "scores and drift of what people accepted", "evaluation.run", extra="evaluation"),
+        Command(
+            "report", "the report on scores and drift: tables and figures", "evaluation.report", "", "evaluation,report"
+        ),
+    ),
+    "to look at": (
+        Command(
+            "dashboard", "all of it in a browser, until Ctrl-C", "streamlit_app", "", "annotation,dashboard,evaluation"
+        ),
+    ),
+}
+COMMANDS = {command.name: command for section in SECTIONS.values() for command in section}
+_BY_SPELLING = {command.spelled: f"plumbline {command.name}" for command in COMMANDS.values()}
+_BY_SPELLING["python -m annotation"] = "plumbline"
+_SPELLING = re.compile("|".join(rf"{re.escape(one)}(?![\w.-])" for one in sorted(_BY_SPELLING, key=len, reverse=True)))
+
+
+def by_name() -> bool:
+    """Whether this process was started as `plumbline ...`, and not as `python -m annotation ...` or the like."""
+    started = sys.orig_argv
+    module = started[started.index("-m") + 1 :][:1] if "-m" in started else []
+    return module == ["plumbline"] or any(Path(word).name == "plumbline" for word in started[1:2])
+
+
+def as_called(text: str) -> str:
+    """A text with the commands in it as the user calls them: `plumbline sample` who has called `plumbline`."""
+    return _SPELLING.sub(lambda found: _BY_SPELLING[found[0]], text) if by_name() else text
