@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import re
@@ -17,7 +15,8 @@ import pytest
 from annotation import server
 from plumbline.study import ROOT
 from plumbline.transformations import TRANSFORMATIONS
-from tests.test_layout import commands, main_of
+from tests.commands import here
+from tests.test_layout import commands
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 STUDY = "studies/demo.yaml"
@@ -42,13 +41,10 @@ class Flow:
 
     def here(self, line: str) -> str:
         """What such a command prints, run in this process: importing torch once more would take most of the time."""
-        module, *words = line.split()[2:]
-        out = io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
-            patch.chdir(ROOT)
-            patch.setattr(sys, "argv", [module, *words, "--exports", str(self.exports)])
-            assert main_of(module)() == 0
-        return out.getvalue()
+        _, _, module, *words = line.split()
+        done = here(module, *words, "--exports", str(self.exports))
+        assert done.returncode == 0, f"{line}: exit {done.returncode}\n{done.stderr}"
+        return done.stdout
 
     def frame(self, name: str) -> pd.DataFrame:
         return pd.read_parquet(self.folder / name)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import ast
-import importlib
-import importlib.util
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
 from plumbline.study import ROOT, load_study
+from tests.commands import main_of
 
 FLOW = (
     "plumbline",
@@ -124,15 +123,6 @@ def test_every_command_line_helps_with_an_example(module: str) -> None:
         [sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert f"example: python -m {module}" in done.stdout
-
-
-def main_of(module: str) -> Callable[[], int]:
-    """What `python -m MODULE` runs."""
-    found = importlib.util.find_spec(module)
-    assert found is not None, f"there is no module {module}"
-    name = f"{module}.__main__" if found.submodule_search_locations else module
-    main: Callable[[], int] = importlib.import_module(name).main
-    return main
 
 
 def test_every_command_that_documents_name_exists(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -21,9 +19,10 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import in_order
 from annotation.verdicts.verdicts import verdicts
 from plumbline.errors import StudyError
-from plumbline.study import ROOT, Study
+from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.verdicts.test_verdicts import HASHES, START, pair
+from tests.commands import here
 
 SCALE = (1, 2, 3, 4, 5)
 
@@ -170,14 +169,13 @@ def test_a_plan_has_a_row_for_each_size_and_mean(variant: Callable[..., Study]) 
 
 
 def test_the_command_prints_a_row_for_each_size() -> None:
-    command = [sys.executable, "-m", "annotation", "plan", "--study", "studies/demo.yaml", "--campaigns", "50"]
-    done = subprocess.run(
-        [*command, "--pairs", "30", "60", "--raters", "3"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    command = ["annotation", "plan", "--study", "studies/demo.yaml", "--campaigns", "50"]
+    done = here(*command, "--pairs", "30", "60", "--raters", "3")
+    assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     rows = lines[lines.index("") + 3 : lines.index("", lines.index("") + 1)]  # below the header and its rule
     assert [row.split()[:2] for row in rows] == [["30", "3"], ["60", "3"]]
     assert "seed 1337" in done.stdout and "at 2.5" in done.stdout
-    again = subprocess.run([*command, "--pairs", "0"], cwd=ROOT, capture_output=True, text=True, check=False)
+    again = here(*command, "--pairs", "0")
     assert again.returncode == 2
     assert "'0' is not a whole number from 1 to 100000" in again.stderr

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 from evaluation.results import read_scores
 from evaluation.run import evaluate
 from generation.datasets.loading import load_datasets
-from plumbline.study import ROOT, Study
+from plumbline.study import Study
+from tests.commands import here
 
 from .conftest import REJECTED, Loader, json_of, write_study, write_verdicts
 from .scored import failing
 
 
 def _command(study: Study, *options: str) -> subprocess.CompletedProcess[str]:
-    arguments = [sys.executable, "-m", "evaluation.run", "--study", str(study.file)]
-    arguments += ["--exports", str(study.folder.parent), *options]
-    return subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
+    return here("evaluation.run", "--study", str(study.file), "--exports", str(study.folder.parent), *options)
 
 
 def test_the_command_says_what_failed(study: Study, loader: Loader) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
-import sys
 from collections.abc import Sequence
 
 import pandas as pd
@@ -24,8 +22,9 @@ from annotation.verdicts.doubts import doubts_of, doubts_text
 from annotation.verdicts.verdicts import accept
 from plumbline.records import Rating
 from plumbline.store import write_table
-from plumbline.study import ROOT, Study
+from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate
+from tests.commands import here
 
 NOW = pd.Timestamp("2026-02-01", tz="UTC").to_pydatetime()
 
@@ -157,9 +156,8 @@ def test_what_rests_on_verdicts_was_not_looked_at_before_there_are(generated: St
 def test_the_last_lines_of_accept_are_what_is_doubtful(generated: Study) -> None:
     careless(generated, "abcd")
     options = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
-    done = subprocess.run(
-        [sys.executable, "-m", "annotation", "accept", *options], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = here("annotation", "accept", *options)
+    assert done.returncode == 0, done.stderr
     verdicts, _, last = done.stdout.partition("\nDoubtful:\n")
     assert f"`python -m annotation review {shlex.join(options)}`" in last
     assert "accepted" in verdicts and last.startswith("- 4 of 4 raters whose answers count show signs")

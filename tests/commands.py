@@ -1,0 +1,36 @@
+"""Commands in this process, which has imported what a new one would take seconds to import."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from plumbline import cli
+from plumbline.study import ROOT
+
+
+def main_of(module: str) -> Callable[[], int]:
+    """What `python -m MODULE` runs."""
+    found = importlib.util.find_spec(module)
+    assert found is not None, f"there is no module {module}"
+    name = f"{module}.__main__" if found.submodule_search_locations else module
+    main: Callable[[], int] = importlib.import_module(name).main
+    return main
+
+
+def here(module: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """`python -m MODULE WORDS`, run from the repository."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        patch.chdir(ROOT)
+        patch.setattr(sys, "argv", [module, *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.run(main_of(module))
+    return subprocess.CompletedProcess([module, *words], int(ended.value.code or 0), out.getvalue(), err.getvalue())
