@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from annotation.records import Verdict
-from evaluation.measures.beside import Job
-from evaluation.units import Model, Place, plan_units
+from annotation.sampling.sample import known_pairs
+from evaluation.measures.beside import Unmeasured, measures
+from evaluation.planner import plan_units
+from evaluation.units import Model, Place
 from evaluation.work import Ended, Loader, Made, Todo, quiet, work
 from generation.cluster import join, without
 from plumbline.errors import PlumblineError, ServiceError, StudyError
@@ -62,7 +64,7 @@ def evaluate_on(
                 one.model,
                 units,
                 one.pairs,
-                {job.file: [unit.place for unit in job.units] for job in one.beside},
+                {left.measure.file: [unit.place for unit in left.units] for left in one.beside},
                 verdicts,
                 include_rejected,
             )
@@ -99,7 +101,9 @@ def _planned(study: Study, order: _Order) -> Todo:
     model = Model.of(study, order.model.spec)
     if model.model_id != order.model.model_id:
         raise StudyError(f"the files of model {model.name!r} are not those of the command's machine; copy them again")
-    units = {unit.place: unit for unit in plan_units(study, order.verdicts, include_rejected=order.include_rejected)}
+    sample = known_pairs(study)
+    planned = plan_units(study, order.verdicts, sample, include_rejected=order.include_rejected)
+    units = {unit.place: unit for unit in planned}
     for place, unit_id in order.units.items():
         unit = units.get(place)
         if unit is None or unit.unit_id(study, model) != unit_id:
@@ -108,8 +112,12 @@ def _planned(study: Study, order: _Order) -> Todo:
                 f"{what} is not what it is on the command's machine; data sets, prompts, versions and the records in"
                 f" {study.folder} must be the same on every node (docs/cluster.md)"
             )
-    jobs = [Job(file, [units[place] for place in places]) for file, places in order.beside.items()]
-    return Todo(model, [units[place] for place in order.units], order.pairs, jobs)
+    unmeasured = [
+        Unmeasured(one, [units[place] for place in order.beside[one.file]])
+        for one in measures(study, sample)
+        if one.file in order.beside
+    ]
+    return Todo(model, [units[place] for place in order.units], order.pairs, unmeasured)
 
 
 def _share(ray: Any, study: Study, model: Model) -> dict[str, int]:

@@ -65,7 +65,7 @@ class Results:
         self._drift: dict[tuple[str, str], Drift] = {}
         self.kept = self._keep_scores()
         self._keep_drift()
-        self._beside = beside.Tables(study, units, self.models, self._chosen)
+        self._beside = beside.Tables(study, units, pairs, self.models, self._chosen)
         self.write()
 
     def todo(self) -> Iterator[Todo]:
@@ -73,9 +73,9 @@ class Results:
         for model in self._chosen:
             units = [unit for unit in self.units if (model.name, unit.place) not in self._scores]
             pairs = [pair for pair in self.pairs if (model.name, pair.pair_id) not in self._drift]
-            jobs = self._beside.todo(model)
-            if units or pairs or jobs:
-                yield Todo(model, units, pairs, jobs)
+            unmeasured = self._beside.todo(model)
+            if units or pairs or unmeasured:
+                yield Todo(model, units, pairs, unmeasured)
 
     def save(self, todo: Todo, made: Moved | Scored | Measured) -> None:
         """Note what was made and put it on disk; the table of a large study is written every `WRITE_SECONDS`."""

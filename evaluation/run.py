@@ -17,13 +17,14 @@ import pandas as pd
 from tqdm import tqdm
 
 from annotation.records import Verdict
-from annotation.sampling.sample import read_pairs
+from annotation.sampling.sample import known_pairs, read_pairs
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation import display
 from evaluation.models import encoder
+from evaluation.planner import plan_units
 from evaluation.results import Results, read_drift, read_scores
-from evaluation.units import chosen_models, plan_units
+from evaluation.units import chosen_models
 from evaluation.work import Ended, Loader, Made, Scored, Todo, quiet, work
 from plumbline import cli
 from plumbline.commands import as_called
@@ -33,13 +34,16 @@ from plumbline.records import Pair, Rating
 from plumbline.store import only_one, read_frame
 from plumbline.study import Study
 
-SAMPLE = "annotation sample"
-
 
 @dataclass
 class Outcome:
-    """What a run did: scores made and kept, texts asked of models and encoded, and what failed."""
+    """What a run did: scores made and kept, texts asked of models and encoded, and what failed.
 
+    `verdicts` and `pairs` are what it rests on.
+    """
+
+    verdicts: Sequence[Verdict] = ()
+    pairs: Sequence[Pair] = ()
     made: int = 0
     kept: int = 0
     asked: int = 0
@@ -67,9 +71,9 @@ def evaluate(
     refuse_stale(study, verdicts)
     refuse_edited(study, verdicts)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
-        units = plan_units(study, verdicts, include_rejected=include_rejected)
+        units = plan_units(study, verdicts, pairs, include_rejected=include_rejected)
         results = Results(study, units, pairs, chosen)
-        outcome = Outcome(kept=results.kept)
+        outcome = Outcome(verdicts, pairs, kept=results.kept)
         todo = list(results.todo())
         if not todo:
             return outcome
@@ -86,12 +90,9 @@ def evaluate(
 
 def _judged(study: Study, *, include_rejected: bool) -> tuple[list[Verdict], list[Pair]]:
     """The verdicts and the sample; none of what nobody rated yet, where even that shall be scored."""
-
-    def there(name: str) -> bool:
-        return not include_rejected or (study.folder / name).exists()
-
-    verdicts = read_verdicts(study) if there("verdicts.json") else []
-    return verdicts, read_pairs(study) if there("pairs.parquet") else []
+    if not include_rejected:
+        return read_verdicts(study), read_pairs(study)
+    return read_verdicts(study) if (study.folder / "verdicts.json").exists() else [], known_pairs(study)
 
 
 def _here(study: Study, todo: Sequence[Todo], load: Loader) -> Generator[tuple[Todo, Made]]:
@@ -122,16 +123,14 @@ def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: Outcom
         results.write()
 
 
-def _report(study: Study, verdicts: Sequence[Verdict]) -> str:
+def _report(study: Study, outcome: Outcome) -> str:
     """The tables that the command prints."""
-    ratings, pairs = study.folder / "ratings.parquet", study.folder / "pairs.parquet"
+    ratings = study.folder / "ratings.parquet"
     return display.report(
         study,
         read_scores(study),
-        verdicts,
-        pairs=read_frame(pairs, Pair, study.command(SAMPLE))
-        if pairs.exists()
-        else pd.DataFrame(columns=list(Pair.model_fields)),
+        outcome.verdicts,
+        pairs=pd.DataFrame([pair.model_dump() for pair in outcome.pairs], columns=list(Pair.model_fields)),
         ratings=read_frame(ratings, Rating, study.command("annotation collect")) if ratings.exists() else None,
         drift=read_drift(study),
     )
@@ -161,7 +160,7 @@ def main() -> int:
     outputs = [study.folder / name for name in made]
     with quiet(study, chosen_models(study, options.models)), stage(study, "evaluation", inputs, outputs):
         outcome = evaluate(study, models=options.models, include_rejected=options.include_rejected, cluster=options.ray)
-        print(_report(study, _judged(study, include_rejected=options.include_rejected)[0]))
+        print(_report(study, outcome))
         print(
             f"\n{study.name}: {outcome.made} scores made, {outcome.kept} were there; {outcome.encoded} texts encoded"
             f" for {outcome.asked} asked -> {outputs[0]}"

@@ -37,7 +37,7 @@ class Todo:
     model: Model
     units: Sequence[Unit]
     pairs: Sequence[Pair]
-    beside: Sequence[beside.Job] = ()
+    beside: Sequence[beside.Unmeasured] = ()
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def work(study: Study, todo: Todo, load: Loader) -> Iterator[Made]:
             result = scoring.evaluate_task(unit.data(), model, study.evaluation.protocol, study.evaluation.batch_size)
             score = scoring.main_score(unit.dataset, result)
             yield Scored(unit.place, Numbers(score, originals.of(unit), made_by, model.revision), result)
-        yield from beside.measure(study, todo.beside, model)
+        yield from beside.measure(todo.beside, model)
     except PlumblineError as error:
         failure = str(error)
     except (MemoryError, RuntimeError) as error:  # torch's is a RuntimeError

@@ -72,6 +72,11 @@ def read_pairs(study: Study) -> list[Pair]:
     return read_records(study.folder / "pairs.parquet", Pair, study.command(COMMAND))
 
 
+def known_pairs(study: Study) -> list[Pair]:
+    """The same; nothing before it was drawn."""
+    return read_pairs(study) if (study.folder / "pairs.parquet").exists() else []
+
+
 def read_supply(study: Study) -> list[Supply]:
     """What the sample was drawn from, by transformation and language, with the share of failed outputs."""
     found = read_models(study.folder / SUPPLY, Supply, study.command(COMMAND))

@@ -10,14 +10,13 @@ are scored on the same items. Few items have that where a pair is one sentence o
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 from pydantic import Field
 
 from annotation.rubric import load_rubric
-from annotation.sampling.sample import read_pairs
 from annotation.verdicts.verdicts import COMMAND as ACCEPT
 from annotation.verdicts.verdicts import accepted_pairs, read_pair_means
 from evaluation.measures.rows import Fields, MeasureRow, read_rows
@@ -27,9 +26,8 @@ from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS
 from evaluation.units import UNDEFINED, Model, Place, Unit
 from generation.datasets.dataset import Dataset
-from generation.jobs import Plan
 from plumbline.identity import identity
-from plumbline.records import Number, Text
+from plumbline.records import Number, Pair, Text
 from plumbline.study import Study
 
 FILE = "accepted_scores.parquet"
@@ -53,16 +51,14 @@ class AcceptedPairs:
     record = AcceptedScore
     file = FILE
 
-    def __init__(self, study: Study) -> None:
-        """Read which pairs are accepted. Raises DataError for a sample or means that cannot be read."""
-        self._study, self._plan = study, Plan(study)
+    def __init__(self, study: Study, pairs: Sequence[Pair]) -> None:
+        """Read which pairs of the sample are accepted. Raises DataError for means that cannot be read."""
+        self._study = study
         self._rated = (study.folder / "pair_means.parquet").exists()
         means = read_pair_means(study) if self._rated else None
         asked = load_rubric(study).question_names()
-        good = frozenset() if means is None else accepted_pairs(means, asked)
-        pairs = read_pairs(study) if self._rated else []
-        self._judged = {pair.key: pair.transformed for pair in pairs if pair.pair_id in good}
-        self._seeds = {(pair.transformation, pair.seed) for pair in pairs if pair.pair_id in good}
+        self._good = frozenset() if means is None else accepted_pairs(means, asked)
+        self._seeds = {(pair.transformation, pair.seed) for pair in pairs if pair.pair_id in self._good}
         self._known: dict[Place, _Selection] = {}
 
     def identity(self, unit: Unit, model: Model) -> str:
@@ -100,10 +96,9 @@ class AcceptedPairs:
             return _Selection(frozenset(), 0, "no pair of this transformation and seed was rated and accepted")
         made = outputs_of(unit).made
         texts = frozenset(
-            text.text_id
-            for text in unit.dataset.texts()
-            if (output := made.get(text.text_id)) is not None
-            and self._judged.get(self._plan.job(text, unit.transformation, unit.seed).key) == output
+            text
+            for text, pair in unit.sampled.items()
+            if pair.pair_id in self._good and made.get(text) == pair.transformed
         )
         left, _ = accepted_alone(unit.dataset, outputs_of(unit), texts)
         n, least = scoring.size(left), self._study.acceptance.min_pairs

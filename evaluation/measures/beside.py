@@ -5,7 +5,7 @@ Both tables rest on embeddings that scoring has put on disk, so they cost little
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,35 +14,37 @@ from evaluation.measures.rows import Measure, Measured, MeasureTable
 from evaluation.measures.text_drift import AllTexts
 from evaluation.models.encoder import Encoder
 from evaluation.units import Model, Unit
+from plumbline.records import Pair
 from plumbline.study import Study
-
-_MEASURES: Mapping[str, Callable[[Study], Measure[Any]]] = {
-    AcceptedPairs.file: AcceptedPairs,
-    AllTexts.file: lambda _: AllTexts(),
-}
 
 
 @dataclass(frozen=True)
-class Job:
-    """What a model has left to do for one table (its file)."""
+class Unmeasured:
+    """The units that a model has left to measure for one table, and how that is done."""
 
-    file: str
+    measure: Measure[Any]
     units: Sequence[Unit]
 
 
 class Tables:
     """The tables of a study: what of them holds, and what is still to be made for the `chosen` of its `models`."""
 
-    def __init__(self, study: Study, units: Sequence[Unit], models: Sequence[Model], chosen: Sequence[Model]) -> None:
-        """Read what there is. Raises DataError for files that cannot be read."""
-        self._tables = {
-            file: MeasureTable(study, units, models, chosen, measure(study)) for file, measure in _MEASURES.items()
-        }
+    def __init__(
+        self,
+        study: Study,
+        units: Sequence[Unit],
+        pairs: Sequence[Pair],
+        models: Sequence[Model],
+        chosen: Sequence[Model],
+    ) -> None:
+        """Read what there is; `pairs` are the sample's. Raises DataError for files that cannot be read."""
+        self._measures = measures(study, pairs)
+        self._tables = {one.file: MeasureTable(study, units, models, chosen, one) for one in self._measures}
 
-    def todo(self, model: Model) -> tuple[Job, ...]:
+    def todo(self, model: Model) -> tuple[Unmeasured, ...]:
         """What needs the model to be loaded."""
-        jobs = (Job(file, table.todo(model)) for file, table in self._tables.items())
-        return tuple(job for job in jobs if job.units)
+        left = (Unmeasured(one, self._tables[one.file].todo(model)) for one in self._measures)
+        return tuple(one for one in left if one.units)
 
     def save(self, model: Model, made: Measured) -> None:
         """Note what was measured; `write` puts it on disk."""
@@ -54,9 +56,13 @@ class Tables:
             table.write()
 
 
-def measure(study: Study, jobs: Sequence[Job], encoder: Encoder) -> Iterator[Measured]:
+def measures(study: Study, pairs: Sequence[Pair]) -> tuple[Measure[Any], ...]:
+    """How each table is made; `pairs` are the sample's. Raises DataError for files that cannot be read."""
+    return AcceptedPairs(study, pairs), AllTexts()
+
+
+def measure(left: Sequence[Unmeasured], encoder: Encoder) -> Iterator[Measured]:
     """Do what is left for a model; raises what the encoder raises."""
-    for job in jobs:
-        one = _MEASURES[job.file](study)
-        for unit in job.units:
-            yield Measured(job.file, unit.place, one.measured(unit, encoder))
+    for one in left:
+        for unit in one.units:
+            yield Measured(one.measure.file, unit.place, one.measure.measured(unit, encoder))

@@ -23,7 +23,7 @@ from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.verdicts.preregistration import first_rating, fix_rules, fixed_text, other_rules, read_rules
 from annotation.verdicts.verdicts import accept, read_looks, read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
-from evaluation.units import plan_units
+from evaluation.planner import plan_units
 from generation.flagged import flagged_outputs
 from generation.run import generate, read_transformed
 from plumbline.errors import PlumblineError, StudyError
@@ -277,7 +277,7 @@ def test_outputs_that_nobody_rated_and_that_were_swapped_are_refused(
     says = "paraphrasing/1337.parquet is not what was written (edited by hand, or another copy's); bring it back"
     assert says in said_by(lambda: command(study))
     found = [one.model_copy(update={"decision": "accepted"}) for one in read_verdicts(study)]
-    assert says in said_by(lambda: plan_units(study, found))
+    assert says in said_by(lambda: plan_units(study, found, read_pairs(study)))
     path.unlink()
     generate(study)
     assert [row.output for row in read_transformed(study, "paraphrasing", 1337)] == [row.output for row in rows]
@@ -375,7 +375,7 @@ def test_outputs_that_were_swapped_under_a_verdict_are_not_evaluated(study: Stud
     found = [one.model_copy(update={"decision": "accepted"}) for one in read_verdicts(study)]
 
     def decisions(**options: bool) -> set[tuple[str, str]]:
-        units = plan_units(study, found, **options)
+        units = plan_units(study, found, read_pairs(study), **options)
         return {(u.decision.status, u.decision.reason) for u in units if u.transformation == "paraphrasing"}
 
     assert decisions() == {("evaluated", "")}
@@ -390,7 +390,8 @@ def test_a_verdict_on_one_kind_of_generator_does_not_cover_another(study: Study,
     model = {"model": "plumbline-sample", "revision": "1"}
     server = variant(generator={"kind": "openai", "base_url": "http://127.0.0.1:9/v1", **model})
     found = [one.model_copy(update={"decision": "accepted"}) for one in read_verdicts(study)]
-    reasons = {unit.decision.reason for unit in plan_units(server, found) if unit.transformation == "paraphrasing"}
+    units = plan_units(server, found, read_pairs(server))
+    reasons = {unit.decision.reason for unit in units if unit.transformation == "paraphrasing"}
     assert reasons == {
         "the verdict is of recorded outputs of 'plumbline-sample', not of openai ones: have these rated, or bring the"
         " study's kind back"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from annotation.sampling.sample import read_pairs
 from evaluation.gate import verdict_hash
-from evaluation.units import Unit, plan_units
+from evaluation.planner import plan_units
+from evaluation.units import Unit
 from generation.run import read_transformed
 from plumbline.identity import identity
 from plumbline.records import TransformedText
@@ -15,7 +17,7 @@ from .conftest import verdict
 
 def units(study: Study, **changes: object) -> dict[str, Unit]:
     """The units of paraphrases, by data set."""
-    found = plan_units(study, [verdict(study, name, **changes) for name in study.transformations])
+    found = plan_units(study, [verdict(study, name, **changes) for name in study.transformations], read_pairs(study))
     return {unit.dataset.name: unit for unit in found if unit.transformation == "paraphrasing"}
 
 
@@ -52,7 +54,7 @@ def test_a_verdict_in_another_language_keeps_nothing_out(study: Study) -> None:
     flag(study)
     own = [verdict(study, name) for name in study.transformations]
     other = verdict(study, "paraphrasing", language="de", without=("wrong_language",))
-    assert not any(unit.n_kept_out for unit in plan_units(study, [*own, other]))
+    assert not any(unit.n_kept_out for unit in plan_units(study, [*own, other], read_pairs(study)))
 
 
 def test_the_hash_of_a_verdict_that_covers_everything_is_what_it_was(study: Study) -> None:

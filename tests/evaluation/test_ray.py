@@ -14,10 +14,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from annotation.sampling.sample import read_pairs
 from evaluation.cluster import _Order, _planned
+from evaluation.planner import plan_units
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
-from evaluation.units import Model, plan_units
+from evaluation.units import Model
 from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study
 from tests.ray_cluster import Cluster, running, until
@@ -109,7 +111,7 @@ def test_a_model_whose_process_dies_twice_is_reported(cluster: Cluster, tmp_path
 def test_a_node_that_sees_something_else_is_refused(study: Study, tmp_path: Path) -> None:
     model = Model.of(study, study.evaluation.models[0])
     verdicts = [verdict(study, name) for name in study.transformations]
-    units = plan_units(study, verdicts)
+    units = plan_units(study, verdicts, read_pairs(study))
     order = _Order(model, {unit.place: unit.unit_id(study, model) for unit in units}, [], {}, verdicts, False)
     assert [unit.place for unit in _planned(study, order).units] == [unit.place for unit in units]
     study.transformation_file("translation", 1337).unlink()

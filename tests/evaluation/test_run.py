@@ -7,7 +7,9 @@ import math
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import IO
 
 import pandas as pd
 import pytest
@@ -20,7 +22,10 @@ from evaluation.run import evaluate
 from evaluation.tasks import scoring
 from evaluation.units import UNDEFINED
 from generation.datasets.loading import load_datasets
+from generation.jobs import Job, Plan
+from plumbline import store
 from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.records import Text
 from plumbline.store import write_json
 from plumbline.study import ROOT, Study
 from tests.mteb_site import site
@@ -64,6 +69,28 @@ def test_every_text_is_encoded_once_in_a_run(study: Study, loader: Loader) -> No
     outcome = evaluate(study, models=["one"], load=loader)
     assert len(loader.model.seen) == len(set(loader.model.seen)) == outcome.encoded
     assert outcome.asked > outcome.encoded
+
+
+def test_keys_are_computed_and_files_read_once_in_a_run(
+    study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, read = Counter[tuple[str, str, int]](), Counter[str]()
+    job, opened = Plan.job, store._opened
+
+    def counted_job(plan: Plan, text: Text, transformation: str, seed: int) -> Job:
+        keys[text.text_id, transformation, seed] += 1
+        return job(plan, text, transformation, seed)
+
+    def counted_open(path: Path) -> IO[bytes]:
+        read[str(path.relative_to(study.folder))] += 1
+        return opened(path)
+
+    monkeypatch.setattr(Plan, "job", counted_job)
+    monkeypatch.setattr(store, "_opened", counted_open)
+    evaluate(study, load=loader)
+    assert len(loader.loaded) == 2 and set(keys.values()) == {1}
+    assert {read[f"transformations/{name}/1337.parquet"] for name in study.transformations} == {1}
+    assert (read["pairs.parquet"], read["pair_means.parquet"]) == (2, 2)  # verified first, then used
 
 
 def test_drift_of_every_pair_and_model(study: Study, loader: Loader) -> None:

@@ -19,7 +19,8 @@ from evaluation.measures import beside
 from evaluation.measures.accepted_pairs import AcceptedPairs, accepted_alone, outputs_of, read_accepted_scores
 from evaluation.measures.text_drift import read_text_drift
 from evaluation.models.encoder import Encoder
-from evaluation.units import Model, Unit, plan_units
+from evaluation.planner import plan_units
+from evaluation.units import Model, Unit
 from generation.datasets.loading import load_datasets
 from generation.jobs import Plan
 from plumbline.errors import DataError
@@ -86,13 +87,13 @@ def rated(tmp_path: Path) -> Study:
 def run(study: Study, *chosen: str, include_rejected: bool = False) -> tuple[FakeModel, int]:
     """Measure what is left; the model that was asked, and how many rows it made."""
     model, made = FakeModel(), 0
-    units = plan_units(study, read_verdicts(study), include_rejected=include_rejected)
+    units = plan_units(study, read_verdicts(study), read_pairs(study), include_rejected=include_rejected)
     models = [Model.of(study, spec) for spec in study.evaluation.models]
     picked = [one for one in models if one.name in chosen]
-    tables = beside.Tables(study, units, models, picked)
+    tables = beside.Tables(study, units, read_pairs(study), models, picked)
     for one in picked:
         encoder = Encoder(model, one.name, one.revision)
-        for found in beside.measure(study, tables.todo(one), encoder):
+        for found in beside.measure(tables.todo(one), encoder):
             tables.save(one, found)
             made += 1
     tables.write()
@@ -160,7 +161,7 @@ def test_what_was_not_rated_has_a_row_with_the_reason(rated: Study) -> None:
 
 
 def unit_of(study: Study, dataset: str) -> Unit:
-    units = plan_units(study, read_verdicts(study))
+    units = plan_units(study, read_verdicts(study), read_pairs(study))
     return next(unit for unit in units if unit.place == (dataset, "paraphrasing", 1337))
 
 
@@ -231,12 +232,12 @@ def test_another_output_or_acceptance_is_measured_again(rated: Study) -> None:
 
 
 def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
-    units = plan_units(rated, read_verdicts(rated))
+    units = plan_units(rated, read_verdicts(rated), read_pairs(rated))
     models = [Model.of(rated, spec) for spec in rated.evaluation.models]
-    tables = beside.Tables(rated, units, models, models)
+    tables = beside.Tables(rated, units, read_pairs(rated), models, models)
     requests = set(pd.read_csv(rated.resolve("requests.csv"))["text"])
     spoilt = Encoder(FakeModel(spoil=requests.__contains__), "one", "1")
-    found = beside.measure(rated, tables.todo(models[0])[1:], spoilt)  # drift alone, first that of sts
+    found = beside.measure(tables.todo(models[0])[1:], spoilt)  # drift alone, first that of sts
     tables.save(models[0], next(found))
     with pytest.raises(DataError, match="not finite"):
         list(found)
@@ -252,4 +253,4 @@ def test_a_damaged_table_may_be_deleted(rated: Study) -> None:
 
 def test_without_files_there_are_no_rows(rated: Study) -> None:
     assert read_accepted_scores(rated).empty and read_text_drift(rated).empty
-    assert AcceptedPairs(rated).file == "accepted_scores.parquet"
+    assert AcceptedPairs(rated, []).file == "accepted_scores.parquet"
