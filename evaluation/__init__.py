@@ -1,3 +1,27 @@
-"""Accepted transformations in, scores and statistics out."""
+"""Accepted transformations in, scores and statistics out; what Python users import is loaded when it is asked for."""
 
-import plumbline  # noqa: F401 (Ctrl-C is heeded from here on: plumbline.interrupt)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plumbline.lazily import lazily
+
+if TYPE_CHECKING:
+    from evaluation.run import evaluate
+    from evaluation.statistics.distances import drift
+    from evaluation.statistics.paired import hodges_lehmann, wilcoxon
+    from evaluation.statistics.rankings import borda
+    from evaluation.tables import axis_table
+
+__all__ = ["axis_table", "borda", "drift", "evaluate", "hodges_lehmann", "wilcoxon"]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "evaluation.run": ["evaluate"],
+        "evaluation.statistics.distances": ["drift"],
+        "evaluation.statistics.paired": ["hodges_lehmann", "wilcoxon"],
+        "evaluation.statistics.rankings": ["borda"],
+        "evaluation.tables": ["axis_table"],
+    },
+)

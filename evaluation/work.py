@@ -79,7 +79,7 @@ def work(study: Study, todo: Todo, load: Loader) -> Iterator[Made]:
         model = load(study, todo.model.spec)
         if todo.pairs:
             texts = [(pair.original, pair.transformed) for pair in todo.pairs]
-            yield Moved(encoder.drift(model, *zip(*texts, strict=True)).tolist())
+            yield Moved(encoder.drift_of_texts(model, *zip(*texts, strict=True)).tolist())
         made_by = versions()
         originals = _Originals(study, model)
         for unit in todo.units:

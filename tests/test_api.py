@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from pandas.testing import assert_frame_equal
 
 from annotation import AcceptanceSpec, Design, ac2, alpha, judge, kappa, mean_interval
+from evaluation import axis_table, borda, drift, hodges_lehmann, wilcoxon
 from plumbline.study import ROOT
 
 RECORDED = ROOT / "tests" / "recorded" / "exports" / "recorded"
@@ -142,3 +144,54 @@ def test_pairs_that_are_not_there_and_raters_too_many_are_refused() -> None:
 def test_a_transformation_of_ones_own_is_judged_too() -> None:
     (found,) = judge(answers(transformation="mine"), design=Design(("quality",), rule=AcceptanceSpec(min_pairs=3)))
     assert (found.transformation, found.pool, found.axis, found.decision) == ("mine", "mine", "", "accepted")
+
+
+def test_scores_that_say_the_least_give_the_table_of_the_whole_records() -> None:
+    scores = recorded("scores").query("status == 'evaluated'").assign(n_failed=0, failed_policy="")
+    least = scores[["model", "dataset", "transformation", "seed", "score"]]
+    assert_frame_equal(axis_table(least), axis_table(scores))
+    assert axis_table(least)["original"].item() == pytest.approx(
+        least.query("transformation == 'original'")["score"].mean()
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        ({"model": None}, "scores lack the column 'model'"),
+        ({"transformation": ["original", "paraphrazing"]}, "unknown transformation 'paraphrazing'; did you mean 'para"),
+        ({"axis": ["original", "lexical"]}, "unknown axis 'lexical'; known are: original, lexical_stylistic"),
+        ({"status": ["evaluated", "evaluted"]}, "unknown status 'evaluted'; did you mean 'evaluated'?"),
+        ({"transformation": "original"}, "model a, dataset d, transformation original, seed 0 stands there more than"),
+        ({"dataset": ["d", None]}, "'dataset' is missing in 1 rows (the first: row 1)"),
+    ],
+)
+def test_scores_that_would_be_left_out_silently_are_one_line(columns: dict[str, object], line: str) -> None:
+    whole = {
+        "model": "a",
+        "dataset": "d",
+        "transformation": ["original", "paraphrasing"],
+        "score": [0.8, 0.7],
+        **columns,
+    }
+    frame = pd.DataFrame({name: column for name, column in whole.items() if column is not None}, index=[0, 1])
+    with pytest.raises(ValueError, match=re.escape(line)):
+        axis_table(frame)
+
+
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        (lambda: drift([[1.0, 0.0]], [[1.0], [2.0]]), "two tables of one shape are needed, texts by dimensions"),
+        (lambda: drift([1.0, 0.0], [1.0, 2.0]), "two tables of one shape are needed, texts by dimensions"),
+        (lambda: drift([[1.0], [1.0]], [[1.0], [0.0]]), "an embedding of row 1 has length 0"),
+        (lambda: drift([[1.0], [np.nan]], [[1.0], [1.0]]), "the embeddings of row 1 are not finite"),
+        (lambda: borda(np.ones((2, 2))), "scores: a pandas DataFrame is needed, not a ndarray"),  # type: ignore[arg-type]
+        (lambda: borda(pd.DataFrame({"d": ["good", "bad"]})), "'good' in column 'd' is no number"),
+        (lambda: wilcoxon([1, 2], [1]), "two samples of one length are needed, not of shapes (2,) and (1,)"),
+        (lambda: hodges_lehmann([1, 2], [1]), "two samples of one length are needed, not of shapes (2,) and (1,)"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_one_line(function: Callable[[], object], line: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(line)):
+        function()

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from evaluation.measures.accepted_pairs import outputs_of
 from evaluation.measures.rows import Fields, MeasureRow, read_rows
-from evaluation.models.encoder import Encoder, drift
+from evaluation.models.encoder import Encoder, drift_of_texts
 from evaluation.tables.drift import QUANTILES
 from evaluation.units import Model, Unit
 from plumbline.identity import identity
@@ -50,7 +50,9 @@ class AllTexts:
         originals = {text.text_id: text.text for text in unit.dataset.texts() if text.text_id in made}
         ids = list(originals)
         parts = [ids[start : start + _AT_ONCE] for start in range(0, len(ids), _AT_ONCE)]
-        moved = [drift(encoder, [originals[one] for one in part], [made[one] for one in part]) for part in parts]
+        moved = [
+            drift_of_texts(encoder, [originals[one] for one in part], [made[one] for one in part]) for part in parts
+        ]
         found = np.concatenate(moved)
         quantiles = np.quantile(found, list(QUANTILES.values())).tolist()
         return {"n": len(found), "mean": float(found.mean()), **dict(zip(QUANTILES, quantiles, strict=True))}

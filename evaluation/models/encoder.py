@@ -19,6 +19,7 @@ from evaluation.models.embeddings import Embeddings, EmbeddingStore
 from evaluation.models.in_process import SentenceTransformerModel, fingerprint
 from evaluation.models.registered import MtebModel
 from evaluation.models.server import ServerModel
+from evaluation.statistics.distances import drift
 from plumbline.errors import DataError, ServiceError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.study import Study
@@ -244,15 +245,11 @@ def _key(start: Any, text: str) -> bytes:
     return bytes(whole.digest()[:16])
 
 
-def drift(encoder: Encoder, originals: Sequence[str], transformed: Sequence[str]) -> NDArray[np.float64]:
-    """1 - cos of each original and its transformation, from 0 to 2. Raises DataError for an embedding of length 0."""
-    first = encoder.embed(originals).astype(np.float64)
-    second = encoder.embed(transformed).astype(np.float64)
-    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    if (lengths == 0).any():
-        text = originals[int(np.argmin(lengths))]
+def drift_of_texts(encoder: Encoder, originals: Sequence[str], transformed: Sequence[str]) -> NDArray[np.float64]:
+    """The `drift` of each original and its transformation. Raises DataError for an embedding of length 0."""
+    first, second = encoder.embed(originals), encoder.embed(transformed)
+    nothing = ~(first.any(axis=1) & second.any(axis=1))
+    if nothing.any():
+        text = originals[int(nothing.argmax())]
         raise DataError(f"an embedding has length 0, so its cosine is undefined: {text[:60]!r} or its transformation")
-    # Rounding can leave the cosine of equal texts a hair above 1.
-    cosines = np.clip((first * second).sum(axis=1) / lengths, -1.0, 1.0)
-    distances: NDArray[np.float64] = 1.0 - cosines
-    return distances
+    return drift(first, second)

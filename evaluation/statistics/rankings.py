@@ -9,10 +9,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
 from evaluation.statistics.paired import DEFINED_SHARE, Floats, Value, Values, paired, row_correlations
+from plumbline.frames import need, numbers
 
 
 def kendall(first: Values, second: Values) -> Value:
@@ -62,19 +64,31 @@ def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rn
     return Value(float(np.median(defined)), len(defined), "")
 
 
-def borda(scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def borda(scores: pd.DataFrame) -> pd.DataFrame:
     """Borda counts and ranks of models (rows) over data sets (columns), as MMTEB and mteb's leaderboard have them.
 
     On each data set a model gets a point for each model that it beats and half a point for each that it ties with
     (tournament Borda). A model without a score (NaN) gets none there and takes none from others: each of these still
-    has a point for it. Models with equal counts share the best of their ranks.
+    has a point for it. Models with equal counts share the best of their ranks. The frame has the models' index and
+    the columns borda and rank. Raises ValueError for a score that is no number.
 
     Source: MMTEB, 3.1 (Colombo et al., 2022); mteb's `Rank (Borda)`.
+
+    >>> import pandas as pd
+    >>> from evaluation import borda
+    >>> scores = pd.DataFrame({"STS17": [0.9, 0.8, 0.7], "Banking77": [0.1, 0.5, 0.5]}, index=["a", "b", "c"])
+    >>> print(borda(scores))
+       borda  rank
+    a    2.0     2
+    b    2.5     1
+    c    1.5     3
     """
-    given = np.asarray(scores, dtype=np.float64)
+    need(scores, (), "scores")
+    given = np.column_stack([numbers(scores[name], "scores") for name in scores]) if scores.size else np.empty((0, 0))
     ranks = stats.rankdata(-given, axis=0, nan_policy="omit")
     points = np.nansum(len(given) - ranks, axis=1)
-    return points, stats.rankdata(-points, method="min").astype(np.int64)
+    rank = stats.rankdata(-points, method="min").astype(np.int64)
+    return pd.DataFrame({"borda": points, "rank": rank}, index=scores.index)
 
 
 def stratified_halves(tasks: Sequence[str], n_splits: int, rng: np.random.Generator) -> NDArray[np.bool_]:

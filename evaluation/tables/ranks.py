@@ -83,7 +83,8 @@ def ranking_table(
     task_of = scored.drop_duplicates("dataset").set_index("dataset")["task_type"]
     tasks = list(task_of.drop_duplicates())
     table = pd.DataFrame({"model": models})
-    table["borda"], table["rank"] = borda(grid.to_numpy(float)) if grid.size else (np.nan, 1)
+    counted = borda(grid) if grid.size else pd.DataFrame({"borda": np.nan, "rank": 1}, index=models)
+    table["borda"], table["rank"] = counted["borda"].to_numpy(), counted["rank"].to_numpy()
     table["n_datasets"] = grid.notna().sum(axis=1).to_numpy()
     means = grid.mean(axis=1, skipna=False) if grid.size else pd.Series(np.nan, index=models)
     by_task = pd.DataFrame(

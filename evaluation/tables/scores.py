@@ -11,6 +11,7 @@ import pandas as pd
 
 from annotation.records import Verdict
 from evaluation.statistics.paired import sample_sd
+from evaluation.tables.given import checked_scores
 from evaluation.tables.pairs import counting_scores, paired_scores, with_originals
 from plumbline.transformations import AXES, TRANSFORMATIONS, Axis
 
@@ -44,7 +45,23 @@ def axis_table(
     and `<name>_reason` (why it is NaN, or what of it is missing); included_rejected (names, comma-separated);
     simulated (whether any verdict rests on simulated ratings). `original` is that of whole data sets, as the paper
     prints it: the mean over all of which at least one transformation counts. A model without a score has a row.
+
+    Of a frame of one's own model, dataset, transformation and score are enough (`evaluation.tables.given`). Raises
+    ValueError where it lacks these, for names that nobody knows, and for a score that stands there twice.
+
+    >>> import pandas as pd
+    >>> from evaluation import axis_table
+    >>> scores = pd.DataFrame({"model": "mine", "dataset": "STS17"}, index=range(5)).assign(
+    ...     transformation=["original", "paraphrasing", "style_change", "expansion", "translation"],
+    ...     score=[0.80, 0.76, 0.70, 0.71, 0.52],
+    ... )
+    >>> table = axis_table(scores).set_index("model")
+    >>> table.loc["mine", ["original", "lexical_stylistic", "length", "language", "hteb_total"]].round(3).to_dict()
+    {'original': 0.8, 'lexical_stylistic': 0.73, 'length': 0.71, 'language': 0.52, 'hteb_total': 0.653}
+    >>> table["lexical_stylistic_difference"].round(1).item()  # points: 100 * (0.73 - 0.80)
+    -7.0
     """
+    scores = checked_scores(scores)
     paired = paired_scores(counting_scores(scores, include_rejected), scores)
     by_transformation = _by_transformation(paired)
     parts = dict(iter(by_transformation.groupby("model", sort=False)))

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 from mteb.types import PromptType
 
-from evaluation.models.encoder import Embeddings, Encoder, SentenceTransformerModel, drift, fingerprint, load, model_id
+from evaluation.models.encoder import (
+    Embeddings,
+    Encoder,
+    SentenceTransformerModel,
+    drift_of_texts,
+    fingerprint,
+    load,
+    model_id,
+)
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study.evaluation import ModelSpec
 from tests.evaluation.conftest import FakeModel, vectors, write_study
@@ -103,7 +111,7 @@ def test_drift_is_one_minus_cosine_and_shares_the_cache() -> None:
     model = FakeModel()
     encoder = Encoder(model, "fake", "1")
     _ask(encoder, "a cat", "a dog")
-    moved = drift(encoder, ["a cat", "a cat"], ["a dog", "a cat"])
+    moved = drift_of_texts(encoder, ["a cat", "a cat"], ["a dog", "a cat"])
     a, b = vectors(["a cat", "a dog"]).astype(float)
     assert moved == pytest.approx([1 - a @ b / np.linalg.norm(a) / np.linalg.norm(b), 0.0], abs=1e-12)
     assert moved.min() >= 0
@@ -116,7 +124,7 @@ def test_drift_of_an_empty_direction_is_refused() -> None:
             return np.zeros((len(list(texts)), 4), dtype=np.float32)  # type: ignore[call-overload]
 
     with pytest.raises(DataError, match="length 0"):
-        drift(Encoder(Zero(), "fake", "1"), ["a cat"], ["a dog"])
+        drift_of_texts(Encoder(Zero(), "fake", "1"), ["a cat"], ["a dog"])
 
 
 def test_name_and_revision_reach_mteb() -> None:

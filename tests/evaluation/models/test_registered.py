@@ -15,7 +15,7 @@ from mteb.models.model_implementations import MODEL_REGISTRY
 from mteb.models.model_meta import ModelMeta
 from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper
 
-from evaluation.models.encoder import Encoder, drift, load, model_id
+from evaluation.models.encoder import Encoder, drift_of_texts, load, model_id
 from evaluation.models.registered import MtebModel
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS
@@ -108,7 +108,7 @@ def test_scores_are_mtebs_own_and_texts_are_encoded_once(name: str) -> None:
 def test_a_text_is_encoded_again_for_another_prompt_alone(name: str, again: int) -> None:
     """One text as a sentence to be compared, then in clustering."""
     encoder = _encoder(name)
-    drift(encoder, ["a cat"], ["a cat"])
+    drift_of_texts(encoder, ["a cat"], ["a cat"])
     assert encoder.encoded == 1
     clusters = pd.DataFrame({"text": ["a cat", "a dog"] * 6, "label": ["x", "y"] * 6})
     scoring.evaluate(TableDataset("grouped", "clustering", "en", "1", {"test": clusters}), encoder, "paper", 8)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import yaml
 
-from evaluation.models.encoder import Encoder, drift, load, model_id
+from evaluation.models.encoder import Encoder, drift_of_texts, load, model_id
 from evaluation.models.server import ServerModel
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study, load_study
@@ -212,7 +212,7 @@ def test_a_proxy_of_the_environment_is_used(stub: Stub, monkeypatch: pytest.Monk
 
 def test_prompts_are_put_before_texts(stub: Stub) -> None:
     encoder = stub.encoder(prompts={"query": "ask: "})
-    drift(encoder, ["a cat"], ["a dog"])
+    drift_of_texts(encoder, ["a cat"], ["a dog"])
     assert {text for asked in stub.asked for text in asked["input"]} == {"a cat", "a dog"}
     np.testing.assert_allclose(encoder.embed(["a cat"], prompt="ask: "), vectors(["a cat"], "ask: "), rtol=1e-6)
 

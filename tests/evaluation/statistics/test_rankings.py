@@ -5,6 +5,7 @@ from collections import Counter
 from time import perf_counter
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,14 +92,14 @@ def test_the_papers_size_takes_far_less_than_five_seconds() -> None:
 def test_borda_by_hand() -> None:
     # First data set: a beats b and c, b beats c: 2 1 0. Second: b and c tie above a: 0 1.5 1.5. Third: a has no score,
     # c beats b; each of the two has a point for a: 0 1 2. Sums: a 2, b 3.5, c 3.5.
-    points, ranks = borda(np.array([[0.9, 0.1, np.nan], [0.8, 0.5, 0.2], [0.7, 0.5, 0.3]]))
-    assert points.tolist() == [2, 3.5, 3.5]
-    assert ranks.tolist() == [3, 1, 1]
+    found = borda(pd.DataFrame([[0.9, 0.1, np.nan], [0.8, 0.5, 0.2], [0.7, 0.5, 0.3]], index=["a", "b", "c"]))
+    assert found["borda"].to_dict() == {"a": 2, "b": 3.5, "c": 3.5}
+    assert found["rank"].to_dict() == {"a": 3, "b": 1, "c": 1}
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=2, max_size=6))
 def test_borda_is_a_tournament(rows: list[list[int]]) -> None:
-    points, _ = borda(np.array(rows, dtype=float))
+    points = borda(pd.DataFrame(rows, dtype=float))["borda"]
     for i, mine in enumerate(rows):
         others = [theirs for j, theirs in enumerate(rows) if j != i]
         won = sum((a > b) + 0.5 * (a == b) for theirs in others for a, b in zip(mine, theirs, strict=True))
