@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from typing import TYPE_CHECKING
 
-from annotation import server
-from annotation.server.home import changing, write_private
 from plumbline.errors import DataError
 from plumbline.identity import identity
+
+if TYPE_CHECKING:
+    from annotation.server import Home
 
 WORKER = "worker-"  # accounts of crowd workers in Argilla begin so, and nobody else's
 
@@ -35,9 +37,11 @@ def worker_pseudonym(key: bytes, study: str, platform: str, worker: str) -> str:
     return f"{WORKER}{_digest(key, study, platform, worker)[:12]}"
 
 
-def pseudonym_key(home: server.Home) -> bytes:
+def pseudonym_key(home: Home) -> bytes:
     """The secret that pseudonyms of raters who have no account are made with; drawn when first asked for."""
-    server.make_folder(home)
+    from annotation.server.home import changing, make_folder, write_private  # noqa: PLC0415 (brings its HTTP client along)
+
+    make_folder(home)
     file = home.path / "pseudonyms.key"
     with changing(home):
         if not file.exists():
