@@ -12,8 +12,8 @@ from streamlit.web import cli as streamlit_cli
 from plumbline import cli
 from plumbline.commands import as_called
 
-#: What the first page imports: done before anybody waits for it. Without `data`, whose caches want a server.
-FIRST = ("streamlit_app.readers.made", "streamlit_app.frames")
+#: What the first page imports: done before anybody waits for it.
+FIRST = ("streamlit_app.views.overview",)
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ import streamlit as st
 from plumbline.errors import PlumblineError
 from streamlit_app import warm
 from streamlit_app.elements import complain
+from streamlit_app.readers.ratings import simulated
 from streamlit_app.start import opened
 
 #: The pages: their names and files, which are their addresses too. An icon would be fetched from another host.
@@ -32,11 +33,11 @@ def main() -> None:
     # Before anything that can fail, so that an address stays what it was.
     page = st.navigation([st.Page(f"views/{name}.py", title=title) for title, name in PAGES.items()])
     try:
-        records = opened()
-        st.title(f"Plumbline: {records.study.name}", anchor=False)
-        if records.study.description:
-            st.text(records.study.description)
-        if records.simulated():
+        study = opened()
+        st.title(f"Plumbline: {study.name}", anchor=False)
+        if study.description:
+            st.text(study.description)
+        if simulated(study):
             from annotation.verdicts.tables import SIMULATED  # noqa: PLC0415 (most of the time at the start is imports)
 
             st.warning(SIMULATED, icon=":material/science:")

@@ -20,8 +20,9 @@ from plumbline.exhibits.csv import csv_bytes
 from plumbline.exhibits.page import svg
 from plumbline.exhibits.table import Exhibit
 from plumbline.resources import installing
+from plumbline.study import Study
 from streamlit_app import frames
-from streamlit_app.records import NotYetError, Records
+from streamlit_app.records import NotYetError
 from streamlit_app.start import opened
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ _NAMES = 240  # pixels for the names of a chart's rows
 _LONG = 40  # rows, above which a table scrolls
 
 
-def show(title: str, draw: Callable[[Records], None]) -> None:
-    """A page: its title, and what `draw` makes of the study's records."""
+def show(title: str, draw: Callable[[Study], None]) -> None:
+    """A page: its title, and what `draw` shows of the study."""
     st.header(title, anchor=False)
     guarded(lambda: draw(opened()))
 
@@ -107,7 +108,7 @@ def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame | Styler | None = 
     download_csv(name, frame)
 
 
-def exhibit(records: Records, one: Exhibit, group: str = "") -> None:
+def exhibit(study: Study, one: Exhibit, group: str = "") -> None:
     """A table of a report: its caption, cells as printed, what it lacks; its CSV has all digits.
 
     `group` is that of its data sets, if not of all.
@@ -116,14 +117,14 @@ def exhibit(records: Records, one: Exhibit, group: str = "") -> None:
     if one.frame.empty:
         st.text("There is nothing in it.")
         return
-    table(file_name(records, one.name, group), one.frame, one.printed)
+    table(file_name(study, one.name, group), one.frame, one.printed)
     lines([frames.in_words(note) for note in one.notes])
 
 
-def file_name(records: Records, what: str, group: str = "") -> str:
+def file_name(study: Study, what: str, group: str = "") -> str:
     """What a table or a figure is called on disk; `group` is that of its data sets, if not of all."""
     name = "-".join(filter(None, (what, group.lower()))).replace("_", "-").replace(" ", "-")
-    return f"{records.study.name}-{name}"
+    return f"{study.name}-{name}"
 
 
 def lines(notes: Sequence[str]) -> None:
@@ -198,9 +199,9 @@ def filtered(label: str, options: Sequence[str], key: str, *, shown: Callable[[s
     return "" if chosen == "all" else chosen
 
 
-def with_refused(records: Records) -> bool:
-    """Whether the page shows what no verdict accepts too; it is asked only where that has scores."""
-    if not records.score_choices()["refused"]:
+def with_refused(there: bool) -> bool:
+    """Whether the page shows what no verdict accepts too; it is asked only where that has scores (`there`)."""
+    if not there:
         return False
     with st.sidebar:
         return st.toggle("With what no verdict accepts", key="refused", bind="query-params")

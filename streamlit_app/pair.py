@@ -13,10 +13,13 @@ import streamlit as st
 
 from annotation.verdicts.tables import display
 from plumbline.errors import PlumblineError
+from plumbline.records import Pair
+from plumbline.study import Study
 from streamlit_app import charts
 from streamlit_app.differences import side_by_side
 from streamlit_app.elements import complain, download_csv
-from streamlit_app.records import Records
+from streamlit_app.readers import drift
+from streamlit_app.readers.ratings import answers_to
 
 CHOSEN = "chosen_pair"  # of the session: the pair to open, and how many had been closed when it was chosen
 CLOSED = "closed_pairs"  # of the session: how many were closed
@@ -45,14 +48,14 @@ def closed() -> int:
     return int(st.session_state.get(CLOSED, 0))
 
 
-def open_chosen(records: Records) -> None:
+def open_chosen(study: Study) -> None:
     """Open the pair that was chosen, or that the page's address names, until it is closed."""
     pair_id, before = st.session_state.pop(CHOSEN, (None, 0))
     # A run that was cut short by closing the pair has its choice reported once more, which must not open it again.
     if pair_id is not None and before == closed():
         st.query_params[ADDRESS] = pair_id
     if ADDRESS in st.query_params:
-        _show(records, st.query_params[ADDRESS])
+        _show(study, st.query_params[ADDRESS])
 
 
 def _close() -> None:
@@ -61,9 +64,9 @@ def _close() -> None:
 
 
 @st.dialog("One pair and its ratings", width="large", on_dismiss=_close)
-def _show(records: Records, pair_id: str) -> None:
+def _show(study: Study, pair_id: str) -> None:
     try:
-        pair, ratings = records.pair(pair_id), records.ratings_of(pair_id)
+        pair, ratings = drift.pair(study, pair_id), answers_to(study, pair_id)
     except (PlumblineError, OSError) as error:
         complain(str(error))
         return
@@ -71,13 +74,13 @@ def _show(records: Records, pair_id: str) -> None:
         st.text("The sample no longer holds this pair.")
         return
     _draw(pair, ratings)
-    download_csv(f"{records.study.name}-pair-{pair_id[:8]}", ratings)
+    download_csv(f"{study.name}-pair-{pair_id[:8]}", ratings)
 
 
-def _draw(pair: dict[str, Any], ratings: pd.DataFrame) -> None:
-    st.text(f"{display(pair['transformation'], pooled=False)}, from {pair['dataset']}")
-    names = f"Original ({pair['language']})", f"Transformed ({pair['output_language']})"
-    side_by_side(pair["original"], pair["transformed"], names)
+def _draw(pair: Pair, ratings: pd.DataFrame) -> None:
+    st.text(f"{display(pair.transformation, pooled=False)}, from {pair.dataset}")
+    names = f"Original ({pair.language})", f"Transformed ({pair.output_language})"
+    side_by_side(pair.original, pair.transformed, names)
     config: dict[str, Any] = {
         "rater_id": "Rater",
         "question": "Question",

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from plumbline.cli import add_study_options, study_of
 from plumbline.errors import StudyError
-from streamlit_app.records import Records
+from plumbline.study import Study
 
 START = "streamlit run streamlit_app/app.py -- --study studies/demo.yaml"
 
@@ -20,8 +20,8 @@ class _Parser(argparse.ArgumentParser):
         raise StudyError(f"{message}; start the dashboard with `{START}`")
 
 
-def opened() -> Records:
-    """The records of the study that the dashboard was started for. Raises StudyError where it cannot be read."""
+def opened() -> Study:
+    """The study that the dashboard was started for. Raises StudyError where it cannot be read."""
     parser = _Parser(prog="app.py", add_help=False)
     add_study_options(parser)
-    return Records(study_of(parser.parse_args(sys.argv[1:])))
+    return study_of(parser.parse_args(sys.argv[1:]))

@@ -11,8 +11,17 @@ import functools
 from importlib import import_module
 from threading import Lock, Timer
 
-#: What pages import, and what takes long to import when a table first asks for it.
-MODULES = ("streamlit_app.charts", "streamlit_app.readers.later", "statsmodels.stats.multitest")
+#: The pages after the first, and what takes long to import when a table first asks for it.
+MODULES = (
+    "streamlit_app.views.drift",
+    "streamlit_app.views.verdicts",
+    "streamlit_app.views.campaign",
+    "streamlit_app.views.robustness",
+    "streamlit_app.views.model",
+    "streamlit_app.views.rankings",
+    "streamlit_app.views.texts",
+    "statsmodels.stats.multitest",
+)
 SECONDS = 0.5  # until the first page is at the browser
 
 _LOCK = Lock()

@@ -1,1 +1,5 @@
-"""From a study's records to the frames that pages show."""
+"""From a study's records to what pages show: a module for each family of pages, a function for each thing shown.
+
+Nothing is computed here: records are filtered by what a page asks for and handed to functions of `generation`,
+`annotation` and `evaluation`. The first page needs `overview` and `ratings`, which import nothing that takes long.
+"""

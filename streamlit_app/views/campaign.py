@@ -7,22 +7,23 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from plumbline.study import Study
 from streamlit_app import charts, frames
 from streamlit_app.elements import exhibit, figure, filtered, lines, section, show, table
-from streamlit_app.records import Records
+from streamlit_app.readers import campaign, overview
 
 
-def draw(records: Records) -> None:
+def draw(study: Study) -> None:
     """The page."""
-    section("Progress", partial(_progress, records))
-    section("Raters", partial(_raters, records))
-    section("Time on task", partial(_time, records))
-    section("Signs and decisions", partial(_quality, records))
-    section("Crowd work", partial(_crowd, records))
+    section("Progress", partial(_progress, study))
+    section("Raters", partial(_raters, study))
+    section("Time on task", partial(_time, study))
+    section("Signs and decisions", partial(_quality, study))
+    section("Crowd work", partial(_crowd, study))
 
 
-def _progress(records: Records) -> None:
-    status = records.status()
+def _progress(study: Study) -> None:
+    status = overview.status(study)
     progress = status.progress
     if progress.empty:
         st.caption("There is no sample yet.")
@@ -35,12 +36,12 @@ def _progress(records: Records) -> None:
         f"Answers{simulated} that count, against {status.study.raters.per_pair} for each pair; an answer is one rater's"
         " to one pair. What was collected last is known, and nothing that came later."
     )
-    figure(f"{records.study.name}-progress", charts.progress_bars(progress), says)
-    table(f"{records.study.name}-progress", progress, frames.progress_frame(progress))
+    figure(f"{study.name}-progress", charts.progress_bars(progress), says)
+    table(f"{study.name}-progress", progress, frames.progress_frame(progress))
 
 
-def _raters(records: Records) -> None:
-    status = records.status()
+def _raters(study: Study) -> None:
+    status = overview.status(study)
     if status.raters.empty:
         st.caption("No rater is known yet.")
         return
@@ -48,20 +49,20 @@ def _raters(records: Records) -> None:
         "Answers of each rater, by pseudonym. Among them are controls (pairs whose right answer is known) and repeats"
         " (pairs that a rater sees twice), which tell how carefully a rater answers." + _made_up(status.raters)
     )
-    figure(f"{records.study.name}-answers", charts.rater_bars(status.raters, "answers", "Answers"), says)
-    table(f"{records.study.name}-rater-progress", status.raters, frames.rater_frame(status.raters))
+    figure(f"{study.name}-answers", charts.rater_bars(status.raters, "answers", "Answers"), says)
+    table(f"{study.name}-rater-progress", status.raters, frames.rater_frame(status.raters))
 
 
-def _time(records: Records) -> None:
-    raters = records.campaign()["raters"]
+def _time(study: Study) -> None:
+    raters = campaign.tables(study).raters
     if raters.frame["median_seconds"].isna().all():
         st.caption("No rater's time is known: answers from files and of simulated raters come without one.")
     else:
         says = "Median seconds from a rater's answer before to this one; a pause counts, and unknown times do not."
         says += _made_up(raters.frame)
         chart = charts.rater_bars(raters.frame, "median_seconds", "Median seconds for a pair")
-        figure(f"{records.study.name}-seconds", chart, says)
-    exhibit(records, raters)
+        figure(f"{study.name}-seconds", chart, says)
+    exhibit(study, raters)
 
 
 def _made_up(raters: pd.DataFrame) -> str:
@@ -71,28 +72,29 @@ def _made_up(raters: pd.DataFrame) -> str:
     return " They are SIMULATED." if raters["simulated"].all() else " Some of them are SIMULATED."
 
 
-def _quality(records: Records) -> None:
+def _quality(study: Study) -> None:
     st.caption(
         "A sign is something odd in a rater's answers (missed controls, haste, one answer for all). It decides nothing:"
         " people decide whose ratings count, and why is kept."
     )
-    lines([f"To be decided: {name}" for name in records.status().unreviewed])
-    for name in ("signs", "decisions", "exclusions"):
-        exhibit(records, records.campaign()[name])
+    lines([f"To be decided: {name}" for name in overview.status(study).unreviewed])
+    found = campaign.tables(study)
+    for one in (found.signs, found.decisions, found.exclusions):
+        exhibit(study, one)
 
 
-def _crowd(records: Records) -> None:
+def _crowd(study: Study) -> None:
     """Cost against plan, and decisions about submissions; workers have pseudonyms here too."""
-    found = records.campaign()
-    if "crowd_campaigns" not in found:
+    crowd = campaign.tables(study).crowd
+    if not crowd:
         st.caption("No crowd workers were asked.")
         return
     st.caption(
         "Cost against plan in dollars, fees included; planned is all batches without bonuses. Rehearsals (not live)"
         " cost nothing. It is what the ledger knew last, and no worker's id is in it."
     )
-    exhibit(records, found["crowd_campaigns"])
-    exhibit(records, found["crowd_decisions"])
+    for one in crowd:
+        exhibit(study, one)
 
 
 if __name__ == "__main__":

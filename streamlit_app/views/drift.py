@@ -7,9 +7,11 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from annotation.rubric import load_rubric
 from annotation.verdicts.tables import display
 from evaluation.report.drift_charts import drift_figure
 from plumbline.languages import language_name
+from plumbline.study import Study
 from streamlit_app import charts, pair
 from streamlit_app.elements import (
     choose,
@@ -23,26 +25,23 @@ from streamlit_app.elements import (
     show,
     table,
 )
-from streamlit_app.readers.made import Choice
-from streamlit_app.records import Records
+from streamlit_app.readers import drift, ratings
 
 PANELS = 3  # beside one another, as many as the longest axis has transformations
 
 
-def draw(records: Records) -> None:
+def draw(study: Study) -> None:
     """The page."""
-    options = records.drift_choices()
-    if not options["models"]:
+    options = drift.choices(study)
+    if not options.models:
         st.caption("No pair has a drift.")
         return
-    question = choose("Question", records.questions(), "question")
-    choice = Choice(
-        question=question,
-        model=choose("Model", options["models"], "model"),
-        language=filtered("Language", options["languages"], "language", shown=language_name),
-        task=filtered("Task", options["tasks"], "task", shown=lambda name: name.replace("_", " ")),
-    )
-    frame, correlations = records.drift(choice)
+    rubric = load_rubric(study)
+    question = choose("Question", rubric.question_names(), "question")
+    model = choose("Model", options.models, "model")
+    language = filtered("Language", options.languages, "language", shown=language_name)
+    task = filtered("Task", options.tasks, "task", shown=lambda name: name.replace("_", " "))
+    frame, correlations = drift.against_ratings(study, question, model, language=language, task=task)
     if frame.empty:
         st.caption("No pair has both a rating that counts and a drift.")
         return
@@ -57,19 +56,19 @@ def draw(records: Records) -> None:
     drawn = charts.drawn_points(frame)
     if len(drawn) < len(frame):
         st.caption(f"{len(drawn):,} of {len(frame):,} points are drawn, chosen at random; ρ and the tables have all.")
-    _panels(records, drawn, correlations, question)
-    scale = records.scale()
-    name = f"{records.study.name}-drift-{question}"
-    download_svg(name, lambda: drift_figure(drawn, correlations, question=question, scale=(scale[0], scale[-1])))
-    pair.open_chosen(records)
+    scale = rubric.scale[0], rubric.scale[-1]
+    _panels(drawn, correlations, question, scale)
+    name = f"{study.name}-drift-{question}"
+    download_svg(name, lambda: drift_figure(drawn, correlations, question=question, scale=scale))
+    pair.open_chosen(study)
     with st.expander("The same as tables"):
-        _tables(records, frame, correlations, question)
-    section("All texts, rated or not", partial(_all_texts, records, choice.model))
+        _tables(study, frame, correlations, question)
+    section("All texts, rated or not", partial(_all_texts, study, model))
 
 
-def _all_texts(records: Records, model: str) -> None:
+def _all_texts(study: Study, model: str) -> None:
     """The drift of all texts of the data sets, which no filter of pairs touches."""
-    one = records.text_drift(model)
+    one = drift.table_of_texts(study, model)
     if one.frame.empty:
         st.caption("It was not measured yet: the next run of the evaluation does.")
         return
@@ -80,21 +79,15 @@ def _all_texts(records: Records, model: str) -> None:
         " moves far in a model that knows one language."
         + limits(simulated=False, n=int(one.frame["n"].min()), what="texts")
     )
-    if any(verdict.simulated for verdict in records.verdicts()):
+    if any(verdict.simulated for verdict in ratings.verdicts(study)):
         says += " Which are accepted rests on SIMULATED ratings."
-    figure(f"{records.study.name}-text-drift", charts.text_drift_panel(one.frame), says)
-    exhibit(records, one)
+    figure(f"{study.name}-text-drift", charts.text_drift_panel(one.frame), says)
+    exhibit(study, one)
 
 
-def _panels(records: Records, frame: pd.DataFrame, correlations: pd.DataFrame, question: str) -> None:
-    scale = records.scale()
-    panels = charts.drift_panels(
-        frame,
-        correlations,
-        question=question,
-        scale=(scale[0], scale[-1]),
-        dark=st.context.theme.type == "dark",
-    )
+def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scale: tuple[int, int]) -> None:
+    dark = st.context.theme.type == "dark"
+    panels = charts.drift_panels(frame, correlations, question=question, scale=scale, dark=dark)
     for axis in dict.fromkeys(panel.axis for panel in panels):
         st.subheader(display(axis), anchor=False)
         own = [panel for panel in panels if panel.axis == axis]
@@ -106,8 +99,8 @@ def _panels(records: Records, frame: pd.DataFrame, correlations: pd.DataFrame, q
             )
 
 
-def _tables(records: Records, frame: pd.DataFrame, correlations: pd.DataFrame, question: str) -> None:
-    table(f"{records.study.name}-drift-correlations-{question}", correlations)
+def _tables(study: Study, frame: pd.DataFrame, correlations: pd.DataFrame, question: str) -> None:
+    table(f"{study.name}-drift-correlations-{question}", correlations)
     st.caption("Tick a row to see the pair's ratings.")
     mean = f"mean_{question}"
     named = frame.rename(columns={"mean_quality": mean})
@@ -121,7 +114,7 @@ def _tables(records: Records, frame: pd.DataFrame, correlations: pd.DataFrame, q
         selection_mode="single-row",
         alt="Pairs with their drift and mean rating",
     )
-    download_csv(f"{records.study.name}-drift-{question}", named)
+    download_csv(f"{study.name}-drift-{question}", named)
 
 
 if __name__ == "__main__":

@@ -10,32 +10,33 @@ from annotation.verdicts.tables import display
 from evaluation.display import hundred, points
 from evaluation.report.charts import score_shifts
 from evaluation.tables import TOTAL
+from plumbline.study import Study
 from plumbline.transformations import AXES
 from streamlit_app import frames
 from streamlit_app.elements import choose, complain, exhibit, figure, limits, lines, section, show, with_refused
-from streamlit_app.records import Records
+from streamlit_app.readers import ratings, scores
 
 
-def draw(records: Records) -> None:
+def draw(study: Study) -> None:
     """The page."""
-    models = records.score_choices()["models"]
-    if not models:
+    choices = scores.choices(study)
+    if not choices.models:
         st.caption("No model has a score.")
         return
-    model = choose("Model", models, "model")
-    refused = with_refused(records)
+    model = choose("Model", choices.models, "model")
+    refused = with_refused(choices.refused)
     st.text(model)
-    if why := records.scores_outrun():
+    if why := scores.outrun(study):
         complain(why, what="These scores no longer hold")
-    section("Scores", partial(_tiles, records, model, refused))
-    section("What each transformation does", partial(_shifts, records, model, refused))
-    section("Data sets", partial(_datasets, records, model))
-    section("Ranks", partial(_ranks, records, model))
+    section("Scores", partial(_tiles, study, model, refused))
+    section("What each transformation does", partial(_shifts, study, model, refused))
+    section("Data sets", partial(_datasets, study, model))
+    section("Ranks", partial(_ranks, study, model))
     st.page_link("views/drift.py", label="Its drift against ratings", query_params={"model": model})
 
 
-def _tiles(records: Records, model: str, refused: bool) -> None:
-    row = records.tables("axes", model=model, refused=refused)[0].frame.iloc[0]
+def _tiles(study: Study, model: str, refused: bool) -> None:
+    row = scores.axes(study, model=model, refused=refused).frame.iloc[0]
     columns = st.columns(2 + len(AXES))
     columns[0].metric("Original", hundred(row["original"]), border=True)
     for name, column in zip((*AXES, TOTAL), columns[1:], strict=True):
@@ -55,24 +56,24 @@ def _head(name: str) -> str:
     return "HTEB total" if name == TOTAL else display(name)
 
 
-def _shifts(records: Records, model: str, refused: bool) -> None:
-    frame = records.tables("transformations", model=model, refused=refused)[0].frame
+def _shifts(study: Study, model: str, refused: bool) -> None:
+    frame = scores.transformations(study, model=model, refused=refused).frame
     if frame.empty:
         st.caption("No transformation was evaluated.")
         return
-    simulated = any(verdict.simulated for verdict in records.verdicts())
+    simulated = any(verdict.simulated for verdict in ratings.verdicts(study))
     says = "Original (grey bar) and transformed score of the same items; hollow is what no verdict accepts."
     said = says + limits(simulated=simulated, n=int(frame["n_datasets"].max()), what="data sets")
-    figure(f"{records.study.name}-profile", score_shifts(frame), said)
+    figure(f"{study.name}-profile", score_shifts(frame), said)
 
 
-def _datasets(records: Records, model: str) -> None:
-    for one in records.tables("datasets", model=model):
-        exhibit(records, one)
+def _datasets(study: Study, model: str) -> None:
+    for one in scores.datasets(study, model=model):
+        exhibit(study, one)
 
 
-def _ranks(records: Records, model: str) -> None:
-    frame = records.ranks()
+def _ranks(study: Study, model: str) -> None:
+    frame = scores.ranks(study)
     if model not in set(frame["model"]):
         st.caption("It has no rank: it has no score.")
         return

@@ -13,10 +13,11 @@ from annotation.status.text import next_step
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.tables import display, number
 from plumbline.commands import as_called
+from plumbline.study import Study
 from plumbline.transformations import TRANSFORMATIONS
 from streamlit_app import frames
 from streamlit_app.elements import complain, section, show, table
-from streamlit_app.records import Records
+from streamlit_app.readers import overview, ratings
 
 _COMMAND = re.compile(r"(?:python -m|plumbline) [^,;(]+")
 _BESIDE = 4  # tiles
@@ -33,7 +34,7 @@ WORDS = {
 }
 
 
-def draw(records: Records) -> None:
+def draw(study: Study) -> None:
     """The page."""
     st.caption(
         "Do embedding models hold when a text changes and its meaning does not? A generator transforms texts, people"
@@ -41,26 +42,26 @@ def draw(records: Records) -> None:
     )
     with st.expander("Words used here"):
         st.text("\n".join(f"{word}: {meaning}" for word, meaning in WORDS.items()))
-    section("How it stands", partial(_stages, records))
-    section("What is doubtful", partial(_doubts, records))
-    section("Verdicts", partial(_tiles, records))
-    section("What was evaluated", partial(_coverage, records))
-    section("Rules and looks at results", partial(_rules, records))
+    section("How it stands", partial(_stages, study))
+    section("What is doubtful", partial(_doubts, study))
+    section("Verdicts", partial(_tiles, study))
+    section("What was evaluated", partial(_coverage, study))
+    section("Rules and looks at results", partial(_rules, study))
 
 
-def _stages(records: Records) -> None:
-    status = records.status()
-    table(f"{records.study.name}-stages", frames.stage_frame(status.stages))
+def _stages(study: Study) -> None:
+    status = overview.status(study)
+    table(f"{study.name}-stages", frames.stage_frame(status.stages))
     for line in status.warnings:
         complain(line, what="This needs care")
-    step = as_called(next_step(status, records.study.arguments))
+    step = as_called(next_step(status, study.arguments))
     st.text(f"Next: {step}")
     for command in _COMMAND.findall(step):
         st.code(command.strip(), language=None, wrap_lines=True)
 
 
-def _doubts(records: Records) -> None:
-    status = records.status()
+def _doubts(study: Study) -> None:
+    status = overview.status(study)
     if not status.sources:
         st.caption("There are no ratings yet.")
         return
@@ -70,12 +71,12 @@ def _doubts(records: Records) -> None:
         st.text(doubts_text((), judged=status.judged))
 
 
-def _tiles(records: Records) -> None:
-    verdicts = records.verdicts()
+def _tiles(study: Study) -> None:
+    verdicts = ratings.verdicts(study)
     if not verdicts:
         st.caption("There are no verdicts: the sample holds no pairs.")
         return
-    if stale := records.verdicts_hold():
+    if stale := ratings.verdicts_hold(study):
         complain(stale, what="These verdicts no longer hold")
     by_name: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
@@ -103,25 +104,25 @@ def _tile(name: str, verdicts: list[Verdict]) -> None:
     st.text("\n".join(f"{word}: {counts[decision]}" for decision, word in frames.DECISIONS.items() if counts[decision]))
 
 
-def _coverage(records: Records) -> None:
-    counts = records.coverage()
+def _coverage(study: Study) -> None:
+    counts = overview.coverage(study)
     st.caption("Scores there are, by transformation: models × data sets × seeds. Left out is what no verdict accepts.")
-    table(f"{records.study.name}-coverage", counts, frames.coverage_frame(counts))
+    table(f"{study.name}-coverage", counts, frames.coverage_frame(counts))
     st.page_link("views/robustness.py", label="What was left out, and why")
 
 
-def _rules(records: Records) -> None:
-    for line in records.status().rules:  # when they were fixed, and each amendment
+def _rules(study: Study) -> None:
+    for line in overview.status(study).rules:  # when they were fixed, and each amendment
         st.text(line)
-    for rules, what in records.amendments():
+    for rules, what in overview.amendments(study):
         st.warning(f"The rules were changed after the first rating, on {rules.fixed_at:%Y-%m-%d at %H:%M} UTC.")
         st.text(f"{rules.reason} ({'; '.join(what)})")
-    looks = frames.look_frame(records.looks())
+    looks = frames.look_frame(overview.looks(study))
     if looks.empty:
         st.caption("Nobody has looked at results yet.")
         return
     st.caption("Each time that verdicts were reached on other ratings or by other rules is a look at results.")
-    table(f"{records.study.name}-looks", looks)
+    table(f"{study.name}-looks", looks)
 
 
 if __name__ == "__main__":

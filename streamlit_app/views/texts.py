@@ -9,12 +9,13 @@ import pandas as pd
 import streamlit as st
 
 from annotation.verdicts.tables import display
+from plumbline.study import Study
 from plumbline.transformations import ORIGINAL
 from streamlit_app import charts, search
 from streamlit_app.differences import side_by_side
 from streamlit_app.elements import download_csv, figure, section, show, table
 from streamlit_app.output_frames import error_frame, length_frame
-from streamlit_app.records import Records
+from streamlit_app.readers import texts
 
 BY = {"generator": "", "transformation": "transformation", "data set": "dataset", "language": "language"}
 _FOUND = {
@@ -30,15 +31,15 @@ _FOUND = {
 LARGE = 64 * 2**20  # bytes of outputs, from which their errors are counted only when asked for
 
 
-def draw(records: Records) -> None:
+def draw(study: Study) -> None:
     """The page."""
-    section("Search", partial(_search, records))
-    section("Error types by generator (HTEB, Table 5)", partial(_errors, records))
-    section("Lengths and edits (HTEB, Table 23)", partial(_lengths, records))
+    section("Search", partial(_search, study))
+    section("Error types by generator (HTEB, Table 5)", partial(_errors, study))
+    section("Lengths and edits (HTEB, Table 23)", partial(_lengths, study))
 
 
-def _search(records: Records) -> None:
-    units = records.units()
+def _search(study: Study) -> None:
+    units = texts.units(study)
     names = [ORIGINAL, *dict.fromkeys(name for name, _ in units)]
     left, right = st.columns([2, 1])
     query = left.text_input("Words in a text or an output", key="q", bind="query-params").strip()
@@ -49,7 +50,7 @@ def _search(records: Records) -> None:
             " does not matter; what is searched for is a piece of text."
         )
         return
-    frame, more = search.find(records.study, query, "" if where == "all outputs" else str(where), units)
+    frame, more = search.find(study, query, "" if where == "all outputs" else str(where), units)
     if frame.empty:
         st.text("Nothing is found.")
         return
@@ -65,7 +66,7 @@ def _search(records: Records) -> None:
         selection_mode="single-row",
         alt="What was found",
     )
-    download_csv(f"{records.study.name}-found", frame)
+    download_csv(f"{study.name}-found", frame)
     if chosen.selection.rows:
         _whole(frame.iloc[chosen.selection.rows[0]])
 
@@ -86,14 +87,14 @@ def _whole(row: pd.Series[Any]) -> None:
     side_by_side(row["text"], row["output"], (f"Original ({row['source_language']})", f"Output ({language})"))
 
 
-def _errors(records: Records) -> None:
-    if not _wanted(records):
+def _errors(study: Study) -> None:
+    if not _wanted(study):
         return
     left, right = st.columns([2, 1])
     by = BY[str(left.selectbox("A row for each", list(BY), key="by", bind="query-params"))]
     after = right.toggle("After retries", key="after", bind="query-params")
     with st.spinner("counting errors"):
-        frame = records.errors(by, after_retries=after)
+        frame = texts.errors(study, by, after_retries=after)
     attempts = "last" if after else "first"
     says = (
         f"Share of outputs, in %, of the {attempts} attempts that have each error type; a text counts once for each of"
@@ -101,27 +102,27 @@ def _errors(records: Records) -> None:
     )
     unanswered = int(frame["unanswered"].sum())
     says += f" {unanswered:,} are unanswered and in no rate." if unanswered else ""
-    name = f"{records.study.name}-errors"
+    name = f"{study.name}-errors"
     figure(name, charts.error_map(frame, by or "generator"), says)
     table(name, frame, error_frame(frame, by))
 
 
-def _lengths(records: Records) -> None:
-    if not _wanted(records):
+def _lengths(study: Study) -> None:
+    if not _wanted(study):
         return
     with st.spinner("counting words"):
-        frame = records.lengths()
+        frame = texts.lengths(study)
     st.caption(
         "Mean numbers of words over texts, seeds and data sets; ratio: words after to words before; edit distance:"
         " words that were put in, taken out or changed, from 0 (equal) to 1. It says how much was changed, and not"
         " whether the meaning was."
     )
-    table(f"{records.study.name}-lengths", frame, length_frame(frame))
+    table(f"{study.name}-lengths", frame, length_frame(frame))
 
 
-def _wanted(records: Records) -> bool:
+def _wanted(study: Study) -> bool:
     """Whether all outputs are to be read: many only when asked for."""
-    size = sum(records.study.transformation_file(*unit).stat().st_size for unit in records.units())
+    size = sum(study.transformation_file(*unit).stat().st_size for unit in texts.units(study))
     if size < LARGE or st.session_state.get("count"):
         return True
     st.caption(f"{size / 1e6:,.0f} MB of outputs are read for this, which takes minutes.")

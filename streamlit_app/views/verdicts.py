@@ -2,116 +2,122 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import streamlit as st
 
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
+from annotation.rubric import load_rubric
+from annotation.verdicts.tables import verdict_table
 from evaluation.report.sensitivity_charts import threshold_decisions, threshold_scores
 from evaluation.tables import TOTAL
 from evaluation.tables.sensitivity import thresholds_of
+from plumbline.study import Study
 from plumbline.transformations import AXES
 from streamlit_app import charts, frames
 from streamlit_app.elements import choose, complain, exhibit, figure, filtered, limits, section, show, table
-from streamlit_app.records import Records
+from streamlit_app.readers import ratings
+from streamlit_app.readers import verdicts as read
 
 
-def draw(records: Records) -> None:
+def draw(study: Study) -> None:
     """The page."""
-    if not records.verdicts():
+    if not ratings.verdicts(study):
         st.caption("There are no verdicts: the sample holds no pairs.")
         return
-    if stale := records.verdicts_hold():
+    if stale := ratings.verdicts_hold(study):
         complain(stale, what="These verdicts no longer hold")
-    question = choose("Question", records.questions(), "question")
-    languages = sorted({verdict.language for verdict in records.verdicts()})
+    rubric = load_rubric(study)
+    question = choose("Question", rubric.question_names(), "question")
+    languages = sorted({verdict.language for verdict in ratings.verdicts(study)})
     language = filtered("Language", languages, "language")
-    section("Verdicts", partial(_verdicts, records, language))
-    section("Means against the threshold", partial(_means, records, question, language))
-    section("Ratings given", partial(_shares, records, question))
-    section("Ratings and agreement (HTEB, Table 2)", partial(_agreement, records))
-    section("Another threshold", partial(_another, records))
+    section("Verdicts", partial(_verdicts, study, language))
+    section("Means against the threshold", partial(_means, study, rubric.scale, question, language))
+    section("Ratings given", partial(_shares, study, rubric.scale, question))
+    section("Ratings and agreement (HTEB, Table 2)", partial(_agreement, study))
+    section("Another threshold", partial(_another, study, rubric.scale))
 
 
-def _limits(records: Records) -> str:
-    verdicts = records.verdicts()
+def _limits(study: Study) -> str:
+    verdicts = ratings.verdicts(study)
     least = min(verdict.n_pairs for verdict in verdicts)
     undecided = sum(verdict.decision == "undecided" for verdict in verdicts)
     simulated = any(verdict.simulated for verdict in verdicts)
     return limits(simulated=simulated, n=least, what="pairs for a verdict", undecided=undecided)
 
 
-def _verdicts(records: Records, language: str) -> None:
-    verdicts = [verdict for verdict in records.verdicts() if language in ("", verdict.language)]
+def _verdicts(study: Study, language: str) -> None:
+    verdicts = [verdict for verdict in ratings.verdicts(study) if language in ("", verdict.language)]
     pooled = any(verdict.pool != verdict.transformation for verdict in verdicts)
-    whole = records.verdict_table()
+    whole = verdict_table(ratings.verdicts(study))
     whole = whole[whole["language"] == language] if language else whole
     st.caption(
         f"A transformation is used only where people accept it: a mean of at least {verdicts[0].threshold:g} on each"
         " question. Means are over single ratings, their 95% intervals over pairs. AC2 (Gwet's, with ordinal weights)"
         " says how far raters agree beyond chance: 1 is always, 0 no more than chance."
         + (" Translation and cross-translation are judged as one: both have the numbers of both." if pooled else "")
-        + _limits(records)
+        + _limits(study)
     )
     config = {"Reasons": st.column_config.TextColumn(width="large")}
     shown = frames.verdict_frame(whole, verdicts)
-    table(f"{records.study.name}-verdicts", whole, shown, column_config=config)
+    table(f"{study.name}-verdicts", whole, shown, column_config=config)
     for line in frames.refusals(whole):
         st.text(line)
 
 
-def _means(records: Records, question: str, language: str) -> None:
-    means = records.means()
+def _means(study: Study, scale: Sequence[int], question: str, language: str) -> None:
+    means = read.means(study)
     means = means[means["question"] == question]
     means = means[means["language"] == language] if language else means
     says = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
-    scale, told = records.scale(), means_in_words(means)
+    told = means_in_words(means)
     chart = charts.means_panel(means, scale, dark=st.context.theme.type == "dark")
-    name, paper = f"{records.study.name}-means-{question}", mean_intervals(means, scale)
-    figure(name, chart, says + _limits(records), alt_text=told, columns=1, paper=paper)
+    name, paper = f"{study.name}-means-{question}", mean_intervals(means, scale)
+    figure(name, chart, says + _limits(study), alt_text=told, columns=1, paper=paper)
 
 
-def _shares(records: Records, question: str) -> None:
-    shares = records.shares()
+def _shares(study: Study, scale: Sequence[int], question: str) -> None:
+    shares = read.shares(study)
     shares = shares[shares["question"] == question]
     says = f"{question.capitalize()}: how often each point was given; n counts single ratings that count."
-    chart = rating_shares(shares, records.scale())
+    chart = rating_shares(shares, scale)
     told = shares_in_words(shares)
-    figure(f"{records.study.name}-shares-{question}", chart, says + _limits(records), alt_text=told, columns=5)
+    figure(f"{study.name}-shares-{question}", chart, says + _limits(study), alt_text=told, columns=5)
 
 
-def _agreement(records: Records) -> None:
-    exhibit(records, records.judged("table_2"))
+def _agreement(study: Study) -> None:
+    exhibit(study, read.table_two(study))
     with st.expander("Every coefficient of agreement, with its interval"):
-        exhibit(records, records.judged("agreement"))
+        exhibit(study, read.agreement(study))
 
 
-def _another(records: Records) -> None:
-    steps, own = thresholds_of(records.scale()), records.study.acceptance.threshold
+def _another(study: Study, scale: Sequence[int]) -> None:
+    steps, own = thresholds_of(scale), study.acceptance.threshold
     threshold = st.slider(
         "Threshold", steps[0], steps[-1], float(own), steps[1] - steps[0], key="threshold", bind="query-params"
     )
-    now, then = records.decisions_at(own), records.decisions_at(threshold)
+    now, then = read.decisions_at(study, own), read.decisions_at(study, threshold)
     turned = int((now["decision"] != then["decision"]).sum())
     st.caption(
         f"By the study's rule, at a threshold of {threshold:g} in place of {own:g}, {turned} of {len(now)} verdicts"
         " would turn. This is to see how much hangs on the threshold: the rule was fixed before the first rating, and"
-        " choosing one by its results would make it worthless." + _limits(records)
+        " choosing one by its results would make it worthless." + _limits(study)
     )
-    table(f"{records.study.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then))
+    table(f"{study.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then))
     says = f"What would be decided at each threshold; the broken line is the study's own, {own:g}."
-    chart = threshold_decisions(records.decisions_at(*steps), own)
-    figure(f"{records.study.name}-decisions-by-threshold", chart, says + _limits(records), columns=1)
-    scores = records.scores_at(*dict.fromkeys((own, threshold)))
+    chart = threshold_decisions(read.decisions_at(study, *steps), own)
+    figure(f"{study.name}-decisions-by-threshold", chart, says + _limits(study), columns=1)
+    scores = read.scores_at(study, *dict.fromkeys((own, threshold)))
     st.caption("Scores times 100 as they would be: the same scores, other verdicts. What was not scored is not known.")
     shown = frames.rescored_frame(scores, (*AXES, TOTAL))
-    table(f"{records.study.name}-scores-at-{threshold:g}", scores, shown)
-    _scores(records, own)
+    table(f"{study.name}-scores-at-{threshold:g}", scores, shown)
+    _scores(study, scale, own)
 
 
-def _scores(records: Records, own: float) -> None:
+def _scores(study: Study, scale: Sequence[int], own: float) -> None:
     """One model's scores at each threshold."""
-    grid = records.scores_at(*thresholds_of(records.scale()))
+    grid = read.scores_at(study, *thresholds_of(scale))
     if grid.empty:
         st.caption("No model has a score.")
         return
@@ -124,7 +130,7 @@ def _scores(records: Records, own: float) -> None:
         "The chosen model's scores at each threshold; the broken line is the study's own. Lines end where scores are"
         " missing that a threshold would let in, or where it lets nothing in."
     )
-    figure(f"{records.study.name}-scores-by-threshold", threshold_scores(mine, own).concat[0], says + _limits(records))
+    figure(f"{study.name}-scores-by-threshold", threshold_scores(mine, own).concat[0], says + _limits(study))
 
 
 if __name__ == "__main__":

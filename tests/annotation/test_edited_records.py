@@ -32,7 +32,7 @@ from plumbline.prompts import PROMPTS
 from plumbline.records import Pair, Rating, TransformedText
 from plumbline.store import read_frame, write_json, write_table
 from plumbline.study import Study
-from streamlit_app.records import Records
+from streamlit_app.readers.ratings import verdicts_hold
 from tests.annotation.ratings.test_review import rate
 from tests.conftest import make_variant
 
@@ -139,11 +139,11 @@ def test_status_and_the_dashboard_say_that_the_file_was_edited(
         return main()
 
     assert run("accept") == 0 and run("status") == 0
-    assert "edited by hand" not in capsys.readouterr().out and Records(study).verdicts_hold() == ""
+    assert "edited by hand" not in capsys.readouterr().out and verdicts_hold(study) == ""
     edit(study.folder / "verdicts.json", lambda rows: [{**row, "decision": "accepted"} for row in rows])
     assert run("status") == 0
     assert "verdicts.json is not what was written (edited by hand" in capsys.readouterr().out
-    assert "verdicts.json is not what was written (edited by hand" in Records(study).verdicts_hold()
+    assert "verdicts.json is not what was written (edited by hand" in verdicts_hold(study)
 
 
 @pytest.mark.parametrize("field", ["n_pairs", "n_raters", "n_ratings", "mean", "sd", "low", "high", "probability"])

@@ -22,8 +22,8 @@ from plumbline.store import read_frame, write_table
 from plumbline.study import ROOT, Study
 from streamlit_app import __main__ as starting
 from streamlit_app import frames, search
-from streamlit_app.readers.made import Choice
-from streamlit_app.records import NotYetError, Records
+from streamlit_app.readers import drift, texts
+from streamlit_app.records import NotYetError, cached
 from tests.streamlit_app.conftest import MODELS
 
 
@@ -34,28 +34,46 @@ def nothing_kept() -> None:
 
 
 def test_records_that_are_missing_are_told_from_damaged_ones(study: Study) -> None:
-    records, choice = Records(study), Choice("quality", MODELS[0])
     (study.folder / "drift.parquet").unlink()
     with pytest.raises(NotYetError, match=r"drift\.parquet is not there yet"):
-        records.drift(choice)
+        drift.against_ratings(study, "quality", MODELS[0])
     (study.folder / "drift.parquet").write_bytes(b"")
     with pytest.raises(DataError, match=r"drift\.parquet is damaged") as caught:
-        records.drift(choice)
+        drift.against_ratings(study, "quality", MODELS[0])
     assert not isinstance(caught.value, NotYetError)
 
 
 def test_a_transformation_that_there_is_not_is_damage(study: Study) -> None:
-    drift = read_frame(study.folder / "drift.parquet", Drift, "").assign(transformation="no_such")
-    write_table(study.folder / "drift.parquet", drift, Drift)
+    rows = read_frame(study.folder / "drift.parquet", Drift, "").assign(transformation="no_such")
+    write_table(study.folder / "drift.parquet", rows, Drift)
     with pytest.raises(DataError, match=r"drift\.parquet, column 'transformation': holds 'no_such', which is no"):
-        Records(study).drift(Choice("quality", MODELS[0]))
+        drift.against_ratings(study, "quality", MODELS[0])
+
+
+def test_a_reader_runs_once_until_a_file_changes_however_its_options_are_given(study: Study) -> None:
+    ran = []
+
+    @cached("drift.parquet")
+    def reader(study: Study, model: str = "first") -> str:
+        ran.append(model)
+        return model
+
+    assert [reader(study), reader(study, "first"), reader(study, model="first"), reader(study, "second")] == [
+        "first",
+        "first",
+        "first",
+        "second",
+    ]
+    assert ran == ["first", "second"]
+    (study.folder / "drift.parquet").write_bytes(b"")
+    reader(study)
+    assert ran == ["first", "second", "first"]
 
 
 def test_frames_are_copies(study: Study) -> None:
-    records, choice = Records(study), Choice("quality", MODELS[0])
-    frame, _ = records.drift(choice)
+    frame, _ = drift.against_ratings(study, "quality", MODELS[0])
     frame["drift"] = 0.0
-    assert (records.drift(choice)[0]["drift"] != 0.0).any()
+    assert (drift.against_ratings(study, "quality", MODELS[0])[0]["drift"] != 0.0).any()
 
 
 def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
@@ -65,7 +83,7 @@ def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
     reported = drift_correlations(whole, study.sample.seed)
     for model in MODELS:
         own = reported[reported["model"] == model].reset_index(drop=True)
-        pd.testing.assert_frame_equal(Records(study).drift(Choice("quality", model))[1], own)
+        pd.testing.assert_frame_equal(drift.against_ratings(study, "quality", model)[1], own)
 
 
 def test_several_languages_of_a_transformation_are_counted(study: Study) -> None:
@@ -85,7 +103,7 @@ def turn(verdicts: list[Verdict], decision: str) -> pd.DataFrame:
 
 
 def test_search_takes_a_piece_of_text_and_no_pattern(study: Study) -> None:
-    units = Records(study).units()
+    units = texts.units(study)
     found, more = search.find(study, "TRAIN", "", units)
     assert len(found) and not more
     own, _ = search.find(study, "train", "expansion", units)
@@ -100,7 +118,7 @@ def test_the_first_page_waits_for_no_others_modules() -> None:
     program = "import sys, streamlit_app.app, streamlit_app.views.overview; print(*sys.modules)"
     command = [sys.executable, "-c", program]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
-    assert not {"argilla", "httpx", "altair", "jinja2", "evaluation.results", "streamlit_app.readers.later"} & set(
+    assert not {"argilla", "httpx", "altair", "jinja2", "evaluation.results", "streamlit_app.readers.scores"} & set(
         loaded
     )
 
@@ -108,7 +126,7 @@ def test_the_first_page_waits_for_no_others_modules() -> None:
 def test_a_port_is_streamlits_and_the_study_is_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that pages name repeat the pages' arguments, and no other command has a port."""
     asked: list[list[str]] = []
-    monkeypatch.setattr(starting.cli, "main", lambda words, **_: asked.append(words))
+    monkeypatch.setattr(starting.streamlit_cli, "main", lambda words, **_: asked.append(words))
     for port in ([], ["--port", "8599"]):
         monkeypatch.setattr("sys.argv", ["streamlit_app", "--study", "s.yaml", *port, "--exports", "e"])
         starting.main()

@@ -1,0 +1,72 @@
+"""What raters answered and what was decided: records that most pages rest on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import pandas as pd
+
+from annotation.ratings.collected import Collected
+from annotation.ratings.ratings import read_ratings
+from annotation.ratings.review import signs_of
+from annotation.records import Sign, Verdict
+from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from annotation.verdicts.verification import refuse_other_file
+from plumbline.errors import DataError
+from plumbline.study import Study
+from streamlit_app.readers.files import COLLECTED, RATED, RULES
+from streamlit_app.records import cached, shared
+
+
+@shared("verdicts.json")
+def verdicts(study: Study) -> tuple[Verdict, ...]:
+    """The verdicts reached last."""
+    return tuple(read_verdicts(study))
+
+
+@cached("verdicts.json", watches=(*RATED, "manifest.json"))
+def verdicts_hold(study: Study) -> str:
+    """Empty where the verdicts follow from what is on disk, else why not."""
+    try:
+        refuse_stale(study, verdicts(study))
+        refuse_other_file(study)
+    except DataError as error:
+        return str(error)
+    return ""
+
+
+@shared("ratings.parquet")
+def answers(study: Study) -> pd.DataFrame:
+    """Every answer (`plumbline.records.Rating`)."""
+    return read_ratings(study)
+
+
+@shared(watches=COLLECTED)
+def collected(study: Study) -> Collected:
+    """What raters saw and answered, controls and repeats too."""
+    return Collected.read(study)
+
+
+@shared(*RATED, watches=RULES)
+def signs(study: Study) -> Sequence[Sign]:
+    """What is odd in raters' answers."""
+    return signs_of(study, collected(study))
+
+
+@cached(watches=("verdicts.json", *COLLECTED))
+def simulated(study: Study) -> bool:
+    """Whether any rating, or any verdict, rests on simulated raters; records that cannot be read say nothing."""
+    found = False
+    with contextlib.suppress(DataError, OSError):
+        found = bool(collected(study).ratings["simulated"].any())
+    with contextlib.suppress(DataError, OSError):
+        found = found or any(verdict.simulated for verdict in verdicts(study))
+    return found
+
+
+def answers_to(study: Study, pair_id: str) -> pd.DataFrame:
+    """Every answer to one pair, by raters' pseudonyms, with what they wrote."""
+    found = answers(study)
+    columns = ["rater_id", "question", "value", "status", "comment", "excluded", "submitted_at", "simulated"]
+    return found.loc[found["pair_id"] == pair_id, columns].reset_index(drop=True)

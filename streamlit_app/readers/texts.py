@@ -1,0 +1,38 @@
+"""What generators made of the texts: which outputs there are, their errors and lengths."""
+
+from __future__ import annotations
+
+import argparse
+
+import pandas as pd
+
+from generation.compare import length_table, lengths_measure
+from generation.errors import error_rates, errors_measure
+from generation.tally import studies_of, tally
+from plumbline.study import Study
+from streamlit_app.records import cached
+
+_OUTPUTS = ("transformations/", "candidates/")
+
+
+def units(study: Study) -> list[tuple[str, int]]:
+    """The transformations and seeds that have outputs on disk."""
+    wanted = [(name, seed) for name in study.transformations for seed in study.seeds]
+    return [unit for unit in wanted if study.transformation_file(*unit).exists()]
+
+
+@cached("texts.parquet", watches=_OUTPUTS)
+def errors(study: Study, by: str, *, after_retries: bool) -> pd.DataFrame:
+    """`generation.errors.error_rates` of the generator and the candidates."""
+    return error_rates(tally(_generators(study), errors_measure(after_retries=after_retries)), by)
+
+
+@cached("texts.parquet", watches=_OUTPUTS)
+def lengths(study: Study) -> pd.DataFrame:
+    """`generation.compare.length_table` of the same."""
+    return length_table(tally(_generators(study), lengths_measure()))
+
+
+def _generators(study: Study) -> list[Study]:
+    """A study for each generator and candidate that has outputs."""
+    return studies_of(argparse.Namespace(study=[str(study.file)], exports=str(study.folder.parent)))
