@@ -103,7 +103,7 @@ def _collect(status: Status, arguments: str) -> str:
     if offered and SOURCE not in status.sources:
         live = " --live" if any(mode == "live" for _, mode in offered) else ""
         return f"python -m annotation crowd collect {arguments}{live}"
-    more = " --csv LEDGER --columns MAPPING" if status.sources and SOURCE not in status.sources else ""
+    more = " --csv FILE --columns MAPPING" if status.sources and SOURCE not in status.sources else ""
     return f"python -m annotation collect {arguments}{more}"
 
 

@@ -50,7 +50,7 @@ def test_a_kill_while_a_table_is_written_accuses_nobody(generated: Study, monkey
 
 KILLED = """
 import os, sys
-from generation import manifest, study
+from plumbline import manifest, study
 from plumbline.records import Drift
 manifest._note_kept = lambda *_: os._exit(9)
 row = Drift(pair_id="a", transformation="paraphrasing", model="m", drift=0.1, unit_id="u")
