@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 # pip reads its own settings (PIP_INDEX_URL and the like) as it always does.
 TORCH ?= auto
 
-.PHONY: help setup demo rehearse test test-all check format serve dashboard screenshots bench constraints browser postgres engine clean
+.PHONY: help setup demo test test-all check format serve dashboard screenshots bench constraints browser postgres engine clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -29,26 +29,7 @@ $(VENV)/.complete: pyproject.toml constraints/platform.txt constraints/no-deps.t
 	@$(PYTHON) constraints/environment.py platform --torch $(TORCH)
 
 demo: setup ## the whole flow on the sample study, with simulated raters
-	@echo "== generation: texts -> transformations"
-	@$(PY) -m generation.run --study $(STUDY)
-	@echo "== annotation: transformations -> pairs -> Argilla -> ratings"
-	@$(PY) -m annotation sample --study $(STUDY)
-	@$(PY) -m annotation serve --during "$(MAKE) --no-print-directory rehearse STUDY=$(STUDY)"
-	@echo "== annotation: ratings -> verdicts"
-	@$(PY) -m annotation accept --study $(STUDY)
-	@$(PY) -m annotation report --study $(STUDY)
-	@echo "== evaluation: accepted transformations -> scores"
-	@$(PY) -m evaluation.run --study $(STUDY)
-	@$(PY) -m evaluation.report --study $(STUDY)
-	@echo
-	@echo "Open next:"
-	@echo "  make serve       Argilla, where the pairs were rated: http://127.0.0.1:6900"
-	@echo "  make dashboard   drift against ratings, and the verdicts: http://127.0.0.1:8501"
-
-rehearse: ## publish, let simulated raters answer, collect (part of demo)
-	@$(PY) -m annotation publish --study $(STUDY)
-	@$(PY) -m annotation simulate --study $(STUDY)
-	@$(PY) -m annotation collect --study $(STUDY)
+	@$(PY) -m plumbline demo --study $(STUDY)
 
 # Many tests start commands: their modules are compiled once, also where a container's settings say otherwise.
 test: setup browser postgres engine ## every test; slow proofs at small numbers

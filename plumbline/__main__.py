@@ -27,8 +27,9 @@ def main() -> None:
         module = import_module(f"{command.module}.__main__" if _is_package(command.module) else command.module)
         run: Callable[[], int] = module.main
     except ModuleNotFoundError as error:
-        _refuse_missing(command, error)
-    cli.run(run)
+        missing = error
+        cli.run(lambda: _refuse_missing(command, missing))
+    cli.run(lambda: _complete(command, run))
 
 
 def _without_command(name: str) -> int:
@@ -59,15 +60,19 @@ def _is_package(module: str) -> bool:
     return found is not None and found.submodule_search_locations is not None
 
 
-def _refuse_missing(command: Command, error: ModuleNotFoundError) -> None:
+def _complete(command: Command, run: Callable[[], int]) -> int:
+    """Run a command, which imports what only some studies need when they need it."""
+    try:
+        return run()
+    except ModuleNotFoundError as error:
+        return _refuse_missing(command, error)
+
+
+def _refuse_missing(command: Command, error: ModuleNotFoundError) -> int:
     """Say what must be installed for a command."""
     if error.name is None or error.name.partition(".")[0] in OWN:
         raise error
-
-    def complain() -> int:
-        raise StudyError(f"plumbline {command.name} needs {error.name}: {installing(command.extra)}")
-
-    cli.run(complain)
+    raise StudyError(f"plumbline {command.name} needs {error.name}: {installing(command.extra)}") from None
 
 
 if __name__ == "__main__":

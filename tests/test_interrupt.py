@@ -23,6 +23,7 @@ COMMANDS = [
     ["evaluation.run", "--help"],
     ["evaluation.report", "--help"],
     ["streamlit_app", "--help"],
+    ["plumbline", "generate", "--help"],
     ["benchmarks", "--help"],
     ["benchmarks.screenshots", "--help"],
 ]
@@ -45,12 +46,12 @@ if os.environ["SEND_AT"] == "never":
 """
 
 
-def run(folder: Path, arguments: list[str], at: str) -> tuple[int, str]:
-    """Exit status and stderr of a command that gets Ctrl-C at its import of this number."""
+def run(folder: Path, arguments: list[str], at: str, script: str = "") -> tuple[int, str]:
+    """Exit status and stderr of a command, or of a script, that gets Ctrl-C at its import of this number."""
     (folder / "sitecustomize.py").write_text(SENDER, encoding="utf-8")
     path = os.pathsep.join([str(folder), str(ROOT)])
     done = subprocess.run(
-        [sys.executable, "-m", *arguments],
+        [sys.executable, script or "-m", *arguments],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path, "SEND_AT": at},
         capture_output=True,
@@ -70,3 +71,10 @@ def test_ctrl_c_while_libraries_are_imported_is_130_and_one_line(tmp_path: Path,
     assert number > 10  # it is libraries that take the time
     for at in random.Random(command[0]).sample(range(2, number + 1), scaled(1, 5)):
         assert run(tmp_path, command, str(at)) == (130, f"{LINE}\n"), at
+
+
+def test_ctrl_c_is_heeded_by_the_script_plumbline_too(tmp_path: Path) -> None:
+    script = tmp_path / "plumbline"  # as pip makes it
+    script.write_text("import sys\nfrom plumbline.__main__ import main\nsys.exit(main())\n", encoding="utf-8")
+    for at in ("1", "20"):
+        assert run(tmp_path, ["generate", "--help"], at, str(script)) == (130, f"{LINE}\n")

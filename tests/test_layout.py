@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from plumbline.commands import COMMANDS
 from plumbline.study import ROOT, load_study
 from tests.commands import main_of
 
@@ -151,6 +152,39 @@ def test_every_command_that_documents_name_exists(
             helps[call] = said.out
         for option in re.findall(r"(--[a-z-]+)", line):
             assert option in helps[call], f"python -m {line}: {option} is not known"
+
+
+def test_every_command_of_plumbline_that_documents_name_exists(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each `plumbline ...` of a document names a command of the table, which knows the options."""
+    named = {
+        line.split("  #")[0].split()[0]: line.split("  #")[0]
+        for document in DOCUMENTS
+        for line in re.findall(r"(?:^|`)plumbline ([a-z][^`\n]+)", document.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert {"demo", "generate", "evaluate"} <= set(named) <= set(COMMANDS)
+    for name, line in named.items():
+        command = COMMANDS[name]
+        monkeypatch.setattr(sys, "argv", [name, *command.word.split(), "--help"])
+        with pytest.raises(SystemExit) as ended:
+            main_of(command.module)()
+        said = capsys.readouterr().out
+        assert not ended.value.code
+        for option in re.findall(r"(--[a-z-]+)", line):
+            assert option in said, f"plumbline {line}: {option} is not known"
+
+
+def test_every_command_line_has_its_name_in_plumbline(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["annotation", "--help"])
+    with pytest.raises(SystemExit):
+        main_of("annotation")()
+    listed = re.findall(r"^    ([a-z]+) ", capsys.readouterr().out, flags=re.MULTILINE)
+    words = [command.word for command in COMMANDS.values() if command.module == "annotation"]
+    assert sorted(words) == sorted(listed)
+    assert {command.module for command in COMMANDS.values()} >= set(MODULES)
 
 
 def test_studies_are_valid() -> None:

@@ -6,12 +6,16 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
+from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from plumbline.resources import ROOT
 
@@ -26,32 +30,61 @@ def build(tree: Path, hook: str, target: Path) -> None:
     subprocess.run([sys.executable, "-c", BUILD, hook, str(target)], cwd=tree, check=True, capture_output=True)
 
 
+def requirements(found: metadata.Distribution, extras: set[str]) -> Iterator[Requirement]:
+    """What a distribution with these extras asks for on this machine."""
+    for line in found.requires or ():
+        wanted = Requirement(line)
+        if wanted.marker is None or any(wanted.marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+            yield wanted
+
+
 class Installed:
     """An environment with Plumbline's wheel, and an empty folder to stand in."""
 
     def __init__(self, folder: Path, wheel: Path) -> None:
-        self.environment, self.work = folder / "environment", folder / "work"
+        self.folder, self.environment, self.work = folder, folder / "environment", folder / "work"
         self.work.mkdir()
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(self.environment)], check=True)
         python = self.environment / "bin" / "python"
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
         subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
         self.packages = next((self.environment / "lib").glob("python3*/site-packages"))
-        # What Plumbline needs, without the link to the checkout that stands beside it there.
-        (self.packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
 
-    def run(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """A program of the environment."""
+    def others(self, extras: str) -> Path:
+        """A folder with the packages that Plumbline and these extras ask for, and none besides."""
+        folder = self.folder / f"with-{extras}" / "site-packages"  # dill, of mteb, goes by this name
+        if folder.exists():
+            return folder
+        folder.mkdir(parents=True)
+        [own] = self.packages.glob("plumbline-*.dist-info")
+        waiting, seen = [(metadata.Distribution.at(own), set(extras.split(",")))], set()
+        while waiting:
+            for wanted in requirements(*waiting.pop()):
+                name = canonicalize_name(wanted.name)
+                if name != "plumbline" and (name, *wanted.extras) not in seen:
+                    seen.add((name, *wanted.extras))
+                    there = metadata.distribution(name)
+                    waiting.append((there, set(wanted.extras)))
+                    for part in {file.parts[0] for file in there.files or ()} - {"..", "__pycache__"}:
+                        if not (folder / part).is_symlink():
+                            (folder / part).symlink_to(str(there.locate_file(part)))
+        return folder
+
+    def run(
+        self, extras: str, *words: str, cwd: Path | None = None, path: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """A program of the environment, where these extras are installed."""
         own = ("PYTHONPATH", "PLUMBLINE_", "ARGILLA_")
         environment = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+        environment["PYTHONPATH"] = path + str(self.others(extras))
         command = [str(self.environment / "bin" / words[0]), *words[1:]]
         return subprocess.run(
             command, cwd=cwd or self.work, env=environment, capture_output=True, text=True, check=False
         )
 
-    def done(self, *words: str) -> str:
+    def done(self, extras: str, *words: str) -> str:
         """What a command of `plumbline` prints that succeeds."""
-        ended = self.run("plumbline", *words)
+        ended = self.run(extras, "plumbline", *words)
         assert ended.returncode == 0, f"plumbline {' '.join(words)}: {ended.stderr}"
         return ended.stdout
 
@@ -78,9 +111,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 @pytest.fixture(scope="module")
 def studied(installed: Installed) -> Installed:
     """The sample study, as far as it goes without raters."""
-    assert installed.done("studies").endswith("next: plumbline generate --study studies/demo.yaml\n")
-    installed.done("generate", *STUDY)
-    installed.done("sample", *STUDY)
+    assert installed.done("", "studies").endswith("next: plumbline generate --study studies/demo.yaml\n")
+    installed.done("generation", "generate", *STUDY)
+    installed.done("annotation", "sample", *STUDY)
     return installed
 
 
@@ -97,17 +130,71 @@ def test_all_that_is_read_travels_in_the_wheel_and_no_study_of_the_builder(insta
         assert not missing
 
 
-def test_the_sample_study_runs_where_one_stands(studied: Installed) -> None:
+def test_the_sample_study_runs_where_one_stands_and_each_stage_with_its_extra_alone(studied: Installed) -> None:
     folder = studied.work / "exports" / "demo"
     pairs = pd.read_parquet(folder / "pairs.parquet")
     answers = pd.DataFrame({"pair": pairs["pair_id"], "rater": "ada", "quality": 4, "fluency": 4})
     raters = [answers.assign(rater=name) for name in ("ada", "grace", "mary")]
     pd.concat(raters).to_csv(studied.work / "answers.csv", index=False)
     columns = "pair=pair,rater=rater,quality=quality,fluency=fluency"
-    studied.done("collect", *STUDY, "--csv", "answers.csv", "--columns", columns)
-    assert "paraphrasing" in studied.done("accept", *STUDY).lower()
-    studied.done("campaign-report", *STUDY)
-    assert "next" in studied.done("status", *STUDY).lower()
-    studied.done("evaluate", *STUDY)
+    studied.done("annotation", "collect", *STUDY, "--csv", "answers.csv", "--columns", columns)
+    assert "paraphrasing" in studied.done("annotation", "accept", *STUDY).lower()
+    studied.done("annotation,report", "campaign-report", *STUDY)
+    assert "next" in studied.done("annotation", "status", *STUDY).lower()
+    studied.done("evaluation,demo", "evaluate", *STUDY)
     assert len(pd.read_parquet(folder / "scores.parquet"))
-    studied.done("report", *STUDY)
+    studied.done("evaluation,report", "report", *STUDY)
+
+
+def test_rubrics_of_ones_own_are_found_in_prompts_where_one_stands(studied: Installed) -> None:
+    rubric = yaml.safe_load((ROOT / "prompts" / "rubrics" / "hteb.yaml").read_text(encoding="utf-8"))
+    study = yaml.safe_load((ROOT / "studies" / "demo.yaml").read_text(encoding="utf-8"))
+    (studied.work / "studies" / "own.yaml").write_text(
+        yaml.safe_dump(study | {"name": "own", "rubric": "own"}), encoding="utf-8"
+    )
+    asked = ("plumbline", "plan", "--study", "studies/own.yaml", "--pairs", "30")
+    assert "no rubric 'own'" in studied.run("annotation", *asked).stderr
+    (studied.work / "prompts" / "rubrics").mkdir(parents=True)
+    file = studied.work / "prompts" / "rubrics" / "own.yaml"
+    file.write_text(yaml.safe_dump(rubric | {"name": "own"}), encoding="utf-8")
+    assert studied.run("annotation", *asked).returncode == 0
+
+
+def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(installed: Installed) -> None:
+    installed.done("", "studies")
+    for command, extra in (("generate", "generation"), ("sample", "annotation"), ("evaluate", "evaluation")):
+        ended = installed.run("", "plumbline", command, *STUDY, "--exports", "none")
+        assert ended.returncode == 2
+        assert ended.stderr.startswith(f"error: plumbline {command} needs ")
+        assert ended.stderr.endswith(f": pip install 'plumbline[{extra}]'\n")
+        assert ended.stderr.count("\n") == 1
+    assert "[annotation,demo,evaluation,generation,report]" in installed.run("", "plumbline", "demo").stderr
+
+
+def test_another_package_of_the_same_name_is_said_in_one_line(installed: Installed, tmp_path: Path) -> None:
+    other = tmp_path / "generation" / "__init__.py"
+    other.parent.mkdir()
+    other.write_text("", encoding="utf-8")
+    asked = ("python", "-m", "evaluation.run", "--help")
+    found = {
+        "start the command as `plumbline`": installed.run("evaluation", *asked, cwd=tmp_path),
+        f"take {tmp_path} out of PYTHONPATH": installed.run("evaluation", *asked, path=f"{tmp_path}{os.pathsep}"),
+    }
+    for advice, ended in found.items():
+        assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
+        assert ended.stderr.startswith(f"error: {other.parent} stands in the way")
+        assert advice in ended.stderr
+    assert installed.run("evaluation", "plumbline", "evaluate", "--help", cwd=tmp_path).returncode == 0
+
+
+def test_a_package_that_was_overwritten_by_another_is_said_in_one_line(installed: Installed) -> None:
+    ours = installed.packages / "evaluation" / "__init__.py"
+    kept = ours.read_text(encoding="utf-8")
+    ours.write_text("def evaluate(): ...\n", encoding="utf-8")
+    try:
+        for asked in (("python", "-m", "evaluation.run"), ("plumbline", "evaluate")):
+            ended = installed.run("evaluation", *asked, "--help")
+            assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
+            assert f"{ours.parent} was overwritten" in ended.stderr
+    finally:
+        ours.write_text(kept, encoding="utf-8")
