@@ -12,9 +12,6 @@ from streamlit.web import cli as streamlit_cli
 from plumbline import cli
 from plumbline.commands import as_called
 
-#: What the first page imports: done before anybody waits for it.
-FIRST = ("streamlit_app.views.overview",)
-
 
 def main() -> int:
     """Run Streamlit on the pages; they read the study's options (`streamlit_app.start`)."""
@@ -28,8 +25,7 @@ def main() -> int:
     options = parser.parse_args()
     study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
     port = ["--server.port", str(options.port)] if options.port else []
-    for module in FIRST:
-        import_module(module)
+    import_module("streamlit_app.views.overview")  # the first page, before anybody waits for it
     app = Path(__file__).with_name("app.py")
     try:
         streamlit_cli.main(["run", str(app), *port, "--", *study], prog_name="streamlit", standalone_mode=False)
