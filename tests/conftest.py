@@ -35,6 +35,7 @@ LONGEST = (
     "generation/test_vllm.py",
     "streamlit_app/test_app.py",
     "streamlit_app/test_browser.py",
+    "test_package.py",
     "annotation/server/test_concurrency.py",
     "evaluation/report/test_report.py",
     "annotation/server/test_server.py",

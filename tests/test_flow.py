@@ -21,6 +21,8 @@ from tests.test_layout import commands
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 STUDY = "studies/demo.yaml"
 
+pytestmark = pytest.mark.timeout(900)  # twenty commands, on a busy machine
+
 
 class Flow:
     """A folder of records and a home of Argilla, and the commands that work on them."""

@@ -24,6 +24,8 @@ FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
 STUDY = ("--study", "studies/demo.yaml")
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 
+pytestmark = pytest.mark.timeout(900)  # ten commands, on a busy machine
+
 
 def build(tree: Path, hook: str, target: Path) -> None:
     """One half of what `python -m build` does, without the network."""
@@ -133,6 +135,7 @@ def test_all_that_is_read_travels_in_the_wheel_and_no_study_of_the_builder(insta
 def test_the_sample_study_runs_where_one_stands_and_each_stage_with_its_extra_alone(studied: Installed) -> None:
     folder = studied.work / "exports" / "demo"
     pairs = pd.read_parquet(folder / "pairs.parquet")
+    pairs = pairs[pairs["transformation"] == "paraphrasing"]  # one is evaluated as eight are
     answers = pd.DataFrame({"pair": pairs["pair_id"], "rater": "ada", "quality": 4, "fluency": 4})
     raters = [answers.assign(rater=name) for name in ("ada", "grace", "mary")]
     pd.concat(raters).to_csv(studied.work / "answers.csv", index=False)
