@@ -109,14 +109,14 @@ class _Sides:
 async def _measure(folder: Path) -> dict[str, float]:
     """Medians of the rounds' ratios; every other round goes the other way, and each side starts with empty caches."""
     from generation.datasets.loading import load_datasets  # noqa: PLC0415
-    from generation.generators import Answer, Attempt  # noqa: PLC0415
+    from generation.generators import Attempt, Completion  # noqa: PLC0415
     from generation.generators.vllm import VllmEngine  # noqa: PLC0415 (this and vLLM: in the engine's environment)
     from generation.jobs import Plan  # noqa: PLC0415
 
     class Uncut(VllmEngine):
         """All answers have the same length, which is no fault here: the second call is made all the same."""
 
-        async def ask(self, message: str, attempt: Attempt) -> Answer:
+        async def ask(self, message: str, attempt: Attempt) -> Completion:
             return replace(await super().ask(message, attempt), cut_off=False)
 
     plan = Plan(load_study(_study(folder), folder / "exports"))

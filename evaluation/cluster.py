@@ -19,7 +19,7 @@ from evaluation.measures.beside import Unmeasured, measures
 from evaluation.planner import plan_units
 from evaluation.units import Model, Place
 from evaluation.work import Ended, Loader, Made, Todo, quiet, work
-from generation.cluster import join, without
+from generation.ray_session import join, without
 from plumbline.errors import PlumblineError, ServiceError, StudyError
 from plumbline.records import Pair
 from plumbline.study import Study

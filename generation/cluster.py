@@ -9,29 +9,25 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
-import socket
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TextIO
+from typing import Any, NamedTuple, NoReturn
 
 from tqdm import tqdm
 
 from generation.generators import Generator, make_generator
 from generation.jobs import Plan
+from generation.ray_session import join, without
 from generation.unit import Unit
 from generation.work import generate_units, planned
 from plumbline.errors import PlumblineError, ServiceError, StudyError
-from plumbline.resources import installing
 from plumbline.store import is_remote
 from plumbline.study import Study, file_hash
 from plumbline.study.generator import VllmGenerator
 
 POLL_SECONDS = 1.0
-REACH_SECONDS = 5.0
 START_SECONDS = 30.0  # so long the first units wait for all workers, where one of them may hold a part of a unit
 CLOSE_SECONDS = 20.0
 TRIES = 2  # of a unit whose worker dies or fails
@@ -105,13 +101,6 @@ class Worker:
         """Let go of the generator's connections and memory."""
         if self._generator is not None:
             await self._generator.close()
-
-
-@contextlib.contextmanager
-def without(redirect: Callable[[TextIO], contextlib.AbstractContextManager[TextIO]]) -> Iterator[None]:
-    """Nothing on the screen of what goes to a stream."""
-    with Path(os.devnull).open("w") as nowhere, redirect(nowhere):
-        yield
 
 
 class _Seat(NamedTuple):
@@ -253,33 +242,6 @@ class _Crew:
                 hand.poll = None
         bar.n = self._done + sum(hand.unit.todo - hand.left for hand in self._hands if hand.unit)
         bar.refresh()
-
-
-def join(address: str) -> Any:
-    """The package ray, connected to a running cluster."""
-    settings = {
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # no advice on standard error
-        "RAY_NUM_REDIS_GET_RETRIES": "3",  # each takes 40 s, and Ctrl-C does not end them
-    }
-    for name, value in settings.items():
-        os.environ.setdefault(name, value)
-    try:
-        import ray  # noqa: PLC0415 (extra `ray`)
-        from ray._private.services import canonicalize_bootstrap_address  # noqa: PLC0415 (what `ray.init` does first)
-    except ImportError:
-        raise StudyError(f"--ray needs the package ray, here and on the nodes: {installing('ray')}") from None
-    try:
-        found = canonicalize_bootstrap_address(address)
-        if found is None:
-            raise ConnectionError("no running cluster is named")  # `local`: ray would start one
-        host, _, port = found.rpartition(":")
-        socket.create_connection((host.strip("[]"), int(port)), REACH_SECONDS).close()
-        ray.init(address=found, log_to_driver=False, logging_level="ERROR")
-    except Exception as error:  # ConnectionError, ValueError, RuntimeError: by what is wrong
-        line = f"--ray {address}: {error}; start a cluster with `ray start --head`"
-        raise ServiceError(f"{line}, or name a running one that this machine is part of: --ray 10.0.0.1:6379") from None
-    return ray
 
 
 def _seats(ray: Any, plan: Plan) -> list[_Seat]:

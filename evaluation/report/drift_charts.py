@@ -45,24 +45,8 @@ def drift_panel(
     a selection (`chosen`) of points the others fade, and the caller adds it to the chart.
     """
     axis = str(correlation["axis"])
-    title = alt.TitleParams(
-        display(str(correlation["transformation"]), pooled=False),
-        subtitle=caption(correlation),
-        subtitleColor=letters,
-        subtitlePadding=4,
-        subtitleFontSize=12,
-        anchor="start",
-    )
     question, (worst, best) = scales.question, scales.ratings
     points = points.assign(raters=points["simulated"].map({True: "simulated", False: "people"}))
-    tooltip = [
-        alt.Tooltip("original:N", title="Original"),
-        alt.Tooltip("transformed:N", title="Transformed"),
-        alt.Tooltip("mean_quality:Q", title=f"Mean {question}", format=".2f"),
-        alt.Tooltip("drift:Q", title="Drift", format=".3f"),
-        alt.Tooltip("n_ratings:Q", title="Ratings"),
-        alt.Tooltip("raters:N", title="Raters"),
-    ]
     marks = alt.Chart(points).mark_point(
         color=COLOURS[axis],
         fill=COLOURS[axis],
@@ -79,9 +63,33 @@ def drift_panel(
         y=alt.Y("drift:Q").title("Drift (1 − cos)").scale(domain=[0.0, scales.drift or 1.0]),
         opacity=alt.condition(chosen, alt.value(1), alt.value(0.25)) if chosen else alt.value(1),
         size=alt.value(60),
-        tooltip=tooltip,
+        tooltip=_tooltip(question),
     )
-    return panel.properties(title=title, height=PANEL_HEIGHT)
+    return panel.properties(title=_title(correlation, letters), height=PANEL_HEIGHT)
+
+
+def _title(correlation: Mapping[Any, Any], letters: str) -> alt.TitleParams:
+    """The transformation, and below it what the panel says of its correlation."""
+    return alt.TitleParams(
+        display(str(correlation["transformation"]), pooled=False),
+        subtitle=caption(correlation),
+        subtitleColor=letters,
+        subtitlePadding=4,
+        subtitleFontSize=12,
+        anchor="start",
+    )
+
+
+def _tooltip(question: str) -> list[alt.Tooltip]:
+    """What hovering over a point shows."""
+    return [
+        alt.Tooltip("original:N", title="Original"),
+        alt.Tooltip("transformed:N", title="Transformed"),
+        alt.Tooltip("mean_quality:Q", title=f"Mean {question}", format=".2f"),
+        alt.Tooltip("drift:Q", title="Drift", format=".3f"),
+        alt.Tooltip("n_ratings:Q", title="Ratings"),
+        alt.Tooltip("raters:N", title="Raters"),
+    ]
 
 
 def ranked(table: pd.DataFrame) -> list[dict[Any, Any]]:

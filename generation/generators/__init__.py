@@ -34,7 +34,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Completion:
     """What a model said to one prompt; `cut_off` where it ran into `max_tokens`."""
 
     text: str

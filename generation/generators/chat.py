@@ -6,7 +6,7 @@ import abc
 from collections.abc import Mapping
 
 from generation.cleaning import clean
-from generation.generators import Answer, Attempt, Outcome
+from generation.generators import Attempt, Completion, Outcome
 from generation.jobs import Job
 from plumbline.languages import language_name
 from plumbline.prompts import Prompt
@@ -24,7 +24,7 @@ class Chat(abc.ABC):
         """How many jobs it wants in hand at once."""
 
     @abc.abstractmethod
-    async def ask(self, message: str, attempt: Attempt) -> Answer:
+    async def ask(self, message: str, attempt: Attempt) -> Completion:
         """The model's answer to one message of a user; raises like `Generator.transform`."""
 
     @abc.abstractmethod

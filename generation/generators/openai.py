@@ -19,7 +19,7 @@ from typing import Any
 
 from yarl import URL
 
-from generation.generators import Answer, Attempt
+from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
 from generation.generators.http import LARGEST, BrokenError, Connections, TooLargeError
 from generation.jobs import Plan
@@ -82,7 +82,7 @@ class ChatServer(Chat):
         """Requests in flight at once."""
         return self.spec.concurrency
 
-    async def ask(self, message: str, attempt: Attempt) -> Answer:
+    async def ask(self, message: str, attempt: Attempt) -> Completion:
         """The server's answer to one message of a user.
 
         Raises TextFailedError, TextUnansweredError and ServiceError as `Generator.transform` says.
@@ -122,7 +122,7 @@ class ChatServer(Chat):
         }
         return json.dumps(request).encode()
 
-    async def _try(self, body: bytes) -> Answer:
+    async def _try(self, body: bytes) -> Completion:
         """One request and its answer."""
         pool = self._pool or self._connect()
         try:
@@ -148,7 +148,7 @@ class ChatServer(Chat):
         self._pool = Connections(self.url, headers, self.spec.timeout_seconds, self.proxy)
         return self._pool
 
-    def _answer(self, content: bytes) -> Answer:
+    def _answer(self, content: bytes) -> Completion:
         """The model's answer in a page with status 200; pages of other servers, and cut ones, are found here."""
         try:
             page: Any = json.loads(content)
@@ -169,7 +169,7 @@ class ChatServer(Chat):
             raise TextFailedError("an answer whose content is not a text")
         if finish_reason == "content_filter":
             raise TextFailedError("the server's content filter stopped the answer")
-        return Answer(_whole(text or ""), cut_off=finish_reason == "length")
+        return Completion(_whole(text or ""), cut_off=finish_reason == "length")
 
     def _stranger(self, details: str) -> ServiceError | TextUnansweredError:
         """A page that no chat server gives: this text's trouble, or, if no good one ever came, a wrong address."""

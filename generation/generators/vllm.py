@@ -24,7 +24,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from generation.generators import Answer, Attempt
+from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
 from generation.jobs import Plan
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextUnansweredError
@@ -111,7 +111,7 @@ class VllmEngine(Chat):
         """Texts in hand: what the engine works on, and as many again that wait for a place in its batch."""
         return self.spec.concurrency or 2 * self.spec.max_num_seqs * self.spec.data_parallel
 
-    async def ask(self, message: str, attempt: Attempt) -> Answer:
+    async def ask(self, message: str, attempt: Attempt) -> Completion:
         """The model's answer to one message, under its chat template.
 
         An answer that fills what the context has left is `cut_off` too. Raises TextFailedError for a message that
@@ -143,7 +143,7 @@ class VllmEngine(Chat):
             raise TextFailedError(f"vLLM refused the text: {_line(error)}") from None
         if final is None or final.finish_reason not in {"stop", "length"}:
             raise TextUnansweredError(f"vLLM gave the request up: {final.finish_reason if final else 'no answer'}")
-        return Answer(final.text, cut_off=final.finish_reason == "length")
+        return Completion(final.text, cut_off=final.finish_reason == "length")
 
     async def close(self) -> None:
         """End the engine's processes, which takes some seconds."""

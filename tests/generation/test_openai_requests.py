@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from generation.generators import Answer, Attempt
+from generation.generators import Attempt, Completion
 from generation.generators.openai import ChatServer
 from generation.jobs import Plan
 from generation.run import generate, read_transformed
@@ -128,14 +128,16 @@ def test_a_proxy_that_is_none_ends_the_run_and_is_not_shown(
     assert "s3cret" not in str(error.value)
 
 
-def ask(tmp_path: Path, script: Script, message: str, **generator: object) -> tuple[Answer | Exception, list[float]]:
+def ask(
+    tmp_path: Path, script: Script, message: str, **generator: object
+) -> tuple[Completion | Exception, list[float]]:
     """What one message comes to, and the waits between its tries (which are not waited for)."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    async def asked(url: str) -> Answer | Exception:
+    async def asked(url: str) -> Completion | Exception:
         made = ChatServer.of(Plan(small_study(tmp_path, generator=server(url, **generator))))
         made.sleep = sleep
         try:
@@ -190,15 +192,15 @@ def test_the_server_says_until_when_to_wait(tmp_path: Path) -> None:
 )
 def test_any_text_gets_there_whole(tmp_path: Path, text: str) -> None:
     answer, waits = ask(tmp_path, lambda asked: says(str(asked.message == text)), text)
-    assert (answer, waits) == (Answer("True"), [])
+    assert (answer, waits) == (Completion("True"), [])
 
 
 def test_an_attempt_says_its_own_seed_and_sampling(tmp_path: Path) -> None:
     answer, _ = ask(tmp_path, lambda asked: says(f"{asked.body['seed']} {asked.body['max_tokens']}"), "apple")
-    assert answer == Answer("5 9")
+    assert answer == Completion("5 9")
 
 
 def test_what_was_thought_is_not_the_answer_and_a_cut_one_is_told(tmp_path: Path) -> None:
     message = {"role": "assistant", "content": None, "reasoning_content": "hm"}
     thought = answers({"choices": [{"message": message, "finish_reason": "length"}]})
-    assert ask(tmp_path, lambda asked: thought, "apple")[0] == Answer("", cut_off=True)
+    assert ask(tmp_path, lambda asked: thought, "apple")[0] == Completion("", cut_off=True)

@@ -1,0 +1,49 @@
+"""A running Ray cluster, joined: what `--ray` of generation and of evaluation begin with."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from plumbline.errors import ServiceError, StudyError
+from plumbline.resources import installing
+
+REACH_SECONDS = 5.0
+
+
+def join(address: str) -> Any:
+    """The package ray, connected to a running cluster."""
+    settings = {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # no advice on standard error
+        "RAY_NUM_REDIS_GET_RETRIES": "3",  # each takes 40 s, and Ctrl-C does not end them
+    }
+    for name, value in settings.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray  # noqa: PLC0415 (extra `ray`)
+        from ray._private.services import canonicalize_bootstrap_address  # noqa: PLC0415 (what `ray.init` does first)
+    except ImportError:
+        raise StudyError(f"--ray needs the package ray, here and on the nodes: {installing('ray')}") from None
+    try:
+        found = canonicalize_bootstrap_address(address)
+        if found is None:
+            raise ConnectionError("no running cluster is named")  # `local`: ray would start one
+        host, _, port = found.rpartition(":")
+        socket.create_connection((host.strip("[]"), int(port)), REACH_SECONDS).close()
+        ray.init(address=found, log_to_driver=False, logging_level="ERROR")
+    except Exception as error:  # ConnectionError, ValueError, RuntimeError: by what is wrong
+        line = f"--ray {address}: {error}; start a cluster with `ray start --head`"
+        raise ServiceError(f"{line}, or name a running one that this machine is part of: --ray 10.0.0.1:6379") from None
+    return ray
+
+
+@contextlib.contextmanager
+def without(redirect: Callable[[TextIO], contextlib.AbstractContextManager[TextIO]]) -> Iterator[None]:
+    """Nothing on the screen of what goes to a stream."""
+    with Path(os.devnull).open("w") as nowhere, redirect(nowhere):
+        yield
