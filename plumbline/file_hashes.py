@@ -7,7 +7,6 @@ What tells one state of a file from another is its path, inode, size and times; 
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tqdm import tqdm
 
 from plumbline.errors import DataError, ServiceError
 from plumbline.reading import refuse_no_file
+from plumbline.resources import user_cache
 from plumbline.store import read_json, write_json
 
 LARGE = 1_000_000  # bytes; smaller files are read each time
@@ -26,8 +26,7 @@ _MOST = 10_000  # files that are remembered
 
 def cache_file() -> Path:
     """Where hashes are kept: the user's cache folder, or the folder that PLUMBLINE_CACHE names."""
-    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "plumbline"
-    return Path(os.environ.get("PLUMBLINE_CACHE") or usual) / "file_hashes.json"
+    return user_cache() / "file_hashes.json"
 
 
 def sha256_of(path: Path) -> str:

@@ -31,11 +31,10 @@ def working(name: str) -> Path:
         raise StudyError("the folder that you stand in is gone; change to another, then run again") from None
 
 
-def cache(name: str) -> Path:
-    """A folder that can be made again: in the checkout as `.<name>`, else of the user, for all folders of work."""
-    if IN_CHECKOUT:
-        return ROOT / f".{name}"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "plumbline" / name
+def user_cache() -> Path:
+    """The user's folder of what can be made again: the one that PLUMBLINE_CACHE names, or the usual place."""
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "plumbline"
+    return Path(os.environ.get("PLUMBLINE_CACHE") or usual)
 
 
 def installing(extra: str) -> str:

@@ -33,6 +33,7 @@ LONGEST = (
     "test_flow.py",
     "test_setup.py",
     "generation/test_vllm.py",
+    "test_package.py",
     "streamlit_app/test_app.py",
     "streamlit_app/test_browser.py",
     "test_package.py",

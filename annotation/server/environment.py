@@ -16,7 +16,7 @@ from pathlib import Path
 
 from plumbline.environments import clean, finish, make_venv
 from plumbline.errors import ServiceError
-from plumbline.resources import IN_CHECKOUT, cache, resource
+from plumbline.resources import IN_CHECKOUT, ROOT, resource, user_cache
 
 CONSTRAINTS = resource("constraints/argilla-server.txt")
 _SHOWN = "constraints/argilla-server.txt" if IN_CHECKOUT else str(CONSTRAINTS)
@@ -38,7 +38,9 @@ def location() -> Path:
     """
     if told := os.environ.get(LOCATION_VARIABLE):
         return Path(told).absolute()
-    return cache("venv-argilla" if IN_CHECKOUT else f"argilla-{hashlib.sha256(stamp().encode()).hexdigest()[:12]}")
+    if IN_CHECKOUT:
+        return ROOT / ".venv-argilla"
+    return user_cache().absolute() / f"argilla-{hashlib.sha256(stamp().encode()).hexdigest()[:12]}"
 
 
 def ensure_environment(progress: Callable[[str], None] = print) -> Path:
