@@ -22,26 +22,21 @@ from annotation.crowd.commands import add_crowd_commands
 from annotation.csv_answers import collect_csv, column_mapping
 from annotation.offering import alone
 from annotation.planning_command import add_plan_options, plan_text
-from annotation.ratings.collected import Collected
 from annotation.ratings.exclusions import decide
-from annotation.ratings.ratings import read_all_ratings
-from annotation.ratings.review import review_text, signs_of
+from annotation.ratings.review import review_text
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import draw_sample, read_supply, sample_settings
 from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, keeper_of
 from annotation.status.status import read_status
 from annotation.status.text import status_text
-from annotation.verdicts.doubts import doubts_of, doubts_text
+from annotation.verdicts.acceptance import accept
+from annotation.verdicts.doubts import doubts_text
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import (
-    amendment_lines,
     asked_rubric,
-    first_rating,
-    read_rules,
-    refuse_other_rules,
 )
 from annotation.verdicts.tables import agreement_text, verdict_text
-from annotation.verdicts.verdicts import accept
 from generation.flagged import flagged_lines
 from plumbline import cli
 from plumbline.commands import as_called
@@ -205,15 +200,15 @@ def _review(options: argparse.Namespace) -> int:
     if options.reason is not None and not (options.exclude or options.keep):
         raise StudyError("--reason goes with --exclude or --keep: name the rater that it is about")
     study = cli.study_of(options)
-    collected = Collected.read(study)
-    refuse_other_rules(study, collected.ratings)
+    evidence = Evidence.read(study)
+    evidence.refuse_other_rules()
     rater = options.exclude or options.keep
     if not rater:
-        print(review_text(study, collected))
+        print(review_text(study, evidence.collected, evidence.decisions, evidence.signs))
         return 0
     with alone(study):
         decision = decide(
-            study, rater, exclude=bool(options.exclude), reason=options.reason or "", signs=signs_of(study, collected)
+            study, rater, exclude=bool(options.exclude), reason=options.reason or "", signs=evidence.signs
         )
     done = "excluded" if decision.exclude else "kept"
     print(f"{study.name}: {rater} is {done}: {decision.reason}; run `{study.command('annotation accept')}` again")
@@ -225,12 +220,10 @@ def _accept(options: argparse.Namespace) -> int:
     inputs = [study.folder / "pairs.parquet", study.folder / "ratings.parquet"]
     outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet")]
     with alone(study), stage(study, "accept", inputs, outputs):
-        groups, verdicts = accept(study, options.amend)
-        collected = Collected.read(study)
-        doubts = doubts_of(study, collected, verdicts, signs_of(study, collected))
-    print(f"Ratings and agreement (HTEB, Table 2), study {study.name}\n\n{agreement_text(groups)}\n")
-    rules = [verdict_text(verdicts), *amendment_lines(read_rules(study), first_rating(read_all_ratings(study)))]
-    print(f"Verdicts, study {study.name}\n\n" + "\n".join(rules) + f"\n\n{doubts_text(doubts, judged=True)}")
+        done = accept(study, options.amend)
+    print(f"Ratings and agreement (HTEB, Table 2), study {study.name}\n\n{agreement_text(done.groups)}\n")
+    rules = [verdict_text(done.verdicts), *done.amendments]
+    print(f"Verdicts, study {study.name}\n\n" + "\n".join(rules) + f"\n\n{doubts_text(done.doubts, judged=True)}")
     return 0
 
 

@@ -15,8 +15,8 @@ from typing import Literal
 from annotation.records import Offering
 from annotation.rubric import Rubric
 from plumbline.errors import DataError, StudyError
-from plumbline.manifest import read_manifest, refuse_replaced, write_kept
-from plumbline.store import only_one, read_models
+from plumbline.manifest import read_kept, read_manifest, write_kept
+from plumbline.store import only_one
 from plumbline.study import Study, file_hash
 from plumbline.study.crowd import PlatformName
 
@@ -35,10 +35,7 @@ def alone(study: Study) -> contextlib.AbstractContextManager[None]:
 
 def read_offered(study: Study) -> list[Offering]:
     """When the sample began to be offered, the first time first. Raises DataError for a damaged or replaced file."""
-    path = study.folder / FILE
-    found = read_models(path, Offering, study.command(COMMAND)) if path.exists() else []
-    refuse_replaced(study, FILE)
-    return found
+    return read_kept(study, FILE, Offering, study.command(COMMAND))
 
 
 def offered(study: Study) -> str:

@@ -14,7 +14,8 @@ from playwright.sync_api import Page
 
 from annotation.sampling.sample import draw_sample
 from annotation.statistics.summaries import POOLS
-from annotation.verdicts.verdicts import accept, read_verdicts
+from annotation.verdicts.acceptance import accept
+from annotation.verdicts.verdicts import read_verdicts
 from benchmarks.browser import appear, browser, dashboard, read, settle
 from benchmarks.registry import Measurement, benchmark
 from generation.run import generate

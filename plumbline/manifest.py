@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ValidationError
@@ -20,9 +20,12 @@ from plumbline.errors import DataError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.records import Record
-from plumbline.store import is_remote, read_frame, read_json, write_json, write_table
+from plumbline.store import as_models, is_remote, read_frame, read_json, write_json, write_table
 from plumbline.study import Study, file_hash
 from plumbline.study.base import first_complaint
+
+M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 
 
 def _time(text: str) -> str:
@@ -99,12 +102,12 @@ def read_manifest(study: Study) -> dict[str, Any]:
 
 
 def write_kept(study: Study, name: str, records: Sequence[BaseModel]) -> None:
-    """Write records that are evidence to a JSON file; `refuse_replaced` notices whatever else changes it.
+    """Write records that are evidence to a JSON file; `read_kept` notices whatever else changes it.
 
     What they will be is noted beside what is there before the file is written, so that a kill in between accuses
     nobody.
     """
-    path, new = study.folder / name, identity("kept-v1", [json.loads(one.model_dump_json()) for one in records])
+    path, new = study.folder / name, _identity([json.loads(one.model_dump_json()) for one in records])
     _note_kept(study, name, [_content(path), new])
     write_json(path, list(records))
     _note_kept(study, name, [new])
@@ -117,21 +120,33 @@ def is_kept(study: Study, name: str) -> bool:
 
 def refuse_unnoted(study: Study, name: str) -> None:
     """Raise DataError where a file stands there whose writing the manifest would have noted: it is not the same one."""
-    if (study.folder / name).exists() and not is_kept(study, name):
+    _refuse_unnoted(study, name, read_manifest(study).get("kept", {}))
+
+
+def _refuse_unnoted(study: Study, name: str, kept: Mapping[str, list[str]]) -> None:
+    if (study.folder / name).exists() and name not in kept:
         path = study.folder / "manifest.json"
         what = f"knows nothing of {name} (another copy's?)" if path.exists() else f"is gone, and {name} is there"
         raise DataError(f"{path} {what}; bring it back from a copy: {_SHOWS}")
 
 
-def refuse_replaced(study: Study, name: str) -> None:
-    """Raise DataError where a file that is evidence is not the one that was written last, or is gone.
+def read_kept(study: Study, name: str, model: type[M], made_by: str, advice: str = "") -> list[M]:
+    """What `write_kept` wrote; nothing where nothing was written yet.
 
-    Of studies whose manifest knows nothing of the file (of earlier versions) nothing can be said.
+    `made_by` and `advice` are as for `read_json`. Raises DataError where the file is damaged, is not the one that was
+    written last, or is gone. Of studies whose manifest knows nothing of it (of earlier versions) nothing can be said.
     """
     path = study.folder / name
-    if _is_other(study, name, _content):
+
+    def look() -> tuple[str, Any]:
+        found = read_json(path, made_by, advice) if path.exists() else []
+        return _identity(found) if path.exists() else "", found
+
+    same, found = _as_noted(study, name, look)
+    if not same:
         what = _REPLACED if path.exists() else "is gone"
         raise DataError(f"{path} {what}; bring it back from a copy: it is the evidence of what was decided, and when")
+    return as_models(found, path, model, advice or f"run `{made_by}` again")
 
 
 def write_kept_table(study: Study, name: str, rows: Iterable[Record] | pd.DataFrame, record: type[Record]) -> None:
@@ -160,7 +175,7 @@ def refuse_replaced_table(study: Study, name: str, made_by: str) -> None:
     Of tables by earlier versions nothing can be said. `made_by` is the command that makes the table again.
     """
     path = study.folder / name
-    if path.exists() and _is_other(study, name, _table_content):
+    if path.exists() and not _as_noted(study, name, lambda: (_table_content(path), None))[0]:
         raise DataError(f"{path} {_REPLACED}; bring it back from a copy, or move it away and run `{made_by}` again")
 
 
@@ -171,15 +186,25 @@ def read_kept_frame(study: Study, name: str, record: type[Record], made_by: str)
     return frame
 
 
-def _is_other(study: Study, name: str, content: Callable[[Path], str]) -> bool:
-    """Whether a file is another than the manifest says; looked at again while a command is writing it."""
-    refuse_unnoted(study, _OFFERED)
-    known = read_manifest(study).get("kept", {}).get(name)
-    while known and content(study.folder / name) not in known:
-        before, known = known, read_manifest(study).get("kept", {}).get(name)
+def _as_noted(study: Study, name: str, look: Callable[[], tuple[str, T]]) -> tuple[bool, T]:
+    """Whether a file is the one that the manifest notes, and what `look` finds in it beside its content's identity.
+
+    While a command is writing the file, it is looked at again.
+    """
+    known, (content, found) = _noted(study, name), look()
+    while known and content not in known:
+        before, known = known, _noted(study, name)
         if known == before:
-            return True
-    return False
+            return False, found
+        content, found = look()
+    return True, found
+
+
+def _noted(study: Study, name: str) -> list[str] | None:
+    """What the manifest notes of a file; None where it knows nothing of it."""
+    kept: dict[str, list[str]] = read_manifest(study).get("kept", {})
+    _refuse_unnoted(study, _OFFERED, kept)
+    return kept.get(name)
 
 
 def _table_content(path: Path) -> str:
@@ -195,7 +220,11 @@ def _note_kept(study: Study, name: str, contents: list[str]) -> None:
 
 def _content(path: Path) -> str:
     """Identity of what a JSON file says; empty where there is none."""
-    return identity("kept-v1", read_json(path, "the command that made it")) if path.exists() else ""
+    return _identity(read_json(path, "the command that made it")) if path.exists() else ""
+
+
+def _identity(said: Any) -> str:
+    return identity("kept-v1", said)
 
 
 @contextlib.contextmanager

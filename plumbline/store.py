@@ -161,14 +161,17 @@ def read_json(path: Path, made_by: str, advice: str = "") -> Any:
 
 def read_models(path: Path, model: type[M], made_by: str) -> list[M]:
     """A JSON list of models."""
-    data = read_json(path, made_by)
+    return as_models(read_json(path, made_by), path, model, f"run `{made_by}` again")
+
+
+def as_models(data: Any, path: Path, model: type[M], advice: str) -> list[M]:
+    """What was read from a JSON file as models; `advice` ends the line where it is something else."""
     try:
         if not isinstance(data, list):
-            raise DataError(f"{path} does not hold what it should (a list); run `{made_by}` again")
+            raise DataError(f"{path} does not hold what it should (a list); {advice}")
         return [model.model_validate(item) for item in data]
     except ValidationError as error:
-        what = first_complaint(error)
-        raise DataError(f"{path} does not hold what it should ({what}); run `{made_by}` again") from None
+        raise DataError(f"{path} does not hold what it should ({first_complaint(error)}); {advice}") from None
 
 
 def write_table(

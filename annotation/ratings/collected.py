@@ -7,14 +7,16 @@ often the same is categories (in their order), so that it is compared, counted a
 from __future__ import annotations
 
 import functools
+import typing
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from annotation.ratings.ratings import read_all_ratings
 from annotation.sampling.controls import COMMAND as SAMPLE
 from plumbline.records import Pair
-from plumbline.store import joined, read_table
+from plumbline.store import as_record, joined, read_table
 from plumbline.study import Study
 
 _OF_PAIRS = (
@@ -47,6 +49,35 @@ class Collected:
         return self.pairs.drop(columns=["original", "transformed"])[self.pairs["control"] == ""]
 
     @functools.cached_property
+    def sample_pairs(self) -> list[Pair]:
+        """The sample as records."""
+        return _records(self.pairs[self.pairs["control"] == ""])
+
+    @functools.cached_property
+    def control_pairs(self) -> list[Pair]:
+        """Controls and repeats as records."""
+        return _records(self.pairs[self.pairs["control"] != ""])
+
+    @functools.cached_property
+    def plain_ratings(self) -> pd.DataFrame:
+        """All ratings, as they are written: no column is categories."""
+        return self.ratings.astype({name: self.ratings[name].cat.categories.dtype for name in _OF_RATINGS})
+
+    @functools.cached_property
+    def sample_ratings(self) -> pd.DataFrame:
+        """The plain ratings of all but controls and repeats: those of `ratings.parquet`."""
+        return self.plain_ratings[~self._of_controls]
+
+    @functools.cached_property
+    def control_ratings(self) -> pd.DataFrame:
+        """The plain ratings of controls and repeats."""
+        return self.plain_ratings[self._of_controls]
+
+    @functools.cached_property
+    def _of_controls(self) -> pd.Series:
+        return self.ratings["pair_id"].isin(self.pairs.loc[self.pairs["control"] != "", "pair_id"])
+
+    @functools.cached_property
     def known(self) -> pd.DataFrame:
         """The ratings of these pairs."""
         known = self.ratings["pair_id"].isin(self.pairs["pair_id"])
@@ -55,5 +86,8 @@ class Collected:
     @functools.cached_property
     def of_sample(self) -> pd.DataFrame:
         """The ratings of the sample's pairs."""
-        controls = self.pairs.loc[self.pairs["control"] != "", "pair_id"]
-        return self.known[~self.known["pair_id"].isin(controls)]
+        return self.known[~self._of_controls[self.known.index]]
+
+
+def _records(pairs: pd.DataFrame) -> list[Pair]:
+    return [as_record(typing.cast("dict[str, Any]", row), Pair) for row in pairs.to_dict("records")]

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+import pandas as pd
+
 from annotation.ratings.ratings import exclusions, read_all_ratings, write_ratings
 from annotation.records import Decision, Sign
 from plumbline.errors import StudyError, nearest
-from plumbline.manifest import refuse_replaced, write_kept
-from plumbline.store import read_models
+from plumbline.manifest import read_kept, write_kept
 from plumbline.study import Study
 
 FILE = "decisions.json"
@@ -22,17 +23,18 @@ COMMAND = "annotation review"
 
 def read_decisions(study: Study) -> list[Decision]:
     """All decisions, the oldest first; none before the first."""
-    path = study.folder / FILE
-    found = read_models(path, Decision, study.command(COMMAND)) if path.exists() else []
-    refuse_replaced(study, FILE)
-    return found
+    return read_kept(study, FILE, Decision, study.command(COMMAND))
 
 
-def mark_as_decided(study: Study) -> None:
-    """See that the ratings carry what was decided: `decide` may have been killed before it marked them."""
-    ratings, decisions = read_all_ratings(study), read_decisions(study)
-    if list(ratings["excluded"]) != exclusions(ratings, decisions):
-        write_ratings(study, ratings, decisions)
+def mark_as_decided(study: Study, ratings: pd.DataFrame, decisions: Sequence[Decision]) -> bool:
+    """See that the ratings carry what was decided, and whether they had to be written for that.
+
+    `decide` may have been killed before it marked them.
+    """
+    if list(ratings["excluded"]) == exclusions(ratings, decisions):
+        return False
+    write_ratings(study, ratings, decisions)
+    return True
 
 
 def decide(study: Study, rater: str, *, exclude: bool, reason: str, signs: Sequence[Sign] = ()) -> Decision:

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from annotation.ratings.collected import Collected
-from annotation.ratings.exclusions import read_decisions
 from annotation.ratings.ratings import read_ratings
 from annotation.ratings.signs import find_signs, low_pairs
-from annotation.records import Sign
-from annotation.rubric import load_rubric
+from annotation.records import Decision, Sign
+from annotation.rubric import Rubric, load_rubric
 from plumbline.cli import columns
 from plumbline.study import Study
 
 SHOWN = 20  # pairs in the printed list
 
 
-def signs_of(study: Study, collected: Collected | None = None) -> list[Sign]:
-    """The signs in what was collected so far (for who has it at hand: `collected`), controls and repeats among it."""
+def signs_of(study: Study, collected: Collected | None = None, rubric: Rubric | None = None) -> list[Sign]:
+    """The signs in what was collected so far, controls and repeats among it.
+
+    `collected` and the study's `rubric` are for who has them at hand.
+    """
     found = collected or Collected.read(study)
-    return find_signs(found.ratings, found.pairs, study.quality, load_rubric(study).expected)
+    return find_signs(found.ratings, found.pairs, study.quality, (rubric or load_rubric(study)).expected)
 
 
-def review_text(study: Study, collected: Collected | None = None) -> str:
+def review_text(study: Study, collected: Collected, decided: Sequence[Decision], signs: Sequence[Sign]) -> str:
     """Signs by rater, pairs that people found bad, and the decisions so far. Raises DataError before any rating."""
-    found = collected or Collected.read(study)
     if not (study.folder / "ratings.parquet").exists():
         read_ratings(study)  # its error names what is missing
-    ratings = found.of_sample
+    ratings = collected.of_sample
     simulated = " (simulated ratings)" if ratings["simulated"].any() else ""
-    signs = [[sign.rater_id, sign.rule, sign.evidence] for sign in signs_of(study, found)]
+    found = [[sign.rater_id, sign.rule, sign.evidence] for sign in signs]
     low = low_pairs(ratings, study.quality)
     pairs = [
         [row["pair_id"][:12], row["transformation"], row["question"], f"{row['mean']:.2f}", str(row["n"])]
@@ -35,13 +38,13 @@ def review_text(study: Study, collected: Collected | None = None) -> str:
     ]
     decisions = [
         [one.rater_id, "excluded" if one.exclude else "kept", f"{one.decided_at:%Y-%m-%d %H:%M}", one.reason]
-        for one in read_decisions(study)
+        for one in decided
     ]
     more = f"\n... and {len(low) - SHOWN} more" if len(low) > SHOWN else ""
     return "\n\n".join(
         [
             f"Signs, study {study.name}{simulated}; they decide nothing",
-            columns(["rater", "rule", "evidence"], signs, empty="no sign in any rater's answers"),
+            columns(["rater", "rule", "evidence"], found, empty="no sign in any rater's answers"),
             f"Pairs with a mean up to {study.quality.low:g}, to be read",
             columns(["pair", "transformation", "question", "mean", "ratings"], pairs, empty="none") + more,
             "Decisions",

@@ -10,15 +10,13 @@ from typing import Any
 import pandas as pd
 
 from annotation.crowd.summary import Summary, read_summaries
-from annotation.ratings.exclusions import read_decisions
-from annotation.ratings.ratings import counting_ratings, read_all_ratings, read_control_ratings, read_ratings
-from annotation.ratings.review import signs_of
+from annotation.ratings.ratings import counting_ratings
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Verdict
-from annotation.rubric import Rubric, load_rubric
+from annotation.rubric import Rubric
 from annotation.sampling.candidates import Supply
-from annotation.sampling.controls import read_controls
-from annotation.sampling.sample import read_pairs, read_supply
-from annotation.verdicts.preregistration import binding, first_rating, read_rules, refuse_other_rules, rubric_of, seen
+from annotation.verdicts.doubts import doubts_of
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preregistration import binding, first_rating, rubric_of, seen
 from annotation.verdicts.verdicts import read_agreement, read_looks, read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from plumbline.manifest import read_manifest
@@ -47,6 +45,7 @@ class Material:
     crowd: Sequence[Summary]
     manifest: dict[str, Any]
     read_at: datetime
+    doubts: Sequence[str] = ()  #: what is doubtful about the verdicts
 
     @property
     def simulated(self) -> bool:
@@ -97,28 +96,36 @@ def read_material(study: Study, read_at: datetime | None = None, signs: Sequence
     """
     verdicts = read_verdicts(study)
     refuse_stale(study, verdicts)
-    refuse_edited(study, verdicts)
-    refuse_other_rules(study, read_all_ratings(study))
-    return replace(campaign_material(study, read_at, signs), verdicts=verdicts, groups=read_agreement(study))
+    evidence = Evidence.whole(study)
+    evidence.refuse_other_rules()
+    refuse_edited(study, verdicts, evidence)
+    found = _material(evidence, read_at, signs)
+    return replace(
+        found, verdicts=verdicts, groups=read_agreement(study), doubts=doubts_of(evidence, verdicts, found.signs)
+    )
 
 
 def campaign_material(study: Study, read_at: datetime | None = None, signs: Sequence[Sign] | None = None) -> Material:
     """The same before there are verdicts: what is known of pairs, ratings and raters."""
-    ratings = read_ratings(study)
+    return _material(Evidence.whole(study), read_at, signs)
+
+
+def _material(evidence: Evidence, read_at: datetime | None, signs: Sequence[Sign] | None) -> Material:
+    study, collected = evidence.study, evidence.collected
     return Material(
         study=study,
-        rubric=load_rubric(study),
-        pairs=read_pairs(study),
-        controls=read_controls(study),
-        supply=read_supply(study),
-        ratings=ratings,
-        counting=counting_ratings(ratings, study.raters.per_pair),
-        control_ratings=read_control_ratings(study),
+        rubric=evidence.rubric,
+        pairs=collected.sample_pairs,
+        controls=collected.control_pairs,
+        supply=evidence.supply,
+        ratings=collected.sample_ratings,
+        counting=counting_ratings(collected.sample_ratings, study.raters.per_pair),
+        control_ratings=collected.control_ratings,
         verdicts=(),
         groups=(),
-        signs=signs_of(study) if signs is None else signs,
-        decisions=read_decisions(study),
-        rules=read_rules(study),
+        signs=evidence.signs if signs is None else signs,
+        decisions=evidence.decisions,
+        rules=evidence.rules,
         looks=read_looks(study),
         crowd=read_summaries(study),
         manifest=read_manifest(study),

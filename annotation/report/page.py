@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from annotation.ratings.collected import Collected
 from annotation.report import crowd, exhibits, provenance
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
 from annotation.report.material import Material, read_material
 from annotation.report.methods import INTERVALS, listed, many, methods
-from annotation.verdicts.doubts import LOOKED_FOR, doubts_of
+from annotation.verdicts.doubts import LOOKED_FOR
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.tables import SIMULATED
 from plumbline.exhibits.csv import csv_bytes
@@ -105,8 +104,7 @@ def _about(material: Material) -> Section:
 
 def _doubtful(material: Material) -> Section:
     """Before the verdicts, so that nobody reads these without it."""
-    doubts = doubts_of(material.study, Collected.read(material.study), material.verdicts, material.signs)
-    parts = ["\n".join(f"– {line}." for line in doubts)] if doubts else [f"Nothing. {LOOKED_FOR}"]
+    parts = ["\n".join(f"– {line}." for line in material.doubts)] if material.doubts else [f"Nothing. {LOOKED_FOR}"]
     return Section("What is doubtful", parts)
 
 

@@ -17,10 +17,10 @@ from annotation.sampling.near_duplicates import Seen
 from annotation.sampling.queues import Queue, queues_of
 from annotation.statistics.summaries import POOLS
 from generation.jobs import Plan
-from plumbline.errors import StudyError
-from plumbline.manifest import refuse_replaced, write_kept
+from plumbline.errors import DataError, StudyError
+from plumbline.manifest import read_kept, write_kept
 from plumbline.records import Pair
-from plumbline.store import read_models, read_records, write_table
+from plumbline.store import read_records, write_table
 from plumbline.study import Study
 
 COMMAND = "annotation sample"
@@ -79,17 +79,15 @@ def known_pairs(study: Study) -> list[Pair]:
 
 def read_supply(study: Study) -> list[Supply]:
     """What the sample was drawn from, by transformation and language, with the share of failed outputs."""
-    found = read_models(study.folder / SUPPLY, Supply, study.command(COMMAND))
-    refuse_replaced(study, SUPPLY)
+    found, path = known_supply(study), study.folder / SUPPLY
+    if not path.exists():
+        raise DataError(f"{path} is not there yet; run `{study.command(COMMAND)}` first")
     return found
 
 
 def known_supply(study: Study) -> list[Supply]:
     """The same; nothing where the sample is of an earlier version. Raises DataError where the file was taken away."""
-    if (study.folder / SUPPLY).exists():
-        return read_supply(study)
-    refuse_replaced(study, SUPPLY)
-    return []
+    return read_kept(study, SUPPLY, Supply, study.command(COMMAND))
 
 
 class Drawing:

@@ -6,6 +6,7 @@ that were copied here without it, say), nothing is called stale.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,8 +20,6 @@ from annotation.offering import LEDGER, ledgers
 from annotation.sampling.origin import refuse_other_makers
 from annotation.sampling.sample import sample_settings
 from annotation.verdicts.rule_changes import changes
-from annotation.verdicts.verdicts import read_verdicts, refuse_stale
-from annotation.verdicts.verification import refuse_other_file
 from plumbline.errors import DataError, PlumblineError
 from plumbline.manifest import read_manifest, refuse_replaced_table
 from plumbline.study import Study, file_hash
@@ -39,20 +38,40 @@ class Stage:
     note: str = ""  #: why it is stale, or how far it is
 
 
-def stages_of(study: Study, ratings: pd.DataFrame, mismatched: str) -> dict[str, Stage]:
+class _Noted:
+    """A study and what the manifest notes of its stages; its files are hashed once, whatever stages rest on them."""
+
+    def __init__(self, study: Study, entries: Mapping[str, dict[str, Any]]) -> None:
+        self.study, self.entries = study, entries
+        self.hash_of = functools.cache(lambda path: file_hash(path) if path.exists() else "")
+
+    def ended(self, command: str) -> datetime | None:
+        """When a command ended last."""
+        return datetime.fromisoformat(self.entries[command]["finished_at"]) if command in self.entries else None
+
+    def changed(self, command: str) -> list[str]:
+        """Which of the files that a command read are others now."""
+        made = self.entries.get("generation", {}).get("outputs", {})
+        inputs = self.entries.get(command, {}).get("inputs", {})
+        now = {name: self.hash_of(self.study.folder / name) for name in inputs if name not in _LARGE}
+        return [name for name, was in inputs.items() if now.get(name, made.get(name, was)) != was]
+
+
+def stages_of(study: Study, ratings: pd.DataFrame, mismatched: str, outdated: str = "") -> dict[str, Stage]:
     """The stages in the flow's order, by name; `ratings` are all that were collected.
 
-    `mismatched` is what `mismatch` says. Raises DataError for damaged files.
+    `mismatched` is what `mismatch` says, `outdated` why the verdicts no longer hold, empty where they do. Raises
+    DataError for damaged files.
     """
-    entries: dict[str, dict[str, Any]] = read_manifest(study).get("stages", {})
+    noted = _Noted(study, read_manifest(study).get("stages", {}))
     found = [
-        *_generated(study, entries),
-        _sampled(study, entries, mismatched),
-        _published(study, entries, ratings),
-        _stage("collected", study.folder / "ratings.parquet", "collect", study, entries),
-        _judged(study, entries),
-        _stage("report", study.folder / "report" / "index.html", "report", study, entries),
-        _scored(study, entries),
+        *_generated(noted),
+        _sampled(noted, mismatched),
+        _published(noted, ratings),
+        _stage("collected", study.folder / "ratings.parquet", "collect", noted),
+        _judged(noted, outdated),
+        _stage("report", study.folder / "report" / "index.html", "report", noted),
+        _scored(noted),
     ]
     return {stage.name: stage for stage in found}
 
@@ -69,96 +88,72 @@ def mismatch(study: Study, pairs: pd.DataFrame) -> str:
     return ""
 
 
-def _stage(name: str, path: Path, command: str, study: Study, entries: Mapping[str, dict[str, Any]]) -> Stage:
+def _stage(name: str, path: Path, command: str, noted: _Noted) -> Stage:
     """The stage whose `command` made `path`."""
     if not path.exists():
         return Stage(name, "not yet")
-    changed = _changed(study, entries, command)
+    changed = noted.changed(command)
     note = f"{' and '.join(changed)} changed since" if changed else ""
-    return Stage(name, "stale" if changed else "done", _ended(entries, command), note)
+    return Stage(name, "stale" if changed else "done", noted.ended(command), note)
 
 
-def _generated(study: Study, entries: Mapping[str, dict[str, Any]]) -> tuple[Stage, Stage]:
+def _generated(noted: _Noted) -> tuple[Stage, Stage]:
     """Texts and transformations; these are done when every transformation with every seed has its table."""
-    entry = entries.get("generation", {})
-    at = _ended(entries, "generation") if study.outputs.name in entry.get("outputs", {}) else None
+    entry = noted.entries.get("generation", {})
+    at = noted.ended("generation") if noted.study.outputs.name in entry.get("outputs", {}) else None
     texts = Stage("texts", "not yet")
-    if (study.folder / "texts.parquet").exists():
-        data = {file_hash(path) for path in study.data_files() if path.exists()}
+    if (noted.study.folder / "texts.parquet").exists():
+        data = {file_hash(path) for path in noted.study.data_files() if path.exists()}
         changed = "inputs" in entry and data != set(entry["inputs"].values())
         note = "data sets changed since" if changed else ""
         texts = Stage("texts", "stale" if changed else "done", at, note)
-    units = [(name, seed) for name in study.transformations for seed in study.seeds]
-    there = sum(study.transformation_file(*unit).exists() for unit in units)
-    begun = bool(there) or any(study.journal_file(*unit).exists() for unit in units)
+    units = [(name, seed) for name in noted.study.transformations for seed in noted.study.seeds]
+    there = sum(noted.study.transformation_file(*unit).exists() for unit in units)
+    begun = bool(there) or any(noted.study.journal_file(*unit).exists() for unit in units)
     if there < len(units):
         note = f"{there} of {len(units)} units (transformation and seed)" if begun else ""
         return texts, Stage("transformations", "under way" if begun else "not yet", None, note)
     return texts, Stage("transformations", "done", at)
 
 
-def _sampled(study: Study, entries: Mapping[str, dict[str, Any]], mismatched: str) -> Stage:
-    stage = _stage("sample", study.folder / "pairs.parquet", "sample", study, entries)
+def _sampled(noted: _Noted, mismatched: str) -> Stage:
+    stage = _stage("sample", noted.study.folder / "pairs.parquet", "sample", noted)
     if mismatched:
         return Stage("sample", "stale", stage.at, "of another generator or other prompts than the study's")
-    others = changes(entries.get("sample", {}).get("settings", {}), sample_settings(study))
+    others = changes(noted.entries.get("sample", {}).get("settings", {}), sample_settings(noted.study))
     if stage.state == "done" and others:
         return Stage("sample", "stale", stage.at, f"drawn with other settings: {'; '.join(others)}")
     return stage
 
 
-def _published(study: Study, entries: Mapping[str, dict[str, Any]], ratings: pd.DataFrame) -> Stage:
+def _published(noted: _Noted, ratings: pd.DataFrame) -> Stage:
     """Argilla is not asked: the manifest knows that pairs were published, and so do ratings that came from there.
 
     What was offered to crowd workers stands in the ledger.
     """
-    if "publish" in entries:
-        return _stage("published", study.folder / "pairs.parquet", "publish", study, entries)
+    if "publish" in noted.entries:
+        return _stage("published", noted.study.folder / "pairs.parquet", "publish", noted)
     if (ratings["source"] == SOURCE).any():
         return Stage("published", "done")
-    if offered := ledgers(study.scratch / LEDGER):
+    if offered := ledgers(noted.study.scratch / LEDGER):
         return Stage(
             "published", "done", None, "to crowd workers: " + ", ".join(f"{mode} {name}" for name, mode in offered)
         )
     return Stage("published", "not yet", None, "ratings came from files" if len(ratings) else "")
 
 
-def _judged(study: Study, entries: Mapping[str, dict[str, Any]]) -> Stage:
-    if not (study.folder / "verdicts.json").exists():
+def _judged(noted: _Noted, outdated: str) -> Stage:
+    if not (noted.study.folder / "verdicts.json").exists():
         return Stage("verdicts", "not yet")
-    at = _ended(entries, "accept")
-    try:
-        refuse_stale(study, read_verdicts(study))
-        refuse_other_file(study)
-    except DataError as error:
-        return Stage("verdicts", "stale", at, str(error).partition(";")[0])
-    return Stage("verdicts", "done", at)
+    return Stage("verdicts", "stale" if outdated else "done", noted.ended("accept"), outdated)
 
 
-def _scored(study: Study, entries: Mapping[str, dict[str, Any]]) -> Stage:
-    stage = _stage("scores", study.folder / "scores.parquet", "evaluation", study, entries)
+def _scored(noted: _Noted) -> Stage:
+    stage = _stage("scores", noted.study.folder / "scores.parquet", "evaluation", noted)
     try:
-        refuse_replaced_table(study, "scores.parquet", study.command("evaluation.run"))
+        refuse_replaced_table(noted.study, "scores.parquet", noted.study.command("evaluation.run"))
     except DataError as error:
         return Stage("scores", "stale", stage.at, str(error).partition(";")[0])
-    if stage.state != "not yet" and "evaluation" not in entries:
+    if stage.state != "not yet" and "evaluation" not in noted.entries:
         return Stage("scores", "under way", None, "no run has come to its end")
     return stage
-
-
-def _ended(entries: Mapping[str, dict[str, Any]], command: str) -> datetime | None:
-    return datetime.fromisoformat(entries[command]["finished_at"]) if command in entries else None
-
-
-def _changed(study: Study, entries: Mapping[str, dict[str, Any]], command: str) -> list[str]:
-    """Which of the files that a command read are others now."""
-    made = entries.get("generation", {}).get("outputs", {})
-
-    def now(name: str, was: str) -> str:
-        path = study.folder / name
-        if name in _LARGE:
-            return str(made.get(name, was))
-        return file_hash(path) if path.exists() else ""
-
-    inputs = entries.get(command, {}).get("inputs", {})
-    return [name for name, was in inputs.items() if now(name, was) != was]

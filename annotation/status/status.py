@@ -14,22 +14,20 @@ from datetime import datetime
 import pandas as pd
 
 from annotation.ratings.collected import Collected
-from annotation.ratings.exclusions import read_decisions
 from annotation.ratings.ratings import counting_ratings, dealt_with
-from annotation.ratings.review import signs_of
 from annotation.records import Decision, Member, Sign, Verdict
-from annotation.rubric import load_rubric
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import Queue
-from annotation.sampling.sample import known_supply, read_pairs
-from annotation.statistics.summaries import Design
 from annotation.status.progress import Asked, by_rater, by_transformation
 from annotation.status.stages import Stage, mismatch, stages_of
 from annotation.verdicts.doubts import doubts_of
-from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules, read_rules
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules, rules_of
 from annotation.verdicts.tables import count
-from annotation.verdicts.verdicts import read_verdicts, verdicts
-from generation.flagged import Flagged, flagged_lines, flagged_outputs
+from annotation.verdicts.verdicts import read_verdicts, refuse_stale, verdicts
+from annotation.verdicts.verification import refuse_other_file
+from generation.flagged import flagged_lines, flagged_outputs
+from plumbline.errors import DataError
 from plumbline.store import read_models
 from plumbline.study import Study
 
@@ -67,20 +65,23 @@ def read_status(
     most of the time.
     """
     read = collected or Collected.read(study)
-    mismatched = mismatch(study, read.pairs)
-    stages = stages_of(study, read.ratings, mismatched)
+    evidence = Evidence.read(study, read)
+    mismatched, (reached, outdated) = mismatch(study, read.pairs), _reached(evidence)
+    stages = stages_of(study, read.ratings, mismatched, outdated)
     ratings = read.known
     strange = read.ratings["pair_id"].nunique() - ratings["pair_id"].nunique()
-    found_signs = (signs() if signs else signs_of(study, read)) if len(ratings) else []
-    rules, broken = _rules(study, ratings)
-    flagged = _flagged(study, sampled=stages["sample"].state != "not yet")
+    found_signs = (signs() if signs else evidence.signs) if len(ratings) else []
+    rules, broken = _rules(evidence)
+    sampled = stages["sample"].state != "not yet"  # before, what it would be drawn from is looked at
+    flagged = flagged_supply(evidence.supply) if sampled else flagged_outputs(study)
     warnings = [mismatched, broken, *(str(one) for one in flagged if one.doubtful)]
     if strange and len(read.pairs):
         warnings.append(
             f"{strange} rated pairs are not in the sample; run `{study.command('annotation collect')}` again"
         )
-    found = _found(study, stages, read, may_judge=not broken)
-    progress = _progress(study, read, found, fresh=stages["verdicts"].state == "done")
+    fresh = stages["verdicts"].state == "done"
+    found = reached if fresh else _found_so_far(evidence, may_judge=not broken)
+    progress = _progress(study, read, found, fresh=fresh)
     return Status(
         study=study,
         now=now,
@@ -90,22 +91,15 @@ def read_status(
         notes=tuple(flagged_lines(one for one in flagged if not one.doubtful)),
         progress=progress,
         raters=by_rater(ratings, _asked(study, stages, read.pairs, now), found_signs),
-        unreviewed=unreviewed(found_signs, read_decisions(study)),
+        unreviewed=unreviewed(found_signs, evidence.decisions),
         mismatch=mismatched,
         rules_changed=bool(broken),
         judged=bool(found),
         decided=bool(found) and all(verdict.decision != "undecided" for verdict in found),
-        doubts=doubts_of(study, read, found, found_signs) if len(ratings) else (),
+        doubts=doubts_of(evidence, found, found_signs) if len(ratings) else (),
         sources=tuple(sorted(ratings["source"].unique())),
         simulated=bool(ratings["simulated"].any()),
     )
-
-
-def _flagged(study: Study, *, sampled: bool) -> list[Flagged]:
-    """The error types among what raters see, or before there is a sample among what it would be drawn from."""
-    if not sampled:
-        return flagged_outputs(study)
-    return flagged_supply(known_supply(study))
 
 
 def read_members(study: Study) -> list[Member]:
@@ -128,27 +122,39 @@ def unreviewed(signs: Sequence[Sign], decisions: Sequence[Decision]) -> tuple[st
     return tuple(dict.fromkeys(found))
 
 
-def _rules(study: Study, ratings: pd.DataFrame) -> tuple[tuple[str, ...], str]:
+def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str]:
     """(when the rules were fixed and amended, a warning if the study has others now)."""
-    fixed, first = read_rules(study), first_rating(ratings)
+    study, ratings = evidence.study, evidence.collected.known
+    fixed, first = evidence.rules, first_rating(ratings)
     lines = [fixed_text(fixed, first), *amendment_lines(fixed, first)]
-    what = "; ".join(other_rules(study, ratings))
+    what = "; ".join(other_rules(rules_of(study, evidence.rubric), fixed, ratings))
     if not what:
         return tuple(lines), ""
     how = "publish again" if first is None else 'accept with --amend "reason"'
     return tuple(lines), f"{study.file}: other rules than those that hold: {what}; undo it, or {how}"
 
 
-def _found(study: Study, stages: dict[str, Stage], read: Collected, *, may_judge: bool) -> list[Verdict]:
-    """The verdicts that hold; with `stop: anytime` what would be theirs now; else none."""
-    if stages["verdicts"].state == "done":
-        return read_verdicts(study)
+def _reached(evidence: Evidence) -> tuple[list[Verdict], str]:
+    """The verdicts that hold, and why those on disk do not; nothing where there are none."""
+    study = evidence.study
+    if not (study.folder / "verdicts.json").exists():
+        return [], ""
+    try:
+        found = read_verdicts(study)
+        refuse_stale(study, found, evidence.rubric)
+        refuse_other_file(study)
+    except DataError as error:
+        return [], str(error).partition(";")[0]
+    return found, ""
+
+
+def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
+    """With `stop: anytime` what would be the verdicts now; else none."""
+    study, read = evidence.study, evidence.collected
     if study.acceptance.stop == "fixed" or not may_judge or read.pairs.empty:
         return []
-    design = Design.of(study, load_rubric(study))
-    sampled = read.of_sample
-    counting = counting_ratings(sampled, design.per_pair)
-    return verdicts(read_pairs(study), counting, design, _RESTS_ON, None, dealt_with(sampled))
+    counting = counting_ratings(read.of_sample, study.raters.per_pair)
+    return verdicts(read.sample_pairs, counting, evidence.design, _RESTS_ON, None, dealt_with(read.of_sample))
 
 
 def _progress(study: Study, read: Collected, found: Sequence[Verdict], *, fresh: bool) -> pd.DataFrame:

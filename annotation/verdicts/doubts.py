@@ -11,12 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from annotation.ratings.collected import Collected
-from annotation.ratings.exclusions import read_decisions
 from annotation.ratings.signs import COMMENTS, controls_missed
 from annotation.records import Decision, Sign, Summary, Verdict
-from annotation.rubric import load_rubric
 from annotation.sampling.candidates import Supply
-from annotation.sampling.sample import known_supply
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import count, number
 from plumbline.study import Study
 
@@ -29,23 +27,21 @@ _LOOKED_FOR_SO_FAR = "Looked at: signs and controls; the rest once there are ver
 _NAMED = 5  # verdicts or raters that a line names
 
 
-def doubts_of(
-    study: Study, collected: Collected, verdicts: Sequence[Verdict], signs: Sequence[Sign]
-) -> tuple[str, ...]:
+def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[Sign]) -> tuple[str, ...]:
     """A line for each thing that is doubtful; () where nothing is. `verdicts` are those that hold, () before there are.
 
     `signs` are those of `annotation.ratings.review.signs_of`.
     """
-    supply = known_supply(study)
+    study, collected = evidence.study, evidence.collected
     return (
-        *_signs(study, collected, signs, read_decisions(study)),
-        *_controls(study, collected),
+        *_signs(study, collected, signs, evidence.decisions),
+        *_controls(evidence),
         *_exclusions(verdicts),
         *_open(study, collected, verdicts),
         *_thin(collected, verdicts),
         *_close(verdicts),
         *_agreement(verdicts),
-        *_supply(verdicts, supply),
+        *_supply(verdicts, evidence.supply),
         *dict.fromkeys(line for verdict in verdicts for line in verdict.sequence),
     )
 
@@ -78,9 +74,10 @@ def _signs(study: Study, collected: Collected, signs: Sequence[Sign], decisions:
     )
 
 
-def _controls(study: Study, collected: Collected) -> Iterator[str]:
+def _controls(evidence: Evidence) -> Iterator[str]:
+    study, collected = evidence.study, evidence.collected
     rated = collected.known[collected.known["excluded"] == ""]
-    missed, asked = controls_missed(rated, collected.pairs, study.quality, load_rubric(study).expected)
+    missed, asked = controls_missed(rated, collected.pairs, study.quality, evidence.rubric.expected)
     if missed:
         yield (
             f"{missed} of {count(asked, 'answer')} to controls are off by more than"

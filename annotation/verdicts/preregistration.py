@@ -7,7 +7,7 @@ raters are asked is among the rules, word for word (`changes` tells what differs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,37 +18,34 @@ from annotation.records import RuleSet
 from annotation.rubric import Rubric, load_rubric
 from annotation.verdicts.rule_changes import changes
 from plumbline.errors import DataError, StudyError
-from plumbline.manifest import refuse_replaced, refuse_unnoted, write_kept
-from plumbline.store import read_models
+from plumbline.manifest import read_kept, refuse_unnoted, write_kept
 from plumbline.study import Study
 
 FILE = "rules.json"
 COMMAND = "annotation publish"
+_ADVICE = "bring it back from a copy: without it nothing shows when the rules were fixed"
 
 
-def rules_of(study: Study) -> dict[str, Any]:
-    """What the study says about judging ratings and raters, and what these are asked."""
+def rules_of(study: Study, rubric: Rubric | None = None) -> dict[str, Any]:
+    """What the study says about judging ratings and raters, and what these are asked.
+
+    `rubric` is the study's, for who has it at hand.
+    """
     return {
         "acceptance": study.acceptance.model_dump(mode="json"),
         "quality": study.quality.model_dump(mode="json"),
         "raters": {"per_pair": study.raters.per_pair},
         "sample": {"seed": study.sample.seed},
-        "rubric": load_rubric(study).model_dump(mode="json"),
+        "rubric": (rubric or load_rubric(study)).model_dump(mode="json"),
     }
 
 
 def read_rules(study: Study) -> list[RuleSet]:
     """The sets of rules that were fixed, the oldest first; none before publishing. DataError for a damaged file."""
     path = study.folder / FILE
-    try:
-        found = read_models(path, RuleSet, study.command(COMMAND)) if path.exists() else []
-        if path.exists() and not found:
-            raise DataError("it holds no rules")
-    except DataError:
-        raise DataError(
-            f"{path} is damaged; bring it back from a copy: without it nothing shows when the rules were fixed"
-        ) from None
-    refuse_replaced(study, FILE)
+    found = read_kept(study, FILE, RuleSet, study.command(COMMAND), _ADVICE)
+    if path.exists() and not found:
+        raise DataError(f"{path} is damaged; {_ADVICE}")
     if any("rubric" in one.rules for one in found):  # versions before that noted nothing
         refuse_unnoted(study, FILE)
     return found
@@ -88,12 +85,13 @@ def rubric_of(rules: RuleSet) -> Rubric | None:
     return Rubric.model_validate(rules.rules["rubric"]) if "rubric" in rules.rules else None
 
 
-def other_rules(study: Study, ratings: pd.DataFrame) -> list[str]:
-    """What the study says otherwise than the rules that hold; `ratings` are all that were collected.
+def other_rules(now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> list[str]:
+    """What a study's rules say `now` otherwise than those of the `fixed` ones that hold.
 
-    Where an earlier version fixed them without the rubric, a question is missed by the answers that it got.
+    `ratings` are all that were collected. Where an earlier version fixed them without the rubric, a question is missed
+    by the answers that it got.
     """
-    holds, now = binding(read_rules(study), first_rating(ratings)), rules_of(study)
+    holds = binding(fixed, first_rating(ratings))
     if holds is None:
         return []
     what = changes(holds.rules, now)
@@ -103,9 +101,12 @@ def other_rules(study: Study, ratings: pd.DataFrame) -> list[str]:
     return what
 
 
-def refuse_other_rules(study: Study, ratings: pd.DataFrame) -> None:
-    """Raise StudyError where the study's rules are not those that hold since the first rating."""
-    what, first = other_rules(study, ratings), first_rating(ratings)
+def refuse_other_rules(study: Study, rubric: Rubric, fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> None:
+    """Raise StudyError where the study's rules are not those that hold since the first rating.
+
+    `fixed` are the sets of rules on disk, `ratings` all that were collected.
+    """
+    what, first = other_rules(rules_of(study, rubric), fixed, ratings), first_rating(ratings)
     if not what or first is None:
         return
     line = f"{study.file}: changed after the first rating ({first:%Y-%m-%d %H:%M} UTC): {'; '.join(what)}; undo it, or"
@@ -115,26 +116,40 @@ def refuse_other_rules(study: Study, ratings: pd.DataFrame) -> None:
     raise StudyError(f"{line} run `{how}`, which every report shows")
 
 
-def fix_rules(study: Study, amend: str | None = None) -> None:
-    """See that the study's rules are the ones that hold, and fix them where they may be.
+def fix_rules(study: Study) -> None:
+    """See that the study's rules are the ones that hold, and fix them where they may be. Raises as `rules_due`."""
+    fixed = read_rules(study)
+    due = rules_due(study, load_rubric(study), fixed, read_all_ratings(study))
+    write_rules(study, fixed, due)
+
+
+def write_rules(study: Study, fixed: Sequence[RuleSet], due: Sequence[RuleSet]) -> None:
+    """Write the sets of rules that are due, where they are more than those on disk."""
+    if len(due) > len(fixed):
+        write_kept(study, FILE, due)
+
+
+def rules_due(
+    study: Study, rubric: Rubric, fixed: Sequence[RuleSet], ratings: pd.DataFrame, amend: str | None = None
+) -> list[RuleSet]:
+    """The sets of rules as they are to be, so that the study's own hold: those on disk, or one more.
 
     Before the first collected rating they may be changed. After it `amend` must say why. Raises StudyError for a
     change without a reason, for a reason without a change, and for a number of ratings that is no longer the one that
     raters were asked for.
     """
-    ratings, fixed = read_all_ratings(study), read_rules(study)
-    reason = " ".join((amend or "").split())
-    what = other_rules(study, ratings)
+    reason, now = " ".join((amend or "").split()), rules_of(study, rubric)
+    what = other_rules(now, fixed, ratings)
     if amend is not None and not (what and reason):
         why = "say why the rules changed" if what else "leave it out: the rules are those that were fixed"
         raise StudyError(f"{study.file}: --amend: {why}")
     if not reason or any(one.startswith("raters.per_pair ") for one in what):
-        refuse_other_rules(study, ratings)
+        refuse_other_rules(study, rubric, fixed, ratings)
     unworded = first_rating(ratings) is None and not any("rubric" in one.rules for one in fixed[-1:])
-    if what or unworded or not fixed:
-        late = reason if first_rating(ratings) is not None else ""
-        added = RuleSet(fixed_at=datetime.now(UTC), rules=rules_of(study), reason=late)
-        write_kept(study, FILE, [*fixed, added])
+    if not (what or unworded or not fixed):
+        return list(fixed)
+    late = reason if first_rating(ratings) is not None else ""
+    return [*fixed, RuleSet(fixed_at=datetime.now(UTC), rules=now, reason=late)]
 
 
 def amendments(fixed: Sequence[RuleSet], first: datetime | None) -> list[tuple[RuleSet, list[str]]]:

@@ -1,69 +1,34 @@
 """Verdicts: which transformations people accept (HTEB, section 2.4: mean of at least 3 for quality and for fluency).
 
-Pure functions from ratings, pairs and the study's rule to records; `accept` reads and writes the files.
+Pure functions from ratings, pairs and the study's rule to records, and what was reached last; `acceptance` writes it.
 """
 
 from __future__ import annotations
 
 import operator
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
 
-from annotation.offering import refuse_other_sample
-from annotation.ratings.exclusions import mark_as_decided
-from annotation.ratings.ratings import counting_ratings, dealt_with, read_ratings
+from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Group, Look, PairMean, Verdict
-from annotation.rubric import load_rubric
+from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.candidates import Supply
-from annotation.sampling.sample import read_pairs, read_supply
 from annotation.statistics.summaries import Design, compact, summarise, table_two
 from annotation.verdicts.counted import SCOPES, Basis, Place, answers, basis, with_enough
 from annotation.verdicts.preregistration import FILE as RULES
-from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.rules import decide
 from plumbline.errors import DataError
 from plumbline.identity import identity
-from plumbline.manifest import refuse_replaced, write_kept
+from plumbline.manifest import read_kept
 from plumbline.records import Pair
-from plumbline.store import read_frame, read_models, write_json, write_table
+from plumbline.store import read_frame, read_models
 from plumbline.study import Study, file_hash
 
 LOOKS = "looks.json"
 COMMAND = "annotation accept"
 _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a text
-
-
-def accept(study: Study, amend: str | None = None) -> tuple[list[Group], list[Verdict]]:
-    """Compute Table 2, verdicts and pairs' means from what was collected.
-
-    Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. Raises StudyError where the study's rules changed
-    after the first rating and `amend` does not say why, DataError where nobody has answered yet.
-    """
-    rubric = load_rubric(study)
-    design = Design.of(study, rubric)
-    refuse_other_sample(study)
-    mark_as_decided(study)
-    pairs, ratings = read_pairs(study), read_ratings(study)
-    _check_ratings(study, ratings, pairs, design.scale)
-    if not (ratings["status"] == "submitted").any():
-        raise DataError(
-            f"{study.folder / 'ratings.parquet'}: no rating in it was submitted, so there is nothing to judge; run"
-            f" `{study.command('annotation collect')}` when raters have answered"
-        )
-    fix_rules(study, amend)
-    rests_on = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
-    rests_on |= {"rule_id": rule_id(study), "rubric_hash": rubric.identity()}
-    groups, found, means = conclude(pairs, ratings, design, rests_on, study.sample.seed)
-    found = with_supply(found, read_supply(study))
-    write_json(study.folder / "agreement.json", groups)
-    write_json(study.folder / "verdicts.json", found)
-    write_table(study.folder / "pair_means.parquet", means, PairMean)
-    _note_look(study, found, len(counting_ratings(ratings, design.per_pair)), rests_on)
-    return groups, found
 
 
 def conclude(
@@ -91,17 +56,15 @@ def read_verdicts(study: Study) -> list[Verdict]:
 
 def read_looks(study: Study) -> list[Look]:
     """When verdicts were reached, the first time first; the same ones reached again are no new look."""
-    path = study.folder / LOOKS
-    found = read_models(path, Look, study.command(COMMAND)) if path.exists() else []
-    refuse_replaced(study, LOOKS)
-    return found
+    return read_kept(study, LOOKS, Look, study.command(COMMAND))
 
 
-def refuse_stale(study: Study, found: Sequence[Verdict]) -> None:
+def refuse_stale(study: Study, found: Sequence[Verdict], rubric: Rubric | None = None) -> None:
     """Raise DataError where verdicts no longer follow from what is on disk: other ratings, sample, rule or questions.
 
     What they rest on must be there. Of verdicts by earlier versions, which did not note what raters were asked, that is
-    not looked at. Whether the verdicts are those that follow is told by `annotation.verdicts.verification`.
+    not looked at. `rubric` is the study's, for who has it at hand. Whether the verdicts are those that follow is told
+    by `annotation.verdicts.verification`.
     """
     if not found:
         return
@@ -113,10 +76,10 @@ def refuse_stale(study: Study, found: Sequence[Verdict]) -> None:
         if not path.exists():
             raise DataError(f"{path} is gone, and the verdicts rest on it; bring it back from a copy")
     pairs, ratings = (file_hash(path) for path in files.values())
-    rule, rubric = rule_id(study), load_rubric(study).identity() if worded else ""
+    rule, worded_as = rule_id(study), (rubric or load_rubric(study)).identity() if worded else ""
     now = {
         "pairs.parquet": pairs, "ratings.parquet": ratings, "the study's rule (acceptance, raters.per_pair)": rule,
-        f"the rubric {study.rubric!r}": rubric,
+        f"the rubric {study.rubric!r}": worded_as,
     }  # fmt: skip
     for was in rests_on:
         changed = [name for (name, is_now), one in zip(now.items(), was, strict=True) if one != is_now]
@@ -186,18 +149,6 @@ def with_supply(found: Sequence[Verdict], supplies: Sequence[Supply]) -> list[Ve
     names = ("failed_share", "without", "kept_out_share")
     facts = {(one.transformation, one.language): {name: getattr(one, name) for name in names} for one in supplies}
     return [one.model_copy(update=facts.get((one.transformation, one.language), {})) for one in found]
-
-
-def _note_look(study: Study, found: Sequence[Verdict], n_ratings: int, rests_on: Mapping[str, str]) -> None:
-    """Remember that results have been seen: who looks again at other ones judges by a rule of many looks."""
-    looks = read_looks(study)
-    counts = dict(Counter(verdict.decision for verdict in found))
-    look = Look.model_validate({"at": datetime.now(UTC), "n_ratings": n_ratings, "decisions": counts, **rests_on})
-    if looks:  # what an earlier version did not note is taken for the same
-        last = {name: value for name, value in looks[-1].model_dump(exclude={"at"}).items() if value != ""}
-        if last == look.model_dump(include=set(last)):
-            return
-    write_kept(study, LOOKS, [*looks, look])
 
 
 def _sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
@@ -297,16 +248,3 @@ def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset
     good = means[(means["decision"] == "accepted") & means["question"].isin(questions)]
     counts = good["pair_id"].value_counts()
     return frozenset(counts.index[counts == len(set(questions))])
-
-
-def _check_ratings(study: Study, ratings: pd.DataFrame, pairs: Sequence[Pair], scale: Sequence[int]) -> None:
-    """Refuse ratings that do not belong here: of other pairs, or off the scale."""
-    strange = set(ratings["pair_id"].unique()) - {pair.pair_id for pair in pairs}
-    if strange:
-        raise DataError(
-            f"{len(strange)} rated pairs are not in the sample (first {min(strange)});"
-            f" run `{study.command('annotation collect')}` again"
-        )
-    values = ratings.loc[ratings["status"] == "submitted", "value"]
-    if values.isna().any() or not values.isin(scale).all():
-        raise DataError(f"ratings.parquet holds submitted values off the scale {scale[0]} to {scale[-1]}")

@@ -14,12 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.ratings.ratings import read_all_ratings, read_ratings
 from annotation.records import Group, PairMean, Verdict
-from annotation.rubric import load_rubric
-from annotation.sampling.sample import known_supply, read_pairs
-from annotation.statistics.summaries import Design
-from annotation.verdicts.preregistration import refuse_other_rules
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import COMMAND, conclude, read_agreement, read_pair_means, with_supply
 from plumbline.errors import DataError
 from plumbline.languages import language_name
@@ -31,18 +27,19 @@ _RESAMPLED = ("alpha", "kappa", "raw")  # their intervals, or they themselves, t
 _REST = ("pairs_sha256", "ratings_sha256", "rule_id", "rubric_hash", "generator_kind")  # see `refuse_stale`
 
 
-def refuse_edited(study: Study, found: Sequence[Verdict]) -> None:
+def refuse_edited(study: Study, found: Sequence[Verdict], evidence: Evidence | None = None) -> None:
     """Raise DataError where verdicts, pairs' means or Table 2 do not say what pairs, ratings and rules say.
 
-    `found` are the verdicts that `refuse_stale` has let through. Raises StudyError for rules that changed unsaid.
+    `found` are the verdicts that `refuse_stale` has let through, `evidence` is for who has it at hand. Raises
+    StudyError for rules that changed unsaid.
     """
     if not found:
         return
-    refuse_other_rules(study, read_all_ratings(study))
-    design = Design.of(study, load_rubric(study))
-    pairs, ratings = read_pairs(study), read_ratings(study)
-    groups, follow, means = conclude(pairs, ratings, design, dict.fromkeys(_REST[:3], ""), None)
-    follow = with_supply(follow, known_supply(study))
+    rests = evidence or Evidence.read(study)
+    rests.refuse_other_rules()
+    pairs, ratings = rests.collected.sample_pairs, rests.collected.sample_ratings
+    groups, follow, means = conclude(pairs, ratings, rests.design, dict.fromkeys(_REST[:3], ""), None)
+    follow = with_supply(follow, rests.supply)
     _complain(study, "verdicts.json", _other_verdicts(found, follow))
     if (study.folder / "pair_means.parquet").exists():
         _complain(study, "pair_means.parquet", _other_means(read_pair_means(study), means))

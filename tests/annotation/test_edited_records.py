@@ -20,8 +20,9 @@ from annotation.records import PairMean, RuleSet
 from annotation.report.page import write_report
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample, read_pairs
-from annotation.verdicts.preregistration import first_rating, fix_rules, fixed_text, other_rules, read_rules
-from annotation.verdicts.verdicts import accept, read_looks, read_verdicts, refuse_stale
+from annotation.verdicts.acceptance import accept
+from annotation.verdicts.preregistration import first_rating, fix_rules, fixed_text, other_rules, read_rules, rules_of
+from annotation.verdicts.verdicts import read_looks, read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.planner import plan_units
 from generation.flagged import flagged_outputs
@@ -294,8 +295,8 @@ def reworded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Calla
         change(content)
         (tmp_path / "rubrics" / "hteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
         for module in (
-            "verdicts.preregistration", "verdicts.verdicts", "verdicts.verification", "argilla.publish",
-            "report.material", "sampling.sample",
+            "verdicts.preregistration", "verdicts.verdicts", "verdicts.evidence", "argilla.publish", "ratings.review",
+            "sampling.sample",
         ):  # fmt: skip
             monkeypatch.setattr(f"annotation.{module}.load_rubric", lambda study: load(study, tmp_path / "rubrics"))
 
@@ -344,10 +345,12 @@ def test_rules_of_an_earlier_version_are_read_and_say_that_the_wording_was_not_f
 
     edit(study.folder / "rules.json", change)
     ratings = read_all_ratings(study)
-    assert other_rules(study, ratings) == []
+    assert other_rules(rules_of(study), read_rules(study), ratings) == []
     assert "wording were not fixed with them" in fixed_text(read_rules(study), first_rating(ratings))
     reworded(without_quality)
-    assert other_rules(study, ratings) == ["rubric.questions fluency, quality, now fluency"]
+    assert other_rules(rules_of(study), read_rules(study), ratings) == [
+        "rubric.questions fluency, quality, now fluency"
+    ]
 
 
 @pytest.mark.parametrize("sample", [{"pairs": 24, "seed": 7}, {"pairs": 23}, {"pairs": 24, "repeats": 3}])

@@ -17,7 +17,8 @@ import yaml
 
 from annotation.records import Verdict
 from annotation.sampling.sample import read_pairs
-from annotation.verdicts.verdicts import accept, rule_id
+from annotation.verdicts.acceptance import accept
+from annotation.verdicts.verdicts import rule_id
 from evaluation.models.encoder import Embeddings, Encoder
 from generation.datasets.loading import load_datasets
 from generation.jobs import Plan

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from annotation.records import Verdict
 from annotation.sampling.sample import draw_sample
-from annotation.verdicts.verdicts import accept
+from annotation.verdicts.acceptance import accept
 from evaluation.measures.text_drift import FILE as TEXT_DRIFT
 from evaluation.measures.text_drift import TextDrift
 from generation.run import generate
@@ -46,7 +46,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_table(study.folder / "ratings.parquet", made_ratings(pairs), Rating)
     write_table(study.folder / "control_ratings.parquet", list[Rating](), Rating)
     with stage(study, "accept"):
-        _, verdicts = accept(study)
+        verdicts = accept(study).verdicts
     write_table(study.folder / "drift.parquet", made_drift(pairs), Drift)
     write_table(study.folder / TEXT_DRIFT, made_text_drift(), TextDrift)
     write_table(study.folder / "scores.parquet", made_scores(study, verdicts), Score)

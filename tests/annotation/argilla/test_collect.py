@@ -30,7 +30,7 @@ from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.status.status import read_members
-from annotation.verdicts.verdicts import accept
+from annotation.verdicts.acceptance import accept
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.manifest import write_kept_table
 from plumbline.records import Pair, Rating
@@ -180,7 +180,7 @@ def test_controls_and_repeats_are_collected_apart_and_no_verdict_counts_them(arg
         expected = rubric.expected("paraphrasing", controls[row.pair_id].control)
         if row.question in expected:  # the simulated raters' noise is 0.5, their bias at most 0.3
             assert abs(row.value - expected[row.question]) <= 1
-    _, verdicts = accept(study)
+    verdicts = accept(study).verdicts
     assert [verdict.n_ratings for verdict in verdicts] == [6 * 3 * 2]
 
 

@@ -11,7 +11,9 @@ from annotation.ratings.review import review_text, signs_of
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import draw_sample, read_pairs
-from annotation.verdicts.verdicts import accept, read_verdicts
+from annotation.verdicts.acceptance import accept
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.verdicts import read_verdicts
 from plumbline.errors import StudyError
 from plumbline.manifest import write_kept_table
 from plumbline.records import Rating
@@ -51,12 +53,17 @@ def rate(study: Study) -> None:
     write_table(study.folder / "control_ratings.parquet", rows[True], Rating)
 
 
+def reviewed(study: Study) -> str:
+    evidence = Evidence.read(study)
+    return review_text(study, evidence.collected, evidence.decisions, evidence.signs)
+
+
 def test_a_rater_who_clicks_through_is_shown_excluded_and_let_in_again(generated: Study) -> None:
     rate(generated)
     signs = signs_of(generated)
     assert {sign.rater_id for sign in signs} == {"a"}
     assert {"controls", "same answer", "apart from the others"} <= {sign.rule for sign in signs}
-    assert "decide nothing" in review_text(generated)
+    assert "decide nothing" in reviewed(generated)
 
     before = len(counting_ratings(read_ratings(generated), per_pair=3))
     decision = decide(generated, "a", exclude=True, reason="fails  controls\n", signs=signs)
@@ -67,7 +74,7 @@ def test_a_rater_who_clicks_through_is_shown_excluded_and_let_in_again(generated
     assert len(ratings) == before  # nothing is deleted
     assert len(counting_ratings(ratings, per_pair=3)) == before * 2 // 3
     assert {sign.rater_id for sign in signs_of(generated)} == {"a"}  # the decision does not hide why
-    assert "fails controls" in review_text(generated)
+    assert "fails controls" in reviewed(generated)
 
     decide(generated, "a", exclude=False, reason="has explained it")
     assert len(counting_ratings(read_ratings(generated), per_pair=3)) == before

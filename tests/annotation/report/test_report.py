@@ -19,9 +19,9 @@ from annotation.ratings.ratings import read_control_ratings, read_ratings
 from annotation.ratings.review import signs_of
 from annotation.report.material import read_material
 from annotation.report.page import write_report
+from annotation.verdicts.acceptance import accept
 from annotation.verdicts.preregistration import read_rules
 from annotation.verdicts.tables import SIMULATED
-from annotation.verdicts.verdicts import accept
 from generation.run import generate
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import write_kept, write_kept_table

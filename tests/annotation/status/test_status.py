@@ -19,10 +19,11 @@ from annotation.status.progress import Asked, by_rater, by_transformation
 from annotation.status.stages import stages_of
 from annotation.status.status import Status, read_status
 from annotation.status.text import ago, next_step, status_text
+from annotation.verdicts.acceptance import accept
 from annotation.verdicts.counted import in_order
 from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import SIMULATED, count
-from annotation.verdicts.verdicts import accept, read_verdicts
+from annotation.verdicts.verdicts import read_verdicts
 from generation.run import generate
 from plumbline import cli
 from plumbline.manifest import stage, write_kept_table

@@ -8,9 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 import pytest
 
-from annotation.ratings.collected import Collected
 from annotation.ratings.exclusions import decide
-from annotation.ratings.review import signs_of
 from annotation.records import Estimate, Verdict
 from annotation.report.page import write_report
 from annotation.rubric import load_rubric
@@ -18,8 +16,9 @@ from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.status.status import read_status
 from annotation.status.text import status_text
+from annotation.verdicts.acceptance import accept
 from annotation.verdicts.doubts import doubts_of, doubts_text
-from annotation.verdicts.verdicts import accept
+from annotation.verdicts.evidence import Evidence
 from plumbline.records import Rating
 from plumbline.store import write_table
 from plumbline.study import Study
@@ -51,8 +50,8 @@ def careless(study: Study, raters: str = "abc") -> None:
 
 
 def doubts(study: Study, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    collected = Collected.read(study)
-    return doubts_of(study, collected, verdicts, signs_of(study, collected))
+    evidence = Evidence.read(study)
+    return doubts_of(evidence, verdicts, evidence.signs)
 
 
 def three(study: Study) -> Study:
@@ -63,7 +62,7 @@ def three(study: Study) -> Study:
 def test_raters_who_failed_every_control_are_said_beside_accepted(generated: Study) -> None:
     study = three(generated)
     careless(study)
-    _, verdicts = accept(study)
+    verdicts = accept(study).verdicts
     assert {one.decision for one in verdicts} == {"accepted"} and all(one.probability > 0.99 for one in verdicts)
     signs, controls, *others = doubts(study, verdicts)
     assert signs.startswith("3 of 3 raters whose answers count show signs of careless answers (controls 3, too fast 3")
@@ -76,14 +75,14 @@ def test_raters_who_failed_every_control_are_said_beside_accepted(generated: Stu
 def test_who_is_careful_raises_no_doubt_and_who_was_kept_is_decided_about(generated: Study) -> None:
     study = three(generated)
     rate(study)
-    _, verdicts = accept(study)
+    verdicts = accept(study).verdicts
     first = doubts(study, verdicts)[0]
     assert first.startswith("1 of 3 raters whose answers count") and "; 33% of the ratings that count are" in first
     assert first.endswith(f"about 1 of them nobody decided (`{study.command('annotation review')}`)")
     decide(study, "a", exclude=False, reason="asked: means it")
     assert "nobody decided" not in doubts(study, verdicts)[0]
     decide(study, "a", exclude=True, reason="failed controls")
-    _, verdicts = accept(study)
+    verdicts = accept(study).verdicts
     assert not any("signs" in line or "controls" in line for line in doubts(study, verdicts))
 
 
@@ -91,7 +90,7 @@ def test_exclusions_that_turn_verdicts_are_said(generated: Study) -> None:
     study = three(generated)
     rate(study)
     decide(study, "a", exclude=True, reason="failed controls")
-    _, verdicts = accept(study)
+    verdicts = accept(study).verdicts
     turned = [one for one in verdicts if one.decision != one.decision_with_excluded]
     assert turned
     line = next(line for line in doubts(study, verdicts) if line.startswith("excluding raters changed"))
@@ -102,7 +101,7 @@ def test_exclusions_that_turn_verdicts_are_said(generated: Study) -> None:
 def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) -> None:
     """24 pairs of each of 8 transformations want 4 answers each; three came."""
     rate(generated)
-    _, verdicts = accept(generated)
+    verdicts = accept(generated).verdicts
     lines = doubts(generated, verdicts)
     assert "192 of the 768 answers that the sample wants are still open" in lines
     assert doubts(generated, ()) == lines[:2]  # before there are verdicts answers are not waited for in vain
@@ -118,7 +117,7 @@ def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) ->
 @pytest.mark.parametrize(("alpha", "ac2", "said"), [(0.19, 0.4, True), (0.2, 0.9, False), (0.1, 0.39, False)])
 def test_alpha_is_doubtful_only_beside_a_fair_ac2(alpha: float, ac2: float, said: bool, generated: Study) -> None:
     rate(generated)
-    _, verdicts = accept(generated)
+    verdicts = accept(generated).verdicts
     values = {name: Estimate(value=value, low=value, high=value) for name, value in (("alpha", alpha), ("ac2", ac2))}
     question = verdicts[0].questions[0].model_copy(update=values)
     found = doubts(generated, [verdicts[0].model_copy(update={"questions": (question,)})])
@@ -127,7 +126,7 @@ def test_alpha_is_doubtful_only_beside_a_fair_ac2(alpha: float, ac2: float, said
 
 def test_an_anytime_verdict_says_what_holds_it_up(generated: Study) -> None:
     rate(generated)
-    _, verdicts = accept(generated)
+    verdicts = accept(generated).verdicts
     line = "complete are 60 pairs, of which 12 count in the sequence: pair x waits for 1 answer"
     assert line in doubts(generated, [verdicts[0].model_copy(update={"sequence": (line,)})])
 
@@ -135,7 +134,7 @@ def test_an_anytime_verdict_says_what_holds_it_up(generated: Study) -> None:
 def test_accept_status_and_report_say_it(generated: Study) -> None:
     study = three(generated)
     careless(study)
-    _, verdicts = accept(study)
+    verdicts = accept(study).verdicts
     said = doubts(study, verdicts)
     status = status_text(read_status(study, NOW), "--study mine.yaml")
     assert doubts_text(said, judged=True) in status

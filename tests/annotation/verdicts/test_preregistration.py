@@ -8,6 +8,7 @@ import pytest
 
 from annotation.ratings.exclusions import decide
 from annotation.ratings.ratings import read_ratings
+from annotation.verdicts.acceptance import accept
 from annotation.verdicts.preregistration import (
     amendments,
     binding,
@@ -19,7 +20,7 @@ from annotation.verdicts.preregistration import (
     read_rules,
     rules_of,
 )
-from annotation.verdicts.verdicts import accept, read_looks, read_verdicts
+from annotation.verdicts.verdicts import read_looks, read_verdicts
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import write_kept
 from plumbline.study import Study
@@ -98,7 +99,8 @@ def test_a_change_that_came_too_late_and_is_undone_needs_no_reason(generated: St
     first = first_rating(read_ratings(study))
     held = binding(read_rules(study), first)
     assert held is not None and held.rules["acceptance"]["threshold"] == 3.0
-    assert other_rules(with_threshold(generated, 2.5), read_ratings(study)) == ["acceptance.threshold 3.0, now 2.5"]
+    now = rules_of(with_threshold(generated, 2.5))
+    assert other_rules(now, read_rules(study), read_ratings(study)) == ["acceptance.threshold 3.0, now 2.5"]
     accept(study)
     assert amendments(read_rules(study), first) == []
     assert "on 2025-01-01 at 00:00 UTC, before the first rating" in fixed_text(read_rules(study), first)
@@ -120,7 +122,7 @@ def test_a_damaged_proof_is_not_to_be_deleted(generated: Study) -> None:
 def test_each_look_at_other_ratings_or_by_other_rules_is_remembered(generated: Study) -> None:
     rate(generated)
     study = with_threshold(generated, 3.0)
-    groups, _ = accept(study)
+    groups = accept(study).groups
     accept(study)  # the same again is no new look
     (look,) = read_looks(study)
     assert look.n_ratings == groups[-1].questions[0].n_ratings * 2

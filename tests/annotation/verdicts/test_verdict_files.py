@@ -15,8 +15,9 @@ from annotation.records import Decision, Estimate
 from annotation.sampling.sample import draw_sample, read_supply
 from annotation.statistics import summaries
 from annotation.statistics.agreement import Answers, krippendorff_alpha
+from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import verdict_text
-from annotation.verdicts.verdicts import accept, read_agreement, read_pair_means, read_verdicts, refuse_stale
+from annotation.verdicts.verdicts import read_agreement, read_pair_means, read_verdicts, refuse_stale
 from generation.run import generate
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair, Rating
@@ -33,7 +34,8 @@ def write(study: Study, pairs: list[Pair], value: int, **changes: object) -> Non
 
 def test_accept_writes_what_others_read(generated: Study) -> None:
     write(generated, draw_sample(generated), 4, simulated=True)
-    groups, found = accept(generated)
+    done = accept(generated)
+    groups, found = done.groups, done.verdicts
     assert read_agreement(generated)[0].model_dump_json() == groups[0].model_dump_json()
     assert {v.transformation: v.decision for v in read_verdicts(generated)} == dict.fromkeys(
         generated.transformations, "accepted"
@@ -54,7 +56,7 @@ def test_a_verdict_says_that_it_rests_on_outputs_without_an_error_type(variant: 
     generate(study)
     flag(study, ("wrong_language",), 30)
     write(study, draw_sample(study), 4)
-    _, (found,) = accept(study)
+    (found,) = accept(study).verdicts
     assert (found.without, found.kept_out_share) == (("wrong_language",), pytest.approx(30 / 101))
     assert "does not cover outputs flagged wrong_language, 29.7% of the usable ones" in verdict_text([found])
     whole = found.model_copy(update={"without": (), "kept_out_share": 0.0})
@@ -83,7 +85,7 @@ def test_exclusions_ask_for_decisions_and_resample_nothing_again(
                      for rater in sorted({*bad["rater_id"]})]  # fmt: skip
         write_json(generated.folder / "decisions.json", decisions)
         write_table(generated.folder / "control_ratings.parquet", frame.iloc[:0], Rating)
-        _, found = accept(generated)
+        found = accept(generated).verdicts
         calls.append(len(resampled))
     assert calls[0] > 0 and calls[1] == 2 * calls[0]
     assert {one.decision for one in found} == {"accepted"}
@@ -119,7 +121,7 @@ def test_damaged_verdicts_say_how_to_make_them_again(demo: Study) -> None:
 def test_verdicts_go_stale_with_ratings_and_threshold(generated: Study, variant: Callable[..., Study]) -> None:
     pairs = draw_sample(generated)
     write(generated, pairs, 4)
-    _, found = accept(generated)
+    found = accept(generated).verdicts
     refuse_stale(generated, found)
     stricter = variant(acceptance={"threshold": 4.5})
     assert stricter.folder == generated.folder

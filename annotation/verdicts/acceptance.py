@@ -1,0 +1,95 @@
+"""`python -m annotation accept`: reads what verdicts rest on, reaches them, and writes them with what was seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from annotation.offering import refuse_other_sample
+from annotation.ratings.exclusions import mark_as_decided
+from annotation.ratings.ratings import SAMPLE, counting_ratings
+from annotation.records import Group, Look, PairMean, Verdict
+from annotation.verdicts.doubts import doubts_of
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
+from annotation.verdicts.verdicts import LOOKS, conclude, read_looks, rule_id, with_supply
+from plumbline.errors import DataError
+from plumbline.manifest import write_kept
+from plumbline.store import write_json, write_table
+from plumbline.study import Study, file_hash
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What accepting found, as it was written."""
+
+    groups: Sequence[Group]  #: Table 2
+    verdicts: Sequence[Verdict]
+    amendments: Sequence[str]  #: a line for each change of the rules after the first rating
+    doubts: Sequence[str]  #: a line for each thing that is doubtful
+
+
+def accept(study: Study, amend: str | None = None) -> Accepted:
+    """Compute Table 2, verdicts and pairs' means from what was collected.
+
+    Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. Raises StudyError where the study's rules changed
+    after the first rating and `amend` does not say why, DataError where nobody has answered yet.
+    """
+    evidence, looks = _evidence(study), read_looks(study)
+    ratings, design = evidence.collected.sample_ratings, evidence.design
+    _check(evidence)
+    rules = rules_due(study, evidence.rubric, evidence.rules, evidence.collected.ratings, amend)
+    rests_on = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
+    rests_on |= {"rule_id": rule_id(study), "rubric_hash": evidence.rubric.identity()}
+    groups, found, means = conclude(evidence.collected.sample_pairs, ratings, design, rests_on, study.sample.seed)
+    found = with_supply(found, evidence.supply)
+    seen = _look(looks, found, len(counting_ratings(ratings, design.per_pair)), rests_on)
+    told = Accepted(groups, found, amendment_lines(rules, evidence.first), doubts_of(evidence, found, evidence.signs))
+    write_rules(study, evidence.rules, rules)
+    write_json(study.folder / "agreement.json", told.groups)
+    write_json(study.folder / "verdicts.json", told.verdicts)
+    write_table(study.folder / "pair_means.parquet", means, PairMean)
+    if len(seen) > len(looks):
+        write_kept(study, LOOKS, seen)
+    return told
+
+
+def _evidence(study: Study) -> Evidence:
+    """What verdicts rest on, with what was decided about raters marked in the ratings."""
+    refuse_other_sample(study)
+    evidence = Evidence.whole(study)
+    if mark_as_decided(study, evidence.collected.plain_ratings, evidence.decisions):
+        return Evidence.whole(study)
+    return evidence
+
+
+def _check(evidence: Evidence) -> None:
+    """Refuse ratings that cannot be judged: none at all, of other pairs, or off the scale."""
+    study, ratings, scale = evidence.study, evidence.collected.sample_ratings, evidence.rubric.scale
+    strange = set(ratings["pair_id"].unique()) - {pair.pair_id for pair in evidence.collected.sample_pairs}
+    if strange:
+        raise DataError(
+            f"{len(strange)} rated pairs are not in the sample (first {min(strange)});"
+            f" run `{study.command('annotation collect')}` again"
+        )
+    values = ratings.loc[ratings["status"] == "submitted", "value"]
+    if values.isna().any() or not values.isin(scale).all():
+        raise DataError(f"{SAMPLE} holds submitted values off the scale {scale[0]} to {scale[-1]}")
+    if values.empty:
+        raise DataError(
+            f"{study.folder / SAMPLE}: no rating in it was submitted, so there is nothing to judge; run"
+            f" `{study.command('annotation collect')}` when raters have answered"
+        )
+
+
+def _look(looks: Sequence[Look], found: Sequence[Verdict], n_ratings: int, rests_on: Mapping[str, str]) -> list[Look]:
+    """The looks with this one, where it is another: who looks again at other results judges by a rule of many looks."""
+    counts = dict(Counter(verdict.decision for verdict in found))
+    look = Look.model_validate({"at": datetime.now(UTC), "n_ratings": n_ratings, "decisions": counts, **rests_on})
+    if looks:  # what an earlier version did not note is taken for the same
+        last = {name: value for name, value in looks[-1].model_dump(exclude={"at"}).items() if value != ""}
+        if last == look.model_dump(include=set(last)):
+            return list(looks)
+    return [*looks, look]

@@ -1,0 +1,75 @@
+"""All that verdicts rest on, read once by a command: what is computed from it goes back to no file."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from annotation.ratings.collected import Collected
+from annotation.ratings.exclusions import read_decisions
+from annotation.ratings.ratings import SAMPLE, read_ratings
+from annotation.ratings.review import signs_of
+from annotation.records import Decision, RuleSet, Sign
+from annotation.rubric import Rubric, load_rubric
+from annotation.sampling.candidates import Supply
+from annotation.sampling.sample import SUPPLY, known_supply, read_pairs, read_supply
+from annotation.statistics.summaries import Design
+from annotation.verdicts.preregistration import first_rating, read_rules, refuse_other_rules
+from plumbline.study import Study
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A study's records from the sample to the rules, as they were when a command began."""
+
+    study: Study
+    rubric: Rubric
+    collected: Collected  #: the pairs before raters, and all ratings
+    decisions: Sequence[Decision]  #: about raters, the oldest first
+    rules: Sequence[RuleSet]  #: as they were fixed, the oldest first
+    supply: Sequence[Supply]  #: what the sample was drawn from; nothing of samples by earlier versions
+
+    @classmethod
+    def read(cls, study: Study, collected: Collected | None = None) -> Evidence:
+        """What lies in the study's folder, or is not there yet. Raises DataError for damaged and replaced files.
+
+        `collected` is for who has it at hand.
+        """
+        return cls(
+            study=study,
+            rubric=load_rubric(study),
+            collected=collected or Collected.read(study),
+            decisions=read_decisions(study),
+            rules=read_rules(study),
+            supply=known_supply(study),
+        )
+
+    @classmethod
+    def whole(cls, study: Study, collected: Collected | None = None) -> Evidence:
+        """The same, all of it there: where a file is missing, the error names the command that makes it."""
+        found = cls.read(study, collected)
+        for name, read in (("pairs.parquet", read_pairs), (SAMPLE, read_ratings), (SUPPLY, read_supply)):
+            if not (study.folder / name).exists():
+                read(study)
+        return found
+
+    @property
+    def design(self) -> Design:
+        """What the study asks, and by what rule it judges."""
+        return Design.of(self.study, self.rubric)
+
+    @property
+    def first(self) -> datetime | None:
+        """When the first rating was given."""
+        return first_rating(self.collected.ratings)
+
+    @functools.cached_property
+    def signs(self) -> Sequence[Sign]:
+        """The signs of careless answers."""
+        return signs_of(self.study, self.collected, self.rubric)
+
+    def refuse_other_rules(self) -> None:
+        """Raise StudyError where the study's rules are not those that hold since the first rating."""
+        refuse_other_rules(self.study, self.rubric, self.rules, self.collected.ratings)

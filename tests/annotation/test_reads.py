@@ -1,0 +1,62 @@
+"""How often a command opens each file of a study: it loads, computes from what it has, and writes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from annotation.__main__ import main
+from plumbline.study import ROOT
+
+RECORDED = ROOT / "tests" / "recorded"
+READ_ONCE = ("rules.json", "looks.json", "sample.json", "members.json", "pair_means.parquet", "agreement.json")
+# The manifest: when a command begins, when it ends, and for each file that is held against it. Tables: once for their
+# rows, and hashed once against each of what must know them: the manifest, the offer, the verdicts, the stage.
+MOST = {
+    "accept": {"manifest.json": 10, "pairs.parquet": 4, "controls.parquet": 2, "ratings.parquet": 4,
+               "control_ratings.parquet": 2, "verdicts.json": 1, "offered.json": 1, "hteb.yaml": 1},
+    "status": {"manifest.json": 9, "pairs.parquet": 3, "controls.parquet": 2, "ratings.parquet": 4,
+               "control_ratings.parquet": 2, "verdicts.json": 3, "offered.json": 1, "hteb.yaml": 1},
+}  # fmt: skip
+_opened: list[str] = []
+_watching = False
+
+
+def _watch(event: str, values: tuple[object, ...]) -> None:
+    if _watching and event == "open" and isinstance(values[0], (str, os.PathLike)):
+        written = isinstance(values[2], int) and values[2] & (os.O_WRONLY | os.O_RDWR)
+        _opened.extend([] if written else [os.fspath(values[0])])
+
+
+sys.addaudithook(_watch)  # for good: a hook cannot be taken back
+
+
+@pytest.fixture
+def opened() -> Iterator[list[str]]:
+    """The paths of what is opened for reading while the test runs."""
+    global _watching  # noqa: PLW0603 (the hook is the process's)
+    _opened.clear()
+    _watching = True
+    yield _opened
+    _watching = False
+
+
+@pytest.mark.parametrize("command", ["accept", "status"])
+def test_a_command_reads_a_file_as_often_as_it_must(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[str]
+) -> None:
+    shutil.copytree(RECORDED / "exports", tmp_path / "exports")
+    opened.clear()
+    words = [command, "--study", str(RECORDED / "study" / "recorded.yaml"), "--exports", str(tmp_path / "exports")]
+    monkeypatch.setattr(sys, "argv", ["annotation", *words])
+    assert not main()
+    times = Counter(Path(path).name for path in opened if path.startswith(str(tmp_path)) or path.endswith(".yaml"))
+    most = dict.fromkeys(READ_ONCE, 1) | MOST[command]
+    assert times["rules.json"] == 1
+    assert {name: times[name] for name in most if times[name] > most[name]} == {}
