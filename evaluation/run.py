@@ -64,7 +64,15 @@ def evaluate(
     `cluster` is the address of a Ray cluster that does the work; without one it is done here. Raises DataError
     without verdicts or a sample, for verdicts that ratings have outrun and for files that cannot be read,
     StudyError for a model that the study does not have, and ServiceError where there is no cluster. What a model does
-    wrong is in the outcome's `failures`.
+    wrong is in the outcome's `failures`. Scores that are there already are kept, and texts encoded once.
+
+    Source: HTEB, 2.3 (which scores); mteb (how each is measured); docs/evaluation.md.
+
+    >>> from evaluation import evaluate
+    >>> from plumbline import load_study
+    >>> outcome = evaluate(load_study("studies/mine.yaml", exports="exports"))
+    >>> outcome.made, outcome.kept, outcome.failures
+    (0, 6, {})
     """
     chosen = chosen_models(study, models)
     verdicts, pairs = _judged(study, include_rejected=include_rejected)

@@ -7,25 +7,41 @@ another one or lost. While a command runs an interrupt is KeyboardInterrupt, so 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
+from collections.abc import Sequence
 from types import FrameType
 
 STATUS = 130
 LINE = "interrupted; what was written stays, run the same command to go on"
 
 
+_COMMANDS = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app", "benchmarks")
 _state = {"command": False}  # whether this process is one of our commands
 
 
 def arm() -> None:
     """Let an interrupt end this process at once, if it is one of our commands that has just been started."""
     # `-m` is Python's word for `python -m` while it looks for the module, which imports the packages that the module
-    # is in. An interrupt that is ignored (`nohup`, `&` in a script) stays so.
-    ours = sys.argv[:1] == ["-m"] or "".join(sys.argv[:1]).rpartition(os.sep)[2] == "plumbline"
+    # is in; that may be somebody else's, who imports us. An interrupt that is ignored (`nohup`, `&` in a script) stays
+    # so.
+    by_module = sys.argv[:1] == ["-m"] and started_module(sys.orig_argv).split(".")[0] in _COMMANDS
+    ours = by_module or "".join(sys.argv[:1]).rpartition(os.sep)[2] == "plumbline"
     if ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
         _state["command"] = True
+
+
+def started_module(words: Sequence[str]) -> str:
+    """The module that Python was started with (`-m`), by its whole command line; empty where there is none."""
+    rest = iter(words[1:])
+    for word in rest:
+        if word in ("-X", "-W"):
+            next(rest, "")  # what they set is a word of its own
+        elif found := re.fullmatch(r"-[^XWcm-]*m(.*)", word):
+            return found[1] or next(rest, "")
+    return ""
 
 
 def begin() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.interrupt import LINE
+from plumbline.interrupt import LINE, started_module
 from plumbline.study import ROOT
 from tests.scale import scaled
 
@@ -78,3 +78,29 @@ def test_ctrl_c_is_heeded_by_the_script_plumbline_too(tmp_path: Path) -> None:
     script.write_text("import sys\nfrom plumbline.__main__ import main\nsys.exit(main())\n", encoding="utf-8")
     for at in ("1", "20"):
         assert run(tmp_path, ["generate", "--help"], at, str(script)) == (130, f"{LINE}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "module"),
+    [
+        ("python -m annotation status", "annotation"),
+        ("python -X importtime -Werror -Im annotation.server -m x", "annotation.server"),
+        ("python -Ximporttime -mbenchmarks", "benchmarks"),
+        ("python -X m script.py", ""),
+        ("python", ""),
+    ],
+)
+def test_what_python_was_started_with_is_known(words: str, module: str) -> None:
+    assert started_module(words.split()) == module
+
+
+def test_ctrl_c_stays_as_it_was_in_a_program_of_somebody_else(tmp_path: Path) -> None:
+    """Who imports us in a package of their own, started as a module, still gets KeyboardInterrupt."""
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "__init__.py").write_text("import annotation, evaluation\n", encoding="utf-8")
+    said = "import signal\nprint(signal.getsignal(signal.SIGINT) is signal.default_int_handler)\n"
+    (tmp_path / "theirs" / "__main__.py").write_text(said, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    command = [sys.executable, "-m", "theirs"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

@@ -35,6 +35,14 @@ def draw_sample(study: Study) -> list[Pair]:
     originals of a transformation are near-duplicates, nor of a queue: what one rater sees. Drawn again from the same
     outputs the sample is the same. Raises StudyError where another one may have been seen by raters already: such a
     sample stays as it is, file by file.
+
+    Source: HTEB, section 2.4.
+
+    >>> from annotation import draw_sample
+    >>> from plumbline import load_study
+    >>> pairs = draw_sample(load_study("studies/mine.yaml", exports="exports"))
+    >>> len(pairs), pairs[0].transformation
+    (24, 'paraphrasing')
     """
     with alone(study):
         return _draw(study)

@@ -177,6 +177,11 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
 
     `exports` is the folder that holds the studies' records (default: `exports/`, see plumbline.resources). Raises
     StudyError with the file, the field and what to do for anything that is not a study.
+
+    >>> from plumbline import load_study
+    >>> study = load_study("studies/demo.yaml")
+    >>> study.acceptance.threshold, study.raters.per_pair
+    (3.0, 4)
     """
     path = Path(file)
     try:
