@@ -11,34 +11,29 @@ import fcntl
 import glob
 import itertools
 import json
-import math
 import os
 import tempfile
-import types
 import typing
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Literal, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.reading import MalformedError, parse_json, read_bytes, refuse_no_file
 from plumbline.records import Record
+from plumbline.schemas import arrow_schema, cast_table, in_order, refuse_duplicate_keys, with_nan, with_words
 from plumbline.study.base import first_complaint
-from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
 
 R = TypeVar("R", bound=Record)
 M = TypeVar("M", bound=BaseModel)
 
-_TIMES = (0, 7_258_118_400_000_000)  # microseconds: 1970 to 2200
 BATCH = 4096  # rows in memory at a time, where a table is read or written in pieces
 
 
@@ -196,13 +191,13 @@ def write_table(
             raise DataError(f"{path.name}: rows do not fit {record.__name__}: {error}") from None
         if record.KEY and len(np.unique(np.frombuffer(hashes, np.int64))) < len(hashes):
             file.flush()
-            _refuse_duplicate_keys(pq.read_table(file.name, columns=list(record.KEY)), record, path)
+            refuse_duplicate_keys(pq.read_table(file.name, columns=list(record.KEY)), record, path)
 
 
 def _tables(rows: Iterable[Record] | pd.DataFrame, schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows in pieces that fit into memory."""
     if isinstance(rows, pd.DataFrame):
-        yield _nan(pa.Table.from_pandas(rows[schema.names], schema=schema, preserve_index=False))
+        yield with_nan(pa.Table.from_pandas(rows[schema.names], schema=schema, preserve_index=False))
         return
     rest = iter(rows)
     while batch := [row.model_dump() for row in itertools.islice(rest, BATCH)]:
@@ -217,10 +212,10 @@ def read_table(
     `words` names columns of text whose cells are read as numbers into a dictionary of what stands there.
     """
     with _parquet(path, made_by, words) as file:
-        schema = _encoded(_wanted(file, path, record, made_by, columns), words)
-        table = _cast(file.read(columns=_there(file, schema)), schema, record, path, made_by)
+        schema = with_words(_wanted(file, path, record, made_by, columns), words)
+        table = cast_table(file.read(columns=_there(file, schema)), schema, record, path, made_by)
     if set(record.KEY) <= set(schema.names):
-        _refuse_duplicate_keys(table, record, path)
+        refuse_duplicate_keys(table, record, path)
     return table
 
 
@@ -229,7 +224,7 @@ def read_batches(path: Path, record: type[Record], made_by: str, columns: Sequen
     with _parquet(path, made_by) as file:
         schema = _wanted(file, path, record, made_by, columns)
         for batch in file.iter_batches(batch_size=BATCH, columns=_there(file, schema)):
-            yield _cast(pa.Table.from_batches([batch]), schema, record, path, made_by)
+            yield cast_table(pa.Table.from_batches([batch]), schema, record, path, made_by)
 
 
 @contextlib.contextmanager
@@ -265,46 +260,6 @@ def _there(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
     return [name for name in schema.names if name in file.schema_arrow.names]
 
 
-def _cast(table: pa.Table, schema: pa.Schema, record: type[Record], path: Path, made_by: str) -> pa.Table:
-    """The columns in the schema's order and types; those that the file lacks hold their default."""
-    for field in schema:
-        if field.name not in table.schema.names:
-            default = record.model_fields[field.name].get_default(call_default_factory=True)
-            table = table.append_column(field, pa.array([default] * table.num_rows, field.type))
-    try:
-        table = table.select(schema.names)
-        for field in schema:
-            if not field.nullable and table[field.name].null_count:
-                raise DataError(f"{path}, column {field.name!r}: has empty cells; run `{made_by}` again")
-        table = table.cast(schema)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-        raise DataError(f"{path} has a column of another type ({error}); run `{made_by}` again") from None
-    for name in schema.names:
-        wrong = _strange(table[name], schema.field(name), record)
-        if wrong:
-            raise DataError(f"{path}, column {name!r}: {wrong}; delete the file and run `{made_by}` again")
-    return _nan(table)
-
-
-def _strange(column: pa.ChunkedArray, field: pa.Field, record: type[Record]) -> str:
-    """What in a column no record has: words that are none of its own, numbers and times without end."""
-    annotation = record.model_fields[field.name].annotation
-    if typing.get_origin(annotation) is Literal:
-        known = typing.get_args(annotation)
-        foreign = [value for value in pc.unique(column).to_pylist() if value not in known]
-        return f"holds {str(foreign[0])[:60]!r}, which is none of {', '.join(filter(None, known))}" if foreign else ""
-    if field.name == "transformation":
-        foreign = [name for name in pc.unique(column).to_pylist() if name not in (*TRANSFORMATIONS, ORIGINAL, None)]
-        return f"holds {str(foreign[0])[:60]!r}, which is no transformation" if foreign else ""
-    if pa.types.is_floating(field.type) and pc.any(pc.is_inf(column)).as_py():
-        return "holds a number without end"
-    if pa.types.is_timestamp(field.type) and len(column):
-        ends = pc.min_max(column.cast(pa.int64())).as_py()
-        if not _TIMES[0] <= ends["min"] <= ends["max"] <= _TIMES[1]:
-            return "holds a time before 1970 or after 2200"
-    return ""
-
-
 def read_frame(path: Path, record: type[Record], made_by: str) -> pd.DataFrame:
     """A table of records as a pandas frame."""
     frame: pd.DataFrame = read_table(path, record, made_by).to_pandas()
@@ -316,27 +271,13 @@ def joined(tables: Iterable[pa.Table], record: type[Record], words: Collection[s
 
     Columns that were read as `words` are categories, in their order.
     """
-    empty = _encoded(arrow_schema(record), words).empty_table()
+    empty = with_words(arrow_schema(record), words).empty_table()
     table = pa.concat_tables([empty, *tables])
     for place, name in enumerate(table.schema.names):
         if name in words:
-            table = table.set_column(place, name, _in_order(table[name].combine_chunks()))
+            table = table.set_column(place, name, in_order(table[name].combine_chunks()))
     frame: pd.DataFrame = table.to_pandas()
     return frame
-
-
-def _in_order(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """The column with its dictionary sorted."""
-    order = pc.sort_indices(column.dictionary).to_numpy()
-    places = np.empty(len(order), np.int32)
-    places[order] = np.arange(len(order), dtype=np.int32)
-    return pa.DictionaryArray.from_arrays(places[column.indices.to_numpy()], column.dictionary.take(order))
-
-
-def _encoded(schema: pa.Schema, words: Collection[str]) -> pa.Schema:
-    """The schema with dictionaries for these columns of text."""
-    encoded = pa.dictionary(pa.int32(), pa.string())
-    return pa.schema([field.with_type(encoded) if field.name in words else field for field in schema])
 
 
 def read_records(path: Path, record: type[R], made_by: str) -> list[R]:
@@ -348,50 +289,3 @@ def as_record(row: dict[str, Any], record: type[R]) -> R:
     """A row of a table, which was checked when it was read, as a record."""
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
     return typing.cast("R", record.model_construct(**values))
-
-
-def arrow_schema(record: type[Record]) -> pa.Schema:
-    """The Parquet columns of a record, from its annotations."""
-    return pa.schema([pa.field(name, *_arrow_type(field.annotation)) for name, field in record.model_fields.items()])
-
-
-def _arrow_type(annotation: Any) -> tuple[pa.DataType, bool]:
-    """(Arrow type, nullable) of a field's annotation."""
-    if isinstance(annotation, types.UnionType):
-        inner = [part for part in typing.get_args(annotation) if part is not type(None)]
-        return _arrow_type(inner[0])[0], True
-    if typing.get_origin(annotation) is Literal:
-        annotation = type(typing.get_args(annotation)[0])
-    plain = {
-        str: pa.string(),
-        int: pa.int64(),
-        float: pa.float64(),
-        bool: pa.bool_(),
-        datetime: pa.timestamp("us", tz="UTC"),
-    }
-    if typing.get_origin(annotation) is tuple:
-        return pa.list_(plain[typing.get_args(annotation)[0]]), False
-    # A float may be undefined: NaN in the program, and Parquet keeps it as NaN.
-    return plain[annotation], annotation is float
-
-
-def _nan(table: pa.Table) -> pa.Table:
-    """The table with NaN where pandas' NaN became null on its way to Arrow."""
-    columns = [pc.fill_null(c, math.nan) if pa.types.is_floating(c.type) else c for c in table.columns]
-    return pa.table(columns, schema=table.schema)
-
-
-def _refuse_duplicate_keys(table: pa.Table, record: type[Record], path: Path) -> None:
-    # A row's key as one number: what stands in each column is looked up once, and rows are compared as numbers.
-    number, known = np.zeros(table.num_rows, np.int64), 1
-    for name in record.KEY:
-        column = table[name].combine_chunks()
-        codes = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
-        number = number * len(codes.dictionary) + codes.indices.to_numpy(zero_copy_only=False)
-        known *= len(codes.dictionary)
-    if known > np.iinfo(np.int64).max or not pd.Index(number).is_unique:
-        frame = table.select(list(record.KEY)).to_pandas()
-        twice = frame[frame.duplicated()]  # none where the numbers only ran over
-        if len(twice):
-            first = twice.iloc[0].to_dict()
-            raise DataError(f"{path}: the key {first} stands there twice; each {record.__name__} has one row")

@@ -14,9 +14,9 @@ from hypothesis import given
 
 from plumbline.errors import DataError
 from plumbline.records import Number, Rating, Record
+from plumbline.schemas import arrow_schema
 from plumbline.store import (
     BATCH,
-    arrow_schema,
     atomic,
     joined,
     read_batches,

@@ -1,0 +1,124 @@
+"""The columns of tables: a record's types in Arrow, and what of a table that was read no record has."""
+
+from __future__ import annotations
+
+import math
+import types
+import typing
+from collections.abc import Collection
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from plumbline.errors import DataError
+from plumbline.records import Record
+from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
+
+_TIMES = (0, 7_258_118_400_000_000)  # microseconds: 1970 to 2200
+
+
+def arrow_schema(record: type[Record]) -> pa.Schema:
+    """The Parquet columns of a record, from its annotations."""
+    return pa.schema([pa.field(name, *_arrow_type(field.annotation)) for name, field in record.model_fields.items()])
+
+
+def _arrow_type(annotation: Any) -> tuple[pa.DataType, bool]:
+    """(Arrow type, nullable) of a field's annotation."""
+    if isinstance(annotation, types.UnionType):
+        inner = [part for part in typing.get_args(annotation) if part is not type(None)]
+        return _arrow_type(inner[0])[0], True
+    if typing.get_origin(annotation) is Literal:
+        annotation = type(typing.get_args(annotation)[0])
+    plain = {
+        str: pa.string(),
+        int: pa.int64(),
+        float: pa.float64(),
+        bool: pa.bool_(),
+        datetime: pa.timestamp("us", tz="UTC"),
+    }
+    if typing.get_origin(annotation) is tuple:
+        return pa.list_(plain[typing.get_args(annotation)[0]]), False
+    # A float may be undefined: NaN in the program, and Parquet keeps it as NaN.
+    return plain[annotation], annotation is float
+
+
+def with_words(schema: pa.Schema, words: Collection[str]) -> pa.Schema:
+    """The schema with dictionaries for these columns of text."""
+    encoded = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([field.with_type(encoded) if field.name in words else field for field in schema])
+
+
+def cast_table(table: pa.Table, schema: pa.Schema, record: type[Record], path: Path, made_by: str) -> pa.Table:
+    """The columns in the schema's order and types; those that the file lacks hold their default."""
+    for field in schema:
+        if field.name not in table.schema.names:
+            default = record.model_fields[field.name].get_default(call_default_factory=True)
+            table = table.append_column(field, pa.array([default] * table.num_rows, field.type))
+    try:
+        table = table.select(schema.names)
+        for field in schema:
+            if not field.nullable and table[field.name].null_count:
+                raise DataError(f"{path}, column {field.name!r}: has empty cells; run `{made_by}` again")
+        table = table.cast(schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+        raise DataError(f"{path} has a column of another type ({error}); run `{made_by}` again") from None
+    for name in schema.names:
+        wrong = _strange(table[name], schema.field(name), record)
+        if wrong:
+            raise DataError(f"{path}, column {name!r}: {wrong}; delete the file and run `{made_by}` again")
+    return with_nan(table)
+
+
+def _strange(column: pa.ChunkedArray, field: pa.Field, record: type[Record]) -> str:
+    """What in a column no record has: words that are none of its own, numbers and times without end."""
+    annotation = record.model_fields[field.name].annotation
+    if typing.get_origin(annotation) is Literal:
+        known = typing.get_args(annotation)
+        foreign = [value for value in pc.unique(column).to_pylist() if value not in known]
+        return f"holds {str(foreign[0])[:60]!r}, which is none of {', '.join(filter(None, known))}" if foreign else ""
+    if field.name == "transformation":
+        foreign = [name for name in pc.unique(column).to_pylist() if name not in (*TRANSFORMATIONS, ORIGINAL, None)]
+        return f"holds {str(foreign[0])[:60]!r}, which is no transformation" if foreign else ""
+    if pa.types.is_floating(field.type) and pc.any(pc.is_inf(column)).as_py():
+        return "holds a number without end"
+    if pa.types.is_timestamp(field.type) and len(column):
+        ends = pc.min_max(column.cast(pa.int64())).as_py()
+        if not _TIMES[0] <= ends["min"] <= ends["max"] <= _TIMES[1]:
+            return "holds a time before 1970 or after 2200"
+    return ""
+
+
+def with_nan(table: pa.Table) -> pa.Table:
+    """The table with NaN where pandas' NaN became null on its way to Arrow."""
+    columns = [pc.fill_null(c, math.nan) if pa.types.is_floating(c.type) else c for c in table.columns]
+    return pa.table(columns, schema=table.schema)
+
+
+def in_order(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The column with its dictionary sorted."""
+    order = pc.sort_indices(column.dictionary).to_numpy()
+    places = np.empty(len(order), np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return pa.DictionaryArray.from_arrays(places[column.indices.to_numpy()], column.dictionary.take(order))
+
+
+def refuse_duplicate_keys(table: pa.Table, record: type[Record], path: Path) -> None:
+    """Raise DataError where two rows have one key."""
+    # A row's key as one number: what stands in each column is looked up once, and rows are compared as numbers.
+    number, known = np.zeros(table.num_rows, np.int64), 1
+    for name in record.KEY:
+        column = table[name].combine_chunks()
+        codes = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
+        number = number * len(codes.dictionary) + codes.indices.to_numpy(zero_copy_only=False)
+        known *= len(codes.dictionary)
+    if known > np.iinfo(np.int64).max or not pd.Index(number).is_unique:
+        frame = table.select(list(record.KEY)).to_pandas()
+        twice = frame[frame.duplicated()]  # none where the numbers only ran over
+        if len(twice):
+            first = twice.iloc[0].to_dict()
+            raise DataError(f"{path}: the key {first} stands there twice; each {record.__name__} has one row")
