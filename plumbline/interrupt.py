@@ -7,10 +7,8 @@ another one or lost. While a command runs an interrupt is KeyboardInterrupt, so 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
-from collections.abc import Sequence
 from types import FrameType
 
 STATUS = 130
@@ -33,14 +31,16 @@ def arm() -> None:
         _state["command"] = True
 
 
-def started_module(words: Sequence[str]) -> str:
+def started_module(words: list[str]) -> str:
     """The module that Python was started with (`-m`), by its whole command line; empty where there is none."""
     rest = iter(words[1:])
     for word in rest:
         if word in ("-X", "-W"):
             next(rest, "")  # what they set is a word of its own
-        elif found := re.fullmatch(r"-[^XWcm-]*m(.*)", word):
-            return found[1] or next(rest, "")
+            continue
+        options, m, module = word.partition("m")
+        if m and options.startswith("-") and not set(options[1:]) & set("-XWc"):
+            return module or next(rest, "")
     return ""
 
 
