@@ -63,11 +63,7 @@ SECTIONS = {
             "report", "the report on scores and drift: tables and figures", "evaluation.report", "", "evaluation,report"
         ),
     ),
-    "to look at": (
-        Command(
-            "dashboard", "all of it in a browser, until Ctrl-C", "streamlit_app", "", "annotation,dashboard,evaluation"
-        ),
-    ),
+    "to look at": (Command("dashboard", "all of it in a browser, until Ctrl-C", "streamlit_app", "", "dashboard"),),
 }
 COMMANDS = {command.name: command for section in SECTIONS.values() for command in section}
 _BY_SPELLING = {command.spelled: f"plumbline {command.name}" for command in COMMANDS.values()}

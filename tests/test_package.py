@@ -63,12 +63,13 @@ class Installed:
         while waiting:
             for wanted in requirements(*waiting.pop()):
                 name = canonicalize_name(wanted.name)
-                if name != "plumbline" and (name, *wanted.extras) not in seen:
+                ours = name == "plumbline"
+                there = metadata.Distribution.at(own) if ours else metadata.distribution(name)
+                if (name, *wanted.extras) not in seen:
                     seen.add((name, *wanted.extras))
-                    there = metadata.distribution(name)
                     waiting.append((there, set(wanted.extras)))
                     for part in {file.parts[0] for file in there.files or ()} - {"..", "__pycache__"}:
-                        if not (folder / part).is_symlink():
+                        if not ours and not (folder / part).is_symlink():
                             (folder / part).symlink_to(str(there.locate_file(part)))
         return folder
 
@@ -147,6 +148,19 @@ def test_the_sample_study_runs_where_one_stands_and_each_stage_with_its_extra_al
     studied.done("evaluation,demo", "evaluate", *STUDY)
     assert len(pd.read_parquet(folder / "scores.parquet"))
     studied.done("evaluation,report", "report", *STUDY)
+
+
+def test_the_dashboards_extra_brings_what_its_pages_import(installed: Installed) -> None:
+    pages = (
+        "import importlib, pkgutil, streamlit_app, statsmodels.stats.multitest\n"
+        "found = [one.name for one in pkgutil.walk_packages(streamlit_app.__path__, 'streamlit_app.')]\n"
+        "for name in found:\n"
+        "    if not name.endswith(('.app', '.__main__')): importlib.import_module(name)\n"
+        "print(len(found))"
+    )
+    ended = installed.run("dashboard", "python", "-c", pages)
+    assert ended.returncode == 0, ended.stderr
+    assert int(ended.stdout) > 20
 
 
 def test_rubrics_of_ones_own_are_found_in_prompts_where_one_stands(studied: Installed) -> None:
