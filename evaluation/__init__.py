@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from plumbline.lazily import lazily
 
+TYPE_CHECKING = False  # type checkers take it for true; `typing` would be imported before Ctrl-C is heeded
 if TYPE_CHECKING:
     from evaluation.run import evaluate
     from evaluation.statistics.distances import drift

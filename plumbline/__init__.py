@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from plumbline import interrupt
 
 interrupt.arm()
@@ -13,6 +11,7 @@ from plumbline.lazily import lazily  # noqa: E402
 
 collisions.refuse_strangers()
 
+TYPE_CHECKING = False  # type checkers take it for true; `typing` would be imported before Ctrl-C is heeded
 if TYPE_CHECKING:
     from plumbline.study import load_study
 
