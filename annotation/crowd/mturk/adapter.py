@@ -16,7 +16,9 @@ from typing import Any
 from annotation.crowd.mturk.client import ENDPOINTS, Requester, amount, cents_of, connected, refuse_other_mode
 from annotation.crowd.mturk.errors import DoneBeforeError, WrongStateError
 from annotation.crowd.mturk.form import Sheet, fields_of_xml
+from annotation.crowd.mturk.qualification import Qualification
 from annotation.crowd.mturk.question import question_xml
+from annotation.crowd.mturk.submissions import STATES, submission_of
 from annotation.crowd.platform import Offer, PairAnswer, Posted, RefusedError, State, Submission, UncertainError
 from annotation.crowd.steps import crowd_of
 from annotation.offering import Mode
@@ -34,7 +36,6 @@ LOCALE, APPROVAL, APPROVED = "00000000000000000071", "000000000000000000L0", "00
 MOST_COUNTRIES = 30  # that one requirement may list
 MOST_REASON = 1024  # characters of a reason for a rejection
 PAST = datetime(2015, 1, 1, tzinfo=UTC)  # expiry of what is closed
-_STATES: dict[str, State] = {"Submitted": "submitted", "Approved": "approved", "Rejected": "rejected"}
 
 
 class MTurk:
@@ -56,13 +57,13 @@ class MTurk:
         self._study, self._crowd = study, study.crowd
         self._submit_to = f"{(endpoint or SITES[mode]).rstrip('/')}/mturk/externalSubmit"
         self._requester = Requester(client or connected(endpoint or ENDPOINTS[mode], retries))
-        self._own_qualification = ""  # looked up once
+        self._qualification = Qualification(self._requester, f"plumbline {study.name}: has taken part")
 
     # Offers
 
     def prepare(self) -> None:
         """See that the study's own qualification is there, which keeps workers out."""
-        self._qualification()
+        self._qualification.ensure()
 
     def balance(self) -> int:
         """Cents that can be spent."""
@@ -170,7 +171,7 @@ class MTurk:
         """Who may take a HIT. In the sandbox nobody has had a thousand tasks approved: no such thing is asked there."""
         wanted: list[tuple[str, str, dict[str, Any]]] = [
             (LOCALE, "In", {"LocaleValues": [{"Country": code} for code in _countries(self._crowd, queue)]}),
-            (self._qualification(), "DoesNotExist", {}),
+            (self._qualification.id, "DoesNotExist", {}),
         ]
         if self.mode == "live":
             wanted.append((APPROVAL, "GreaterThan", {"IntegerValues": [self._crowd.approval]}))
@@ -188,13 +189,13 @@ class MTurk:
         for one in self._requester.pages("list_bonus_payments", "BonusPayments", HITId=posted_id):
             bonuses.setdefault(one["AssignmentId"], []).append(cents_of(one["BonusAmount"]))
         for one in self._requester.pages(
-            "list_assignments_for_hit", "Assignments", HITId=posted_id, AssignmentStatuses=list(_STATES)
+            "list_assignments_for_hit", "Assignments", HITId=posted_id, AssignmentStatuses=list(STATES)
         ):
-            yield _submission(one, bonuses.get(one["AssignmentId"], []))
+            yield submission_of(one, bonuses.get(one["AssignmentId"], []))
 
     def submission(self, submission_id: str) -> Submission:
         """One assignment as it is now."""
-        return _submission(self._assignment(submission_id), [cents for cents, _ in self._bonuses(submission_id)])
+        return submission_of(self._assignment(submission_id), [cents for cents, _ in self._bonuses(submission_id)])
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[PairAnswer]:
         """What was answered in an assignment. Raises DataError for answers that cannot be read."""
@@ -263,44 +264,11 @@ class MTurk:
         """Give a worker the qualification that no HIT of this study takes; without a message to them."""
         self._requester.call(
             "associate_qualification_with_worker",
-            QualificationTypeId=self._qualification(),
+            QualificationTypeId=self._qualification.id,
             WorkerId=worker,
             IntegerValue=1,
             SendNotification=False,
         )
-
-    def _qualification(self) -> str:
-        """The id of the study's own qualification, which is made where there is none."""
-        if not self._own_qualification:
-            name = f"plumbline {self._study.name}: has taken part"
-            self._own_qualification = self._found_qualification(name) or self._made_qualification(name)
-        return self._own_qualification
-
-    def _found_qualification(self, name: str) -> str | None:
-        rows = self._requester.pages(
-            "list_qualification_types",
-            "QualificationTypes",
-            Query=name,
-            MustBeRequestable=False,
-            MustBeOwnedByCaller=True,
-        )
-        return next((str(row["QualificationTypeId"]) for row in rows if row["Name"] == name), None)
-
-    def _made_qualification(self, name: str) -> str:
-        try:
-            made = self._requester.call(
-                "create_qualification_type",
-                Name=name,
-                Description="Has rated as much of this study as one person may.",
-                QualificationTypeStatus="Active",
-            )
-        except DoneBeforeError:
-            found = self._found_qualification(name)
-            if found is None:
-                raise UncertainError(f"MTurk has a qualification {name!r} that its list does not show yet; run the"
-                                     " command again in some minutes") from None  # fmt: skip
-            return found
-        return str(made["QualificationType"]["QualificationTypeId"])
 
 
 def check_offer(study: Study, rubric: Rubric, offer: Offer, submit_to: str = SITES["live"]) -> None:
@@ -320,20 +288,6 @@ def _countries(crowd: CrowdSpec, queue: Queue) -> tuple[str, ...]:
     if len(found) > MOST_COUNTRIES:
         raise StudyError(f"crowd.countries, {rarer}: {len(found)} countries, and MTurk takes {MOST_COUNTRIES}")
     return found
-
-
-def _submission(one: dict[str, Any], bonuses: Sequence[int]) -> Submission:
-    at = one.get("SubmitTime")
-    seconds = (at - one["AcceptTime"]).total_seconds() if at and one.get("AcceptTime") else float("nan")
-    return Submission(
-        one["AssignmentId"],
-        one["HITId"],
-        one["WorkerId"],
-        _STATES[one["AssignmentStatus"]],
-        seconds,
-        at.astimezone(UTC) if at else None,
-        tuple(bonuses),
-    )
 
 
 def _seconds(**time: float) -> int:

@@ -17,7 +17,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 from annotation.crowd.mturk.form import COMMENT, DISCARDED, SECONDS, Sheet
-from annotation.crowd.platform import PairAnswer, State, Submission
+from annotation.crowd.mturk.submissions import STATES
+from annotation.crowd.platform import PairAnswer, Submission
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError
@@ -26,7 +27,6 @@ from plumbline.study import Study
 from plumbline.study.base import refuse_duplicates
 
 COLUMNS = ("HITId", "AssignmentId", "WorkerId", "AssignmentStatus", "SubmitTime", "WorkTimeInSeconds")
-_STATES: dict[str, State] = {"Submitted": "submitted", "Approved": "approved", "Rejected": "rejected"}
 _ZONES = {"PST": -8, "PDT": -7, "UTC": 0, "GMT": 0}  # hours; the site writes its own time, which is Seattle's
 _PAIR = re.compile(r"Input\.pair_id(?:_(\d+))?")
 
@@ -71,9 +71,9 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _submission(row: Mapping[str, str], at: datetime, where: str) -> Submission:
-    state = _STATES.get(row["AssignmentStatus"])
+    state = STATES.get(row["AssignmentStatus"])
     if state is None:
-        raise DataError(f"{where}: AssignmentStatus {row['AssignmentStatus'][:40]!r}; known are {', '.join(_STATES)}")
+        raise DataError(f"{where}: AssignmentStatus {row['AssignmentStatus'][:40]!r}; known are {', '.join(STATES)}")
     for name in ("HITId", "AssignmentId", "WorkerId"):
         if not re.fullmatch("[A-Z0-9]{1,64}", row[name]):
             raise DataError(f"{where}: {name} is no id of MTurk's")
