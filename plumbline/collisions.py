@@ -11,6 +11,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from plumbline.interrupt import started_module
+
 NAMES = ("generation", "annotation", "evaluation", "streamlit_app")
 HERE = Path(__file__).resolve().parents[1]
 
@@ -26,8 +28,7 @@ def refuse_strangers() -> None:
 
 def _is_command() -> bool:
     """Whether this process is a command of ours. Who imports plumbline for other ends calls packages as they like."""
-    started = sys.orig_argv
-    module = "".join(started[started.index("-m") + 1 :][:1]) if "-m" in started else ""
+    module = started_module(sys.orig_argv)
     script = "".join(sys.argv[:1]).rpartition(os.sep)[2]
     return script == "plumbline" or module.partition(".")[0] in ("plumbline", *NAMES)
 

@@ -10,6 +10,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from plumbline.interrupt import started_module
+
 
 @dataclass(frozen=True)
 class Command:
@@ -73,9 +75,8 @@ _SPELLING = re.compile("|".join(rf"{re.escape(one)}(?![\w.-])" for one in sorted
 
 def by_name() -> bool:
     """Whether this process was started as `plumbline ...`, and not as `python -m annotation ...` or the like."""
-    started = sys.orig_argv
-    module = started[started.index("-m") + 1 :][:1] if "-m" in started else []
-    return module == ["plumbline"] or any(Path(word).name == "plumbline" for word in started[1:2])
+    script = Path("".join(sys.orig_argv[1:2])).name
+    return script == "plumbline" or started_module(sys.orig_argv) == "plumbline"
 
 
 def as_called(text: str) -> str:
