@@ -1,8 +1,8 @@
 """A chat server to test against: a real HTTP server on 127.0.0.1 that speaks `/v1/chat/completions`.
 
 In a test it runs in a thread (`with ChatStub(script) as stub`), answers by a script, and the test sees what it was
-asked. For measurements `python -m tests.stubs --seconds 0.05` prints the address of a `Clockwork`, which gives every
-request the same answer after the same time, costs as little as it can, and says at `/v1/stats` what it has done.
+asked. For measurements `python -m tests.stubs --seconds 0.5` prints the address of a `Clockwork`, which gives every
+request the same answer after about this time, costs as little as it can, and says at `/v1/stats` what it has done.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import ssl
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, cast
@@ -167,43 +168,39 @@ class ChatStub:
 
 
 class Clockwork:
-    """A server that gives every request the same answer after `seconds`, to the nearest millisecond."""
+    """A server that gives every request the same answer after `seconds`, up to a third more or less.
+
+    Drawn, because answers of a model do not come in step: of those that do, the last waits for all others.
+    """
 
     def __init__(self, seconds: float) -> None:
         reply = says("somebody waits for an answer to this")
         self._answer = reply.head() + reply.body
         self._seconds = seconds
-        self._due: deque[tuple[float, asyncio.Transport]] = deque()
+        self._draw = random.Random(1)
         self._forget()
 
     def ask(self, head: bytes, body: bytes, transport: asyncio.Transport) -> None:
-        """Queue the answer to a POST; a GET, of whatever page, gives what was done since the one before."""
-        now = time.perf_counter()
+        """Answer a POST when it is due; a GET, of whatever page, gives what was done since the one before."""
         if not head.startswith(b"POST"):
             self._tell(transport)
             return
-        self._first = self._first or now
-        self._due.append((now + self._seconds, transport))
-        if len(self._due) == 1:  # one timer for all answers: they are due in the order in which they were asked for
-            asyncio.get_running_loop().call_later(self._seconds, self._send_due)
+        self._first = self._first or time.perf_counter()
+        due = self._seconds * self._draw.uniform(2 / 3, 4 / 3)
+        asyncio.get_running_loop().call_later(due, self._send, transport, due)
 
-    def _send_due(self) -> None:
-        now = time.perf_counter()
-        while self._due and self._due[0][0] < now + 0.0005:
-            due, transport = self._due.popleft()
-            transport.write(self._answer)
-            self._answered += 1
-            self._late += now - due
+    def _send(self, transport: asyncio.Transport, due: float) -> None:
+        transport.write(self._answer)
+        self._answered += 1
+        self._worked += due
         self._last = time.perf_counter()
-        if self._due:
-            asyncio.get_running_loop().call_later(max(self._due[0][0] - self._last, 0.001), self._send_due)
 
     def _tell(self, transport: asyncio.Transport) -> None:
         stats = {
             "answered": self._answered,
             "seconds": self._last - self._first,
             "cpu_seconds": time.process_time() - self._cpu,
-            "late": self._late / max(self._answered, 1),
+            "worked": self._worked,
         }
         reply = answers(stats)
         transport.write(reply.head() + reply.body)
@@ -211,7 +208,7 @@ class Clockwork:
 
     def _forget(self) -> None:
         self._answered = 0
-        self._first = self._last = self._late = 0.0
+        self._first = self._last = self._worked = 0.0
         self._cpu = time.process_time()
 
 

@@ -1,4 +1,4 @@
-"""The generator `openai`: any OpenAI-compatible chat server (vLLM's, Ollama's, llama.cpp's), over kept connections.
+"""The generator `openai`: any OpenAI-compatible chat server (vLLM's, Ollama's, llama.cpp's), through aiohttp.
 
 A passing fault (429, 5xx, a time-out, a broken connection) is tried again with backoff and jitter, or when the server
 says so (Retry-After). A text that the server refuses fails alone; one that got no answer is asked for by the next run.
@@ -10,26 +10,31 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import ssl
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
-from yarl import URL
+import aiohttp
 
 from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
-from generation.generators.http import LARGEST, BrokenError, Connections, TooLargeError
 from generation.jobs import Plan
 from plumbline.addresses import key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextUnansweredError
 from plumbline.prompts import Prompt
 from plumbline.study.generator import OpenAIGenerator
 
+HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "plumbline"}
 FIRST_DELAY = 0.5  # seconds before the second try, at most; doubles with every try (full jitter)
 LAST_DELAY = 30.0
+CONNECT = 30.0  # seconds to connect; who takes longer is not there
+IDLE = 4.0  # seconds that a connection is kept unused: servers (uvicorn, so vLLM) close theirs after 5
+LARGEST = 16 * 2**20  # bytes of an answer
 LONGEST_WAIT = 120.0  # seconds that a server may make us wait, whatever its Retry-After says
 STRANGE = 10  # so many answers that are not a chat server's, before any good one, are a wrong address
 REFUSALS = 100  # so many in the same words, before any good answer, are not about the texts (a setting, say)
@@ -53,10 +58,10 @@ class ChatServer(Chat):
     spec: OpenAIGenerator
     prompts: Mapping[str, tuple[Prompt, ...]]
     key: str = field(repr=False)
-    url: URL
-    proxy: URL | None = field(default=None, repr=False)
+    url: str
+    proxy: str = field(default="", repr=False)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    _pool: Connections | None = None
+    _session: aiohttp.ClientSession | None = None
     _good: int = 0  # answers of a chat server so far
     _strange: int = 0  # answers of something else so far
     _refusals: Counter[str] = field(default_factory=Counter)  # by the server's words, until there is a good answer
@@ -68,14 +73,16 @@ class ChatServer(Chat):
         if not isinstance(spec, OpenAIGenerator):
             raise StudyError(f"{plan.study.file}: generator.kind is not 'openai'")
         try:
-            url = URL(spec.base_url).with_fragment(None) / "chat" / "completions"
+            place = urlsplit(spec.base_url)
             key = key_in(spec.api_key_env) or "EMPTY"
-            proxy = proxy_for(url.scheme, url.authority)
+            proxy = proxy_for(place.scheme, place.netloc)
         except ValueError as error:
             raise StudyError(f"{plan.study.file}: generator: {error}") from None
         if proxy.startswith("https"):
-            raise StudyError(f"the environment's {url.scheme}_proxy is not http://HOST:PORT; set another, or no_proxy")
-        return cls(spec, plan.prompts, key, url, URL(proxy) if proxy else None)
+            raise StudyError(
+                f"the environment's {place.scheme}_proxy is not http://HOST:PORT; set another, or no_proxy"
+            )
+        return cls(spec, plan.prompts, key, f"{spec.base_url.rstrip('/')}/chat/completions", proxy)
 
     @property
     def concurrency(self) -> int:
@@ -107,8 +114,8 @@ class ChatServer(Chat):
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._pool is not None:
-            await self._pool.close()
+        if self._session is not None:
+            await self._session.close()
 
     def _body(self, message: str, attempt: Attempt) -> bytes:
         """A request. ASCII: a text may hold half a character, which JSON can say and UTF-8 cannot."""
@@ -124,29 +131,36 @@ class ChatServer(Chat):
 
     async def _try(self, body: bytes) -> Completion:
         """One request and its answer."""
-        pool = self._pool or self._connect()
+        session = self._session or self._connect()
         try:
-            page = await pool.post(body)
+            async with session.post(self.url, data=body, proxy=self.proxy or None, allow_redirects=False) as page:
+                content = await _whole_body(page)
+        except aiohttp.ConnectionTimeoutError:
+            raise _PassingError(f"no connection within {self._connect_seconds:g} s", broken=True) from None
         except TimeoutError:
             raise _PassingError(f"no answer within {self.spec.timeout_seconds:g} s") from None
-        except TooLargeError:
-            raise TextFailedError(f"an answer of more than {LARGEST >> 20} MB") from None
-        except BrokenError as error:
-            raise _PassingError(str(error), broken=True) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise _PassingError(_hidden(_what_broke(error), self.key), broken=True) from None
         if page.status == 200:
-            return self._answer(page.content)
-        raise self._trouble(page.status, page.headers, page.content)
+            return self._answer(content)
+        raise self._trouble(page.status, page.headers, content)
 
-    def _connect(self) -> Connections:
-        """Open the pool of connections; they belong to the loop that runs now."""
-        headers = {
-            "Authorization": f"Bearer {self.key}",
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            "User-Agent": "plumbline",
-        }
-        self._pool = Connections(self.url, headers, self.spec.timeout_seconds, self.proxy)
-        return self._pool
+    @property
+    def _connect_seconds(self) -> float:
+        """Less than a request may take, so that it shows which of the two ran out."""
+        return min(CONNECT, self.spec.timeout_seconds / 2)
+
+    def _connect(self) -> aiohttp.ClientSession:
+        """Open the session; its connections belong to the loop that runs now."""
+        tls = ssl.create_default_context() if self.url.startswith("https") else True
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),
+            timeout=aiohttp.ClientTimeout(total=self.spec.timeout_seconds, connect=self._connect_seconds),
+            headers={"Authorization": f"Bearer {self.key}", **HEADERS},
+            skip_auto_headers=("Accept-Encoding",),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        return self._session
 
     def _answer(self, content: bytes) -> Completion:
         """The model's answer in a page with status 200; pages of other servers, and cut ones, are found here."""
@@ -208,6 +222,27 @@ class ChatServer(Chat):
         return ServiceError(f"{url}: {line}") if status in FOR_ALL else TextFailedError(line)
 
 
+async def _whole_body(page: aiohttp.ClientResponse) -> bytes:
+    """A page to its end, if it is not too large."""
+    content = bytearray()
+    async for part in page.content.iter_any():
+        content += part
+        if len(content) > LARGEST:
+            raise TextFailedError(f"an answer of more than {LARGEST >> 20} MB")
+    return bytes(content)
+
+
+def _what_broke(error: Exception) -> str:
+    """Why there is no whole answer. Of a response only its own words: its URL may be the proxy's, with a password."""
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"the proxy says {error.status} {error.message}"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"no HTTP: {error.message}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return str(error)
+    return "the connection was cut"
+
+
 def _pause(number: int, stated: float | None) -> float:
     """Seconds to wait after try `number`; never all waiting requests at the same moment."""
     if stated is not None:
@@ -241,7 +276,12 @@ def _complaint(content: bytes, key: str) -> str:
         if isinstance(said, dict) and name in said:
             said = said[name]
     text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
-    return _line(text.replace(key, "(the key)"))  # before it is cut off, which could leave a part of the key
+    return _hidden(text, key)
+
+
+def _hidden(text: str, key: str) -> str:
+    """One line without the key, hidden before the line is cut off, which could leave a part of it."""
+    return _line(text.replace(key, "(the key)"))
 
 
 def _line(text: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from generation.generators import http, openai
+from generation.generators import openai
 from generation.run import generate, read_transformed
 from plumbline.errors import ServiceError
 from plumbline.records import TransformedText
@@ -150,11 +150,11 @@ def test_a_text_that_always_times_out_ends_alone(tmp_path: Path, fault: str) -> 
 
 
 def test_an_answer_that_does_not_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "LARGEST", 2**20)
+    monkeypatch.setattr(openai, "LARGEST", 2**20)
     with ChatStub(for_bread(says("x" * 2**21))) as stub:
         study = small_study(tmp_path, generator=server(stub.url))
         generate(study)
-    assert rows(study)["bread"].reason == "an answer of more than 16 MB"
+    assert rows(study)["bread"].reason == "an answer of more than 1 MB"
 
 
 def test_unanswered_texts_are_asked_for_again_and_failed_ones_only_where_it_is_said(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_no_server_at_all_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_a_server_that_takes_no_connections_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "CONNECT", 0.1)
+    monkeypatch.setattr(openai, "CONNECT", 0.1)
     with socket.socket() as full, socket.socket() as first:
         full.bind(("127.0.0.1", 0))
         full.listen(0)  # one connection may wait; the next one hangs
