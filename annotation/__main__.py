@@ -174,7 +174,7 @@ def _simulate(options: argparse.Namespace) -> int:
 def _collect(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     if bool(options.csv) != bool(options.columns):
-        raise StudyError("--csv and --columns go together: the file, and which of its columns holds what")
+        raise StudyError("--csv and --columns go together: the file, and which column holds what")
     outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]
     with stage(study, "collect", _shown(study), outputs):
         if options.csv:
@@ -244,7 +244,7 @@ def _report(options: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=as_called("python -m annotation"),
-        description="Pairs out to people, ratings back, verdicts. Every command may be run again.",
+        description="Send pairs to people, collect their ratings, reach verdicts. Every command may be run again.",
         epilog=as_called("example: python -m annotation sample --study studies/demo.yaml"),
     )
     commands = parser.add_subparsers(title="commands, in the order of a campaign", metavar="COMMAND", required=True)
@@ -265,27 +265,31 @@ def _parser() -> argparse.ArgumentParser:
     add_plan_options(add("plan", _plan, "how many pairs and raters are needed, and what they cost", argilla=False))
     add("sample", _sample, "draw the pairs that people rate", argilla=False)
     serve = add("serve", _serve, "start Argilla on this machine and keep it running until Ctrl-C", argilla=True)
-    serve.add_argument("--study", metavar="FILE", help="make sure of as many annotators as this study wants for a pair")
+    serve.add_argument("--study", metavar="FILE", help="create as many annotators as this study wants per pair")
     serve.add_argument("--exports", help=argparse.SUPPRESS)
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
     serve.add_argument("--port", type=int, default=PORT, help=f"port to listen on (default: {PORT})")
     serve.add_argument("--during", metavar="COMMAND", help="run a command while the server runs, then stop it")
     add_serve_options(serve)
-    add("publish", _publish, "put the pairs before the annotators in Argilla", argilla=True)
+    add("publish", _publish, "publish the pairs to the annotators in Argilla", argilla=True)
     add("simulate", _simulate, "rehearse: let the study's simulated raters answer", argilla=True)
     collecting = add("collect", _collect, "fetch the answers given so far", argilla=True)
     collecting.add_argument(
-        "--replace", action="store_true", help="also drop earlier collected answers that the server no longer has"
+        "--replace", action="store_true", help="also drop answers collected earlier that the server no longer has"
     )
-    collecting.add_argument("--csv", metavar="FILE", type=Path, help="take the answers from a file, not from Argilla")
+    collecting.add_argument("--csv", metavar="FILE", type=Path, help="read the answers from a file instead of Argilla")
     example = "pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]"
-    collecting.add_argument("--columns", metavar="MAPPING", help=f"which of its columns holds what: {example}")
+    collecting.add_argument("--columns", metavar="MAPPING", help=f"which column of the file holds what: {example}")
     add("status", _status, "how far the study is, who is behind, what is decided, and what to do next", argilla=False)
-    reviewing = add("review", _review, "signs in raters' answers, and what people decide about raters", argilla=False)
+    reviewing = add("review", _review, "show signs of careless answers; decide which raters count", argilla=False)
     deciding = reviewing.add_mutually_exclusive_group()
-    deciding.add_argument("--exclude", metavar="RATER", help="a rater's answers stop counting (they stay in the data)")
-    deciding.add_argument("--keep", metavar="RATER", help="a rater's answers count, whatever was decided before")
-    reviewing.add_argument("--reason", metavar="TEXT", help="why, in your words: it is kept with the decision")
+    deciding.add_argument(
+        "--exclude", metavar="RATER", help="exclude a rater: the answers stay in the data and no longer count"
+    )
+    deciding.add_argument(
+        "--keep", metavar="RATER", help="keep a rater: the answers count, whatever was decided before"
+    )
+    reviewing.add_argument("--reason", metavar="TEXT", help="your reason; it is kept with the decision")
     accepting = add("accept", _accept, "compute agreement and verdicts from the collected answers", argilla=False)
     accepting.add_argument(
         "--amend", metavar="REASON", help="why the rules changed after the first rating; every report shows it"

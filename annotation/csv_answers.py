@@ -73,13 +73,13 @@ def column_mapping(text: str, questions: Sequence[str]) -> dict[str, str]:
         if name not in known or not column:
             raise StudyError(f"--columns: {part.strip()!r} is not like pair=NAME; {nearest(name, known)}")
         if name in found:
-            raise StudyError(f"--columns: {name!r} is said twice; name one column")
+            raise StudyError(f"--columns: {name!r} is given twice; name one column")
         if column in found.values():
-            raise StudyError(f"--columns: {column!r} stands for two things; each needs a column of its own")
+            raise StudyError(f"--columns: {column!r} is given for two things; each needs its own column")
         found[name] = column
     missing = [name for name in needed if name not in found]
     if missing:
-        raise StudyError(f"--columns: which column holds {missing[0]!r} is not said; add {missing[0]}=NAME")
+        raise StudyError(f"--columns: no column is given for {missing[0]!r}; add {missing[0]}=NAME")
     return found
 
 
@@ -121,7 +121,7 @@ class _Form:
     def answer(self, row: Mapping[str, str], where: str) -> Answer:
         """A row as an answer. Raises DataError for cells that cannot be one."""
         if not row["rater"]:
-            raise DataError(f"{where}: who rated is not said; the column for `rater` is empty")
+            raise DataError(f"{where}: the column for `rater` is empty; say who rated")
         if "time" in self.columns:
             at = _time(row["time"], where)
         else:

@@ -46,7 +46,7 @@ def duration(text: str) -> timedelta | None:
         return None
     match = DURATION.fullmatch(text)
     if match is None or not int(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; write for example 6h, 30m, 1d, or off")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write for example 6h, 30m, 1d, or off")
     return timedelta(**{UNITS[match[2]]: int(match[1])})
 
 
@@ -66,7 +66,7 @@ def public_address(text: str) -> str:
     except ValueError:
         sound = False
     if not sound:
-        raise argparse.ArgumentTypeError("is no address; write for example https://argilla.example.org")
+        raise argparse.ArgumentTypeError("is not an address; write for example https://argilla.example.org")
     return text
 
 
@@ -74,10 +74,10 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
     """What `serve` takes for months of running."""
     parser.add_argument(
         "--address", metavar="URL", type=public_address, action="append", default=[],
-        help="where others reach the server, through a TLS proxy; requests under other names are refused then",
+        help="the address under which others reach the server, through a TLS proxy; other host names are refused",
     )  # fmt: skip
     parser.add_argument(
-        "--database-url", metavar="URL", help="PostgreSQL in place of SQLite, kept for later starts; `sqlite`: back. "
+        "--database-url", metavar="URL", help="PostgreSQL instead of SQLite, also on later starts; `sqlite` goes back. "
         f"With a password: in {server.URL_VARIABLE}, for arguments are visible to all users of this machine",
     )  # fmt: skip
     parser.add_argument("--backup-every", metavar="TIME", type=duration, default=EVERY,
@@ -98,7 +98,9 @@ def add_commands(commands: Subparsers) -> None:
     example = as_called("example: python -m annotation backup --to /mnt/elsewhere")
     backing = commands.add_parser("backup", help=text, description=text, epilog=example)
     backing.set_defaults(run=_backup)
-    backing.add_argument("--to", metavar="DIR", type=Path, help="where it goes (default: backups/ beside the database)")
+    backing.add_argument(
+        "--to", metavar="DIR", type=Path, help="folder for the backup (default: backups/ beside the database)"
+    )
     add_data_option(backing)
     text = "put a backup in the place of what the stopped local server has, which is kept beside"
     example = as_called("example: python -m annotation restore argilla-....tar.gz")
@@ -127,13 +129,13 @@ def _add_users(commands: Subparsers) -> None:
 
     adding = action("add", _add, "make annotators; their drawn passwords are shown once")
     adding.add_argument("names", metavar="NAME", nargs="+")
-    adding.add_argument("--languages", metavar="CODES", default="", help="what they read, for example en,de")
-    adding.add_argument("--study", metavar="FILE", help="let them into this study at once (else `publish` does)")
+    adding.add_argument("--languages", metavar="CODES", default="", help="languages that they read, for example en,de")
+    adding.add_argument("--study", metavar="FILE", help="give them access to this study now (otherwise `publish` does)")
     action("list", _list, "show all accounts with languages and number of answers")
     action("reset", _reset, "draw a new password for an account").add_argument("name", metavar="NAME")
     removing = action("remove", _remove, "delete an annotator's account")
     removing.add_argument("name", metavar="NAME")
-    removing.add_argument("--force", action="store_true", help="even if answers are deleted with it")
+    removing.add_argument("--force", action="store_true", help="remove even if answers are deleted with the account")
 
 
 def _add(options: argparse.Namespace) -> int:

@@ -153,13 +153,13 @@ def main() -> int:
         epilog=as_called("example: python -m evaluation.run --study studies/demo.yaml"),
     )
     cli.add_study_options(parser)
-    parser.add_argument("--models", nargs="+", metavar="NAME", default=[], help="some of the study's models")
     parser.add_argument(
-        "--include-rejected", action="store_true", help="score what the verdicts refuse too, marked as such everywhere"
+        "--models", nargs="+", metavar="NAME", default=[], help="evaluate only these of the study's models"
     )
     parser.add_argument(
-        "--ray", metavar="ADDRESS", default="", help="work on a running Ray cluster: `auto` or its address"
+        "--include-rejected", action="store_true", help="also score what the verdicts reject; marked as such everywhere"
     )
+    parser.add_argument("--ray", metavar="ADDRESS", default="", help="run on a Ray cluster: `auto` or its address")
     options = parser.parse_args()
     study = cli.study_of(options)
     names = ("verdicts.json", "pairs.parquet", "ratings.parquet", "pair_means.parquet", "transformations")

@@ -114,8 +114,10 @@ def main() -> int:
         epilog=_EXAMPLE,
     )
     tally.add_options(parser)
-    parser.add_argument("--by", choices=BY, default="", help="a row for each of these, too")
-    parser.add_argument("--after-retries", action="store_true", help="errors that the last attempts still have")
+    parser.add_argument("--by", choices=BY, default="", help="add a row for each of these")
+    parser.add_argument(
+        "--after-retries", action="store_true", help="count errors of the last attempts, not of the first"
+    )
     options = parser.parse_args()
     studies = tally.studies_of(options)
     table = error_rates(tally.tally(studies, errors_measure(after_retries=options.after_retries)), options.by)

@@ -95,23 +95,21 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
         prog=as_called("python -m generation.run"),
-        description="Transform every text of a study. Can be stopped and run again at any time: it goes on.",
+        description="Transform every text of a study. Can be stopped at any time; run again, it continues.",
         epilog=as_called("example: python -m generation.run --study studies/demo.yaml"),
     )
     cli.add_study_options(parser)
     parser.add_argument(
-        "--generator", metavar="MODEL", help="one of the study's `candidates`, in place of its generator"
+        "--generator", metavar="MODEL", help="use one of the study's `candidates` instead of its generator"
     )
     parser.add_argument(
-        "--again", action="store_true", help="ask for failed outputs too, not for unanswered ones alone"
+        "--again", action="store_true", help="ask again for failed outputs too, not only for unanswered ones"
     )
-    parser.add_argument("--dry-run", action="store_true", help="say what is left to do, and do nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show what is left to do, and do nothing")
     parser.add_argument(
-        "--rate", type=cli.positive, metavar="N", help="with --dry-run: requests a second, to tell the hours"
+        "--rate", type=cli.positive, metavar="N", help="with --dry-run: requests per second, to estimate the hours"
     )
-    parser.add_argument(
-        "--ray", metavar="ADDRESS", default="", help="work on a running Ray cluster: `auto` or its address"
-    )
+    parser.add_argument("--ray", metavar="ADDRESS", default="", help="run on a Ray cluster: `auto` or its address")
     options = parser.parse_args()
     study = cli.study_of(options)
     if options.generator:

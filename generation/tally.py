@@ -49,10 +49,10 @@ class Measure:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """`--study` (several are allowed), `--exports` and `--csv`."""
     parser.add_argument(
-        "--study", required=True, action="append", metavar="FILE", help="a study; give it again to report on several"
+        "--study", required=True, action="append", metavar="FILE", help="a study; repeat to report on several"
     )
-    parser.add_argument("--exports", metavar="DIR", help="where studies leave their records (default: exports/)")
-    parser.add_argument("--csv", metavar="FILE", type=Path, help="write the table there too, with all its digits")
+    parser.add_argument("--exports", metavar="DIR", help="where records are written (default: exports/)")
+    parser.add_argument("--csv", metavar="FILE", type=Path, help="also write the table to this file, unrounded")
 
 
 def studies_of(options: argparse.Namespace) -> list[Study]:

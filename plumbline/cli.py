@@ -83,7 +83,7 @@ def add_study_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exports",
         metavar="DIR",
-        help="where studies leave their records: a folder or an address, s3://bucket/x (default: exports/)",
+        help="where records are written: a folder or an address such as s3://bucket/x (default: exports/)",
     )
 
 

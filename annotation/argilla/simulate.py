@@ -113,7 +113,7 @@ def _author_rating(recorded: Recorded, pair: Pair, language: str | None, rubric:
 def _accounts(study: Study, argilla: Argilla) -> dict[str, User]:
     """An account for each simulated rater, in all of the study's workspaces, by the rater's name."""
     if argilla.connection is None:
-        raise ServiceError("simulated raters answer on the local server alone; unset ARGILLA_API_URL to rehearse")
+        raise ServiceError("simulated raters answer only on the local server; unset ARGILLA_API_URL to rehearse")
     for rater in study.raters.simulated:
         server.ensure_user(argilla.connection, f"{SIMULATED}{rater.name}", first_name=f"Simulated {rater.name}")
     known = {user.username: user for user in argilla.users()}

@@ -49,40 +49,50 @@ def add_crowd_commands(commands: argparse._SubParsersAction[argparse.ArgumentPar
         added.set_defaults(run=run)
         cli.add_study_options(added)
         add_data_option(added)
-        added.add_argument("--platform", choices=PLATFORMS, help="needed for the first launch; then the campaign's own")
-        added.add_argument("--live", action="store_true", help="the real platform; else its sandbox, or drafts")
+        added.add_argument(
+            "--platform", choices=PLATFORMS, help="required for the first launch; later the campaign's own"
+        )
+        added.add_argument(
+            "--live",
+            action="store_true",
+            help="use the real platform; without it, the sandbox (MTurk) or drafts (Prolific)",
+        )
         if spends:
             added.add_argument(
-                "--max-cost", type=cli.positive, metavar="DOLLARS", help="what the whole campaign may cost in all"
+                "--max-cost", type=cli.positive, metavar="DOLLARS", help="limit for the cost of the whole campaign"
             )
-            added.add_argument("--yes", action="store_true", help="do not ask before money is spent")
+            added.add_argument("--yes", action="store_true", help="do not ask for confirmation before money is spent")
         return added
 
-    pilot = "only so many pairs for each group of languages, to try things out (PTEB: 20)"
-    add("plan", _plan, "what would be offered and what it costs; nothing is created").add_argument(
+    pilot = "a trial with N pairs per group of languages (PTEB: 20)"
+    add("plan", _plan, "show what would be offered and what it costs; nothing is created").add_argument(
         "--pilot", type=_count, default=0, metavar="N", help=pilot
     )
     add("launch", _launch, "offer batches to workers, as far as money and shares allow", spends=True).add_argument(
         "--pilot", type=_count, default=0, metavar="N", help=pilot
     )
-    add("status", _status, "where the campaign stands, by the ledger alone")
+    add("status", _status, "show where the campaign stands, from the ledger alone")
     collect = add("collect", _collect, "fetch submissions and answers")
     collect.add_argument("--replace", action="store_true", help="also drop ratings that the campaign no longer has")
-    collect.add_argument("--archive", metavar="CSV", help="read a result file of the MTurk site; no platform is asked")
-    review = add("review", _review, "submissions that wait for a decision, with signs, times and pay")
-    review.add_argument("--answers", metavar="SUBMISSION", help="show what was answered in a submission, pair by pair")
-    review.add_argument("--ask", metavar="SUBMISSION", help="note that its worker was asked (write on the platform)")
+    collect.add_argument(
+        "--archive", metavar="CSV", help="read a result file from the MTurk site instead of asking the platform"
+    )
+    review = add("review", _review, "list the submissions that wait for a decision, with signs, times and pay")
+    review.add_argument("--answers", metavar="SUBMISSION", help="show a submission's answers, pair by pair")
+    review.add_argument(
+        "--ask", metavar="SUBMISSION", help="note that you asked its worker (write to them on the platform)"
+    )
     review.add_argument("--reason", default="", metavar="TEXT", help="what the worker was asked")
     approve = add("approve", _approve, "approve submissions, which pays them")
     which = approve.add_mutually_exclusive_group(required=True)
-    which.add_argument("submissions", nargs="*", default=[], metavar="SUBMISSION", help="which, as `review` names them")
-    which.add_argument("--all", action="store_true", help="all that have no sign against them")
-    approve.add_argument("--reason", default="", metavar="TEXT", help="why, where there were signs")
-    reject = add("reject", _reject, "reject submissions: unpaid, ratings excluded; a person decides, with a reason")
-    reject.add_argument("submissions", nargs="+", metavar="SUBMISSION", help="which, as `review` names them")
+    which.add_argument("submissions", nargs="*", default=[], metavar="SUBMISSION", help="ids, as `review` lists them")
+    which.add_argument("--all", action="store_true", help="all submissions without signs")
+    approve.add_argument("--reason", default="", metavar="TEXT", help="why, if there were signs")
+    reject = add("reject", _reject, "reject submissions, with a reason: they are not paid, their ratings excluded")
+    reject.add_argument("submissions", nargs="+", metavar="SUBMISSION", help="ids, as `review` lists them")
     reject.add_argument("--reason", default="", metavar="TEXT", help="why; the worker reads it")
-    add("bonus", _bonus, "pay what observed times are owed beyond the rewards", spends=True)
-    add("close", _close, "let nobody begin any more, for good; who is at work may finish")
+    add("bonus", _bonus, "pay bonuses where the work took longer than the reward pays for", spends=True)
+    add("close", _close, "let nobody begin any more, for good; those at work may finish")
 
 
 def _example(name: str) -> str:

@@ -43,9 +43,9 @@ def review_text(study: Study, collected: Collected, decided: Sequence[Decision],
     more = f"\n... and {len(low) - SHOWN} more" if len(low) > SHOWN else ""
     return "\n\n".join(
         [
-            f"Signs, study {study.name}{simulated}; they decide nothing",
+            f"Signs of careless answers in study {study.name}{simulated}; they decide nothing",
             columns(["rater", "rule", "evidence"], found, empty="no sign in any rater's answers"),
-            f"Pairs with a mean up to {study.quality.low:g}, to be read",
+            f"Pairs with a mean of {study.quality.low:g} or less, to be read",
             columns(["pair", "transformation", "question", "mean", "ratings"], pairs, empty="none") + more,
             "Decisions",
             columns(["rater", "decision", "when", "reason"], decisions, empty="none so far"),

@@ -153,7 +153,7 @@ def raters_exhibit(material: Material) -> Exhibit:
         simulated=frame["simulated"].map({True: "simulated", False: "person"}),
         median_seconds=["–" if math.isnan(seconds) else f"{seconds:.0f}" for seconds in frame["median_seconds"]],
     ).set_axis([*titles, "Signs", "Decision"], axis=1)
-    return Exhibit("raters", "Raters, and their answers to single questions", frame, printed)
+    return Exhibit("raters", "Raters, with counts of single ratings", frame, printed)
 
 
 def signs_exhibit(material: Material) -> Exhibit:
@@ -161,7 +161,7 @@ def signs_exhibit(material: Material) -> Exhibit:
     rows = [(sign.rater_id, sign.rule, sign.n, sign.evidence) for sign in material.signs]
     frame = pd.DataFrame(rows, columns=["rater_id", "rule", "n", "evidence"])
     printed = frame.drop(columns="n").set_axis(["Rater", "Rule", "Evidence"], axis=1)
-    return Exhibit("signs", "Signs in raters' answers; they decide nothing", frame, printed)
+    return Exhibit("signs", "Signs of careless answers; they decide nothing", frame, printed)
 
 
 def decisions_exhibit(material: Material) -> Exhibit:
@@ -182,12 +182,12 @@ def exclusions_exhibit(material: Material) -> Exhibit:
     """How many single ratings count, and how many do not, by reason; together all that were collected."""
     status, excluded = material.ratings["status"], material.excluded.groupby("excluded", sort=True)
     parts = [
-        ("yes", "submitted, and among the first of its pair", material.counting),
+        ("yes", "submitted, and among the first ratings of its pair", material.counting),
         *(("no", f"rater excluded: {reason}", part) for reason, part in excluded),
-        ("no", "surplus: the pair had enough raters before", material.surplus),
-        ("no", "draft: begun and not submitted", material.ratings[status == "draft"]),
+        ("no", "surplus: the pair already had enough raters", material.surplus),
+        ("no", "draft: saved but not submitted", material.ratings[status == "draft"]),
         ("no", "discarded by the rater", material.ratings[status == "discarded"]),
-        ("no", "of a control or repeat, which tell about raters", material.control_ratings),
+        ("no", "of a control or repeat, which check the raters", material.control_ratings),
     ]
     rows = [(count, why, len(part), part["rater_id"].nunique()) for count, why, part in parts]
     frame = pd.DataFrame(rows, columns=["counts", "why", "ratings", "raters"])

@@ -97,7 +97,7 @@ def _about(material: Material) -> Section:
         material.study.description,
         f"Made on {stamp(material.read_at)} by Plumbline. Each table is a CSV file beside this"
         " page, with all its digits.",
-        "Raters are named by pseudonyms. What they wrote in comments is not in this report, since it may hold names.",
+        "Raters appear under pseudonyms. Their comments are left out of this report, because they may contain names.",
     ]
     return Section("This report", [part for part in parts if part])
 
@@ -122,8 +122,8 @@ def _decided(material: Material, tables: Mapping[str, Exhibit]) -> Section:
             "“With excluded” is the decision had excluded ratings counted, and how many of them are among its ratings."
         )
     parts.append(
-        "P is the probability that the mean reaches the threshold, by the t distribution of the mean, of the question"
-        " where it is least. Failed is the share of outputs that failed, which nobody rates. Pairs are those with"
+        "P is the probability that the mean reaches the threshold, by the mean's t distribution, for the question"
+        " where it is lowest. Failed is the share of outputs that failed and were not rated. Pairs are those with"
         " enough raters. Intervals are 95%."
     )
     return Section("What was decided", [*parts, tables["verdicts"].table()])
@@ -168,12 +168,12 @@ def _mean_figures(material: Material, means: pd.DataFrame) -> list[Figure]:
 
 def _raters(material: Material, tables: Mapping[str, Exhibit]) -> Section:
     signs = [tables["signs"].table()] if material.signs else ["There is no sign in any rater's answers."]
-    about = "Seconds are from a rater's answer before to this one, where that is known; the median is over pairs."
+    about = "Seconds are the time since the rater's previous answer, where known; the median is over pairs."
     return Section("Raters", [about, tables["raters"].table(), *signs])
 
 
 def _exclusions(material: Material, tables: Mapping[str, Exhibit]) -> Section:
-    about = "“Results seen” tells whether verdicts had been reached before a decision was made."
+    about = "“Results seen” says whether verdicts had been reached before a decision was made."
     decided = [about, tables["decisions"].table()] if material.decisions else ["Nothing was decided about any rater."]
     return Section("Decisions and exclusions", [*decided, tables["exclusions"].table()])
 

@@ -80,7 +80,7 @@ def _rate(status: Status, arguments: str) -> str:
     if status.unreviewed and status.stages["verdicts"].state != "done":
         return (
             f"python -m annotation review {arguments}, then the same with --exclude RATER or --keep RATER, and"
-            f" --reason, for {count(len(status.unreviewed), 'rater')} with signs about whom nobody decided"
+            f" --reason, for {count(len(status.unreviewed), 'rater')} with signs and no decision yet"
         )
     return "" if status.decided else _wait(status, arguments)
 
@@ -94,7 +94,7 @@ def _wait(status: Status, arguments: str) -> str:
     asked = status.raters["open"].dropna()
     if status.raters.empty or (len(asked) and not asked.sum()):
         users = f"python -m annotation users add NAME --languages en,de, then python -m annotation publish {arguments}"
-        return f"find more raters for {count(missing, 'answer')}, those there are have nothing left: {users} ({end})"
+        return f"find more raters for {count(missing, 'answer')}, the present ones have nothing left: {users} ({end})"
     return f"wait for {count(missing, 'answer')}; {_collect(status, arguments)} ({end})"
 
 
@@ -115,7 +115,7 @@ def _judge(status: Status, arguments: str) -> str:
             return f"python -m {module} {arguments}"
     missing = int(status.progress["open"].sum()) if len(status.progress) else 0
     if missing:
-        return f"nothing has to be done: all is decided; {count(missing, 'answer')} that the study asked for are open"
+        return f"nothing has to be done: all is decided; {count(missing, 'answer')} that the study asks for are missing"
     return "nothing is left to do"
 
 
@@ -127,7 +127,7 @@ def _flow_text(status: Status, arguments: str) -> str:
     table = columns(["Stage", "State", "When", "Note"], rows)
     if status.stages["collected"].state == "not yet":
         return table
-    return f"{table}\nAnswers that came later are not in here; they come with {_collect(status, arguments)}"
+    return f"{table}\nAnswers given later are not included; collect them with {_collect(status, arguments)}"
 
 
 def _progress_text(status: Status) -> str:
@@ -146,9 +146,7 @@ def _progress_text(status: Status) -> str:
     answered = [f"By {number}" for number in (status.study.raters.per_pair, rule.min_raters)]
     more = ["Drafts", "Discarded", "Surplus", "Excluded", "Verdict"]
     header = ["Transformation", "Language", "Pairs", f"{answered[0]}", f"{answered[1]}+", "Answers", *more]
-    note = (
-        f"{answered[0]}, {answered[1]}+: pairs with so many answers that count; an answer is one rater's to one pair."
-    )
+    note = f"{answered[0]}, {answered[1]}+: pairs with at least that many answers that count."
     return f"{columns(header, rows)}\n{note}"
 
 
@@ -168,8 +166,8 @@ def _rater_text(status: Status) -> str:
     ]
     header = ["Rater", "Answers", "Open", "Last answer", "Drafts", "Discarded", "Signs", "Remarks"]
     note = (
-        "Controls and repeats count here. Open: pairs that the rater can still answer. Behind: has some, and gave\n"
-        f"less than {FEW:g} times the median of a dataset's raters, or nothing for {IDLE.days} days before collecting."
+        "Controls and repeats are included. Open: pairs that the rater can still answer. Behind: has open pairs,\n"
+        f"and gave fewer than {FEW:g} times the dataset's median, or none for {IDLE.days} days before collecting."
     )
     return f"{columns(header, rows)}\n{note}"
 

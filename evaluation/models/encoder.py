@@ -235,7 +235,9 @@ def _refuse_unknown_prompts(study: Study, spec: ModelSpec) -> None:
         if name not in known:
             hint = nearest(name, known)
             hint = hint if len(hint) < 200 else "names are query, document, mteb's types of tasks, and data sets"
-            raise StudyError(f"{study.file}: model {spec.name!r} has a prompt for {name!r}, which is no task; {hint}")
+            raise StudyError(
+                f"{study.file}: model {spec.name!r} has a prompt for {name!r}, which is not a task; {hint}"
+            )
 
 
 def _key(start: Any, text: str) -> bytes:

@@ -31,15 +31,17 @@ def main() -> int:
         epilog=as_called("example: python -m evaluation.report --study studies/demo.yaml"),
     )
     cli.add_study_options(parser)
-    parser.add_argument("--baseline", metavar="MODEL", default="", help="compare with it (default: the first model)")
     parser.add_argument(
-        "--compare", metavar="FILE", help="a study with another generator, evaluated too (HTEB, Tables 22 and 23)"
+        "--baseline", metavar="MODEL", default="", help="the model to compare others with (default: the first)"
+    )
+    parser.add_argument(
+        "--compare", metavar="FILE", help="an evaluated study with another generator (HTEB, Tables 22 and 23)"
     )
     parser.add_argument(
         "--translation", nargs=2, metavar="NAME", help="a data set and its translation (HTEB, Table 16)"
     )
     parser.add_argument(
-        "--multilingual", nargs="+", metavar="MODEL", default=[], help="models of the second group of that table"
+        "--multilingual", nargs="+", metavar="MODEL", default=[], help="models for the second group of that table"
     )
     options = parser.parse_args()
     study = cli.study_of(options)

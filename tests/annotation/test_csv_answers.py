@@ -108,7 +108,7 @@ def test_without_a_column_for_it_the_time_is_the_files(study: Study, file: Path,
         ("2026-03-01,ada,{0},good,5,", r"line 3, quality: the answer 'good' is not a whole number"),
         ("2026-03-01,ada,{0},,5,", r"line 3: a submitted answer without 'quality'"),
         ("2026-03-01,ada,pair one,4,5,", r"line 3: no pair 'pair one' is in pairs.parquet"),
-        ("2026-03-01,,{0},4,5,", r"line 3: who rated is not said"),
+        ("2026-03-01,,{0},4,5,", r"line 3: the column for .rater. is empty"),
         ("2026-03-01,bob,{3},4,5,", r"line 3: the same rater and pair as in line 2; keep one"),
         ("3/1/2026 14:15:37,ada,{0},4,5,", r"line 3: the time '3/1/2026 14:15:37' is not ISO 8601 .* or Google Forms'"),
         ("2100-01-01,ada,{0},4,5,", r"line 3: answered at 2100-01-01T00:00:00\+00:00, which is in the future"),
@@ -143,7 +143,7 @@ def test_a_file_that_is_no_utf8_csv_is_one_line(study: Study, file: Path, tmp_pa
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ("pair=Pair,rater=R,quality=Q", "which column holds 'fluency' is not said; add fluency=NAME"),
+        ("pair=Pair,rater=R,quality=Q", "no column is given for 'fluency'; add fluency=NAME"),
         ("pairs=Pair,rater=R,quality=Q,fluency=F", "'pairs=Pair' is not like pair=NAME; did you mean 'pair'"),
         ("pair=,rater=R,quality=Q,fluency=F", "'pair=' is not like pair=NAME"),
     ],

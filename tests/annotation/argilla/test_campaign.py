@@ -242,7 +242,7 @@ def test_simulation_needs_raters(argilla: Argilla, variant: Make) -> None:
 def test_simulation_never_reaches_a_server_elsewhere(argilla: Argilla, variant: Make) -> None:
     elsewhere = Argilla(argilla.url, argilla.sdk, None)
     study = small(variant, "elsewhere")
-    with pytest.raises(ServiceError, match="simulated raters answer on the local server alone"):
+    with pytest.raises(ServiceError, match="simulated raters answer only on the local server"):
         simulate(study, elsewhere)
 
 

@@ -129,7 +129,7 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
     assert mean == pytest.approx(float(found["quality_mean"][0]))
 
     everything = "".join(file.read_text("utf-8") for file in (study.folder / "report").iterdir())
-    assert "Lovelace" not in everything and "comments is not in this report" in page.words
+    assert "Lovelace" not in everything and "comments are left out of this report" in page.words
 
 
 def test_exclusions_are_shown_with_what_they_change_and_reasons_are_only_text(study: Study) -> None:
