@@ -60,8 +60,8 @@ class Question(Part):
 class Sense(Part):
     """What a question means for one pool."""
 
-    hint: Words | None = Field(default=None, description="what to judge, before the points")
-    points: dict[int, Words] = Field(default={}, description="points that mean something else here")
+    hint: Words | None = Field(default=None, description="what to judge; shown before the points")
+    points: dict[int, Words] = Field(default={}, description="meanings of points that differ in this pool")
 
 
 class PoolText(Part):
@@ -69,9 +69,9 @@ class PoolText(Part):
 
     title: Words
     asked: Words = Field(description="what the program was asked to do")
-    questions: dict[str, Sense] = Field(default={}, description="by question, where the pool has its own wording")
+    questions: dict[str, Sense] = Field(default={}, description="wordings of this pool's own, by question")
     expected: dict[str, dict[str, int]] = Field(
-        default={}, description="by kind of control and question: its answer; a control without any is not made"
+        default={}, description="right answers by kind of control and question; a control without any is not used"
     )
 
 
@@ -89,7 +89,7 @@ class Rubric(Part):
     source: str
     scale: tuple[int, ...] = Field(min_length=2)
     threshold: float | None = Field(
-        default=None, description="the mean that its source accepts: what holds where a study says none"
+        default=None, description="the mean that the rubric's source accepts; used if the study sets none"
     )
     fields: FieldTitles
     comment: Words = Field(description="title of the free comment")
@@ -114,7 +114,7 @@ class Rubric(Part):
                 raise ValueError(f"pool {name!r}: no control is called {unknown[0]!r}; use {' or '.join(CONTROLS)}")
             named = {*pool.questions, *(question for answers in pool.expected.values() for question in answers)}
             if unknown := sorted(named - set(self.question_names())):
-                raise ValueError(f"pool {name!r} speaks of a question {unknown[0]!r} that there is not")
+                raise ValueError(f"pool {name!r} names a question {unknown[0]!r} that the rubric does not have")
             points = [point for sense in pool.questions.values() for point in sense.points]
             points += [answer for answers in pool.expected.values() for answer in answers.values()]
             off = [point for point in points if point not in self.scale]
@@ -212,7 +212,7 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
         if name in TAKEN:
             yield f"question {name!r}: this name stands for something else in files of ratings; give it another"
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        yield f"question {twice[0]!r} stands there twice; give each question a name of its own"
+        yield f"question {twice[0]!r} appears twice; give each question its own name"
     if rubric.threshold is not None and not rubric.scale[0] <= rubric.threshold <= rubric.scale[-1]:
         yield f"threshold {rubric.threshold:g} is outside the scale {rubric.scale[0]} to {rubric.scale[-1]}"
     for place, wording in _wordings(rubric.model_dump(), ""):

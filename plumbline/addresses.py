@@ -32,7 +32,7 @@ def refuse_no_address(address: str, example: str) -> None:
     if "@" in address.partition("://")[2].partition("?")[0] or place.query or place.fragment:
         raise ValueError(f"an address with a key in it (a user, a password or options); write it alone: {example}")
     if not good or not address.isprintable() or " " in address:
-        raise ValueError(f"{address[:100]!r} is no address; write it like {example}")
+        raise ValueError(f"{address[:100]!r} is not an address; write it like {example}")
 
 
 def key_in(variable: str) -> str:

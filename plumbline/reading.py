@@ -50,7 +50,7 @@ def refuse_no_file(path: Path) -> None:
     if stat.S_ISDIR(kind):
         raise DataError(f"{path} is a folder, not a file")
     if not stat.S_ISREG(kind):
-        raise DataError(f"{path} is no ordinary file (a pipe or a device); write what it gives to a file")
+        raise DataError(f"{path} is not an ordinary file (a pipe or a device); write what it gives to a file")
 
 
 def read_text(path: Path) -> str:
@@ -191,7 +191,7 @@ def _look_through(text: str) -> None:
                 continue
             value = getattr(event, "value", "")
             if "\0" in value or not _encodes(value):
-                raise MalformedError(f"{where}: holds what is no text (a null, or half a character)")
+                raise MalformedError(f"{where}: holds what is not text (a null, or half a character)")
             _add(within, event.anchor, 1, sizes, where)
 
 

@@ -26,7 +26,7 @@ class Record(BaseModel):
 
 
 class Text(Record):
-    """One place of one text in a data set (`texts.parquet`); equal texts share their `text_id`."""
+    """One occurrence of a text in a data set (`texts.parquet`); equal texts share their `text_id`."""
 
     KEY = ("dataset", "split", "item", "field")
     dataset: str = Field(description="the data set's name in the study")
@@ -45,7 +45,7 @@ class TransformedText(Record):
     """What the generator made of a text (`transformations/<transformation>/<seed>.parquet`)."""
 
     KEY = ("key",)
-    key: str = Field(description="identity: hash of all that changes the output (see `job_key`)")
+    key: str = Field(description="identity: hash of everything that changes the output (see `job_key`)")
     text_id: str = Field(description="the original's hash")
     text: str = Field(description="the original in NFC")
     source_language: str = Field(description="the original's language")
@@ -54,12 +54,14 @@ class TransformedText(Record):
     language: str | None = Field(description="the drawn language, where one is drawn")
     intermediate: str | None = Field(description="output of the first of two calls")
     output: str = Field(description="the transformed text, cleaned; empty where there is none")
-    raw: str | None = Field(description="the answer before cleaning, where it differs from the output")
-    status: Literal["ok", "failed", "unanswered"] = Field(description="the next run asks again for unanswered ones")
+    raw: str | None = Field(description="the generator's answer before cleaning, if that changed it")
+    status: Literal["ok", "failed", "unanswered"] = Field(
+        description="unanswered: no answer came, the next run asks again"
+    )
     reason: str = Field(description="why there is no output; empty otherwise")
     flags: tuple[str, ...] = Field(description="error types found on the last attempt (`generation.flags`)")
     first_flags: tuple[str, ...] = Field(description="error types found on the first attempt")
-    attempts: int = Field(description="how many answers came")
+    attempts: int = Field(description="answers received")
     model: str = Field(description="the generator's model")
     generator_hash: str = Field(description="hash of model, revision and sampling")
     prompt_hash: str = Field(description="hash of the prompts' texts")
@@ -74,22 +76,22 @@ class Pair(Record):
     key: str = Field(description="the transformed text's key")
     transformation: str = Field(description="one of the eight")
     axis: str = Field(description="its axis")
-    pool: str = Field(description="what is rated as one: translation holds cross_translation too (HTEB, 2.4)")
+    pool: str = Field(description="transformations rated together: translation includes cross_translation (HTEB, 2.4)")
     dataset: str = Field(description="first data set of the study that holds the text")
     task_type: str = Field(description="that data set's task")
     language: str = Field(description="language of the original")
     output_language: str = Field(description="language that the transformed text should be in")
     seed: int = Field(description="transformation seed")
     control: Literal["", "positive", "negative", "repeat"] = Field(
-        default="", description="what the pair tells about its rater; empty for one of the sample"
+        default="", description="kind of check on the rater; empty for a pair of the sample"
     )
-    repeats: str = Field(default="", description="of a repeat: the pair that it shows again")
+    repeats: str = Field(default="", description="the pair that a repeat shows again; empty otherwise")
     original: str = Field(description="the text")
-    transformed: str = Field(description="what became of it")
+    transformed: str = Field(description="its transformation")
     model: str = Field(description="the generator's model")
     generator_hash: str = Field(description="hash of model, revision and sampling")
     prompt_hash: str = Field(description="hash of the prompts' texts")
-    generator_kind: str = Field(default="", description="of the generator, such as recorded; empty if unknown")
+    generator_kind: str = Field(default="", description="the generator's kind, such as recorded; empty if unknown")
 
 
 class Rating(Record):
@@ -107,14 +109,15 @@ class Rating(Record):
     source: str = Field(description="where it was given: argilla, mturk, prolific, or the CSV file's name")
     batch: str = Field(default="", description="the batch that a crowd worker did; empty elsewhere")
     seconds: Number = Field(
-        default=math.nan, description="on the pair, else since the rater's answer before; NaN if unknown"
+        default=math.nan, description="seconds spent on the pair, or since the rater's previous answer; NaN if unknown"
     )
     comment: str = Field(default="", description="the rater's free comment")
-    excluded: str = Field(default="", description="why a person decided that it does not count; empty if it may")
+    excluded: str = Field(default="", description="why a person excluded it; empty if nobody did")
     surplus: bool = Field(
-        default=False, description="one more than the study asks for a pair: it came after `raters.per_pair` others"
+        default=False,
+        description="beyond what the study asks for: it came after `raters.per_pair` others and does not count",
     )
-    simulated: bool = Field(description="true where no person gave it")
+    simulated: bool = Field(description="true if a program gave it, not a person")
 
 
 class Drift(Record):
@@ -149,10 +152,10 @@ class Score(Record):
     )
     n_kept_out: int = Field(
         default=0,
-        description="those of them whose outputs the sample was drawn without: no verdict covers these",
+        description="of these, items kept out by `sample.without`: no verdict covers them",
     )
     failed_policy: Literal["drop", "original", ""] = Field(
-        default="", description="whether these were dropped or scored with their originals; empty where there are none"
+        default="", description="whether they were dropped or scored with their originals; empty if none failed"
     )
     original_score: Number = Field(
         default=math.nan,

@@ -158,7 +158,7 @@ def _check(work: Work, given: Sequence[PairAnswer], pair_ids: Sequence[str]) -> 
     if wrong:
         raise DataError(
             f"submission {work.submission.submission_id}: answers to pair {wrong[0][:64]!r}, which is not in its batch"
-            " or stands there twice"
+            " or appears twice"
         )
     if missing := [pair_id for pair_id in pair_ids if pair_id not in counts]:
         raise DataError(f"submission {work.submission.submission_id}: no answers to {len(missing)} of its pairs")

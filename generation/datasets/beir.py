@@ -40,7 +40,7 @@ def read_beir(folder: Path, language: str) -> Beir:
         where = f"{judged}: row {number}"
         if query not in queries or passage not in corpus:
             name, file = (query, "queries.jsonl") if query not in queries else (passage, "corpus.jsonl")
-            raise DataError(f"{where}: {name[:60]!r} does not stand in {file}; correct the id, or add the text")
+            raise DataError(f"{where}: {name[:60]!r} is not in {file}; correct the id, or add the text")
         if not _WHOLE.fullmatch(relevance):
             raise DataError(f"{where}: the relevance {relevance[:60]!r} is not a whole number")
         before = qrels.setdefault(query, {}).setdefault(passage, int(relevance))
@@ -65,13 +65,13 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
         refuse_empty(item["text"], file, number, "text")
         for name in ("title", language):
             if not isinstance(item.get(name) or "", str):
-                raise DataError(f"{file}: row {number + 1}, field {name!r} is no text: {item[name]!r:.60}")
+                raise DataError(f"{file}: row {number + 1}, field {name!r} is not text: {item[name]!r:.60}")
         title = (item.get("title") or "").strip()
         if isinstance(item["_id"], bool) or not isinstance(item["_id"], (str, int)) or item["_id"] == "":
-            raise DataError(f"{file}: row {number + 1}, field '_id' is no id: {item['_id']!r:.60}; give it one")
+            raise DataError(f"{file}: row {number + 1}, field '_id' is not an id: {item['_id']!r:.60}; give it one")
         key = str(item["_id"])
         if key in texts:
-            raise DataError(f"{file}: row {number + 1}: the id {item['_id']!r} stands there twice")
+            raise DataError(f"{file}: row {number + 1}: the id {item['_id']!r} appears twice")
         texts[key] = f"{title} {item['text']}".strip()
         if item.get(language):
             languages[key] = str(item[language])

@@ -88,7 +88,9 @@ def label_of(value: Any, path: Path, row: Any) -> str:
     """A label as a text; refuses null, NaN, lists, times and blank ones."""
     number = isinstance(value, (bool, np.bool_)) or (_numeric(value) and not isinstance(value, str))
     if not (isinstance(value, str) or (number and np.isfinite(float(value)))):
-        raise DataError(f"{path}: row {line(row)}, field 'label' is no label: {value!r:.60}; write a word or a number")
+        raise DataError(
+            f"{path}: row {line(row)}, field 'label' is not a label: {value!r:.60}; write a word or a number"
+        )
     refuse_empty(str(value), path, row, "label")
     return str(value)
 
@@ -108,7 +110,7 @@ def texts_of(value: Any, path: Path, row: Any, column: str) -> list[str]:
     for text in value:
         if not isinstance(text, str):
             where = f"{path}: row {line(row)}, field {column!r}"
-            raise DataError(f"{where} holds {text!r}, which is no text; it takes the texts themselves")
+            raise DataError(f"{where} holds {text!r}, which is not text; it takes the texts themselves")
         refuse_empty(text, path, row, column)
     return value
 

@@ -180,7 +180,7 @@ class ChatServer(Chat):
         except (TypeError, KeyError, AttributeError):
             raise TextFailedError("an answer whose choice has no message") from None
         if not isinstance(text, str | None):
-            raise TextFailedError("an answer whose content is not a text")
+            raise TextFailedError("an answer whose content is not text")
         if finish_reason == "content_filter":
             raise TextFailedError("the server's content filter stopped the answer")
         return Completion(_whole(text or ""), cut_off=finish_reason == "length")

@@ -35,25 +35,25 @@ _ADDRESS = re.compile(r"[a-z0-9][a-z0-9+.-]*://([^:@/?]+@)?[^:@/?]*(:\d+)?(/[^@?
 class Study(Part):
     """Everything that one round needs; `load_study` reads it."""
 
-    name: Name = Field(description="names the folder exports/<name>/")
+    name: Name = Field(description="the study's name; its records are in exports/<name>/")
     description: str = ""
     datasets: tuple[DatasetSpec, ...] = Field(min_length=1)
     transformations: tuple[str, ...] = Field(default=tuple(TRANSFORMATIONS), min_length=1)
     prompts: str = Field(
         default="",
         pattern=r"^([a-z0-9][a-z0-9_-]{0,63})?$",
-        description="a folder below prompts/ whose wordings go before the others",
+        description="a folder in prompts/ whose wordings take precedence",
     )
     seeds: tuple[Seed, ...] = Field(default=(1337, 1338, 1339), min_length=1)
     generator: GeneratorSpec
-    candidates: tuple[GeneratorSpec, ...] = Field(default=(), description="other generators, to compare with it")
+    candidates: tuple[GeneratorSpec, ...] = Field(default=(), description="other generators to compare with")
     retry: RetrySpec = RetrySpec()
     sample: SampleSpec = SampleSpec()
     rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
     raters: RatersSpec = RatersSpec()
     acceptance: AcceptanceSpec = AcceptanceSpec()
     quality: QualitySpec = QualitySpec()
-    crowd: CrowdSpec | None = Field(default=None, description="crowd workers, where they are asked")
+    crowd: CrowdSpec | None = Field(default=None, description="settings for crowd workers, if any are asked")
     evaluation: EvaluationSpec
 
     _file: Path = PrivateAttr(default=Path("study.yaml"))

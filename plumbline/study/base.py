@@ -58,7 +58,7 @@ def _refuse_no_number(name: str, value: Any, kinds: frozenset[type]) -> None:
     if kinds & {int, float}:
         for item in _items(value):
             if isinstance(item, bool) and bool not in kinds:
-                raise ValueError(f"{name}: {str(item).lower()} is no number")
+                raise ValueError(f"{name}: {str(item).lower()} is not a number")
             if isinstance(item, int) and abs(item) > LARGEST:
                 raise ValueError(f"{name}: a number of more than 18 digits; write a smaller one")
 
@@ -106,7 +106,7 @@ def _plain(place: tuple[int | str, ...]) -> Iterator[int | str]:
 
 
 def refuse_duplicates(names: list[str], what: str) -> None:
-    """Raise ValueError for a name that stands there twice; `what` says what is named."""
+    """Raise ValueError for a name that is given twice; `what` says what is named."""
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"{what} {name!r} stands there twice; give each its own name")
+            raise ValueError(f"{what} {name!r} appears twice; give each its own name")

@@ -11,24 +11,26 @@ from plumbline.study.base import Name, Part, Seed, refuse_duplicates
 
 
 class ControlsSpec(Part):
-    """Pairs whose answers are known beforehand, so many in each batch of each queue (PTEB, appendix B: one of each)."""
+    """Control pairs, whose right answers are known, per batch of each queue (PTEB, appendix B: one of each)."""
 
-    positive: int = Field(default=1, ge=0, le=1000, description="almost identical texts")
-    negative: int = Field(default=1, ge=0, le=1000, description="unrelated texts")
+    positive: int = Field(default=1, ge=0, le=1000, description="controls with nearly identical texts, per batch")
+    negative: int = Field(default=1, ge=0, le=1000, description="controls with unrelated texts, per batch")
 
 
 class SampleSpec(Part):
-    """Which pairs people rate (HTEB, section 2.4: 100 a transformation), and what tells about the raters."""
+    """Which pairs people rate (HTEB, section 2.4: 100 a transformation), and which pairs check the raters."""
 
-    pairs: int = Field(default=100, ge=1, le=10**7, description="pairs for each transformation")
-    seed: Seed = Field(default=1337, description="decides which")
+    pairs: int = Field(default=100, ge=1, le=10**7, description="pairs per transformation")
+    seed: Seed = Field(default=1337, description="seed of the random draw")
     controls: ControlsSpec = ControlsSpec()
-    repeats: int = Field(default=1, ge=0, le=1000, description="pairs of each batch that are shown a second time")
+    repeats: int = Field(
+        default=1, ge=0, le=1000, description="pairs per batch that are shown to each rater a second time"
+    )
     batch: int = Field(
-        default=50, ge=1, le=10**7, description="pairs of a queue that so many controls and repeats go with"
+        default=50, ge=1, le=10**7, description="pairs per batch; each batch gets these controls and repeats"
     )
     without: tuple[Flag, ...] = Field(
-        default=(), description="error types whose outputs nobody is shown; no verdict covers them then"
+        default=(), description="error types whose outputs are not sampled; the verdicts do not cover them"
     )
 
     @field_validator("without", mode="before")
@@ -48,8 +50,12 @@ class SimulatedRater(Part):
 class RatersSpec(Part):
     """Who rates, and how many for each pair (HTEB, section 2.4: three)."""
 
-    per_pair: int = Field(default=3, ge=1, le=1000, description="ratings a pair gets; the first ones by time count")
-    simulated: tuple[SimulatedRater, ...] = Field(default=(), description="raters for rehearsals; empty in real life")
+    per_pair: int = Field(
+        default=3, ge=1, le=1000, description="raters per pair; if there are more, the earliest count"
+    )
+    simulated: tuple[SimulatedRater, ...] = Field(
+        default=(), description="made-up raters for rehearsals; leave out for a real campaign"
+    )
     simulation_seed: Seed = 1337
 
     @field_validator("simulated")
@@ -63,25 +69,27 @@ class AcceptanceSpec(Part):
     """When a transformation is accepted (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5)."""
 
     threshold: float = Field(
-        default=3.0, description="what the mean must reach, on each question; to be said where the rubric has no own"
+        default=3.0, description="what the mean must reach on each question; required if the rubric has none"
     )
     rule: Literal["mean", "lower_bound"] = Field(
-        default="mean", description="the mean itself must reach it, or the lower end of its 95% interval"
+        default="mean", description="what must reach the threshold: the mean, or the lower end of its 95% interval"
     )
     interval: Literal["pairs", "pairs_and_raters"] = Field(
-        default="pairs", description="of what the ratings are a sample: of pairs alone, or of raters too"
+        default="pairs", description="what the interval treats as a random sample: pairs alone, or pairs and raters"
     )
     stop: Literal["fixed", "anytime"] = Field(
-        default="fixed", description="judged once, at the end; or by an interval that allows to look after every rating"
+        default="fixed",
+        description="judged once, at the end; or with an interval that stays valid if one looks after every rating",
     )
     scope: Literal["transformation", "language", "task"] = Field(
-        default="language", description="judged on the ratings of all languages, of each, or of each and each task"
+        default="language",
+        description="one verdict for all languages together, for each language, or for each language and task",
     )
-    min_pairs: int = Field(default=20, ge=1, description="fewer rated pairs leave the verdict undecided")
-    min_raters: int = Field(default=2, ge=1, description="a pair counts as rated from so many ratings on")
-    min_ratings: int = Field(default=1, ge=1, description="fewer ratings on any question leave it undecided")
+    min_pairs: int = Field(default=20, ge=1, description="undecided with fewer rated pairs")
+    min_raters: int = Field(default=2, ge=1, description="ratings that a pair needs to count as rated")
+    min_ratings: int = Field(default=1, ge=1, description="undecided with fewer ratings on any question")
     min_ac2: float | None = Field(
-        default=None, ge=-1, le=1, description="less agreement (Gwet's AC2) on any question leaves it undecided"
+        default=None, ge=-1, le=1, description="undecided with less agreement (Gwet's AC2) on any question"
     )
 
     @model_validator(mode="after")
@@ -92,13 +100,26 @@ class AcceptanceSpec(Part):
 
 
 class QualitySpec(Part):
-    """When a rater's answers are put before a person (PTEB, appendix B), fixed before the first rating."""
+    """Signs of careless answers that a person reviews (PTEB, appendix B); fixed before the first rating."""
 
-    within: int = Field(default=1, ge=0, description="how far answers to controls and repeats may be off")
-    least_answers: int = Field(default=20, ge=2, description="pairs that a rater needs before habits are looked at")
-    same_answer: float = Field(default=0.95, gt=0, le=1, description="share of pairs with one and the same answer")
-    words_a_second: float = Field(default=10.0, gt=0, description="nobody reads faster: 600 words a minute")
-    too_fast: float = Field(default=0.25, ge=0, lt=1, description="share of pairs that may be answered faster")
-    apart: float = Field(default=1.0, gt=0, description="mean distance from the other raters' mean")
-    least_rho: float = Field(default=0.1, ge=-1, le=1, description="least rank correlation with the others' mean")
+    within: int = Field(default=1, ge=0, description="points by which answers to controls and repeats may be off")
+    least_answers: int = Field(
+        default=20, ge=2, description="pairs that a rater must have rated before the rules below apply"
+    )
+    same_answer: float = Field(
+        default=0.95, gt=0, le=1, description="sign: this share of the pairs has one and the same answer"
+    )
+    words_a_second: float = Field(
+        default=10.0, gt=0, description="reading speed that nobody exceeds (10 words/s: 600 a minute)"
+    )
+    too_fast: float = Field(
+        default=0.25,
+        ge=0,
+        lt=1,
+        description="sign: more than this share of the pairs is answered faster than they can be read",
+    )
+    apart: float = Field(default=1.0, gt=0, description="sign: mean distance from the other raters' mean, in points")
+    least_rho: float = Field(
+        default=0.1, ge=-1, le=1, description="sign: rank correlation with the other raters' mean below this"
+    )
     low: float = Field(default=2.0, description="pairs with a mean up to this are listed for review")

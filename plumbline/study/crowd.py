@@ -48,17 +48,22 @@ class PaySpec(Part):
     """What a pair is paid: time at an hourly wage (HTEB, Ethical Considerations). Dollars."""
 
     hourly: float = Field(default=FAIR_WAGE, gt=0, le=500, description="dollars for an hour of work")
-    seconds: float = Field(default=30.0, gt=0, le=3600, description="for a pair, all questions; too few cost a bonus")
-    extra: dict[str, float] = Field(
-        default={"expansion": 0.25, "summarised_expansion": 0.10}, description="share added for longer texts"
+    seconds: float = Field(
+        default=30.0,
+        gt=0,
+        le=3600,
+        description="time per pair, all questions; if workers need longer, a bonus makes up for it",
     )
-    below_fair: str = Field(default="", description=f"why less than {FAIR_WAGE:g} dollars an hour is paid, if it is")
+    extra: dict[str, float] = Field(
+        default={"expansion": 0.25, "summarised_expansion": 0.10}, description="share of the pay added for longer texts"
+    )
+    below_fair: str = Field(default="", description=f"the reason, if less than {FAIR_WAGE:g} dollars an hour is paid")
 
     @model_validator(mode="after")
     def _fair(self) -> PaySpec:
         for name, share in self.extra.items():
             if name not in TRANSFORMATIONS or share < 0:
-                raise ValueError(f"extra: {name!r} is no transformation, or its share {share:g} is below 0")
+                raise ValueError(f"extra: {name!r} is not a transformation, or its share {share:g} is below 0")
         if self.hourly < FAIR_WAGE and not self.below_fair.strip():
             raise ValueError(
                 f"hourly {self.hourly:g} is below {FAIR_WAGE:g} dollars, which is the least that is fair; pay that,"
@@ -72,7 +77,7 @@ class ComprehensionQuestion(Part):
 
     text: Line
     options: tuple[Line, ...] = Field(min_length=2)
-    right: int = Field(ge=0, description="which option is right, counted from 0")
+    right: int = Field(ge=0, description="the right option, counted from 0")
 
     @model_validator(mode="after")
     def _there(self) -> ComprehensionQuestion:
@@ -85,24 +90,30 @@ class CrowdSpec(Part):
     """A campaign with crowd workers on MTurk or Prolific; each batch is `sample.batch` pairs of a queue."""
 
     pay: PaySpec = PaySpec()
-    share: float = Field(default=0.5, gt=0, le=1, description="of the study's batches that one worker may do at most")
-    countries: dict[str, tuple[Country, ...]] = Field(
-        default={}, description="where readers of a language (its code) are; beside PTEB's lists"
+    share: float = Field(
+        default=0.5, gt=0, le=1, description="largest share of the study's batches that one worker may do"
     )
-    approval: int = Field(default=95, ge=0, le=99, description="percent of a worker's tasks approved, more than this")
-    approved: int = Field(default=1000, ge=0, le=10**6, description="tasks that a worker has had approved, at least")
-    hours: float = Field(default=1.0, gt=0, le=24, description="that a worker has for a batch (PTEB: one)")
-    days: float = Field(default=7.0, gt=0, le=90, description="that a batch is offered")
-    review_days: float = Field(default=7.0, gt=0, le=30, description="after which MTurk approves by itself")
+    countries: dict[str, tuple[Country, ...]] = Field(
+        default={}, description="countries to recruit in, by language code; added to PTEB's lists"
+    )
+    approval: int = Field(
+        default=95, ge=0, le=99, description="a worker's approval rate must be above this, in percent"
+    )
+    approved: int = Field(
+        default=1000, ge=0, le=10**6, description="least number of approved tasks that a worker must have"
+    )
+    hours: float = Field(default=1.0, gt=0, le=24, description="time limit for a batch (PTEB: one hour)")
+    days: float = Field(default=7.0, gt=0, le=90, description="how long a batch is offered")
+    review_days: float = Field(default=7.0, gt=0, le=30, description="days until MTurk approves a submission by itself")
     prolific_fee: float | None = Field(
-        default=None, ge=0, le=1, description="Prolific's share on top of rewards and bonuses, as your contract says"
+        default=None, ge=0, le=1, description="Prolific's fee on rewards and bonuses, as a share; see your contract"
     )
     consent: Words = Field(
         default="I have read the instructions, am at least 18 years old, and take part of my own will. My ratings"
         " may be published without my name or worker id.",
         description="what workers agree to before they begin",
     )
-    contact: str = Field(default="", description="an address that workers may write to; shown to them")
+    contact: str = Field(default="", description="e-mail or web address for workers' questions; shown to them")
     comprehension: tuple[ComprehensionQuestion, ...] = Field(
         default=(), max_length=5, description="asked before the first pair (Prolific)"
     )

@@ -52,11 +52,11 @@ class LocalDataset(Part):
     task: TaskType = Field(description="what embeddings are used for; decides columns, metric and evaluator")
     path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, or a folder in BEIR's layout for retrieval")
     language: LanguageOrPair = Field(
-        description="of the texts, BCP 47 or ISO 639-3; `en-de` for pairs; a column `language` goes before it"
+        description="language of the texts, BCP 47 or ISO 639-3; `en-de` for pairs; a column `language` overrides it"
     )
-    rows: Literal["test", "all"] = Field(default="test", description="score the test split alone, or all rows as one")
-    columns: dict[str, str] = Field(default={}, description="needed column: the file's own name for it")
-    passages: bool = Field(default=False, description="transform the passages of searches too")
+    rows: Literal["test", "all"] = Field(default="test", description="rows to score: the test split, or all")
+    columns: dict[str, str] = Field(default={}, description="column that the task needs: its name in the file")
+    passages: bool = Field(default=False, description="also transform the passages that are searched")
 
     @model_validator(mode="after")
     def _pairs_have_two_texts(self) -> LocalDataset:
@@ -68,22 +68,20 @@ class MtebDataset(Part):
     """A task of the library mteb, read through mteb's own loading."""
 
     mteb: str = Field(description="the task's name in mteb, such as STS17")
-    name: DatasetName = Field(description="its name in every record and table; mteb's if none is given")
-    path: str = Field(default="", description="the data's repository on the hub; mteb's own if none is given")
-    revision: str = Field(
-        default="", description="the data's revision on the hub, a whole commit hash; mteb's own if none is given"
-    )
-    task: TaskType | None = Field(default=None, description="mteb's if none is given; `str` for relatedness")
+    name: DatasetName = Field(description="its name in every record and table; default: mteb's")
+    path: str = Field(default="", description="the data's repository on the hub; default: mteb's")
+    revision: str = Field(default="", description="the data's revision on the hub, a full commit hash; default: mteb's")
+    task: TaskType | None = Field(default=None, description="default: mteb's; `str` for semantic relatedness")
     language: str = Field(
-        default="", description="of all texts, `en-de` for pairs; from mteb's metadata if none is given"
+        default="", description="language of all texts, `en-de` for pairs; default: from mteb's metadata"
     )
     languages: dict[str, LanguageOrPair] = Field(
         default={}, description="subset: its language, where mteb does not say it or does not know the subset"
     )
-    subsets: tuple[str, ...] = Field(default=(), description="configurations of the task, such as en-de; all without")
-    split: str = Field(default="", description="the split that is scored; mteb's if none is given")
-    columns: dict[str, str] = Field(default={}, description="the task's column: its name at this revision")
-    passages: bool = Field(default=False, description="transform the passages of searches too")
+    subsets: tuple[str, ...] = Field(default=(), description="subsets of the task to use, such as en-de; default: all")
+    split: str = Field(default="", description="the split that is scored; default: mteb's")
+    columns: dict[str, str] = Field(default={}, description="column that the task needs: its name at this revision")
+    passages: bool = Field(default=False, description="also transform the passages that are searched")
 
     @model_validator(mode="before")
     @classmethod
@@ -99,7 +97,7 @@ class MtebDataset(Part):
     @classmethod
     def _one_commit(cls, value: str) -> str:
         if value and not re.fullmatch("[0-9a-f]{40}", value):
-            raise ValueError(f"{value!r} is no commit hash of 40 characters, and whatever else it names can change")
+            raise ValueError(f"{value!r} is not a commit hash of 40 characters, and whatever else it names can change")
         return value
 
     @field_validator("subsets")

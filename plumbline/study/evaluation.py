@@ -22,25 +22,27 @@ _FIELDS = {
 class ModelSpec(Part):
     """One embedding model. `kind` says what runs it, and which of the fields below it may have (`_FIELDS`)."""
 
-    name: Line = Field(description="as the hub, mteb or the server calls it; also the name in tables")
+    name: Line = Field(description="the model's name on the hub, in mteb or on the server; also its name in tables")
     kind: Literal["sentence_transformers", "mteb", "openai"] = Field(
         default="sentence_transformers",
-        description="the library; mteb's model of that name with its own prompts; or any OpenAI-compatible server",
+        description="what runs it: sentence-transformers; mteb, with its prompts for it; an OpenAI-compatible server",
     )
-    revision: str = Field(default="", description="hub revision, or the version of local files")
-    path: str = Field(default="", description="local folder; empty loads from the hub by name and revision")
+    revision: str = Field(default="", description="revision on the hub, or a version of your own for local files")
+    path: str = Field(default="", description="local folder; if empty, loaded from the hub by name and revision")
     package: str = Field(default="", description="installed Python package that `path` is relative to")
-    remote_code: bool = Field(default=False, description="the model may run the Python code that it brings along")
+    remote_code: bool = Field(default=False, description="allow the model to run the Python code that it brings along")
     prompts: dict[str, str] = Field(
-        default={}, description="text put before others, by mteb's names: a task, a type of tasks, query or document"
+        default={}, description="prefixes by mteb's names: of a task, of a task type, `query` or `document`"
     )
     base_url: str = Field(default="", description="the server's address, ending in /v1")
     api_key_env: Variable = Field(
-        default="OPENAI_API_KEY", description="environment variable with the key, if it needs one"
+        default="OPENAI_API_KEY", description="environment variable that holds the API key, if the server wants one"
     )
     concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at once")
-    timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="for one request")
-    retries: int = Field(default=6, ge=0, le=100, description="on 429, 5xx and broken connections, with backoff")
+    timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="time limit of one request")
+    retries: int = Field(
+        default=6, ge=0, le=100, description="tries after the first, on 429, 5xx and broken connections"
+    )
 
     @field_validator("base_url")
     @classmethod
@@ -90,17 +92,17 @@ class EvaluationSpec(Part):
         default="paper", description="classification on the full train split (HTEB), or mteb's own default"
     )
     batch_size: int = Field(
-        default=32, ge=1, le=10**6, description="texts at once; halved where memory does not suffice"
+        default=32, ge=1, le=10**6, description="texts per forward pass; halved when memory runs out"
     )
-    device: str = Field(default="", description="of torch, such as cuda:1 or cpu; empty: the best there is")
+    device: str = Field(default="", description="torch device, such as cuda:1 or cpu; if empty, the best available")
     precision: Literal["float32", "float16", "bfloat16"] = Field(
-        default="float32", description="of the models' numbers; embeddings are kept as float32"
+        default="float32", description="data type of the models' weights; embeddings are stored as float32"
     )
     embeddings_gb: float = Field(
-        default=20.0, gt=0, le=10**6, description="disk that the embeddings of all models may take"
+        default=20.0, gt=0, le=10**6, description="limit for stored embeddings of all models on disk, in GB"
     )
     failed: Literal["drop", "original"] = Field(
-        default="drop", description="an item whose output failed is dropped, or scored with its original text"
+        default="drop", description="items whose transformation failed: drop them, or score their original text"
     )
 
     @field_validator("models")

@@ -35,7 +35,7 @@ class RecordedGenerator(_Generator):
     kind: Literal["recorded"]
     path: Line = Field(description="a JSONL file of outputs, a folder of such files, or a folder as HTEB publishes it")
     languages: Literal["drawn", "recorded"] = Field(
-        default="drawn", description="a text's language is the one that we draw, or the one that its recording is of"
+        default="drawn", description="target languages: drawn from the seed, or those that the recording has"
     )
 
 
@@ -45,11 +45,13 @@ class OpenAIGenerator(_Generator):
     kind: Literal["openai"]
     base_url: str = Field(description="the server's address, ending in /v1")
     api_key_env: Variable = Field(
-        default="OPENAI_API_KEY", description="environment variable with the key, if it needs one"
+        default="OPENAI_API_KEY", description="environment variable that holds the API key, if the server wants one"
     )
     concurrency: int = Field(default=32, ge=1, le=1000, description="requests in flight at once")
-    timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="for one request")
-    retries: int = Field(default=6, ge=0, le=100, description="on 429, 5xx and broken connections, with backoff")
+    timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="time limit of one request")
+    retries: int = Field(
+        default=6, ge=0, le=100, description="tries after the first, on 429, 5xx and broken connections"
+    )
 
     @field_validator("base_url")
     @classmethod
@@ -64,16 +66,16 @@ class VllmGenerator(_Generator):
     kind: Literal["vllm"]
     tensor_parallel: int = Field(default=1, ge=1, le=1024, description="GPUs that share one copy of the model")
     data_parallel: int = Field(default=1, ge=1, le=1024, description="copies of the model")
-    quantization: Line | None = Field(default=None, description="as vLLM names it; the checkpoint's own without")
-    dtype: Line = Field(default="auto", description="as vLLM names it")
+    quantization: Line | None = Field(default=None, description="vLLM's name for it; the checkpoint's own if unset")
+    dtype: Line = Field(default="auto", description="vLLM's name for it")
     max_model_len: int | None = Field(
-        default=None, ge=1, le=10**9, description="longest prompt and answer together, in tokens"
+        default=None, ge=1, le=10**9, description="limit for prompt and answer together, in tokens"
     )
     gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1, description="share of the GPU's memory")
-    max_num_seqs: int = Field(default=256, ge=1, le=10**6, description="texts that the engine works on at once")
+    max_num_seqs: int = Field(default=256, ge=1, le=10**6, description="sequences that the engine decodes at once")
     enforce_eager: bool = Field(default=False, description="no CUDA graphs: starts sooner, runs slower")
     concurrency: int | None = Field(
-        default=None, ge=1, le=10**6, description="texts in hand; twice max_num_seqs without"
+        default=None, ge=1, le=10**6, description="texts submitted to the engine at once; twice max_num_seqs if unset"
     )
 
     def identity(self) -> list[Any]:
@@ -97,12 +99,14 @@ class RetrySpec(Part):
         default=("empty", "ellipsis", "json_fragment", "reasoning_leak", "prefix_leak", "runaway", "truncated"),
         description="error types that are worth another attempt",
     )
-    attempts: int = Field(default=3, ge=1, le=20, description="in all; each has its own seed")
+    attempts: int = Field(
+        default=3, ge=1, le=20, description="attempts per text, the first included; each has its own seed"
+    )
     temperature: float = Field(
-        default=0.7, ge=0, le=100, description="from the second attempt on: at 0 seeds change nothing"
+        default=0.7, ge=0, le=100, description="temperature from the second attempt on: at 0 a new seed changes nothing"
     )
     more_tokens: float = Field(
-        default=2.0, ge=1, le=100, description="max_tokens grows so, where an answer was cut off"
+        default=2.0, ge=1, le=100, description="factor by which max_tokens grows after an answer that was cut off"
     )
 
     @field_validator("flags", mode="before")

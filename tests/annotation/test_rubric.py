@@ -80,7 +80,7 @@ def test_guidelines_are_in_the_raters_language_or_in_english(demo: Study) -> Non
         (("questions", 0, "points", 3), None, "question 'quality' must describe every point of the scale"),
         (("questions", 0, "points", 3), {"de": "drei"}, "the English wording is missing"),
         (("guidelines", "deu"), "Leitfaden", "languages are named by their code: 'deu' should be 'de'"),
-        (("pools", "expansion", "questions", "beauty"), {}, "pool 'expansion' speaks of a question 'beauty'"),
+        (("pools", "expansion", "questions", "beauty"), {}, "pool 'expansion' names a question 'beauty'"),
         (("pools", "expansion", "expected", "positive"), {"quality": 9}, "pool 'expansion' has a point 9"),
         (("pools", "expansion", "expected", "easy"), {"quality": 1}, "no control is called 'easy'"),
         (("scale",), [1, 3, 2], "the scale's points must ascend"),
@@ -111,7 +111,7 @@ def test_a_rubric_that_is_not_whole_is_one_line(
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (["one", "one"], "question 'one' stands there twice"),
+        (["one", "one"], "question 'one' appears twice"),
         (["Is it good?"], r"question 'Is it good\?': a name has small letters, digits, - and _ alone"),
         ([""], "question '': a name has small letters"),
         (["comment"], "question 'comment': this name stands for something else in files of ratings"),

@@ -17,8 +17,8 @@ HEAD = "Pair,Who,Q,F,When\n"
 LINES: tuple[tuple[str, str, str], ...] = (
     ("a pair of no study", "nope,dora,3,4,2026-03-01T10:00:00", "line 2: no pair 'nope'"),
     ("no pair", ",dora,3,4,2026-03-01T10:00:00", "line 2: no pair ''"),
-    ("nobody", "{0},,3,4,2026-03-01T10:00:00", "line 2: who rated is not said"),
-    ("nobody to be seen", "{0},\u200b,3,4,2026-03-01T10:00:00", "line 2: who rated is not said"),
+    ("nobody", "{0},,3,4,2026-03-01T10:00:00", "line 2: the column for `rater` is empty"),
+    ("nobody to be seen", "{0},\u200b,3,4,2026-03-01T10:00:00", "line 2: the column for `rater` is empty"),
     ("a decimal comma", "{0},dora,3,5,4,2026-03-01T10:00:00", "line 2: 6 cells, the header has 5"),
     ("a decimal comma twice", "{0},dora,3,5,4,5,2026-03-01T10:00:00", "line 2: 7 cells, the header has 5"),
     ("a decimal number", "{0},dora,3.5,4,2026-03-01T10:00:00", "line 2, quality: the answer '3.5' is not a whole"),
@@ -70,14 +70,14 @@ FILES: tuple[tuple[str, bytes, str], ...] = (
 PLACES: tuple[tuple[str, Callable[[Path], object], str], ...] = (
     ("nothing", lambda file: None, "cannot be read as CSV (it is not there)"),
     ("a folder", lambda file: file.mkdir(), "is a folder, not a file"),
-    ("a pipe", os.mkfifo, "is no ordinary file"),
+    ("a pipe", os.mkfifo, "is not an ordinary file"),
     ("a link to itself", lambda file: file.symlink_to(file.name), "Too many levels of symbolic links"),
 )
 MAPPINGS: tuple[tuple[str, str], ...] = (
-    ("pair=Pair", "which column holds 'rater' is not said; add rater=NAME"),
+    ("pair=Pair", "no column is given for 'rater'; add rater=NAME"),
     ("pairs=Pair", "'pairs=Pair' is not like pair=NAME; did you mean 'pair'"),
-    ("pair=Pair,rater=Who,quality=Q,fluency=Q", "'Q' stands for two things; each needs a column of its own"),
-    ("pair=Pair,pair=Who,rater=Who,quality=Q,fluency=F", "'pair' is said twice"),
+    ("pair=Pair,rater=Who,quality=Q,fluency=Q", "'Q' is given for two things; each needs its own column"),
+    ("pair=Pair,pair=Who,rater=Who,quality=Q,fluency=F", "'pair' is given twice"),
     ("nonsense", "'nonsense' is not like pair=NAME"),
     ("pair=", "'pair=' is not like pair=NAME"),
 )
@@ -87,17 +87,17 @@ SITE = (
 )
 ARCHIVES: tuple[tuple[str, str, str], ...] = (
     ("no columns", "a,b\n1,2\n", "line 1: no column 'HITId'"),
-    ("a column twice", f"{SITE},HITId\n", "column 'HITId' stands there twice"),
+    ("a column twice", f"{SITE},HITId\n", "column 'HITId' appears twice"),
     ("a row too long", f"{SITE}\nH,A,W,Approved,2026-01-01,9,p,3,4,5\n", "line 2: other columns than the header"),
     ("a row too short", f"{SITE}\nH,A,W,Approved\n", "line 2: other columns than the header; was it cut off?"),
     ("a time at the end", f"{SITE}\nH,A,W,Approved,9999-12-31T23:59:59-12:00,9,p,3,4\n",
-     "is no time as the MTurk site"),
-    ("a time in words", f"{SITE}\nH,A,W,Approved,soon,9,p,3,4\n", "line 2: SubmitTime 'soon' is no time"),
+     "is not a time as the MTurk site"),
+    ("a time in words", f"{SITE}\nH,A,W,Approved,soon,9,p,3,4\n", "line 2: SubmitTime 'soon' is not a time"),
     ("an endless time of work", f"{SITE}\nH,A,W,Approved,2026-01-01,inf,p,3,4\n",
-     "WorkTimeInSeconds 'inf' is no number"),
-    ("a negative time of work", f"{SITE}\nH,A,W,Approved,2026-01-01,-9,p,3,4\n", "WorkTimeInSeconds '-9' is no number"),
+     "WorkTimeInSeconds 'inf' is not a number"),
+    ("a negative time of work", f"{SITE}\nH,A,W,Approved,2026-01-01,-9,p,3,4\n", "'-9' is not a number"),
     ("a state", f"{SITE}\nH,A,W,Paid,2026-01-01,9,p,3,4\n", "line 2: AssignmentStatus 'Paid'; known are"),
-    ("an id", f"{SITE}\nH,A,=W(),Approved,2026-01-01,9,p,3,4\n", "line 2: WorkerId is no id of MTurk's"),
+    ("an id", f"{SITE}\nH,A,=W(),Approved,2026-01-01,9,p,3,4\n", "line 2: WorkerId is not an id of MTurk's"),
     ("a pair", f"{SITE}\nH,A,W,Approved,2026-01-01,9,p,3,4\n", "line 2: pair 'p' is not one of this study's sample"),
 )  # fmt: skip
 

@@ -56,7 +56,7 @@ COLUMN: tuple[tuple[str, str, str, Any, str], ...] = (
     (ACCEPT, "ratings.parquet", "seconds", [float("inf")], "column 'seconds': holds a number without end"),
     (ACCEPT, "ratings.parquet", "submitted_at", ["soon"], "has a column of another type"),
     (ACCEPT, "ratings.parquet", "pair_id", ["x"], "the key"),
-    (STATUS, "pairs.parquet", "transformation", ["rewording"], "holds 'rewording', which is no transformation"),
+    (STATUS, "pairs.parquet", "transformation", ["rewording"], "holds 'rewording', which is not a transformation"),
     (STATUS, "pairs.parquet", "original", [None], "column 'original': has empty cells"),
     (
         SAMPLE,
@@ -134,12 +134,12 @@ def rows() -> Iterator[Bad]:
         for turn, (what, content) in enumerate((("empty", b""), ("no Parquet", b"hello"), ("nulls", bytes(9999)))):
             yield Bad(f"{name}: {what}", commands[turn % len(commands)], _bytes(name, content), (name, "is damaged"))
         yield Bad(f"{name}: a folder", commands[0], _instead(name, Path.mkdir), (name, "is a folder, not a file"))
-        yield Bad(f"{name}: a pipe", commands[0], _instead(name, os.mkfifo), (name, "is no ordinary file"))
+        yield Bad(f"{name}: a pipe", commands[0], _instead(name, os.mkfifo), (name, "is not an ordinary file"))
         other = _table(name, lambda _: pa.table({"a": [1]}))
         yield Bad(f"{name}: of something else", commands[-1], other, (name, "lacks column"))
         twice = _table(name, lambda table: pa.concat_tables([table, table]))
         if commands[0] != SAMPLE:  # outputs and texts are read in pieces
-            yield Bad(f"{name}: every row twice", commands[0], twice, (name, "stands there twice"))
+            yield Bad(f"{name}: every row twice", commands[0], twice, (name, "appears twice"))
     for command, name, column, values, says in COLUMN:
         yield Bad(f"{name}: {column}={values[0]}", command, _table(name, _filled(column, values)), (name, says))
     for end in ENDS:

@@ -150,9 +150,9 @@ def test_retrieval_keeps_the_judged_queries_alone(tmp_path: Path) -> None:
         ({"corpus": None}, "no file"),
         ({"qrels": None}, "retrieval needs its relevance judgements"),
         ({"corpus": '{"id": "p1", "text": "a"}\n'}, "lacks '_id' or 'text'"),
-        ({"corpus": '{"_id": "p1", "text": "a"}\n' * 2}, "the id 'p1' stands there twice"),
+        ({"corpus": '{"_id": "p1", "text": "a"}\n' * 2}, "the id 'p1' appears twice"),
         ({"queries": '{"_id": "q1", "text": ""}\n'}, "field 'text' is empty"),
-        ({"qrels": "query-id\tcorpus-id\tscore\nq1\tp9\t1\n"}, "row 1: 'p9' does not stand in corpus.jsonl"),
+        ({"qrels": "query-id\tcorpus-id\tscore\nq1\tp9\t1\n"}, "row 1: 'p9' is not in corpus.jsonl"),
         ({"qrels": "query-id\tcorpus-id\tscore\n"}, "no query has a relevance judgement"),
         ({"qrels": ""}, "no query has a relevance judgement"),
         ({"qrels": "query-id\tcorpus-id\tscore\nq1 p1 1\n"}, "row 1 has not query id"),
@@ -258,7 +258,7 @@ def test_the_tasks_that_hteb_has_no_data_of_are_read(tmp_path: Path) -> None:
         ("multilabel_classification", {"text": "a", "label": "pet"}, "field 'label' is not a list of labels: 'pet'"),
         ("instruction_reranking", {"changed": ["a bird"]}, "'changed' holds a text that 'positive' does not: 'a bird'"),
         ("instruction_reranking", {"changed": []}, "field 'changed' is not a list of texts"),
-        ("instruction_reranking", {"changed": [0]}, "field 'changed' holds 0, which is no text; it takes the texts"),
+        ("instruction_reranking", {"changed": [0]}, "field 'changed' holds 0, which is not text; it takes the texts"),
         ("instruction_reranking", {"instruction": ""}, "field 'instruction' is empty"),
     ],
 )
@@ -434,9 +434,9 @@ def test_data_sets_are_read_one_at_a_time(tmp_path: Path) -> None:
     [
         ({"language": "klingonese"}, "datasets.0.language: language 'klingonese' is not known; did you mean 'tlh'"),
         ({"languages": {"en-de": "xx"}}, "datasets.0.languages.en-de: language 'xx' is not known"),
-        ({"revision": "main"}, "datasets.0.revision: 'main' is no commit hash of 40 characters"),
+        ({"revision": "main"}, "datasets.0.revision: 'main' is not a commit hash of 40 characters"),
         ({"subset": ["en"]}, "datasets.0: unknown key 'subset'; did you mean 'subsets'"),
-        ({"subsets": ["en-en", "en-en"]}, "subset 'en-en' stands there twice"),
+        ({"subsets": ["en-en", "en-en"]}, "subset 'en-en' appears twice"),
         ({"task": "similarity"}, "datasets.0.task: Input should be 'sts', 'str'"),
     ],
 )

@@ -116,7 +116,7 @@ NOT_A_CHAT_SERVERS = "an answer that is not one of a chat server; is generator.b
         (answers({"object": "list"}), 1, "unanswered", NOT_A_CHAT_SERVERS + ' {"object": "list"}'),
         (refuses(200, "overloaded"), 1, "unanswered", NOT_A_CHAT_SERVERS + " overloaded"),
         (Reply(b'{"a":' * 100_000), 1, "unanswered", NOT_A_CHAT_SERVERS),
-        (says(["parts"]), 1, "failed", "an answer whose content is not a text"),
+        (says(["parts"]), 1, "failed", "an answer whose content is not text"),
         (says("\ud83d"), 1, "failed", "an answer with half a character in it"),
         (says("half", finish_reason="content_filter"), 1, "failed", "the server's content filter stopped the answer"),
         (answers({"choices": []}), 1, "failed", "an answer without choices"),

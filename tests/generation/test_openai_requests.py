@@ -30,7 +30,7 @@ def rows(study: Study) -> dict[str, TransformedText]:
 
 @pytest.mark.parametrize("url", ["http://[bad/v1", "localhost:9/v1", "ftp://127.0.0.1/v1", "http:///v1", ""])
 def test_an_address_that_is_none_ends_the_run_with_one_line(tmp_path: Path, url: str) -> None:
-    with pytest.raises(StudyError, match=r"study\.yaml: generator\.base_url: '.*' is no address"):
+    with pytest.raises(StudyError, match=r"study\.yaml: generator\.base_url: '.*' is not an address"):
         generate(small_study(tmp_path, generator=server(url, retries=0)))
 
 

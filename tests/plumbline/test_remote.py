@@ -140,7 +140,7 @@ def test_a_file_is_replaced_whole_and_folders_hash_as_here(address: str, tmp_pat
     assert read_json(there / "a" / "1.json", "") == ["a/1.json"]
     assert file_hash(there) == file_hash(here)
     assert file_hash(there / "a.json") == file_hash(here / "a.json")
-    with pytest.raises(DataError, match="stands there twice"):  # as any error while it is written
+    with pytest.raises(DataError, match="appears twice"):  # as any error while it is written
         write_table(there / "a.json", [TEXT, TEXT], Text)
     assert read_json(there / "a.json", "") == ["a.json"]
 

@@ -47,7 +47,7 @@ def read_archive(path: Path, study: Study, pair_ids: Collection[str]) -> list[Ar
         at = _time(row["SubmitTime"], where)
         submission = _submission(row, at, where)
         if submission.submission_id in seen:
-            raise DataError(f"{where}: assignment {submission.submission_id} stands there twice")
+            raise DataError(f"{where}: assignment {submission.submission_id} appears twice")
         seen.add(submission.submission_id)
         found.append((submission, _answers(row, at, Sheet(study.name, rubric, where), pair_ids)))
     return found
@@ -76,13 +76,13 @@ def _submission(row: Mapping[str, str], at: datetime, where: str) -> Submission:
         raise DataError(f"{where}: AssignmentStatus {row['AssignmentStatus'][:40]!r}; known are {', '.join(STATES)}")
     for name in ("HITId", "AssignmentId", "WorkerId"):
         if not re.fullmatch("[A-Z0-9]{1,64}", row[name]):
-            raise DataError(f"{where}: {name} is no id of MTurk's")
+            raise DataError(f"{where}: {name} is not an id of MTurk's")
     try:
         seconds = float(row["WorkTimeInSeconds"] or "nan")
         if seconds < 0 or math.isinf(seconds):
             raise ValueError
     except ValueError:
-        raise DataError(f"{where}: WorkTimeInSeconds {row['WorkTimeInSeconds'][:40]!r} is no number") from None
+        raise DataError(f"{where}: WorkTimeInSeconds {row['WorkTimeInSeconds'][:40]!r} is not a number") from None
     return Submission(row["AssignmentId"], row["HITId"], row["WorkerId"], state, seconds, at, ())
 
 
@@ -96,7 +96,7 @@ def _time(text: str, where: str) -> datetime:
         at = datetime.fromisoformat(text)
         return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     except (ValueError, KeyError, OverflowError):
-        raise DataError(f"{where}: SubmitTime {text[:40]!r} is no time as the MTurk site writes it") from None
+        raise DataError(f"{where}: SubmitTime {text[:40]!r} is not a time as the MTurk site writes it") from None
 
 
 def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet, known: Collection[str]) -> list[PairAnswer]:

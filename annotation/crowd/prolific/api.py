@@ -46,7 +46,7 @@ class Api:
         except ValueError as error:
             raise ServiceError(f"{ADDRESS_VARIABLE}: {error}") from None
         if not (parts.scheme == "https" or (parts.scheme == "http" and server.is_loopback(parts.hostname or ""))):
-            raise ServiceError(f"{ADDRESS_VARIABLE} is {address!r}, which is no https address; leave it out")
+            raise ServiceError(f"{ADDRESS_VARIABLE} is {address!r}, which is not an https address; leave it out")
         self._pause = pause
         self._http = httpx.Client(
             base_url=f"{address}/api/v1/", headers={"Authorization": f"Token {token}"}, timeout=30.0

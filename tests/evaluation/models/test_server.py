@@ -241,7 +241,7 @@ def test_the_address_is_no_part_of_the_identity_and_prompts_and_kind_are(tmp_pat
 
 def test_a_prompt_that_nothing_looks_up_is_refused(tmp_path: Path) -> None:
     made = study(tmp_path, base_url="http://127.0.0.1:1/v1", prompts={"STS": "", "sts-query": "", "requets": ""})
-    with pytest.raises(StudyError, match="a prompt for 'requets', which is no task; did you mean 'requests'"):
+    with pytest.raises(StudyError, match="a prompt for 'requets', which is not a task; did you mean 'requests'"):
         load(made, made.evaluation.models[0])
 
 
@@ -249,7 +249,7 @@ def test_a_prompt_that_nothing_looks_up_is_refused(tmp_path: Path) -> None:
     ("model", "says"),
     [
         ({"kind": "openai"}, "a model of kind openai needs `base_url`"),
-        ({"kind": "openai", "base_url": "localhost:8000"}, "'localhost:8000' is no address"),
+        ({"kind": "openai", "base_url": "localhost:8000"}, "'localhost:8000' is not an address"),
         ({"kind": "openai", "base_url": "http://me:secret@host/v1"}, "an address with a key in it"),
         ({"kind": "openai", "base_url": "http://host/v1?key=secret"}, "an address with a key in it"),
         ({"kind": "openai", "base_url": "http://host/v1", "path": "x"}, "a model of kind openai has no 'path'"),

@@ -96,10 +96,10 @@ def test_one_pair_a_hit(study: Study, write: Callable[..., Path]) -> None:
         ({"Answer.p0.mood": "3"}, "line 3: answers 'p0.mood', which was not asked"),
         ({"Answer.batch": ""}, "line 3: says of no pair"),
         ({"AssignmentStatus": "Lost"}, "line 3: AssignmentStatus 'Lost'"),
-        ({"SubmitTime": "yesterday"}, "line 3: SubmitTime 'yesterday' is no time"),
-        ({"SubmitTime": "Mon Jan 12 14:21:29 XYZ 2015"}, "is no time as the MTurk site writes it"),
-        ({"WorkTimeInSeconds": "long"}, "line 3: WorkTimeInSeconds 'long' is no number"),
-        ({"WorkerId": "=HYPERLINK()"}, "line 3: WorkerId is no id of MTurk's"),
+        ({"SubmitTime": "yesterday"}, "line 3: SubmitTime 'yesterday' is not a time"),
+        ({"SubmitTime": "Mon Jan 12 14:21:29 XYZ 2015"}, "is not a time as the MTurk site writes it"),
+        ({"WorkTimeInSeconds": "long"}, "line 3: WorkTimeInSeconds 'long' is not a number"),
+        ({"WorkerId": "=HYPERLINK()"}, "line 3: WorkerId is not an id of MTurk's"),
     ],
 )  # line 3: the comment's line break makes the first row two lines long
 def test_bad_rows(study: Study, write: Callable[..., Path], change: dict[str, str], complaint: str) -> None:
@@ -111,7 +111,7 @@ def test_bad_rows(study: Study, write: Callable[..., Path], change: dict[str, st
 
 def test_bad_files(study: Study, write: Callable[..., Path], tmp_path: Path) -> None:
     path = write(ROW | OWN, ROW | OWN)
-    with pytest.raises(DataError, match="line 5: assignment 3A1 stands there twice"):
+    with pytest.raises(DataError, match="line 5: assignment 3A1 appears twice"):
         read_archive(path, study, PAIRS)
     for name in COLUMNS:
         with pytest.raises(DataError, match=f"line 1: no column '{name}'"):
