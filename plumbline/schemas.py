@@ -83,7 +83,7 @@ def _strange(column: pa.ChunkedArray, field: pa.Field, record: type[Record]) -> 
         return f"holds {str(foreign[0])[:60]!r}, which is none of {', '.join(filter(None, known))}" if foreign else ""
     if field.name == "transformation":
         foreign = [name for name in pc.unique(column).to_pylist() if name not in (*TRANSFORMATIONS, ORIGINAL, None)]
-        return f"holds {str(foreign[0])[:60]!r}, which is no transformation" if foreign else ""
+        return f"holds {str(foreign[0])[:60]!r}, which is not a transformation" if foreign else ""
     if pa.types.is_floating(field.type) and pc.any(pc.is_inf(column)).as_py():
         return "holds a number without end"
     if pa.types.is_timestamp(field.type) and len(column):
@@ -121,4 +121,4 @@ def refuse_duplicate_keys(table: pa.Table, record: type[Record], path: Path) -> 
         twice = frame[frame.duplicated()]  # none where the numbers only ran over
         if len(twice):
             first = twice.iloc[0].to_dict()
-            raise DataError(f"{path}: the key {first} stands there twice; each {record.__name__} has one row")
+            raise DataError(f"{path}: the key {first} appears twice; each {record.__name__} has one row")
