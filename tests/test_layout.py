@@ -247,3 +247,42 @@ def test_no_advised_command_leaves_the_study_open() -> None:
     assert files
     found = [file.relative_to(ROOT) for file in files if "--study ..." in file.read_text(encoding="utf-8")]
     assert not found, f"{found[0]} advises a command that cannot be pasted; use Study.command"
+
+
+def test_the_walks_of_a_text_and_of_a_rating_name_what_there_is_and_never_step_back() -> None:
+    design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    for walk in ("text", "rating"):
+        section = design.split(f"## The walk of a {walk}\n")[1].split("\n## ")[0]
+        named = [name for name in re.findall(r"`([a-z_]+\.[\w.]+)`", section) if name.split(".")[0] in FLOW]
+        packages = [FLOW.index(name.split(".")[0]) for name in named]
+        assert named and packages == sorted(packages), f"the walk of a {walk} steps back"
+        for name in named:
+            assert there(name), f"docs/design.md: there is no {name}"
+
+
+def there(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        return hasattr(importlib.import_module(module), attribute) or importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def test_files_and_functions_are_small_or_say_why_not() -> None:
+    """At most 300 lines a file and 50 a function; a longer one begins with "Long: " and the reason."""
+    files = [file for package in FLOW for file in sorted((ROOT / package).rglob("*.py"))]
+    assert files
+    for file in files:
+        source = file.read_text(encoding="utf-8")
+        tree = ast.parse(source)
+        long: list[ast.Module | ast.FunctionDef | ast.AsyncFunctionDef] = []
+        if len(source.splitlines()) > 300:
+            long.append(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno - node.lineno >= 50:
+                long.append(node)
+        for node in long:
+            name = getattr(node, "name", "the file")
+            said = ast.get_docstring(node) or ""
+            assert re.search(r"^Long: ", said, flags=re.MULTILINE), f"{file.relative_to(ROOT)}: {name} is long; split it"
