@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import shlex
-import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from annotation import server
 from annotation.argilla import accounts
-from annotation.argilla.client import attach, connect
+from annotation.argilla.client import connect
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import Publication, publish
 from annotation.argilla.simulate import simulate
-from annotation.argilla.workspaces import admit_annotators
 from annotation.crowd.commands import add_crowd_commands
 from annotation.csv_answers import collect_csv, column_mapping
 from annotation.offering import alone
@@ -27,15 +22,13 @@ from annotation.ratings.review import review_text
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import draw_sample, read_supply, sample_settings
-from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, keeper_of
+from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, serve
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import (
-    asked_rubric,
-)
+from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import agreement_text, verdict_text
 from generation.flagged import flagged_lines
 from plumbline import cli
@@ -44,8 +37,6 @@ from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.resources import installing
 from plumbline.study import Study
-
-PORT = 6900
 
 
 def main() -> int:
@@ -90,50 +81,6 @@ def _say_flagged(study: Study) -> None:
 def _shown(study: Study) -> list[Path]:
     """The files of all that raters see."""
     return [study.folder / "pairs.parquet", study.folder / "controls.parquet"]
-
-
-def _words_of(line: str) -> list[str]:
-    """A command line's words. Raises StudyError for one that cannot be run; no shell reads it."""
-    try:
-        words = shlex.split(line)
-    except ValueError as error:
-        raise StudyError(f"--during {line!r}: {error}; close the quotes") from None
-    if not words or shutil.which(words[0]) is None:
-        raise StudyError(f"--during: there is no command {(words or [''])[0]!r}; for a shell's own words: sh -c '...'")
-    return words
-
-
-def _serve(options: argparse.Namespace) -> int:
-    if options.during:
-        words = _words_of(options.during)
-        with server.running(home_of(options), database_url=options.database_url):
-            return subprocess.run(words, check=False).returncode
-    study = cli.study_of(options) if options.study else None
-    of_crowd = [study.crowd.address] if study is not None and study.crowd is not None and study.crowd.address else []
-    addresses = [*options.address, *of_crowd]
-
-    def welcome(connection: server.Connection) -> None:
-        if study is not None:
-            _make_annotators(study, connection)
-        print("Ready", flush=True)
-
-    server.serve(
-        home_of(options), options.host, options.port, on_ready=welcome,
-        database_url=options.database_url, keeper=keeper_of(options), addresses=addresses,
-    )  # fmt: skip
-    return 0
-
-
-def _make_annotators(study: Study, connection: server.Connection) -> None:
-    """See that as many annotators as the study wants for a pair have accounts and may see it."""
-    for number in range(1, study.raters.per_pair + 1):
-        name = f"rater-{number}"
-        known = connection.home is not None and server.credentials(connection.home).find(name)
-        user = server.ensure_user(connection, name, first_name=f"Rater {number}")
-        if not known:
-            print(f"Annotator {user.username}, password {user.password}   (shown this once)")
-    if connection.home is not None:  # into the workspaces that there are; publishing lets them into the others
-        admit_annotators(study, attach(connection), accounts.languages(connection, connection.home))
 
 
 def _publish(options: argparse.Namespace) -> int:
@@ -264,22 +211,12 @@ def _parser() -> argparse.ArgumentParser:
 
     add_plan_options(add("plan", _plan, "how many pairs and raters are needed, and what they cost", argilla=False))
     add("sample", _sample, "draw the pairs that people rate", argilla=False)
-    serve = add("serve", _serve, "start Argilla on this machine and keep it running until Ctrl-C", argilla=True)
-    serve.add_argument("--study", metavar="FILE", help="create as many annotators as this study wants per pair")
-    serve.add_argument("--exports", help=argparse.SUPPRESS)
-    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
-    serve.add_argument("--port", type=int, default=PORT, help=f"port to listen on (default: {PORT})")
-    serve.add_argument("--during", metavar="COMMAND", help="run a command while the server runs, then stop it")
-    add_serve_options(serve)
+    add_serve_options(
+        add("serve", serve, "start Argilla on this machine and keep it running until Ctrl-C", argilla=True)
+    )
     add("publish", _publish, "publish the pairs to the annotators in Argilla", argilla=True)
     add("simulate", _simulate, "rehearse: let the study's simulated raters answer", argilla=True)
-    collecting = add("collect", _collect, "fetch the answers given so far", argilla=True)
-    collecting.add_argument(
-        "--replace", action="store_true", help="also drop answers collected earlier that the server no longer has"
-    )
-    collecting.add_argument("--csv", metavar="FILE", type=Path, help="read the answers from a file instead of Argilla")
-    example = "pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]"
-    collecting.add_argument("--columns", metavar="MAPPING", help=f"which column of the file holds what: {example}")
+    _add_collect_options(add("collect", _collect, "fetch the answers given so far", argilla=True))
     add("status", _status, "how far the study is, who is behind, what is decided, and what to do next", argilla=False)
     reviewing = add("review", _review, "show signs of careless answers; decide which raters count", argilla=False)
     deciding = reviewing.add_mutually_exclusive_group()
@@ -298,6 +235,15 @@ def _parser() -> argparse.ArgumentParser:
     add_crowd_commands(commands)
     add_commands(commands)
     return parser
+
+
+def _add_collect_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--replace", action="store_true", help="also drop answers collected earlier that the server no longer has"
+    )
+    parser.add_argument("--csv", metavar="FILE", type=Path, help="read the answers from a file instead of Argilla")
+    example = "pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]"
+    parser.add_argument("--columns", metavar="MAPPING", help=f"which column of the file holds what: {example}")
 
 
 if __name__ == "__main__":

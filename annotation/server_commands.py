@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
+import shutil
+import subprocess
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -19,7 +22,7 @@ from annotation.server.keeper import EVERY, KEEP, Keeper
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
-from plumbline.study import load_study
+from plumbline.study import Study, load_study
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 HOME_VARIABLE = "PLUMBLINE_ARGILLA_HOME"
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 DURATION = re.compile(r"(\d{1,4})([mhd])")
+PORT = 6900
 
 
 def home_of(options: argparse.Namespace) -> server.Home:
@@ -71,7 +75,14 @@ def public_address(text: str) -> str:
 
 
 def add_serve_options(parser: argparse.ArgumentParser) -> None:
-    """What `serve` takes for months of running."""
+    """What `serve` takes, for months of running too."""
+    parser.add_argument(
+        "--study", metavar="FILE", help="make sure of as many annotators as this study wants for a pair"
+    )
+    parser.add_argument("--exports", help=argparse.SUPPRESS)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
+    parser.add_argument("--port", type=int, default=PORT, help=f"port to listen on (default: {PORT})")
+    parser.add_argument("--during", metavar="COMMAND", help="run a command while the server runs, then stop it")
     parser.add_argument(
         "--address", metavar="URL", type=public_address, action="append", default=[],
         help="the address under which others reach the server, through a TLS proxy; other host names are refused",
@@ -89,6 +100,51 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
 def keeper_of(options: argparse.Namespace) -> Keeper:
     """What looks after the home while `serve` runs."""
     return Keeper(home_of(options), options.backup_every, options.keep)
+
+
+def _words_of(line: str) -> list[str]:
+    """A command line's words. Raises StudyError for one that cannot be run; no shell reads it."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise StudyError(f"--during {line!r}: {error}; close the quotes") from None
+    if not words or shutil.which(words[0]) is None:
+        raise StudyError(f"--during: there is no command {(words or [''])[0]!r}; for a shell's own words: sh -c '...'")
+    return words
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Run the server until Ctrl-C, or while a command runs; its exit status."""
+    if options.during:
+        words = _words_of(options.during)
+        with server.running(home_of(options), database_url=options.database_url):
+            return subprocess.run(words, check=False).returncode
+    study = cli.study_of(options) if options.study else None
+    of_crowd = [study.crowd.address] if study is not None and study.crowd is not None and study.crowd.address else []
+    addresses = [*options.address, *of_crowd]
+
+    def welcome(connection: server.Connection) -> None:
+        if study is not None:
+            _make_annotators(study, connection)
+        print("Ready", flush=True)
+
+    server.serve(
+        home_of(options), options.host, options.port, on_ready=welcome,
+        database_url=options.database_url, keeper=keeper_of(options), addresses=addresses,
+    )  # fmt: skip
+    return 0
+
+
+def _make_annotators(study: Study, connection: server.Connection) -> None:
+    """See that as many annotators as the study wants for a pair have accounts and may see it."""
+    for number in range(1, study.raters.per_pair + 1):
+        name = f"rater-{number}"
+        known = connection.home is not None and server.credentials(connection.home).find(name)
+        user = server.ensure_user(connection, name, first_name=f"Rater {number}")
+        if not known:
+            print(f"Annotator {user.username}, password {user.password}   (shown this once)")
+    if connection.home is not None:  # into the workspaces that there are; publishing lets them into the others
+        admit_annotators(study, attach(connection), accounts.languages(connection, connection.home))
 
 
 def add_commands(commands: Subparsers) -> None:

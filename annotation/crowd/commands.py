@@ -7,31 +7,21 @@ marked as a rehearsal's.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-from annotation.argilla.client import connect
 from annotation.crowd import collecting, judging, pay, sheet, summary
-from annotation.crowd.campaign import Campaign
-from annotation.crowd.ledger import Ledger
-from annotation.crowd.platform import Platform
-from annotation.crowd.steps import crowd_of
-from annotation.offering import LEDGER, Mode, alone, begin_offering, ledgers, words_changed
+from annotation.crowd.opening import campaign_of, mode_of, platform_name, where_of
+from annotation.offering import alone, begin_offering, words_changed
 from annotation.pseudonyms import pseudonym_key
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.server_commands import add_data_option, home_of
 from annotation.verdicts.preregistration import asked_rubric, fix_rules
 from plumbline import cli
 from plumbline.commands import as_called
-from plumbline.errors import PlumblineError, StudyError
+from plumbline.errors import StudyError
 from plumbline.manifest import stage
-from plumbline.study import Study
-from plumbline.study.crowd import PLATFORMS, PlatformName
-
-CONFIRM = "pay"  # what a person types before money moves
+from plumbline.study.crowd import PLATFORMS
 
 
 def add_crowd_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -108,16 +98,16 @@ def _example(name: str) -> str:
 
 def _plan(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    print(summary.plan_text(study, _platform_name(study, options), _mode(options), options.pilot))
+    print(summary.plan_text(study, platform_name(study, options), mode_of(options), options.pilot))
     return 0
 
 
 def _launch(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    with _campaign(study, options, spends=True, begins=True) as campaign:
+    with campaign_of(study, options, spends=True, begins=True) as campaign:
         refuse_other_prompts(study, list(campaign.pairs.values()))
         fix_rules(study)
-        rubric, where = asked_rubric(study), _where(campaign)
+        rubric, where = asked_rubric(study), where_of(campaign)
         if words_changed(study, where[1:-1], rubric):
             print(f"{where} batches that were offered before show the words of their launch, not the rubric's of now")
         begin_offering(study, where[1:-1], rubric)
@@ -154,9 +144,9 @@ def _collect(options: argparse.Namespace) -> int:
         print(f"{study.name}: {done.new} submissions read from {options.archive}, {len(done.ratings)} ratings in all")
         print("\n".join(f"  left out: {line}" for line in done.troubles.values()), end="\n" if done.troubles else "")
         return 0
-    with stage(study, "collect", inputs, outputs), _campaign(study, options) as campaign:
+    with stage(study, "collect", inputs, outputs), campaign_of(study, options) as campaign:
         done = collecting.collect(campaign, replace=options.replace)
-        where = _where(campaign)
+        where = where_of(campaign)
         rehearsal = " (a rehearsal: they count as simulated)" if campaign.platform.mode == "sandbox" else ""
         print(f"{where} {done.new} submissions read, {len(done.ratings)} ratings in all{rehearsal}")
         for line in done.troubles.values():
@@ -166,8 +156,8 @@ def _collect(options: argparse.Namespace) -> int:
 
 def _review(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    with _campaign(study, options) as campaign:
-        where = _where(campaign)
+    with campaign_of(study, options) as campaign:
+        where = where_of(campaign)
         if options.ask:
             judging.ask(campaign, options.ask, options.reason)
             print(f"{where} noted; write to the worker on the platform's own page")
@@ -184,128 +174,42 @@ def _review(options: argparse.Namespace) -> int:
 
 def _approve(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    with _campaign(study, options) as campaign:
+    with campaign_of(study, options) as campaign:
         campaign.refresh()
         if options.all:
             number, left = judging.approve_all(campaign)
         else:
             number, left = judging.approve(campaign, options.submissions, options.reason), []
         more = f"; {len(left)} wait for a person (crowd review)" if left else ""
-        print(f"{_where(campaign)} {number} submissions approved{more}")
+        print(f"{where_of(campaign)} {number} submissions approved{more}")
     return 0
 
 
 def _reject(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    with _campaign(study, options) as campaign:
+    with campaign_of(study, options) as campaign:
         campaign.refresh()
         number = judging.reject(campaign, options.submissions, options.reason)
-        print(f"{_where(campaign)} {number} submissions rejected, their workers' ratings excluded;"
+        print(f"{where_of(campaign)} {number} submissions rejected, their workers' ratings excluded;"
               " `crowd launch` finds others for their places")  # fmt: skip
     return 0
 
 
 def _bonus(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    with _campaign(study, options, spends=True) as campaign:
-        print(f"{_where(campaign)} {judging.pay_bonuses(campaign)} bonuses paid for observed times")
+    with campaign_of(study, options, spends=True) as campaign:
+        print(f"{where_of(campaign)} {judging.pay_bonuses(campaign)} bonuses paid for observed times")
     return 0
 
 
 def _close(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    with _campaign(study, options) as campaign:
+    with campaign_of(study, options) as campaign:
         closed, released = campaign.close()
         left = len(campaign.ledger.offered()) - closed
         more = f"; {left} were never offered, and `crowd launch` would still offer them" if left else ""
-        print(f"{_where(campaign)} {closed} batches closed, {pay.dollars(released)} released{more}")
+        print(f"{where_of(campaign)} {closed} batches closed, {pay.dollars(released)} released{more}")
     return 0
-
-
-@contextlib.contextmanager
-def _campaign(
-    study: Study, options: argparse.Namespace, *, spends: bool = False, begins: bool = False
-) -> Iterator[Campaign]:
-    """The study's campaign as the options name it, nobody else working on it; errors say which it was.
-
-    Raises StudyError where it has no batches yet, unless this command `begins` it.
-    """
-    name, mode = _platform_name(study, options), _mode(options)
-    crowd_of(study)
-    where = f"[{mode} {name}]"
-    try:
-        limit = _limit(options, mode, where) if spends else None
-        with (
-            alone(study),
-            Ledger(study.scratch / LEDGER, study.name, name, mode) as ledger,
-            _platform(study, name, options) as platform,
-        ):
-            if not (begins or ledger.offered()):
-                raise StudyError(f"{study.name} has offered nothing here yet; begin with `crowd launch`")
-            yield Campaign(study, platform, ledger, pseudonym_key(home_of(options)), limit)
-    except PlumblineError as error:
-        raise type(error)(f"{where} {error}") from None
-
-
-def _limit(options: argparse.Namespace, mode: Mode, where: str) -> int | None:
-    """What may be spent, in cents, after a person said yes to it."""
-    if mode == "sandbox":
-        return None
-    if options.max_cost is None:
-        raise StudyError("--live spends money and needs a limit; add --max-cost DOLLARS, for the whole campaign")
-    limit = int(options.max_cost * 100 + 1e-6)
-    if options.yes:
-        return limit
-    if not sys.stdin.isatty():
-        raise StudyError("--live asks before it spends, and nobody is there to answer; add --yes")
-    print(f"{where} This may spend up to {pay.dollars(limit)} in all. Type `{CONFIRM}` to go on: ", end="", flush=True)
-    if sys.stdin.readline().strip() != CONFIRM:
-        raise StudyError("not confirmed; nothing was spent")
-    return limit
-
-
-def _platform_name(study: Study, options: argparse.Namespace) -> PlatformName:
-    """The platform that is named, or that of the study's only campaign in this mode."""
-    if options.platform:
-        named: PlatformName = options.platform
-        return named
-    there = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == _mode(options)]
-    if len(there) != 1:
-        has = f"has campaigns on {' and '.join(there)}" if there else f"has no {_mode(options)} campaign yet"
-        if not there and not options.live and ledgers(study.scratch / LEDGER):
-            raise StudyError(f"{study.name} {has}, but a live one; add --live for that, or --platform to rehearse")
-        raise StudyError(f"{study.name} {has}; say which platform: --platform mturk or --platform prolific")
-    return there[0]
-
-
-def _mode(options: argparse.Namespace) -> Mode:
-    return "live" if options.live else "sandbox"
-
-
-@contextlib.contextmanager
-def _platform(study: Study, name: PlatformName, options: argparse.Namespace) -> Iterator[Platform]:
-    """The platform, with what it needs."""
-    mode = _mode(options)
-    if name == "mturk":
-        from annotation.crowd.mturk.adapter import MTurk  # noqa: PLC0415 (extra `crowd`)
-
-        yield MTurk(study, mode, endpoint=os.environ.get("MTURK_ENDPOINT", ""))
-        return
-    from annotation.crowd.prolific.adapter import Prolific  # noqa: PLC0415
-    from annotation.crowd.prolific.rooms import ArgillaRooms  # noqa: PLC0415
-
-    home = home_of(options)
-    key = pseudonym_key(home)
-    with connect(home) as argilla:
-        platform = Prolific(study, mode, key, ArgillaRooms(study, mode, key, argilla))
-        try:
-            yield platform
-        finally:
-            platform.close_connections()
-
-
-def _where(campaign: Campaign) -> str:
-    return f"[{campaign.platform.mode} {campaign.platform.name}]"
 
 
 def _count(value: str) -> int:

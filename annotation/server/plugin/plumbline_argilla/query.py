@@ -8,6 +8,8 @@ is passed over, and so is a quote or parenthesis without its partner. That is Lu
 state; only how much a query may hold is limited.
 
 Reading takes time proportional to the query's length, and neither it nor `fold` recurses.
+
+Long: the reader's states share one position in the query; Lucene's own parser, too, is one file to hold it against.
 """
 
 from __future__ import annotations

@@ -1,0 +1,112 @@
+"""Open a crowd campaign as a command line names it: platform and mode, its ledger, and what may be spent."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+from annotation.argilla.client import connect
+from annotation.crowd import pay
+from annotation.crowd.campaign import Campaign
+from annotation.crowd.ledger import Ledger
+from annotation.crowd.platform import Platform
+from annotation.crowd.steps import crowd_of
+from annotation.offering import LEDGER, Mode, alone, ledgers
+from annotation.pseudonyms import pseudonym_key
+from annotation.server_commands import home_of
+from plumbline.errors import PlumblineError, StudyError
+from plumbline.study import Study
+from plumbline.study.crowd import PlatformName
+
+CONFIRM = "pay"  # what a person types before money moves
+
+
+@contextlib.contextmanager
+def campaign_of(
+    study: Study, options: argparse.Namespace, *, spends: bool = False, begins: bool = False
+) -> Iterator[Campaign]:
+    """The study's campaign as the options name it, nobody else working on it; errors say which it was.
+
+    Raises StudyError where it has no batches yet, unless this command `begins` it.
+    """
+    name, mode = platform_name(study, options), mode_of(options)
+    crowd_of(study)
+    where = f"[{mode} {name}]"
+    try:
+        limit = _limit(options, mode, where) if spends else None
+        with (
+            alone(study),
+            Ledger(study.scratch / LEDGER, study.name, name, mode) as ledger,
+            _platform(study, name, options) as platform,
+        ):
+            if not (begins or ledger.offered()):
+                raise StudyError(f"{study.name} has offered nothing here yet; begin with `crowd launch`")
+            yield Campaign(study, platform, ledger, pseudonym_key(home_of(options)), limit)
+    except PlumblineError as error:
+        raise type(error)(f"{where} {error}") from None
+
+
+def _limit(options: argparse.Namespace, mode: Mode, where: str) -> int | None:
+    """What may be spent, in cents, after a person said yes to it."""
+    if mode == "sandbox":
+        return None
+    if options.max_cost is None:
+        raise StudyError("--live spends money and needs a limit; add --max-cost DOLLARS, for the whole campaign")
+    limit = int(options.max_cost * 100 + 1e-6)
+    if options.yes:
+        return limit
+    if not sys.stdin.isatty():
+        raise StudyError("--live asks before it spends, and nobody is there to answer; add --yes")
+    print(f"{where} This may spend up to {pay.dollars(limit)} in all. Type `{CONFIRM}` to go on: ", end="", flush=True)
+    if sys.stdin.readline().strip() != CONFIRM:
+        raise StudyError("not confirmed; nothing was spent")
+    return limit
+
+
+def platform_name(study: Study, options: argparse.Namespace) -> PlatformName:
+    """The platform that is named, or that of the study's only campaign in this mode."""
+    if options.platform:
+        named: PlatformName = options.platform
+        return named
+    there = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == mode_of(options)]
+    if len(there) != 1:
+        has = f"has campaigns on {' and '.join(there)}" if there else f"has no {mode_of(options)} campaign yet"
+        if not there and not options.live and ledgers(study.scratch / LEDGER):
+            raise StudyError(f"{study.name} {has}, but a live one; add --live for that, or --platform to rehearse")
+        raise StudyError(f"{study.name} {has}; say which platform: --platform mturk or --platform prolific")
+    return there[0]
+
+
+def mode_of(options: argparse.Namespace) -> Mode:
+    """With people and money, or a rehearsal."""
+    return "live" if options.live else "sandbox"
+
+
+@contextlib.contextmanager
+def _platform(study: Study, name: PlatformName, options: argparse.Namespace) -> Iterator[Platform]:
+    """The platform, with what it needs."""
+    mode = mode_of(options)
+    if name == "mturk":
+        from annotation.crowd.mturk.adapter import MTurk  # noqa: PLC0415 (extra `crowd`)
+
+        yield MTurk(study, mode, endpoint=os.environ.get("MTURK_ENDPOINT", ""))
+        return
+    from annotation.crowd.prolific.adapter import Prolific  # noqa: PLC0415
+    from annotation.crowd.prolific.rooms import ArgillaRooms  # noqa: PLC0415
+
+    home = home_of(options)
+    key = pseudonym_key(home)
+    with connect(home) as argilla:
+        platform = Prolific(study, mode, key, ArgillaRooms(study, mode, key, argilla))
+        try:
+            yield platform
+        finally:
+            platform.close_connections()
+
+
+def where_of(campaign: Campaign) -> str:
+    """What begins each line: `[live mturk]`."""
+    return f"[{campaign.platform.mode} {campaign.platform.name}]"
