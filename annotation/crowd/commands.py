@@ -37,21 +37,7 @@ def add_crowd_commands(commands: argparse._SubParsersAction[argparse.ArgumentPar
     ) -> argparse.ArgumentParser:
         added = own.add_parser(name, help=text, description=text, epilog=_example(name))
         added.set_defaults(run=run)
-        cli.add_study_options(added)
-        add_data_option(added)
-        added.add_argument(
-            "--platform", choices=PLATFORMS, help="required for the first launch; later the campaign's own"
-        )
-        added.add_argument(
-            "--live",
-            action="store_true",
-            help="use the real platform; without it, the sandbox (MTurk) or drafts (Prolific)",
-        )
-        if spends:
-            added.add_argument(
-                "--max-cost", type=cli.positive, metavar="DOLLARS", help="limit for the cost of the whole campaign"
-            )
-            added.add_argument("--yes", action="store_true", help="do not ask for confirmation before money is spent")
+        _add_shared_options(added, spends=spends)
         return added
 
     pilot = "a trial with N pairs per group of languages (PTEB: 20)"
@@ -83,6 +69,19 @@ def add_crowd_commands(commands: argparse._SubParsersAction[argparse.ArgumentPar
     reject.add_argument("--reason", default="", metavar="TEXT", help="why; the worker reads it")
     add("bonus", _bonus, "pay bonuses where the work took longer than the reward pays for", spends=True)
     add("close", _close, "let nobody begin any more, for good; those at work may finish")
+
+
+def _add_shared_options(parser: argparse.ArgumentParser, *, spends: bool) -> None:
+    cli.add_study_options(parser)
+    add_data_option(parser)
+    parser.add_argument("--platform", choices=PLATFORMS, help="required for the first launch; later the campaign's own")
+    live = "use the real platform; without it, the sandbox (MTurk) or drafts (Prolific)"
+    parser.add_argument("--live", action="store_true", help=live)
+    if spends:
+        parser.add_argument(
+            "--max-cost", type=cli.positive, metavar="DOLLARS", help="limit for the cost of the whole campaign"
+        )
+        parser.add_argument("--yes", action="store_true", help="do not ask for confirmation before money is spent")
 
 
 def _example(name: str) -> str:
