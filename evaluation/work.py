@@ -140,6 +140,10 @@ def quiet(study: Study, specs: Sequence[ModelSpec]) -> Iterator[None]:
     if local and all(spec.path or spec.package or spec.kind == "openai" for spec in specs):
         settings["HF_HUB_OFFLINE"] = "1"
     with tempfile.TemporaryDirectory(prefix="plumbline-mteb-") as unused:
-        for name, value in {**settings, "MTEB_CACHE": unused}.items():
-            os.environ.setdefault(name, value)
-        yield
+        added = {name: value for name, value in {**settings, "MTEB_CACHE": unused}.items() if name not in os.environ}
+        os.environ.update(added)
+        try:
+            yield
+        finally:  # for what this process does next: the folder is gone then
+            for name in added:
+                os.environ.pop(name, None)

@@ -48,11 +48,11 @@ def accept(study: Study, amend: str | None = None) -> Accepted:
     seen = _look(looks, found, len(counting_ratings(ratings, design.per_pair)), rests_on)
     told = Accepted(groups, found, amendment_lines(rules, evidence.first), doubts_of(evidence, found, evidence.signs))
     write_rules(study, evidence.rules, rules)
+    if len(seen) > len(looks):  # noted before anybody can read the results
+        write_kept(study, LOOKS, seen)
     write_json(study.folder / "agreement.json", told.groups)
     write_json(study.folder / "verdicts.json", told.verdicts)
     write_table(study.folder / "pair_means.parquet", means, PairMean)
-    if len(seen) > len(looks):
-        write_kept(study, LOOKS, seen)
     return told
 
 

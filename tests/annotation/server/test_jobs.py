@@ -127,15 +127,17 @@ def refusing(home: Home, what: str) -> Iterator[None]:
 
 
 def test_a_job_that_cannot_be_noted_is_refused_and_one_that_was_noted_runs(site: Site) -> None:
-    campaign = site.publish("unnoted", records=2, enough=2)
-    site.raters[0].rate(campaign, "p0", 5)
-    body = {"distribution": {"strategy": "overlap", "min_submitted": 1}}
-    with refusing(site.home, "INSERT"):
-        refused = site.owner("PATCH", f"datasets/{campaign.dataset}", body, expect=507)
-    assert "make room, then try again" in refused["detail"]
-    with refusing(site.home, "UPDATE"):
-        site.owner("PATCH", f"datasets/{campaign.dataset}", body)
-        assert eventually(lambda: site.statuses(campaign) == {"p0": "completed", "p1": "pending"})
+    with running(site.home) as connection:  # the test before has killed the server
+        again = enter(connection)
+        campaign = again.publish("unnoted", records=2, enough=2)
+        again.raters[0].rate(campaign, "p0", 5)
+        body = {"distribution": {"strategy": "overlap", "min_submitted": 1}}
+        with refusing(site.home, "INSERT"):
+            refused = again.owner("PATCH", f"datasets/{campaign.dataset}", body, expect=507)
+        assert "make room, then try again" in refused["detail"]
+        with refusing(site.home, "UPDATE"):
+            again.owner("PATCH", f"datasets/{campaign.dataset}", body)
+            assert eventually(lambda: again.statuses(campaign) == {"p0": "completed", "p1": "pending"})
 
 
 def test_a_damaged_journal_is_one_line(tmp_path: Path) -> None:

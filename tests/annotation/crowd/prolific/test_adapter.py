@@ -334,7 +334,7 @@ def test_what_stands_in_the_way_is_said_in_one_line(
     monkeypatch.delenv("PROLIFIC_TOKEN", raising=False)
     with pytest.raises(ServiceError, match="PROLIFIC_TOKEN is not set"):
         Prolific(study, "live", KEY, site.rooms)
-    with pytest.raises(ServiceError, match="no https address"):
+    with pytest.raises(ServiceError, match="not an https address"):
         Prolific(study, "live", KEY, site.rooms, address="http://prolific.example.org", token="x")
     with pytest.raises(StudyError, match="crowd.address is not said"):
         open_on(site, variant(crowd={}))
