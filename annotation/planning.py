@@ -31,6 +31,7 @@ from annotation.statistics.intervals import (
 from annotation.statistics.summaries import POOLS, Design
 from annotation.verdicts.rules import outcomes
 from plumbline.errors import StudyError
+from plumbline.streams import stream
 from plumbline.study import Study
 from plumbline.study.crowd import PaySpec
 
@@ -197,7 +198,8 @@ def plan(
     """How sure a study of each size will be, and what it costs, by simulated campaigns.
 
     `sizes` are (pairs of each transformation, raters of each pair), `means` true means to try (default: around the
-    threshold), `campaigns` how many are simulated for each row; equal seeds (default: the sample's) give equal numbers.
+    threshold), `campaigns` how many are simulated for each row; equal seeds (default: the sample's) give equal numbers,
+    whatever other rows are asked for.
     The frame has a row for each size and mean: pairs, raters, mean; accepted, rejected, undecided (shares of the
     campaigns, on one question); right (the share of right verdicts: accepted at a true mean of at least the threshold,
     not accepted below); width (of the 95% interval, in points of the scale; NaN where there is none); used (pairs
@@ -211,19 +213,20 @@ def plan(
     >>> found = plan(load_study("studies/demo.yaml"), sizes=[(30, 3), (100, 3)], means=[3.4], campaigns=200)
     >>> print(found[["pairs", "raters", "mean", "right", "ratings"]].to_string(index=False))
      pairs  raters  mean  right  ratings
-        30       3   3.4  0.965     1584
-       100       3   3.4  1.000     5088
+        30       3   3.4  0.955     1584
+       100       3   3.4  0.995     5088
     """
     if wrong := [size for size in sizes if min(size) < 1] or campaigns < 1:
         raise ValueError(f"a plan needs at least 1 pair, 1 rater and 1 campaign, not {wrong or campaigns}")
     design = Design.of(study, load_rubric(study))
-    generator = np.random.default_rng(study.sample.seed if seed is None else seed)
+    seed = study.sample.seed if seed is None else seed
     threshold = design.rule.threshold
     rows = []
     for size in dict.fromkeys(sizes):
         cost = price(study, len(design.questions), size)
         for mean in dict.fromkeys(means or around(design)):
-            found = outlook(design, assumed, size, mean, campaigns, generator)
+            own = stream(seed, "plan", *map(str, size), f"{mean:g}")
+            found = outlook(design, assumed, size, mean, campaigns, own)
             costs = {"ratings": cost.ratings, "hours": cost.hours, "dollars": cost.dollars}
             rows.append({**asdict(found), "right": found.right(threshold), **costs})
     return pd.DataFrame(rows, columns=COLUMNS)

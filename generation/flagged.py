@@ -43,11 +43,9 @@ class Flagged:
 
     def __str__(self) -> str:
         """In words, for one line."""
-        end = ""
-        if self.doubtful:
-            end = f"; look at them, or keep them from raters with `sample.without: [{self.flag}]`"
-        what = f"flagged {self.flag} (docs/flags.md)"
-        return f"{self.transformation}, {self.language}: {self.share:.1%} of the outputs are {what}{end}"
+        advice = f"; look at them, or keep them from raters with `sample.without: [{self.flag}]`"
+        said = f"{self.transformation}, {self.language}: {self.share:.1%} of the outputs are flagged {self.flag}"
+        return f"{said} (docs/flags.md){advice if self.doubtful else ''}"
 
 
 def flagged_outputs(study: Study) -> list[Flagged]:

@@ -10,9 +10,8 @@ from importlib.util import find_spec
 from plumbline import cli
 from plumbline.commands import COMMANDS, SECTIONS, Command
 from plumbline.errors import StudyError, nearest
+from plumbline.interrupt import PACKAGES
 from plumbline.resources import installing
-
-OWN = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app")
 
 
 def main() -> None:
@@ -70,7 +69,7 @@ def _complete(command: Command, run: Callable[[], int]) -> int:
 
 def _refuse_missing(command: Command, error: ModuleNotFoundError) -> int:
     """Say what must be installed for a command."""
-    if error.name is None or error.name.partition(".")[0] in OWN:
+    if error.name is None or error.name.partition(".")[0] in PACKAGES:
         raise error
     raise StudyError(f"plumbline {command.name} needs {error.name}: {installing(command.extra)}") from None
 

@@ -11,16 +11,15 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from plumbline.interrupt import started_module
+from plumbline.interrupt import PACKAGES, started_module
 
-NAMES = ("generation", "annotation", "evaluation", "streamlit_app")
 HERE = Path(__file__).resolve().parents[1]
 
 
 def refuse_strangers() -> None:
     """End a command of ours with status 2 where one of the names is not our package."""
     if _is_command():
-        for name in NAMES:
+        for name in PACKAGES[1:]:
             if found := _stranger(name):
                 print(f"error: {found}", file=sys.stderr)
                 sys.exit(2)
@@ -30,7 +29,7 @@ def _is_command() -> bool:
     """Whether this process is a command of ours. Who imports plumbline for other ends calls packages as they like."""
     module = started_module(sys.orig_argv)
     script = "".join(sys.argv[:1]).rpartition(os.sep)[2]
-    return script == "plumbline" or module.partition(".")[0] in ("plumbline", *NAMES)
+    return script == "plumbline" or module.partition(".")[0] in PACKAGES
 
 
 def _stranger(name: str) -> str:

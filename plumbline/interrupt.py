@@ -15,7 +15,8 @@ STATUS = 130
 LINE = "interrupted; what was written stays, run the same command to go on"
 
 
-_COMMANDS = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app", "benchmarks")
+PACKAGES = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app")
+_COMMANDS = (*PACKAGES, "benchmarks")
 _state = {"command": False}  # whether this process is one of our commands
 
 

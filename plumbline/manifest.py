@@ -53,7 +53,7 @@ class Manifest(BaseModel):
 _REPLACED = "is not what was written (edited by hand, or another copy's)"
 _SHOWS = "it alone shows what rests on what, and that no hand changed the records"
 _OFFERED = "offered.json"  # what every version that writes it notes in the manifest first
-_PACKAGES = ("argilla", "irrCAC", "mteb", "numpy", "openai", "pandas", "scipy", "sentence-transformers", "torch")
+_PACKAGES = ("argilla", "mteb", "numpy", "openai", "pandas", "scipy", "sentence-transformers", "torch")
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from annotation.statistics.intervals import Floats, confidence_sequence, holding
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import decide, outcomes
 from evaluation.scopes import scope_of
-from evaluation.statistics.streams import stream
+from plumbline.streams import stream
 
 _AT_ONCE = 2**21  # numbers drawn at a time
 Bools = NDArray[np.bool_]

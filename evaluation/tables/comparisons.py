@@ -16,10 +16,10 @@ from evaluation.statistics.paired import (
     paired_bootstrap,
     wilcoxon,
 )
-from evaluation.statistics.streams import stream
 from evaluation.tables.datasets import totals_of
 from evaluation.tables.pairs import counting_scores, shared_scores, whole_data_sets
 from evaluation.tables.scores import NOTHING, transformations_of
+from plumbline.streams import stream
 from plumbline.transformations import AXES
 
 _COLUMNS = ["shift", "low", "high", "p", "p_holm", "method", "n", "reason"]

@@ -6,8 +6,8 @@ import pandas as pd
 
 from annotation.ratings.ratings import counting_ratings
 from evaluation.statistics.paired import spearman_interval
-from evaluation.statistics.streams import stream
 from evaluation.tables.scores import in_order
+from plumbline.streams import stream
 
 QUANTILES = {"low": 0.05, "lower_quartile": 0.25, "median": 0.5, "upper_quartile": 0.75, "high": 0.95}
 

@@ -7,10 +7,10 @@ import pandas as pd
 
 from evaluation.statistics.paired import sample_sd
 from evaluation.statistics.rankings import borda, kendall, split_half
-from evaluation.statistics.streams import stream
 from evaluation.tables.datasets import totals_of
 from evaluation.tables.pairs import counting_scores, shared_scores, whole_data_sets
 from evaluation.tables.scores import NOTHING, TOTAL, transformations_of
+from plumbline.streams import stream
 from plumbline.transformations import AXES
 
 OVERALL = "overall"

@@ -19,6 +19,7 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import in_order
 from annotation.verdicts.verdicts import verdicts
 from plumbline.errors import StudyError
+from plumbline.streams import stream
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.verdicts.test_verdicts import HASHES, START, pair
@@ -152,16 +153,18 @@ def test_a_mean_off_the_scale_is_refused() -> None:
 
 
 def test_a_plan_has_a_row_for_each_size_and_mean(variant: Callable[..., Study]) -> None:
-    """Each is what `outlook` and `price` say, with one generator for all; what stands there twice is simulated once."""
+    """Each is what `outlook` and `price` say, whatever rows stand beside it; asked for twice, it is simulated once."""
     study = variant()
     found = plan(study, [(30, 2), (60, 3), (30, 2)], [2.8, 3.4, 3.4], campaigns=20, seed=5)
     assert list(zip(found["pairs"], found["raters"], found["mean"], strict=True)) == [
         (30, 2, 2.8), (30, 2, 3.4), (60, 3, 2.8), (60, 3, 3.4),
     ]  # fmt: skip
     own = Design.of(study, load_rubric(study))
-    first = outlook(own, Assumed(), (30, 2), 2.8, 20, np.random.default_rng(5))
+    first = outlook(own, Assumed(), (30, 2), 2.8, 20, stream(5, "plan", "30", "2", "2.8"))
     assert found.loc[0, ["accepted", "rejected", "width"]].tolist() == [first.accepted, first.rejected, first.width]
     assert found["right"][0] == 1 - first.accepted and found["right"][1] == found["accepted"][1]
+    alone = plan(study, [(60, 3)], [3.4], campaigns=20, seed=5)
+    assert found.iloc[[3]].reset_index(drop=True).equals(alone)
     assert found["dollars"][2] == price(study, 2, (60, 3)).dollars
     for sizes, campaigns in (([(0, 3)], 20), ([(30, 3)], 0)):
         with pytest.raises(ValueError, match="needs at least 1 pair, 1 rater and 1 campaign, not"):
