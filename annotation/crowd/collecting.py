@@ -5,6 +5,7 @@ A rehearsal's ratings are marked as simulated, whoever gave them, and go when th
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,6 @@ from tqdm import tqdm
 from annotation.crowd.campaign import Campaign
 from annotation.crowd.judging import finish
 from annotation.crowd.mturk.archive import read_archive
-from annotation.crowd.platform import PairAnswer
 from annotation.crowd.sources import refuse_lost_batches, source_of
 from annotation.crowd.submissions import Work
 from annotation.pseudonyms import worker_pseudonym
@@ -152,7 +152,7 @@ def _read(campaign: Campaign) -> int:
     return sum(not one.answered for one in todo)
 
 
-def _check(work: Work, given: Sequence[PairAnswer], pair_ids: Sequence[str]) -> None:
+def _check(work: Work, given: Sequence[Answer], pair_ids: Sequence[str]) -> None:
     counts = Counter(answer.pair_id for answer in given)
     wrong = [pair_id for pair_id in counts if pair_id not in pair_ids or counts[pair_id] > 1]
     if wrong:
@@ -167,21 +167,14 @@ def _check(work: Work, given: Sequence[PairAnswer], pair_ids: Sequence[str]) -> 
 def _answers(campaign: Campaign, work: Work, rubric: Rubric) -> list[Answer]:
     """The kept answers of a submission."""
     rows = json.loads(campaign.ledger.answers(work.submission.submission_id))
-    return _rated(work, [PairAnswer(**row) for row in rows], rubric)
+    return _rated(work, [Answer(**row) for row in rows], rubric)
 
 
-def _rated(work: Work, given: Sequence[PairAnswer], rubric: Rubric) -> list[Answer]:
+def _rated(work: Work, given: Sequence[Answer], rubric: Rubric) -> list[Answer]:
     return [_answer(one, work.pseudonym, work.batch_id, rubric) for one in given]
 
 
-def _answer(one: PairAnswer, rater: str, batch: str, rubric: Rubric) -> Answer:
-    return Answer(
-        pair_id=one.pair_id,
-        rater_id=rater,
-        status=one.status,
-        values={name: one.values.get(name) for name in rubric.question_names()},
-        comment=one.comment,
-        submitted_at=one.submitted_at,
-        batch=batch,
-        seconds=one.seconds,
-    )
+def _answer(one: Answer, rater: str, batch: str, rubric: Rubric) -> Answer:
+    """An answer with its rater, to each question of the rubric."""
+    values = {name: one.values.get(name) for name in rubric.question_names()}
+    return dataclasses.replace(one, values=values, rater_id=rater, batch=batch)

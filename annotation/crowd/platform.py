@@ -7,13 +7,14 @@ whether the first one took effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
 from annotation.crowd.batches import Batch
 from annotation.offering import Mode
+from annotation.ratings.answers import Answer
 from plumbline.errors import ServiceError
 from plumbline.records import Pair
 from plumbline.study.crowd import PlatformName
@@ -51,18 +52,6 @@ class Posted:
     places: int  #: workers that it is open to in all
     ends: datetime | None  #: when it closes, UTC; None where it does not by itself
     open: bool  #: whether workers can still take it, or are at work
-
-
-@dataclass(frozen=True)
-class PairAnswer:
-    """What a worker answered to one pair."""
-
-    pair_id: str
-    values: Mapping[str, int | None]  #: by question
-    comment: str
-    seconds: float  #: on this pair; NaN if unknown
-    submitted_at: str  #: ISO 8601, UTC
-    status: Literal["submitted", "discarded"] = "submitted"
 
 
 @dataclass(frozen=True)
@@ -133,8 +122,8 @@ class Platform(Protocol):
         """One submission as it is now."""
         ...
 
-    def answers(self, submission: Submission, offer: Offer) -> Sequence[PairAnswer]:
-        """What was answered in a submission.
+    def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
+        """What was answered in a submission, without the rater.
 
         Raises DataError for answers that cannot be read (another study's, malformed, too large).
         """

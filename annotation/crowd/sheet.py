@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from annotation.crowd.campaign import Campaign
 from annotation.crowd.judging import named
-from annotation.crowd.platform import PairAnswer
+from annotation.ratings.answers import Answer
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.cli import columns
 from plumbline.records import Pair
@@ -27,7 +27,7 @@ def sheet_text(campaign: Campaign, submission_id: str) -> str:
     (work,) = named(campaign, [submission_id])
     rubric = asked_rubric(campaign.study)
     kept = campaign.ledger.answers(submission_id)
-    given = {row["pair_id"]: PairAnswer(**row) for row in json.loads(kept or "[]")}
+    given = {row["pair_id"]: Answer(**row) for row in json.loads(kept or "[]")}
     questions = rubric.question_names()
     rows, texts = [], []
     for number, pair in enumerate(campaign.offer(work.batch_id).pairs, 1):
@@ -41,7 +41,7 @@ def sheet_text(campaign: Campaign, submission_id: str) -> str:
     return "\n".join([head, *none, columns(header, rows), "", *texts])
 
 
-def _cells(answer: PairAnswer | None, questions: list[str], expected: Mapping[str, int]) -> list[str]:
+def _cells(answer: Answer | None, questions: list[str], expected: Mapping[str, int]) -> list[str]:
     if answer is None:
         return ["–"] * (len(questions) + 1)
     values = [
@@ -49,10 +49,10 @@ def _cells(answer: PairAnswer | None, questions: list[str], expected: Mapping[st
         + (f" (expected {expected[name]})" if name in expected else "")
         for name in questions
     ]
-    return [*values, "–" if math.isnan(answer.seconds) else f"{answer.seconds:.0f}"]
+    return [*values, "–" if answer.seconds is None or math.isnan(answer.seconds) else f"{answer.seconds:.0f}"]
 
 
-def _texts(number: int, pair: Pair, answer: PairAnswer | None) -> list[str]:
+def _texts(number: int, pair: Pair, answer: Answer | None) -> list[str]:
     lines = [f"{number}  {_shown(pair.original)}", f"   -> {_shown(pair.transformed)}"]
     return lines + ([f"   comment: {_shown(answer.comment)}"] if answer is not None and answer.comment else [])
 

@@ -37,18 +37,18 @@ PAUSE = timedelta(minutes=10)  # between two answers; who takes longer was away,
 KEY = list(Rating.KEY)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
-    """One rater's answer to one pair, as it was given; the rater by pseudonym, the time in UTC (ISO 8601)."""
+    """One rater's answer to one pair, from wherever it comes; the time in UTC (ISO 8601)."""
 
     pair_id: str
-    rater_id: str
-    status: str
     values: Mapping[str, int | None]  #: by question
-    comment: str
     submitted_at: str
+    status: str = "submitted"
+    comment: str = ""
+    seconds: float | None = None  #: on the pair, NaN where a crowd platform does not know; None where none measures it
+    rater_id: str = ""  #: a pseudonym; empty until a crowd worker has theirs
     batch: str = ""  #: of a crowd campaign
-    seconds: float | None = None  #: on the pair, where the platform measured it
 
     @property
     def simulated(self) -> bool:

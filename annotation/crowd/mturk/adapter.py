@@ -19,9 +19,10 @@ from annotation.crowd.mturk.form import Sheet, fields_of_xml
 from annotation.crowd.mturk.qualification import Qualification
 from annotation.crowd.mturk.question import question_xml
 from annotation.crowd.mturk.submissions import STATES, submission_of
-from annotation.crowd.platform import Offer, PairAnswer, Posted, RefusedError, State, Submission, UncertainError
+from annotation.crowd.platform import Offer, Posted, RefusedError, State, Submission, UncertainError
 from annotation.crowd.steps import crowd_of
 from annotation.offering import Mode
+from annotation.ratings.answers import Answer
 from annotation.rubric import ENGLISH, Rubric, said
 from annotation.sampling.queues import Queue
 from annotation.verdicts.preregistration import asked_rubric
@@ -197,7 +198,7 @@ class MTurk:
         """One assignment as it is now."""
         return submission_of(self._assignment(submission_id), [cents for cents, _ in self._bonuses(submission_id)])
 
-    def answers(self, submission: Submission, offer: Offer) -> Sequence[PairAnswer]:
+    def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
         """What was answered in an assignment. Raises DataError for answers that cannot be read."""
         where = f"assignment {submission.submission_id}"
         found = self._assignment(submission.submission_id)

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from annotation.crowd.mturk.form import COMMENT, DISCARDED, SECONDS, Sheet
 from annotation.crowd.mturk.submissions import STATES
-from annotation.crowd.platform import PairAnswer, Submission
+from annotation.crowd.platform import Submission
+from annotation.ratings.answers import Answer
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError
@@ -30,7 +31,7 @@ COLUMNS = ("HITId", "AssignmentId", "WorkerId", "AssignmentStatus", "SubmitTime"
 _ZONES = {"PST": -8, "PDT": -7, "UTC": 0, "GMT": 0}  # hours; the site writes its own time, which is Seattle's
 _PAIR = re.compile(r"Input\.pair_id(?:_(\d+))?")
 
-Archived = tuple[Submission, list[PairAnswer]]
+Archived = tuple[Submission, list[Answer]]
 
 
 def read_archive(path: Path, study: Study, pair_ids: Collection[str]) -> list[Archived]:
@@ -99,7 +100,7 @@ def _time(text: str, where: str) -> datetime:
         raise DataError(f"{where}: SubmitTime {text[:40]!r} is not a time as the MTurk site writes it") from None
 
 
-def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet, known: Collection[str]) -> list[PairAnswer]:
+def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet, known: Collection[str]) -> list[Answer]:
     answers = {name.removeprefix("Answer."): text for name, text in row.items() if name.startswith("Answer.") and text}
     if "batch" in answers:
         sheet.refuse_others(answers, answers["batch"])

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from xml.parsers import expat
 
-from annotation.crowd.platform import PairAnswer
+from annotation.ratings.answers import Answer
 from annotation.rubric import Rubric
 from plumbline.errors import DataError
 
@@ -30,7 +30,7 @@ class Sheet:
     rubric: Rubric
     where: str
 
-    def answers(self, fields: Mapping[str, str], pair_ids: Sequence[str], submitted_at: str) -> list[PairAnswer]:
+    def answers(self, fields: Mapping[str, str], pair_ids: Sequence[str], submitted_at: str) -> list[Answer]:
         """The answers to these pairs, in their order.
 
         Raises DataError for pairs that are others, for answers that are missing, and for values off the scale. Comments
@@ -50,19 +50,19 @@ class Sheet:
                 raise DataError(f"{self.where}: answers of {name} {_short(fields.get(name, ''))}, not of {wanted!r};"
                                 " they are left out")  # fmt: skip
 
-    def _answer(self, fields: Mapping[str, str], pair_id: str, submitted_at: str) -> PairAnswer:
+    def _answer(self, fields: Mapping[str, str], pair_id: str, submitted_at: str) -> Answer:
         discarded = fields.get(f"{pair_id}.{DISCARDED}") == "yes"
         values = {name: self._value(fields, pair_id, name) for name in self.rubric.question_names()}
         missing = [name for name, value in values.items() if value is None]
         if missing and not discarded:
             raise DataError(f"{self.where}: pair {pair_id} has no answer to {missing[0]!r}")
-        return PairAnswer(
-            pair_id,
-            values,
-            clean_comment(fields.get(f"{pair_id}.{COMMENT}", "")),
-            _seconds(fields.get(f"{pair_id}.{SECONDS}", "")),
-            submitted_at,
-            "discarded" if discarded else "submitted",
+        return Answer(
+            pair_id=pair_id,
+            values=values,
+            submitted_at=submitted_at,
+            status="discarded" if discarded else "submitted",
+            comment=clean_comment(fields.get(f"{pair_id}.{COMMENT}", "")),
+            seconds=_seconds(fields.get(f"{pair_id}.{SECONDS}", "")),
         )
 
     def _value(self, fields: Mapping[str, str], pair_id: str, question: str) -> int | None:

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from annotation.crowd.platform import Offer, PairAnswer, Posted, RefusedError, State, Submission, UncertainError
+from annotation.crowd.platform import Offer, Posted, RefusedError, State, Submission, UncertainError
 from annotation.crowd.prolific.api import Api, shortened
 from annotation.crowd.prolific.rooms import Rooms, crowd_with_address
 from annotation.crowd.prolific.study import filters, study_body
 from annotation.crowd.prolific.submissions import plain, submission_of
 from annotation.offering import Mode
 from annotation.pseudonyms import worker_pseudonym
+from annotation.ratings.answers import Answer
 from plumbline.errors import ServiceError, StudyError
 from plumbline.study import Study
 from plumbline.study.crowd import PlatformName
@@ -235,10 +236,9 @@ class Prolific:
         found = self._api.get(f"submissions/{submission_id}/")
         return submission_of(found, str(found.get("study_id", "")))
 
-    def answers(self, submission: Submission, offer: Offer) -> Sequence[PairAnswer]:
+    def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
         """What the participant answered in our Argilla."""
-        name = worker_pseudonym(self._key, self._study.name, self.name, submission.worker)
-        return self._rooms.answers(offer, name)
+        return self._rooms.answers(offer, worker_pseudonym(self._key, self._study.name, self.name, submission.worker))
 
     def approve(self, submission: Submission) -> None:
         """Approve, which pays the reward; nothing where it is approved. RefusedError where it was rejected."""

@@ -22,9 +22,9 @@ from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.argilla.publish import create_dataset, send_pairs
 from annotation.argilla.wording import COMMENT
-from annotation.crowd.platform import Offer, PairAnswer
+from annotation.crowd.platform import Offer
 from annotation.offering import Mode
-from annotation.ratings.answers import PAUSE
+from annotation.ratings.answers import PAUSE, Answer
 from annotation.server.home import PRIVATE_FOLDER, changing, write_private
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, ServiceError, StudyError
@@ -57,7 +57,7 @@ class Rooms(Protocol):
         """See that a batch can be worked on; may be called at any time."""
         ...
 
-    def answers(self, offer: Offer, pseudonym: str) -> Sequence[PairAnswer]:
+    def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
         """What one participant answered to a batch so far, in the order of answering."""
         ...
 
@@ -118,7 +118,7 @@ class ArgillaRooms:
         self._tell_server(offer, room, self._argilla.workspaces()[name], dataset_id)
         return room
 
-    def answers(self, offer: Offer, pseudonym: str) -> Sequence[PairAnswer]:
+    def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
         """What a participant submitted or discarded. Raises DataError for answers to what the batch does not show."""
         room = room_of(self._study, self._mode, self._key, offer.batch.batch_id)
         name = self._name(room)
@@ -226,7 +226,7 @@ def read_admitted(file: Path) -> dict[str, dict[str, Any]]:
     return rooms if isinstance(rooms, dict) else {}
 
 
-def timed(answers: Sequence[PairAnswer]) -> list[PairAnswer]:
+def timed(answers: Sequence[Answer]) -> list[Answer]:
     """One participant's answers in the order of answering, each with the seconds since the one before.
 
     The first has none, nor has one after a long pause: the same rule as for all other raters (`ratings.answers`).
@@ -239,9 +239,9 @@ def timed(answers: Sequence[PairAnswer]) -> list[PairAnswer]:
     return ordered
 
 
-def _answer(pair_id: str, response: Mapping[str, Any], questions: Sequence[str]) -> PairAnswer:
+def _answer(pair_id: str, response: Mapping[str, Any], questions: Sequence[str]) -> Answer:
     given = response.get("values") or {}
-    return PairAnswer(
+    return Answer(
         pair_id=pair_id,
         values={name: given.get(name, {}).get("value") for name in questions},
         comment=given.get(COMMENT, {}).get("value") or "",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+import pandas as pd
 import pytest
 
 from annotation.crowd import judging, pay
 from annotation.crowd.campaign import Campaign, Launch, next_batches
 from annotation.crowd.collecting import collect
 from annotation.crowd.mturk.adapter import MTurk
+from annotation.crowd.sheet import sheet_text
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
 from annotation.offering import Mode
 from annotation.ratings.ratings import read_all_ratings, read_ratings
@@ -214,6 +217,26 @@ def test_answers_that_cannot_be_read_are_named_and_left_to_a_person(variant: Mak
     step(study, site, lambda campaign: left.extend(judging.approve_all(campaign)[1]))
     assert [(case.advice, case.work.submission.submission_id) for case in left] == [("ask", bad)]
     assert site.assignments[good].status == "Approved"
+
+
+def test_answers_in_a_ledger_of_before_are_read(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    submission = work(study, site, hit, "kind")
+    step(study, site, collect)
+    before = read_all_ratings(study)
+    old = ("pair_id", "values", "comment", "seconds", "submitted_at", "status")  # what a ledger's answer had at first
+
+    def rewrite(campaign: Campaign) -> None:
+        rows = json.loads(campaign.ledger.answers(submission))
+        campaign.ledger.keep_answers(submission, json.dumps([{name: row[name] for name in old} for row in rows]))
+        assert sheet_text(campaign, submission).count(" 20\n") == 6  # seconds of each pair
+
+    step(study, site, rewrite)
+    step(study, site, collect)
+    assert len(before) == 6 * 2  # pairs of a batch, questions
+    pd.testing.assert_frame_equal(read_all_ratings(study), before)
 
 
 def translations(variant: Make, **crowd: object) -> Study:

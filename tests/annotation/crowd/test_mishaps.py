@@ -15,12 +15,13 @@ from annotation.crowd.campaign import Campaign, Launch
 from annotation.crowd.collecting import collect, collect_archive
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.mturk.adapter import MTurk
-from annotation.crowd.platform import NoMoneyError, PairAnswer, RefusedError, UncertainError
+from annotation.crowd.platform import NoMoneyError, RefusedError, UncertainError
 from annotation.crowd.prolific.adapter import Prolific
 from annotation.crowd.steps import LimitError
 from annotation.crowd.summary import plan_text, read_summaries
 from annotation.offering import LEDGER, Mode, ledgers
 from annotation.pseudonyms import worker_pseudonym
+from annotation.ratings.answers import Answer
 from annotation.ratings.ratings import read_all_ratings, read_ratings
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
@@ -404,7 +405,12 @@ def _participate(study: Study, site: Site, pid: str) -> tuple[str, tuple[str, st
     rating, now = honest(study), datetime.now(UTC).isoformat()
     key = batch_id, worker_pseudonym(campaigns.KEY, study.name, "prolific", pid)
     site.rooms.given[key] = [
-        PairAnswer(pair_id, {name: rating(pair_id, name) for name in ("quality", "fluency")}, "", 9.0, now)
+        Answer(
+            pair_id=pair_id,
+            values={name: rating(pair_id, name) for name in ("quality", "fluency")},
+            submitted_at=now,
+            seconds=9.0,
+        )
         for pair_id in batch.pair_ids
     ]
     site.submit(submission)

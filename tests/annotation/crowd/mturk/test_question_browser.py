@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotation.crowd.mturk.adapter import MTurk
-from annotation.crowd.platform import Offer, PairAnswer
+from annotation.crowd.platform import Offer
+from annotation.ratings.answers import Answer
 from plumbline.study import Study
 from tests.annotation.crowd.made_offers import TEXTS, make_offer
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
@@ -38,7 +39,7 @@ class Worker:
     def rated(self, question: str, pair: int, value: int) -> None:
         expect(self.page.locator(f'{self.group(question, pair)}[value="{value}"]')).to_be_checked()
 
-    def answers(self) -> list[PairAnswer]:
+    def answers(self) -> list[Answer]:
         """What arrived."""
         expect(self.page.get_by_text("Submitted")).to_be_visible()
         (submission,) = self.platform.submissions(self.hit)

@@ -5,7 +5,7 @@
         platform.post(offer, token)              # -> a study's id
         work = site.join(posted_id, pid)         # a participant begins -> a submission's id; PlaceError if they may not
         site.submit(work)                        # ... ends, and waits for review; or site.leave(work, "RETURNED")
-        site.rooms.given[(batch_id, pseudonym)] = [PairAnswer(...)]      # what `platform.answers` then finds
+        site.rooms.given[(batch_id, pseudonym)] = [Answer(...)]      # what `platform.answers` then finds
 
 Afterwards: `site.paid` {(pid, submission): [cents]} has rewards and bonuses in the order of payment, `site.bonuses`
 bonuses alone; `site.studies`, `site.submissions`, `site.groups` {id: Group}; `site.balance` in cents; `site.calls`.
@@ -33,8 +33,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
-from annotation.crowd.platform import Offer, PairAnswer
+from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.rooms import Room
+from annotation.ratings.answers import Answer
 
 Json = dict[str, Any]
 STATES = ("ACTIVE", "AWAITING REVIEW", "APPROVED", "REJECTED", "RETURNED", "TIMED-OUT", "SCREENED OUT")
@@ -69,7 +70,7 @@ class Group:
 class FakeRooms:
     """Rooms without an Argilla: what participants answered is put into `given`."""
 
-    given: dict[tuple[str, str], Sequence[PairAnswer]] = field(default_factory=dict)
+    given: dict[tuple[str, str], Sequence[Answer]] = field(default_factory=dict)
     opened: list[str] = field(default_factory=list)
     admitted: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
@@ -81,7 +82,7 @@ class FakeRooms:
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
         self.admitted.setdefault((batch_id, posted_id), set()).update(pseudonyms)
 
-    def answers(self, offer: Offer, pseudonym: str) -> Sequence[PairAnswer]:
+    def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
         return self.given.get((offer.batch.batch_id, pseudonym), [])
 
 

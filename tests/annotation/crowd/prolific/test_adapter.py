@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 import pytest
 
 from annotation.crowd.batches import Batch
-from annotation.crowd.platform import Offer, PairAnswer, RefusedError, UncertainError
+from annotation.crowd.platform import Offer, RefusedError, UncertainError
 from annotation.crowd.prolific.adapter import Prolific
 from annotation.offering import Mode
 from annotation.pseudonyms import worker_pseudonym
+from annotation.ratings.answers import Answer
 from plumbline.errors import PlumblineError, ServiceError, StudyError
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -171,7 +172,7 @@ def test_every_page_of_studies_and_submissions_is_read(live: Prolific, site: Sit
 def test_answers_are_those_of_the_participants_pseudonym(live: Prolific, site: Site) -> None:
     posted_id = live.post(offer(), TOKEN)
     submission = live.submission(site.join(posted_id, PID))
-    own = [PairAnswer("pair0", {"quality": 4, "fluency": 5}, "", math.nan, "2026-03-01T10:00:00+00:00")]
+    own = [Answer(pair_id="pair0", values={"quality": 4, "fluency": 5}, submitted_at="2026-03-01T10:00:00+00:00")]
     site.rooms.given["b" * 16, worker_pseudonym(KEY, "demo", "prolific", PID)] = own
     assert live.answers(submission, offer()) == own
 

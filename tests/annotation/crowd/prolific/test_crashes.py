@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from annotation.crowd.ledger import Ledger
-from annotation.crowd.platform import PairAnswer
 from annotation.crowd.prolific.adapter import Prolific
 from annotation.offering import LEDGER
 from annotation.pseudonyms import worker_pseudonym
+from annotation.ratings.answers import Answer
 from annotation.rubric import load_rubric
 from plumbline.study import Study
 from tests.annotation.crowd import campaigns
@@ -67,8 +67,11 @@ class BrokenProlific(Broken):
             who = worker_pseudonym(campaigns.KEY, self.study.name, "prolific", pid)
             now = datetime.now(UTC).isoformat()
             self.site.rooms.given[batch_id, who] = [
-                PairAnswer(
-                    pair_id, {question: rating(pair_id, question) for question in self.questions}, "", 125.0, now
+                Answer(
+                    pair_id=pair_id,
+                    values={question: rating(pair_id, question) for question in self.questions},
+                    submitted_at=now,
+                    seconds=125.0,
                 )
                 for pair_id in batch.pair_ids
             ]

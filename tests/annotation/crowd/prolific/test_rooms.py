@@ -13,8 +13,9 @@ from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.workspaces import workspaces_of
-from annotation.crowd.platform import Offer, PairAnswer
+from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.rooms import ArgillaRooms, read_rooms, room_of, rooms_file, timed
+from annotation.ratings.answers import Answer
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import answer, small
@@ -122,8 +123,8 @@ def test_answers_are_one_participants_and_count_nowhere_else(
 
 
 def test_seconds_are_those_since_the_answer_before_unless_there_was_a_pause() -> None:
-    def at(time: str) -> PairAnswer:
-        return PairAnswer(time, {}, "", math.nan, f"2026-03-01T10:{time}+00:00")
+    def at(time: str) -> Answer:
+        return Answer(pair_id=time, values={}, submitted_at=f"2026-03-01T10:{time}+00:00", seconds=math.nan)
 
     found = timed([at("11:31"), at("00:00.500000"), at("00:31"), at("01:00")])
     assert [one.pair_id for one in found] == ["00:00.500000", "00:31", "01:00", "11:31"]
