@@ -231,7 +231,7 @@ def read_batches(path: Path, record: type[Record], made_by: str, columns: Sequen
 def _parquet(path: Path, made_by: str, words: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
     """An open Parquet file; what is wrong with it, while it is opened or read, is a DataError."""
     try:
-        with _here(path) as here, _opened(here) as file:
+        with _here(path) as here, native_file(here) as file:
             there = pq.read_schema(file).names if words else []
             file.seek(0)
             yield pq.ParquetFile(file, read_dictionary=[name for name in words if name in there])
@@ -241,9 +241,14 @@ def _parquet(path: Path, made_by: str, words: Collection[str] = ()) -> Iterator[
         raise DataError(f"{path} is damaged ({error}); delete it and run `{made_by}` again") from None
 
 
-def _opened(path: Path) -> IO[bytes]:
+def native_file(path: Path) -> pa.NativeFile:
+    """A file of this machine that Arrow reads by itself.
+
+    Its threads may let go of a file after the read has returned. With a Python file, that ends the process
+    (`terminate called`) where the interpreter is just ending (apache/arrow issue 34314).
+    """
     refuse_no_file(path)
-    return path.open("rb")
+    return pa.OSFile(os.fsencode(path))
 
 
 def _wanted(file: pq.ParquetFile, path: Path, record: type[Record], made_by: str, columns: Sequence[str]) -> pa.Schema:

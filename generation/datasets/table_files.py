@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from plumbline.errors import DataError
-from plumbline.reading import MalformedError, parse_json, read_text, refuse_no_file
+from plumbline.reading import MalformedError, parse_json, read_text
+from plumbline.store import native_file
 from plumbline.words import shows
 
 
@@ -33,8 +35,9 @@ def read_frame(path: Path) -> pd.DataFrame:
         if kind == ".jsonl":
             return pd.DataFrame(list(json_lines(path)))
         if kind == ".parquet":
-            refuse_no_file(path)
-            return pd.read_parquet(path).map(lambda cell: cell.tolist() if isinstance(cell, np.ndarray) else cell)
+            with native_file(path) as file:
+                frame: pd.DataFrame = pq.ParquetFile(file).read().to_pandas()
+            return frame.map(lambda cell: cell.tolist() if isinstance(cell, np.ndarray) else cell)
     except (OSError, ValueError, pd.errors.ParserError, pa.ArrowException) as error:
         raise DataError(f"{path} cannot be read: {error}") from None
     raise DataError(f"{path} is not a .csv, .tsv, .jsonl or .parquet file")

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from generation.identification import identify
 from plumbline.errors import DataError
 from plumbline.identity import canonical
-from plumbline.store import BATCH
+from plumbline.store import BATCH, native_file
 from plumbline.transformations import TRANSFORMATIONS
 
 ORIGINAL = "original"
@@ -76,7 +76,7 @@ def read_texts(file: PublishedFile) -> Iterator[PublishedText]:
     """The texts of a file that the study can want. Raises DataError for a file that is damaged or of another form."""
     number = 0
     try:
-        with pq.ParquetFile(file.path) as parquet:
+        with native_file(file.path) as opened, pq.ParquetFile(opened) as parquet:
             column = _column(parquet.schema_arrow, file)
             for side, fields in enumerate(_passes(_names(parquet.schema_arrow, file), file)):
                 for record, changed in _records(parquet, column):

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
+from generation.datasets.table_files import read_frame as read_local_frame
 from plumbline.errors import DataError
 from plumbline.records import Number, Rating, Record
 from plumbline.schemas import arrow_schema
@@ -84,6 +85,26 @@ def write_half(path: Path) -> None:
     with atomic(path) as file:
         file.write(b"new")
         raise RuntimeError("half way")
+
+
+def test_arrow_gets_files_of_its_own_to_read_and_never_a_python_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread of Arrow's that lets go of a Python file while the interpreter ends aborts the process (arrow 34314)."""
+    path, sources = tmp_path / "t.parquet", []
+    write_table(path, [row()], Row)
+
+    class Spied(pq.ParquetFile):
+        def __init__(self, source: object, **options: object) -> None:
+            sources.append(source)
+            super().__init__(source, **options)
+
+    monkeypatch.setattr(pq, "ParquetFile", Spied)
+    read_table(path, Row, "make it")
+    list(read_batches(path, Row, "make it"))
+    read_local_frame(path)
+    assert len(sources) == 3
+    assert all(isinstance(source, pa.OSFile) for source in sources)
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
