@@ -11,7 +11,7 @@ is kept out before these open. Work in progress counts as open, so nobody can do
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -71,6 +71,13 @@ class Campaign(Steps):
     def closed(self) -> set[str]:
         """The batches that a person closed."""
         return {one.details["batch"] for one in self.ledger.operations("close")}
+
+    def work_by_batch(self) -> Mapping[str, list[Work]]:
+        """The work on each batch, as the ledger has it now; [] for a batch without any."""
+        found = defaultdict[str, list[Work]](list)
+        for one in self.ledger.work():
+            found[one.batch_id].append(one)
+        return found
 
     def pseudonym(self, worker: str) -> str:
         """What a worker is called outside the ledger; in a sandbox it says that the ratings are a rehearsal's."""
@@ -186,9 +193,9 @@ class Campaign(Steps):
 
         Those that ended before enough came, and those that are open to too few. Closed ones are left alone.
         """
-        closed, found = self.closed(), {}
+        closed, work, found = self.closed(), self.work_by_batch(), {}
         for batch_id, posted in states.items():
-            offer, works = self.offer(batch_id), self._of(batch_id)
+            offer, works = self.offer(batch_id), work[batch_id]
             rejected = sum(one.submission.state == "rejected" for one in works)
             valid = sum(one.submission.state not in ("rejected", "returned") for one in works)
             wanted = offer.places + rejected
@@ -202,8 +209,7 @@ class Campaign(Steps):
 
     def _reserved(self, batch_id: str) -> int:
         """Places of a batch that money is reserved for, those of rejected workers among them."""
-        extended = [one for one in self.ledger.operations("extend") if one.state != "refused"]
-        more = [one.details["places"] for one in extended if one.details["batch"] == batch_id]
+        more = [one.details["places"] for one in self.ledger.extensions(batch_id) if one.state != "refused"]
         return int(max([self.offer(batch_id).places, *more]))
 
     def _extend(self, posted: Posted, batch_id: str, places: int) -> bool:
@@ -211,13 +217,10 @@ class Campaign(Steps):
         more = 0 if self.platform.refills else max(0, places - self._reserved(batch_id))
         cents = self.unit_cost(batch_id) * more
         # One that was done is done; an offer that is short of workers once more is opened once more.
-        done = [one for one in self.ledger.operations("extend") if one.state == "done"]
-        subject = f"{batch_id}:{places}:{sum(one.details['batch'] == batch_id for one in done)}"
+        done = sum(one.state == "done" for one in self.ledger.extensions(batch_id))
+        subject = f"{batch_id}:{places}:{done}"
         details = {"batch": batch_id, "posted": posted.posted_id, "places": places}
         return self.do("extend", subject, cents, details) == EXTENDED
-
-    def _of(self, batch_id: str) -> list[Work]:
-        return [one for one in self.ledger.work() if one.batch_id == batch_id]
 
     def close(self) -> tuple[int, int]:
         """Let nobody begin any more, and release the money of places that stayed empty; (closed, cents released).
@@ -230,13 +233,14 @@ class Campaign(Steps):
         for batch_id, key in posted.items():
             self.do("close", batch_id, 0, {"batch": batch_id, "posted": key})
         self.refresh()
+        work = self.work_by_batch()
         for batch_id, key in posted.items():
             state = self.platform.posted(key)
             if state.open or self.ledger.operation("release", batch_id):
                 continue
             places = self.offer(batch_id).places if self.platform.refills else self._reserved(batch_id)
             unpaid = ("returned", "rejected") if self.platform.refills else ("returned",)
-            used = sum(one.submission.state not in unpaid for one in self._of(batch_id))
+            used = sum(one.submission.state not in unpaid for one in work[batch_id])
             cents = self.unit_cost(batch_id) * max(0, places - used)
             self.do("release", batch_id, -cents)
             released += cents

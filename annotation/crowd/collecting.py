@@ -60,7 +60,8 @@ def collect(campaign: Campaign, *, replace: bool = False) -> Collection:
     campaign.refresh()
     new = _read(campaign)
     rubric = asked_rubric(study)
-    works = [one for one in campaign.ledger.work() if one.answered and not one.trouble]
+    there = campaign.ledger.work()
+    works = [one for one in there if one.answered and not one.trouble]
     for batch_id in dict.fromkeys(work.batch_id for work in works):
         campaign.offer(batch_id)  # refuses another sample than the one that was offered
     parts: dict[str, Part] = {}
@@ -70,10 +71,10 @@ def collect(campaign: Campaign, *, replace: bool = False) -> Collection:
             answers = _answers(campaign, work, rubric)
             parts[work.batch_id] = Part("", (*before.answers, *answers))
     source = source_of(campaign.platform.name, mode)
-    replace = replace or _only_returned(campaign, source, parts)
+    replace = replace or _only_returned(campaign.study, source, parts, there)
     _keep(study, source, parts, replace=replace, live=mode == "live")
     finish(campaign)  # a rejected worker's ratings do not count, also where they were read only now
-    troubles = {one.submission.submission_id: one.trouble for one in campaign.ledger.work() if one.trouble}
+    troubles = {one.submission.submission_id: one.trouble for one in there if one.trouble}
     return Collection(read_ratings(study), new, troubles)
 
 
@@ -106,13 +107,13 @@ def _keep(study: Study, source: str, parts: Mapping[str, Part], *, replace: bool
     return keep(study, source, parts, replace=replace, instead_of=rehearsals)
 
 
-def _only_returned(campaign: Campaign, source: str, parts: Mapping[str, Part]) -> bool:
+def _only_returned(study: Study, source: str, parts: Mapping[str, Part], works: Sequence[Work]) -> bool:
     """Whether ratings are missing and all of them are of work that was returned: nobody may use these any more."""
-    ratings = read_all_ratings(campaign.study)
+    ratings = read_all_ratings(study)
     own = ratings[ratings["source"] == source]
     now = {(answer.rater_id, answer.batch) for part in parts.values() for answer in part.answers}
     missing = set(zip(own["rater_id"], own["batch"], strict=True)) - now
-    returned = {(one.pseudonym, one.batch_id) for one in campaign.ledger.work() if one.submission.state == "returned"}
+    returned = {(one.pseudonym, one.batch_id) for one in works if one.submission.state == "returned"}
     return bool(missing) and missing <= returned
 
 

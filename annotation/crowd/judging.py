@@ -170,10 +170,10 @@ def owed(campaign: Campaign) -> list[tuple[Work, int]]:
     Of batches alone that are done: all work is decided, and as much of it approved as is wanted, or the batch closed.
     The times of rejected work count for nobody's pay.
     """
-    works, closed = campaign.ledger.work(), campaign.closed()
+    work_on, closed = campaign.work_by_batch(), campaign.closed()
     found = []
     for one in campaign.ledger.offered():
-        own = [work for work in works if work.batch_id == one.batch.batch_id and work.submission.state != "returned"]
+        own = [work for work in work_on[one.batch.batch_id] if work.submission.state != "returned"]
         good = [work for work in own if work.submission.state == "approved"]
         if any(work.submission.state not in FINAL for work in own):
             continue
@@ -227,8 +227,8 @@ def _judge(
 ) -> None:
     """Note a decision, once, before it is carried out."""
     reason = " ".join(reason.split())
-    last = {one.submission_id: one for one in campaign.ledger.judgements()}.get(work.submission.submission_id)
-    if last is not None and (last.decision, last.reason) == (decision, reason):
+    before = campaign.ledger.judgements(work.submission.submission_id)
+    if before and (before[-1].decision, before[-1].reason) == (decision, reason):
         return
     own = tuple(f"{sign.rule}: {sign.evidence}" for sign in signs if sign.rater_id == work.pseudonym)
     judgement = Judgement(work.submission.submission_id, decision, reason, own, datetime.now(UTC))

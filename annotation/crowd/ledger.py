@@ -83,6 +83,7 @@ class Ledger(WorkTables):
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # it holds workers' ids
         self._key: tuple[PlatformName, Mode] = (platform, mode)
+        self._parsed: dict[str, Batch] = {}  # by what stands in the file, so it is never out of date
         try:
             self._database = sqlite3.connect(path, isolation_level=None)
             self._database.execute("PRAGMA journal_mode = WAL")
@@ -130,14 +131,27 @@ class Ledger(WorkTables):
         rows = self._database.execute(
             "SELECT content, places, reward FROM batches WHERE platform = ? AND mode = ? ORDER BY number", self._key
         )
-        return [Offered(Batch.model_validate_json(content), places, reward) for content, places, reward in rows]
+        return [self._offered(*row) for row in rows]
+
+    def find_offered(self, batch_id: str) -> Offered | None:
+        """A batch of the campaign, if it has it."""
+        row = self._database.execute(
+            "SELECT content, places, reward FROM batches WHERE platform = ? AND mode = ? AND batch_id = ?",
+            (*self._key, batch_id),
+        ).fetchone()
+        return self._offered(*row) if row else None
 
     def taken(self) -> list[Offered]:
         """The batches of this mode on all platforms: their pairs are not offered again."""
         rows = self._database.execute(
             "SELECT content, places, reward FROM batches WHERE mode = ? ORDER BY platform, number", (self.mode,)
         )
-        return [Offered(Batch.model_validate_json(content), places, reward) for content, places, reward in rows]
+        return [self._offered(*row) for row in rows]
+
+    def _offered(self, content: str, places: int, reward: int) -> Offered:
+        if content not in self._parsed:
+            self._parsed[content] = Batch.model_validate_json(content)
+        return Offered(self._parsed[content], places, reward)
 
     def posted(self, platform: PlatformName) -> set[str]:
         """The batches that were offered in this mode on a platform, or may have been."""
@@ -195,6 +209,10 @@ class Ledger(WorkTables):
         """All operations (of a kind), the oldest first."""
         more, values = ("AND kind = ?", (kind,)) if kind else ("", ())
         return list(self._operations(more, values))
+
+    def extensions(self, batch_id: str) -> list[Operation]:
+        """How a batch's offer was opened again or to more workers, or was to be, the oldest first."""
+        return list(self._operations("AND kind = 'extend' AND json_extract(details, '$.batch') = ?", (batch_id,)))
 
     def spent(self) -> int:
         """Cents that were spent in this mode, on all platforms, or may have been: of all that is done or intended.

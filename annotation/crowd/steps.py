@@ -136,12 +136,12 @@ class Steps:
 
     def offer(self, batch_id: str) -> Offer:
         """A batch of the ledger as it is put before workers. DataError for a batch of another campaign."""
-        for one in self.ledger.offered():
-            if one.batch.batch_id == batch_id:
-                return self.shown(one)
-        raise DataError(
-            f"{self.ledger.path}: no batch {batch_id!r} in the {self.platform.mode} {self.platform.name} campaign"
-        )
+        one = self.ledger.find_offered(batch_id)
+        if one is None:
+            raise DataError(
+                f"{self.ledger.path}: no batch {batch_id!r} in the {self.platform.mode} {self.platform.name} campaign"
+            )
+        return self.shown(one)
 
     def shown(self, one: Offered) -> Offer:
         """A batch with the texts of its pairs. DataError where the sample does not have them any more."""

@@ -103,12 +103,12 @@ class WorkTables:
         )
         self._database.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", (*self._key, *row))
 
-    def judgements(self) -> list[Judgement]:
-        """All decisions, the oldest first."""
+    def judgements(self, submission_id: str = "") -> list[Judgement]:
+        """All decisions (about a submission), the oldest first."""
         rows = self._database.execute(
             "SELECT submission_id, decision, reason, signs, decided_at FROM decisions WHERE platform = ? AND mode = ?"
-            " ORDER BY rowid",
-            self._key,
+            " AND ? IN ('', submission_id) ORDER BY rowid",
+            (*self._key, submission_id),
         )
         return [
             Judgement(key, decision, reason, tuple(json.loads(signs)), datetime.fromisoformat(at))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from annotation.crowd import judging, pay
+from annotation.crowd.batches import Batch
 from annotation.crowd.campaign import Campaign, Launch, next_batches
 from annotation.crowd.collecting import collect
+from annotation.crowd.ledger import Ledger
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.sheet import sheet_text
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
@@ -271,3 +274,33 @@ def test_the_plan_accepts_what_launching_accepts(variant: Make, site: MTurkSite)
     with pytest.raises(StudyError, match="crowd.countries says nothing of 'en'"):
         plan_text(study, "prolific", "live")  # Prolific looks for readers of both
     assert launch(study, site).posted == batches
+
+
+def test_a_command_parses_each_batch_once_and_all_work_a_few_times(
+    variant: Make, site: MTurkSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many batches there are: a campaign of a thousand would else be read a million times."""
+    study = drawn(variant, sample={"pairs": 12, "batch": 1, "repeats": 0}, crowd={**campaigns.CROWD, "share": 1.0})
+    assert launch(study, site).posted == 12
+    times = Counter[str]()
+
+    def count(owner: type, name: str) -> None:
+        was = getattr(owner, name)
+
+        def counted(*args: Any, **options: Any) -> Any:
+            times[name] += 1
+            return was(*args, **options)
+
+        monkeypatch.setattr(owner, name, staticmethod(counted) if owner is Batch else counted)
+
+    count(Batch, "model_validate_json")
+    count(Ledger, "work")
+    for hit in list(site.hits):
+        work(study, site, hit, "A")
+        work(study, site, hit, "B")
+    steps = {"collect": collect, "approve": judging.approve_all, "bonus": judging.pay_bonuses,
+             "launch": lambda one: one.launch(), "close": lambda one: one.close()}  # fmt: skip
+    for name, what in steps.items():
+        times.clear()
+        step(study, site, what)
+        assert times["model_validate_json"] <= 12 and times["work"] <= 8, (name, times)
