@@ -19,6 +19,7 @@ from generation.tally import Measure, shown
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.exhibits.csv import write_csv
+from plumbline.study import load_study
 from plumbline.transformations import AXES, TRANSFORMATIONS
 from plumbline.words import count_words
 
@@ -165,7 +166,7 @@ def main() -> int:
     )
     tally.add_options(parser)
     options = parser.parse_args()
-    studies = tally.studies_of(options)
+    studies = tally.by_generator([load_study(file, options.exports) for file in options.study])
     table = length_table(tally.tally(studies, lengths_measure()))
     print(_printed(table))
     print(*_notes(table, tally.incomparable(studies)), sep="\n")

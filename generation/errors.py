@@ -22,6 +22,7 @@ from plumbline.commands import as_called
 from plumbline.error_types import FLAGS, LABELS
 from plumbline.errors import DataError
 from plumbline.exhibits.csv import write_csv
+from plumbline.study import load_study
 from plumbline.transformations import TRANSFORMATIONS
 
 TOTAL = "total"
@@ -119,7 +120,7 @@ def main() -> int:
         "--after-retries", action="store_true", help="count errors of the last attempts, not of the first"
     )
     options = parser.parse_args()
-    studies = tally.studies_of(options)
+    studies = tally.by_generator([load_study(file, options.exports) for file in options.study])
     table = error_rates(tally.tally(studies, errors_measure(after_retries=options.after_retries)), options.by)
     print(_printed(table, options.by))
     print(*_notes(table, options, tally.incomparable(studies)), sep="\n")

@@ -26,7 +26,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.journal import Journal
 from plumbline.records import Text, TransformedText
 from plumbline.store import BATCH, as_record, read_batches
-from plumbline.study import Study, load_study
+from plumbline.study import Study
 
 UNDEFINED = "-"
 GROUP = ["generator", "transformation", "seed", "dataset", "language"]
@@ -55,12 +55,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--csv", metavar="FILE", type=Path, help="also write the table to this file, unrounded")
 
 
-def studies_of(options: argparse.Namespace) -> list[Study]:
+def by_generator(studies: Sequence[Study]) -> list[Study]:
     """A study for each generator and candidate that has outputs, in the studies' order.
 
     Raises StudyError for a study that is named twice, DataError where there is no output at all.
     """
-    studies = [load_study(file, options.exports) for file in options.study]
     for first, second in itertools.combinations(studies, 2):
         if first.folder == second.folder:
             raise StudyError(f"{second.file}: study {second.name!r} is named twice; name each once")

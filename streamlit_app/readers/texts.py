@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-
 import pandas as pd
 
 from generation.compare import length_table, lengths_measure
 from generation.errors import error_rates, errors_measure
-from generation.tally import studies_of, tally
+from generation.tally import by_generator, tally
 from plumbline.study import Study
 from streamlit_app.records import cached
 
@@ -24,15 +22,10 @@ def units(study: Study) -> list[tuple[str, int]]:
 @cached("texts.parquet", watches=_OUTPUTS)
 def errors(study: Study, by: str, *, after_retries: bool) -> pd.DataFrame:
     """`generation.errors.error_rates` of the generator and the candidates."""
-    return error_rates(tally(_generators(study), errors_measure(after_retries=after_retries)), by)
+    return error_rates(tally(by_generator([study]), errors_measure(after_retries=after_retries)), by)
 
 
 @cached("texts.parquet", watches=_OUTPUTS)
 def lengths(study: Study) -> pd.DataFrame:
     """`generation.compare.length_table` of the same."""
-    return length_table(tally(_generators(study), lengths_measure()))
-
-
-def _generators(study: Study) -> list[Study]:
-    """A study for each generator and candidate that has outputs."""
-    return studies_of(argparse.Namespace(study=[str(study.file)], exports=str(study.folder.parent)))
+    return length_table(tally(by_generator([study]), lengths_measure()))

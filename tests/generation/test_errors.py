@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
@@ -156,8 +155,7 @@ def test_each_generator_of_each_study_has_a_row_and_a_name_of_its_own(tmp_path: 
     (newer,) = [spec for spec in one.candidates if spec.revision == "3"]
     for study in (one, one.by(one.candidates[0]), one.by(newer)):
         write_outputs(study, texts, "paraphrasing", 1, {"apple": {}, "bread": {"first_flags": ["empty"]}})
-    options = ["--study", str(one.file), "--exports", str(one.folder.parent)]
-    studies = tally.studies_of(parsed(options))
+    studies = tally.by_generator([one])
     assert tally.labels(studies) == ["m", "other@2", "other@3"]  # nothing of `silent` is there
     assert [row["empty"] for row in rates(*studies)] == [50.0, 50.0, 50.0]
     assert tally.incomparable(studies) == ""
@@ -165,13 +163,13 @@ def test_each_generator_of_each_study_has_a_row_and_a_name_of_its_own(tmp_path: 
     two = load_study(write_study(tmp_path / "two", name="two"), one.folder.parent)
     write_texts(two, texts[:1])
     write_outputs(two, texts, "paraphrasing", 1, {"apple": {}})
-    both = tally.studies_of(parsed([*options, "--study", str(two.file)]))
+    both = tally.by_generator([one, two])
     assert tally.labels(both) == ["m (small)", "other@2 (small)", "other@3 (small)", "m (two)"]
     assert tally.incomparable(both) == (
         "Not comparable: the studies small, two do not hold the same texts, transformations and seeds."
     )
     with pytest.raises(StudyError, match="'small' is named twice"):
-        tally.studies_of(parsed([*options, "--study", str(one.file)]))
+        tally.by_generator([one, two, one])
 
 
 def test_outputs_of_a_transformation_that_there_is_not_are_damage(tmp_path: Path) -> None:
@@ -189,13 +187,7 @@ def test_outputs_of_a_transformation_that_there_is_not_are_damage(tmp_path: Path
 def test_a_study_without_outputs_is_told_what_to_run(tmp_path: Path) -> None:
     study = small_study(tmp_path)
     with pytest.raises(DataError, match=r"no outputs in .*small; run `python -m generation.run"):
-        tally.studies_of(parsed(["--study", str(study.file), "--exports", str(tmp_path / "exports")]))
-
-
-def parsed(options: list[str]) -> Any:
-    parser = argparse.ArgumentParser()
-    tally.add_options(parser)
-    return parser.parse_args(options)
+        tally.by_generator([study])
 
 
 @given(st.lists(st.sets(st.sampled_from(FLAGS)), min_size=1, max_size=30))
