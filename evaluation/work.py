@@ -137,7 +137,7 @@ def quiet(study: Study, specs: Sequence[ModelSpec]) -> Iterator[None]:
     """
     settings = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
     local = all(isinstance(dataset, LocalDataset) for dataset in study.datasets)
-    if local and all(spec.path or spec.package or spec.kind == "openai" for spec in specs):
+    if local and not any(spec.from_hub for spec in specs):
         settings["HF_HUB_OFFLINE"] = "1"
     with tempfile.TemporaryDirectory(prefix="plumbline-mteb-") as unused:
         added = {name: value for name, value in {**settings, "MTEB_CACHE": unused}.items() if name not in os.environ}

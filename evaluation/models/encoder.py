@@ -19,6 +19,7 @@ from evaluation.models.embeddings import Embeddings, EmbeddingStore
 from evaluation.models.in_process import SentenceTransformerModel, fingerprint
 from evaluation.models.registered import MtebModel
 from evaluation.models.server import ServerModel
+from evaluation.models.words import CharacterNgrams, WordVectors
 from evaluation.statistics.distances import drift
 from plumbline.errors import DataError, ServiceError, StudyError, nearest
 from plumbline.identity import identity
@@ -33,7 +34,7 @@ _CHUNK = 2048  # texts that are encoded and kept at a time: what a killed run ha
 
 
 def model_id(study: Study, spec: ModelSpec) -> str:
-    """Identity of a model: kind, name, revision, precision and prompts, and of a local one its files, which are read.
+    """Identity of a model: kind, name, revision, precision, prompts, parameters, a local one's files, which are read.
 
     How mteb's models are loaded and prompted is mteb's, so its version is part of them.
     """
@@ -43,6 +44,8 @@ def model_id(study: Study, spec: ModelSpec) -> str:
     own: dict[str, Any] = {"prompts": spec.prompts} if spec.prompts else {}
     if spec.kind != "sentence_transformers":
         own["kind"] = spec.kind
+    if spec.kind == "word_vectors":
+        own["files"] = [spec.vectors, spec.words]
     if spec.kind == "mteb":
         own["mteb"] = importlib.metadata.version("mteb")
     return identity(*parts, *([own] if own else []))
@@ -215,6 +218,10 @@ def load(study: Study, spec: ModelSpec) -> Encoder:
         revision = registered.revision
     elif spec.kind == "openai":
         model = ServerModel(spec)
+    elif spec.kind == "word_vectors":
+        model = WordVectors(spec, study.file.parent)
+    elif spec.kind == "lexical":
+        model = CharacterNgrams(spec)
     else:
         model = SentenceTransformerModel(spec, study.file.parent, evaluation.device, evaluation.precision)
     store = EmbeddingStore(study.scratch / "embeddings" / model_id(study, spec), evaluation.embeddings_gb * 1e9)

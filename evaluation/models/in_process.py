@@ -12,16 +12,19 @@ import numpy as np
 from evaluation.models.embeddings import Embeddings
 from plumbline.errors import ServiceError, StudyError
 from plumbline.file_hashes import LARGE, sha256_of
+from plumbline.identity import identity
 from plumbline.study.evaluation import ModelSpec
 
 
 def fingerprint(spec: ModelSpec, base: Path) -> str:
-    """Identity of a local model's files; empty for a hub model, whose revision says it.
+    """Identity of a local model's files, or of a lexical one's parameters; empty for others, whose revision says it.
 
     Names, sizes and bytes of all files: a retrained model under an old name and revision is another model, wherever its
     weights differ. Large files are read again only where they have changed (`file_hashes`). A missing folder is
     `missing`, for loading to complain about.
     """
+    if spec.kind == "lexical":
+        return identity("lexical-v1", list(spec.ngrams), spec.dimensions)
     if not (spec.path or spec.package):
         return ""
     try:

@@ -17,6 +17,7 @@ import numpy as np
 
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.in_process import first_line
+from evaluation.models.words import CosineModel
 from plumbline.addresses import key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError
 from plumbline.study.evaluation import ModelSpec
@@ -26,13 +27,14 @@ FIRST_DELAY, LAST_DELAY = 0.5, 30.0  # seconds before another try; the delay dou
 LONGEST_WAIT = 120  # seconds that a server may make us wait, whatever its Retry-After says
 
 
-class ServerModel:
+class ServerModel(CosineModel):
     """A model of an embedding server; the key is sent to it and shown nowhere."""
 
     def __init__(self, spec: ModelSpec, first_delay: float = FIRST_DELAY) -> None:
         """Nothing is asked yet. Raises StudyError for a key that cannot be one."""
         import urllib3  # noqa: PLC0415
 
+        super().__init__(dict(spec.prompts))
         self._spec = spec
         self._url = f"{spec.base_url.rstrip('/')}/embeddings"
         try:
@@ -54,8 +56,6 @@ class ServerModel:
         options: dict[str, Any] = {"maxsize": spec.concurrency, "retries": retries, "timeout": spec.timeout_seconds}
         self._pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
         self._width = 0
-        self.prompts = dict(spec.prompts)
-        self.default_prompt = ""
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Rows in the texts' order; `batch_size` texts a request, and as many requests at once as the study says.
@@ -70,22 +70,6 @@ class ServerModel:
             if width != self._width:
                 raise self._error(f"an embedding has {width} dimensions, an earlier one {self._width}")
         return np.concatenate(parts)
-
-    def routed(self) -> bool:
-        """Never: a server knows of no roles."""
-        return False
-
-    def similarity(self, first: Any, second: Any) -> Any:
-        """Cosine."""
-        from mteb.similarity_functions import cos_sim  # noqa: PLC0415
-
-        return cos_sim(first, second)
-
-    def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """Cosine, row by row."""
-        from mteb.similarity_functions import pairwise_cos_sim  # noqa: PLC0415
-
-        return pairwise_cos_sim(first, second)
 
     def _ask(self, texts: list[str]) -> Embeddings:
         """One request."""

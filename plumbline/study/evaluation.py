@@ -15,17 +15,23 @@ from plumbline.study.base import Line, Part, Variable, refuse_duplicates
 _FIELDS = {
     "sentence_transformers": ("path", "package", "remote_code", "prompts"),
     "mteb": ("remote_code",),
+    "word_vectors": ("path", "package", "vectors", "words"),
+    "lexical": ("ngrams", "dimensions"),
     "openai": ("base_url", "api_key_env", "concurrency", "timeout_seconds", "retries", "prompts"),
 }
+
+
+_LONGEST_NGRAM = 20
 
 
 class ModelSpec(Part):
     """One embedding model. `kind` says what runs it, and which of the fields below it may have (`_FIELDS`)."""
 
     name: Line = Field(description="the model's name on the hub, in mteb or on the server; also its name in tables")
-    kind: Literal["sentence_transformers", "mteb", "openai"] = Field(
+    kind: Literal["sentence_transformers", "mteb", "openai", "word_vectors", "lexical"] = Field(
         default="sentence_transformers",
-        description="what runs it: sentence-transformers; mteb, with its prompts for it; an OpenAI-compatible server",
+        description="what runs it: sentence-transformers; mteb, with its prompts for it; an OpenAI-compatible server;"
+        " or what a text is made of: averaged word vectors, or hashed character n-grams (lexical)",
     )
     revision: str = Field(default="", description="revision on the hub, or a version of your own for local files")
     path: str = Field(default="", description="local folder; if empty, loaded from the hub by name and revision")
@@ -34,6 +40,13 @@ class ModelSpec(Part):
     prompts: dict[str, str] = Field(
         default={}, description="prefixes by mteb's names: of a task, of a task type, `query` or `document`"
     )
+    vectors: str = Field(default="", description="array in the folder `path`, a row a word (.npy)")
+    words: str = Field(
+        default="",
+        description="the rows' words, in that folder: a text file, one a line, or a Parquet file's first column",
+    )
+    ngrams: tuple[int, int] = Field(default=(3, 5), description="shortest and longest n-gram, in characters")
+    dimensions: int = Field(default=2048, ge=16, le=2**20, description="places that n-grams are hashed to")
     base_url: str = Field(default="", description="the server's address, ending in /v1")
     api_key_env: Variable = Field(
         default="OPENAI_API_KEY", description="environment variable that holds the API key, if the server wants one"
@@ -60,11 +73,20 @@ class ModelSpec(Part):
             )
         if self.kind == "openai" and not self.base_url:
             raise ValueError("a model of kind openai needs `base_url`, such as http://127.0.0.1:8000/v1")
+        if self.kind == "word_vectors" and not (self.vectors and self.words and (self.path or self.package)):
+            raise ValueError("a model of kind word_vectors needs `vectors` and `words`, files in `path` or `package`")
+        if not 1 <= self.ngrams[0] <= self.ngrams[1] <= _LONGEST_NGRAM:
+            raise ValueError(f"ngrams: {list(self.ngrams)} is not shortest and longest, such as [3, 5]")
         return self
 
     def __hash__(self) -> int:
         """Of name and revision, which differ between a study's models."""
         return hash((self.name, self.revision))
+
+    @property
+    def from_hub(self) -> bool:
+        """Whether its files come from a hub."""
+        return self.kind in ("sentence_transformers", "mteb") and not (self.path or self.package)
 
     def location(self, base: Path) -> str:
         """Where to load from: a local folder, or the hub's name. Raises StudyError if a local one is missing."""
