@@ -8,14 +8,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+_NO_NUMBERS = "cmM"  # NumPy's kinds: complex numbers, spans of time, dates
+
 
 def need(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
-    """Raise ValueError where a frame lacks columns. `what` is the frame's name in the message."""
+    """Raise ValueError where a frame lacks columns, or has one twice. `what` is the frame's name in the message."""
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"{what}: a pandas DataFrame is needed, not a {type(frame).__name__}")
+    if frame.columns.nlevels > 1:
+        raise ValueError(f"{what}: the columns have {frame.columns.nlevels} levels; one is needed")
     if missing := [name for name in columns if name not in frame]:
         there = ", ".join(map(str, frame.columns)) or "none"
         raise ValueError(f"{what} lack the column {missing[0]!r}; needed are {', '.join(columns)}, there are {there}")
+    if double := [name for name in columns if (frame.columns == name).sum() > 1]:
+        raise ValueError(f"{what}: there is more than one column {double[0]!r}")
 
 
 def filled(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
@@ -28,7 +34,10 @@ def filled(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
 
 def once(frame: pd.DataFrame, key: Sequence[str], what: str) -> None:
     """Raise ValueError where two rows of a frame have the same key."""
-    twice = frame.duplicated(list(key)).to_numpy(bool)
+    try:
+        twice = frame.duplicated(list(key)).to_numpy(bool)
+    except TypeError:
+        raise ValueError(f"{what}: {', '.join(key)} are names or numbers, not lists") from None
     if twice.any():
         row = frame.iloc[int(twice.argmax())]
         named = ", ".join(f"{name} {row[name]!s}" for name in key)
@@ -37,6 +46,8 @@ def once(frame: pd.DataFrame, key: Sequence[str], what: str) -> None:
 
 def numbers(column: pd.Series, what: str) -> NDArray[np.float64]:
     """A column's numbers, NaN where one is missing. Raises ValueError where something else stands in it."""
+    if getattr(column.dtype, "kind", "O") in _NO_NUMBERS:  # NumPy would make numbers of them
+        raise ValueError(f"{what}: column {column.name!r} holds no numbers but {column.dtype}")
     found = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     if (strange := np.isnan(found) & column.notna().to_numpy(bool)).any():
         raise ValueError(f"{what}: {column.iloc[int(strange.argmax())]!r} in column {column.name!r} is no number")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable
@@ -79,6 +80,16 @@ BAD: dict[str, tuple[Any, str]] = {
     "between points": (answers(value=[1, 2, 3, 3.5, 5, 4]), "3.5 in column 'value' is no point"),
     "no number": (answers(value=["1", "2", "3", "good", "5", "4"]), "'good' in column 'value' is no number"),
     "a rater twice": (answers(rater_id=["a", "a"] * 3), "stands there more than once"),
+    "a column twice": (
+        pd.concat([answers(), answers()[["value"]]], axis=1),
+        "ratings: there is more than one column 'value'",
+    ),
+    "columns of two levels": (
+        answers().set_axis(pd.MultiIndex.from_product([answers().columns, [""]]), axis=1),
+        "ratings: the columns have 2 levels; one is needed",
+    ),
+    "lengths of time": (answers(value=pd.Timedelta(1)), "column 'value' holds no numbers but timedelta64"),
+    "complex numbers": (answers(value=[1 + 1j] * 6), "column 'value' holds no numbers but complex128"),
     "nobody": (answers(rater_id=["a", None] * 3), "'rater_id' is missing in 3 rows (the first: row 1)"),
 }
 
@@ -102,9 +113,12 @@ def test_missing_values_are_no_points() -> None:
 
 
 def test_scales_are_points_in_order() -> None:
-    for scale in ((), (3,), (5, 4, 3, 2, 1), (1, 1, 2)):
+    scales: list[Any] = [(), (3,), (5, 4, 3, 2, 1), (1, 1, 2), 5, None, "12345", ("1", "2"), (1, np.nan, 5)]
+    for scale in [*scales, (1, 2, np.inf), (2**60, 2**60 + 1), np.ones((2, 2))]:  # those two are one number in a float
         with pytest.raises(ValueError, match="in ascending order"):
             ac2(answers(), scale)
+        with pytest.raises(ValueError, match="in ascending order"):
+            Design(("quality",), scale=scale)
     assert ac2(answers(), range(101)).value > ac2(answers()).value  # far points of a long scale are near each other
 
 
@@ -121,12 +135,55 @@ def test_what_cannot_be_told_of_a_frame_has_a_reason() -> None:
     [
         ({"transformation": None}, "ratings lack the column 'transformation'"),
         ({"question": ["quality", "clarity"] * 3}, "ratings answer 'clarity'; the design asks quality"),
-        ({"transformation": ["translation", "paraphrasing"] * 3}, "pair_id 1 stands there more than once"),
+        (
+            {"transformation": ["translation", "paraphrasing"] * 3},
+            "ratings: pair 1 stands there with more than one transformation",
+        ),
+        ({"status": "submited"}, "ratings: unknown status 'submited'; did you mean 'submitted'?"),
+        ({"status": [*["submitted"] * 5, None]}, "ratings: unknown status "),
+        ({"excluded": False}, "nothing where it counts; False is neither"),
+        ({"simulated": "no"}, "column 'simulated' holds something other than true and false"),
+        ({"submitted_at": "2/1/2026"}, "'2/1/2026' in column 'submitted_at' is no time such as 2026-01-31T12:00:00Z"),
+        ({"submitted_at": [*["2026-01-01"] * 5, None]}, "'submitted_at' is missing in 1 rows (the first: row 5)"),
     ],
 )
 def test_ratings_that_cannot_be_judged_are_one_line(columns: dict[str, object], line: str) -> None:
     with pytest.raises(ValueError, match=re.escape(line)):
         judge(answers(**columns), design=Design(("quality",)))
+
+
+def test_ratings_read_from_csv_are_judged_as_those_written() -> None:
+    times = pd.to_datetime(["2026-01-02 10:00:00.5", "2026-01-01"] * 3, utc=True, format="ISO8601")
+    marks = {"status": "submitted", "excluded": ["", "a bot", "", "", "", ""], "simulated": False}
+    given = answers(submitted_at=times, **marks)
+    read = pd.read_csv(io.StringIO(given.to_csv(index=False)))
+    assert read["excluded"].isna().sum() == 5
+    design = Design(("quality",), per_pair=1, rule=AcceptanceSpec(min_pairs=1, min_raters=1))
+    (one,), (other,) = judge(given, design=design), judge(read, design=design)
+    assert one == other and one.questions[0].mean == pytest.approx(8 / 3)  # a's 1, b's 3 and 4
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ({"questions": "quality"}, "a design's questions are different names, such as ('quality',), not 'quality'"),
+        ({"questions": ()}, "a design's questions are different names"),
+        ({"per_pair": 0}, "per_pair is a whole number of raters, at least 1, not 0"),
+        ({"per_pair": "3"}, "per_pair is a whole number of raters, at least 1, not '3'"),
+        ({"rule": {"threshold": 3}}, "a design's rule is an AcceptanceSpec, not a dict"),
+    ],
+)
+def test_designs_that_cannot_be_are_one_line(said: dict[str, Any], line: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(line)):
+        Design(**said)
+    with pytest.raises(ValueError, match=r"an annotation\.Design is needed, not a dict"):
+        judge(answers(), design=said)  # type: ignore[arg-type]
+
+
+def test_ids_are_names_or_numbers() -> None:
+    for function in STATISTICS:
+        with pytest.raises(ValueError, match="pair_id, rater_id are names or numbers, not lists"):
+            function(answers(pair_id=[[1], [1], [2], [2], [3], [3]]))
 
 
 def test_pairs_that_are_not_there_and_raters_too_many_are_refused() -> None:

@@ -184,10 +184,11 @@ def raw_agreement(answers: Answers, generator: np.random.Generator) -> Estimate:
 def mean_kappa(answers: Answers) -> Estimate:
     """The mean of Cohen's kappas of all two raters (Light 1971, Psychological Bulletin 76, 365-377), squared weights.
 
-    Each counts in proportion to the pairs that the two share; those who share fewer than `LEAST_SHARED`, and those of
-    whom neither varied, are left out. A kappa is scikit-learn's `cohen_kappa_score(weights="quadratic")`, which the
-    tests hold; here all are computed at once, since a crowd has thousands. The interval is a jackknife over
-    pairs: of those tried (percentile, BCa, Fisher's z) the one that covered 94 to 96% with 30 pairs and three raters.
+    Each counts in proportion to the pairs that the two share; those who share fewer than `LEAST_SHARED`, and those who
+    both gave one and the same point throughout, are left out. A kappa is scikit-learn's
+    `cohen_kappa_score(weights="quadratic")`, which the tests hold; here all are computed at once, since a crowd has
+    thousands. The interval is a jackknife over pairs: of those tried (percentile, BCa, Fisher's z) the one that covered
+    94 to 96% with 30 pairs and three raters.
     """
     if reason := _nothing_to_tell(answers.counts()):
         return undefined(reason)

@@ -7,7 +7,6 @@ scale); other columns do not matter. Every function returns an `annotation.recor
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -16,7 +15,7 @@ import pandas as pd
 
 from annotation.records import Estimate
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, undefined
-from annotation.statistics.summaries import HTEB_SCALE, mean_of
+from annotation.statistics.summaries import HTEB_SCALE, mean_of, points_of
 from plumbline.frames import filled, numbers, once
 
 COLUMNS = ("pair_id", "rater_id", "value")
@@ -70,7 +69,8 @@ def alpha(ratings: pd.DataFrame, scale: Sequence[int] = HTEB_SCALE, *, seed: int
 def kappa(ratings: pd.DataFrame, scale: Sequence[int] = HTEB_SCALE) -> Estimate:
     """The mean of Cohen's kappas of all two raters, with squared weights; jackknife interval over pairs, at most 1.
 
-    Each counts in proportion to the pairs that the two share; those who share fewer than 5 are left out.
+    Each counts in proportion to the pairs that the two share; those who share fewer than 5 are left out, and those who
+    both gave one and the same point throughout.
 
     Source: Cohen (1968), Psychological Bulletin 70, 213-220; the mean: Light (1971), Psychological Bulletin 76,
     365-377. Of the example by hand: the squared differences sum to 2, and to 28 by chance (all ratings of the one
@@ -123,9 +123,7 @@ def mean_interval(
 
 def answers_of(ratings: pd.DataFrame, scale: Sequence[int]) -> Answers:
     """The frame's ratings as numbers. Raises ValueError for a frame or a scale that is none."""
-    points = tuple(scale)
-    if len(points) < 2 or any(high <= low for low, high in itertools.pairwise(points)):
-        raise ValueError(f"a scale is two points or more in ascending order, such as (1, 2, 3, 4, 5), not {points}")
+    points = points_of(scale)
     filled(ratings, COLUMNS, "ratings")
     on_scale(ratings, points)
     once(ratings, ("pair_id", "rater_id"), "ratings of one question")

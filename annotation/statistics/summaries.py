@@ -6,7 +6,9 @@ once, by `annotation.ratings.ratings.counting_ratings`; everything else takes wh
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,11 +38,30 @@ class Design:
     rule: AcceptanceSpec = field(default_factory=AcceptanceSpec)
     seed: int = 1337  #: the sample's: of the order in which an anytime rule takes the pairs
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for what no campaign can ask."""
+        points_of(self.scale)
+        if isinstance(self.questions, str) or not self.questions or len(set(self.questions)) < len(self.questions):
+            raise ValueError(f"a design's questions are different names, such as ('quality',), not {self.questions!r}")
+        if not isinstance(self.per_pair, int) or self.per_pair < 1:
+            raise ValueError(f"per_pair is a whole number of raters, at least 1, not {self.per_pair!r}")
+        if not isinstance(self.rule, AcceptanceSpec):
+            raise ValueError(f"a design's rule is an AcceptanceSpec, not a {type(self.rule).__name__}")
+
     @classmethod
     def of(cls, study: Study, rubric: Rubric) -> Design:
         """The study's, with its rubric's questions and scale."""
         questions, per_pair = tuple(rubric.question_names()), study.raters.per_pair
         return cls(questions, rubric.scale, per_pair, study.acceptance, study.sample.seed)
+
+
+def points_of(scale: Sequence[int]) -> tuple[int, ...]:
+    """The scale's points. Raises ValueError where they are not two numbers or more in ascending order."""
+    points = tuple(scale) if np.iterable(scale) else (scale,)
+    numbers = [float(one) if isinstance(one, (int, float, np.number)) else math.nan for one in points]
+    if len(points) < 2 or not all(-math.inf < low < high < math.inf for low, high in itertools.pairwise(numbers)):
+        raise ValueError(f"a scale is two points or more in ascending order, such as (1, 2, 3, 4, 5), not {scale!r}")
+    return points
 
 
 def compact(ratings: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 
@@ -11,14 +11,16 @@ from annotation.records import Verdict
 from annotation.statistics.frames import on_scale
 from annotation.statistics.summaries import POOLS, Design
 from annotation.verdicts.verdicts import verdicts, with_exclusions
+from plumbline.errors import nearest
 from plumbline.frames import filled, need, numbers, once
-from plumbline.records import Pair
+from plumbline.records import Pair, Rating
 from plumbline.transformations import TRANSFORMATIONS
 
 UNKNOWN = "und"  # BCP 47's word for a language that nobody said
 _KEY = ("pair_id", "rater_id", "question")
 _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")
 _OF_PAIRS = ("transformation", "axis", "pool", "language", "output_language", "task_type", *_MAKER)
+_STATUSES = get_args(Rating.model_fields["status"].annotation)
 _NEVER = pd.Timestamp(0, tz="UTC")
 
 
@@ -36,8 +38,8 @@ def judge(
     leaves out all agreement but AC2. A record's `questions` hold means, intervals and agreement of each question.
 
     Source: HTEB, section 2.4; the rules are `annotation.verdicts.rules`. Raises ValueError for a frame that lacks a
-    column, values off the scale, questions that the design does not ask, a rater twice on a pair and question, and more
-    raters of a pair than the design counts where no `submitted_at` says who came first.
+    column, values off the scale, questions that the design does not ask, a rater twice on a pair and question, a status
+    or mark that is none, and more raters of a pair than the design counts where no `submitted_at` says who came first.
 
     >>> import pandas as pd
     >>> from annotation import AcceptanceSpec, Design, judge
@@ -52,9 +54,12 @@ def judge(
     paraphrasing en accepted ('mean quality 4.17: at least 3',)
     """
     design = Design() if design is None else design
+    if not isinstance(design, Design):
+        raise ValueError(f"an annotation.Design is needed, not a {type(design).__name__}")
     filled(ratings, ("pair_id", "rater_id", "question"), "ratings")
     need(ratings, ("value",), "ratings")
     rated = ratings.assign(pair_id=ratings["pair_id"].astype(str), rater_id=ratings["rater_id"].astype(str))
+    rated = _heeded(rated)
     once(rated, _KEY, "ratings")
     if strange := sorted(set(map(str, rated["question"])) - set(design.questions)):
         raise ValueError(f"ratings answer {strange[0]!r}; the design asks {', '.join(design.questions)}")
@@ -72,12 +77,47 @@ def judge(
     return with_exclusions(found, sample, rated, design)
 
 
+def _heeded(rated: pd.DataFrame) -> pd.DataFrame:
+    """The ratings, with what of a study's columns decides whether one counts. Raises ValueError for what says neither.
+
+    Files of CSV have nothing where nobody excluded, and times as text.
+    """
+    if "status" in rated and (strange := [one for one in rated["status"].unique() if one not in _STATUSES]):
+        raise ValueError(f"ratings: unknown status {strange[0]!r}; {nearest(str(strange[0]), list(_STATUSES))}")
+    if "excluded" in rated:
+        reasons = rated["excluded"].astype(object)
+        rated = rated.assign(excluded=reasons.where(reasons.notna(), ""))
+        if strange := [one for one in rated["excluded"].unique() if not isinstance(one, str)]:
+            why = "holds the reason why a rating does not count, and nothing where it counts"
+            raise ValueError(f"ratings: column 'excluded' {why}; {strange[0]!r} is neither")
+    if "simulated" in rated and not rated["simulated"].isin([True, False]).all():
+        raise ValueError("ratings: column 'simulated' holds something other than true and false")
+    if "submitted_at" in rated:
+        filled(rated, ("submitted_at",), "ratings")
+        rated = rated.assign(submitted_at=_times(rated["submitted_at"]))
+    return rated
+
+
+def _times(column: pd.Series) -> pd.Series:
+    """Times that can be put in order: as they are, or read where they are text."""
+    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
+        return column
+    times = pd.to_datetime(column.astype(str), utc=True, format="ISO8601", errors="coerce")
+    if (strange := times.isna().to_numpy(bool)).any():
+        said = column.iloc[int(strange.argmax())]
+        raise ValueError(f"ratings: {said!r} in column 'submitted_at' is no time such as 2026-01-31T12:00:00Z")
+    return times
+
+
 def _sample(frame: pd.DataFrame, what: str) -> list[Pair]:
     """The pairs of a frame; what it does not say is empty. Raises ValueError for a pair that is two things."""
+    need(frame, ("pair_id", "transformation"), what)
     names = [name for name in _OF_PAIRS if name in frame]
     filled(frame, ("pair_id", "transformation", *names), what)
     rows = frame[["pair_id", *names]].astype(str).drop_duplicates()
-    once(rows, ("pair_id",), f"{what}, with transformation and languages")
+    if (twice := rows["pair_id"].duplicated().to_numpy(bool)).any():
+        pair = rows["pair_id"].iloc[int(twice.argmax())]
+        raise ValueError(f"{what}: pair {pair} stands there with more than one {' or '.join(names)}")
     return [_pair({str(name): value for name, value in row.items()}) for row in rows.to_dict("records")]
 
 
