@@ -28,7 +28,7 @@ from annotation.statistics.intervals import (
     over_pairs,
     over_pairs_and_raters,
 )
-from annotation.statistics.summaries import POOLS, Design
+from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import outcomes
 from plumbline.errors import StudyError
 from plumbline.streams import stream
@@ -171,11 +171,11 @@ def price(study: Study, questions: int, size: tuple[int, int]) -> Price:
     and repeats, paid like its pairs; a pool in several languages has a few more.
     """
     pairs, raters = size
-    controls, pools = study.sample.controls, Counter(POOLS[name] for name in study.transformations)
+    controls, pools = study.sample.controls, Counter(kind.pool for kind in study.kinds.values())
     beside = controls.positive + controls.negative + study.sample.repeats
     shown = Counter(dict.fromkeys(study.transformations, pairs))
     for pool, members in pools.items():
-        first = next(name for name in study.transformations if POOLS[name] == pool)
+        first = next(name for name, kind in study.kinds.items() if kind.pool == pool)
         shown[first] += number_of_batches(study, pairs * members) * beside
     names, spec = list(shown.elements()), pay_of(study)
     hours = raters * pay.assumed_hours(names, spec)

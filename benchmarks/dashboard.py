@@ -13,7 +13,6 @@ import yaml
 from playwright.sync_api import Page
 
 from annotation.sampling.sample import draw_sample
-from annotation.statistics.summaries import POOLS
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.verdicts import read_verdicts
 from benchmarks.browser import appear, browser, dashboard, read, settle
@@ -152,9 +151,10 @@ def _finish(study: Study, pairs: list[Pair], datasets: list[str], seeds: tuple[i
 
 
 def _pair(number: int, transformation: str, language: str, dataset: str) -> Pair:
+    kind = TRANSFORMATIONS[transformation]
     return Pair(
         pair_id=identity("pair", number), key=str(number), transformation=transformation,
-        axis=TRANSFORMATIONS[transformation].axis, pool=POOLS[transformation], dataset=dataset, task_type="sts",
+        axis=kind.axis, pool=kind.pool, dataset=dataset, task_type="sts",
         language=language, output_language=language, seed=SEEDS[0], original=f"An original text {number}. " * 8,
         transformed=f"What became of text {number}. " * 8, model="made up", generator_hash="g", prompt_hash="p",
     )  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from annotation.statistics.summaries import POOLS, Design
+from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import conclude
 from benchmarks.registry import Measurement, benchmark
 from plumbline.identity import identity
@@ -98,7 +98,7 @@ def _pair(number: int, transformation: str, language: str, task: str) -> Pair:
         key=str(number),
         transformation=transformation,
         axis=TRANSFORMATIONS[transformation].axis,
-        pool=POOLS[transformation],
+        pool=TRANSFORMATIONS[transformation].pool,
         dataset=task,
         task_type=task,
         language=language,

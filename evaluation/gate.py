@@ -107,12 +107,14 @@ def _found(
 
 def _made_now(named: Sequence[Verdict], plan: Plan, transformation: str) -> tuple[list[Verdict], str]:
     """Those of at least one verdict that are on texts of the generator and prompts in use; why there is none."""
-    made = [v for v in named if v.generator_hash == plan.generator_hash]
+    maker = plan.makers[transformation]
+    made = [v for v in named if v.generator_hash == maker.hash]
     if not made:
         other = f"{named[0].model!r} ({named[0].generator_hash[:8]})"
-        now = f"{plan.study.generator.model!r} ({plan.generator_hash[:8]})"
-        return [], f"the verdict is of another generator or sampling, {other}, not of {now}: have its outputs rated"
-    kind = plan.study.generator.kind
+        now = f"{maker.model!r} ({maker.hash[:8]})"
+        what = "generator or sampling" if plan.prompts[transformation] else "function or file of outputs"
+        return [], f"the verdict is of another {what}, {other}, not of {now}: have its outputs rated"
+    kind = maker.kind
     alike = [v for v in made if v.generator_kind in ("", kind)]
     if not alike:
         was = f"{made[0].generator_kind} outputs of {made[0].model!r}"

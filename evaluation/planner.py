@@ -25,7 +25,7 @@ from plumbline.records import Pair, Text, TransformedText
 from plumbline.store import read_table
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec, LocalDataset
-from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
+from plumbline.transformations import ORIGINAL
 
 _COLUMNS = ("key", "status", "output", "flags")  # of a transformed text
 _Table = dict[str, tuple[str | None, frozenset[str]]]
@@ -106,17 +106,15 @@ class _Planner:
             n,
             n_failed,
             outputs.kept_out_items(dataset),
-            self._plan.generator_hash,
+            self._plan.makers[transformation].hash,
             self._plan.prompt_hashes[transformation],
             {text: pair for text, job in jobs.items() if (pair := self._by_key.get(job.key)) is not None},
         )
 
     def _decide(self, transformation: str, task: str, jobs: Iterable[Job]) -> gate.Decision:
-        kind = TRANSFORMATIONS[transformation]
         languages: dict[str, set[str]] = {}
         for job in jobs:
-            written = kind.output_language(job.source_language, job.language)
-            languages.setdefault(job.source_language, set()).add(written)
+            languages.setdefault(job.source_language, set()).add(job.languages[-1])
         decision = gate.decide(
             self._verdicts,
             self._plan,

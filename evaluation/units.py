@@ -22,7 +22,7 @@ from plumbline.identity import identity
 from plumbline.records import Pair, Score
 from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
-from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
+from plumbline.transformations import ORIGINAL
 
 UNKNOWN = "unknown"  # a revision that neither the study nor the model names
 UNDEFINED = "the metric is undefined: all similarities, or all gold values, are equal"
@@ -118,7 +118,7 @@ class Unit:
 
     def row(self, study: Study, model: Model, made: Numbers) -> Score:
         """The record of this unit's score by a model; NaN if left out or undefined."""
-        kind = TRANSFORMATIONS.get(self.transformation)
+        kind = study.kinds.get(self.transformation)
         left_out = self.decision.status == "left_out"
         reason = self.decision.reason
         if not left_out and (math.isnan(made.score) or (self.lost and math.isnan(made.original))):

@@ -35,7 +35,9 @@ TRIES = 2  # of a unit whose worker dies or fails
 Place = tuple[str, int]  # transformation and seed
 
 
-def generate_on(address: str, plan: Plan, todo: Sequence[Unit], *, again: bool) -> Counter[str]:
+def generate_on(
+    address: str, plan: Plan, todo: Sequence[Unit], *, again: bool, allow_code: bool = False
+) -> Counter[str]:
     """Work on units on the Ray cluster at an address (`auto`: this machine's); counts as `generate` gives them.
 
     Never starts a cluster. A unit whose worker dies or fails is given to another once; the others go on. Raises
@@ -43,7 +45,7 @@ def generate_on(address: str, plan: Plan, todo: Sequence[Unit], *, again: bool) 
     a unit, and what a worker raised where no other is left; what was received before stays.
     """
     ray = join(address)
-    crew = _Crew(ray, plan, todo, again=again)
+    crew = _Crew(ray, plan, todo, again=again, allow_code=allow_code)
     with without(contextlib.redirect_stdout):  # Ray's pages on what has died
         try:
             return crew.work()
@@ -57,9 +59,9 @@ def generate_on(address: str, plan: Plan, todo: Sequence[Unit], *, again: bool) 
 class Worker:
     """What runs on a node, as an asynchronous Ray actor: `left` is answered while `work` goes on."""
 
-    def __init__(self, study: Study, *, again: bool) -> None:
-        self._study, self._again = study, again
-        self._generator: Generator | None = None
+    def __init__(self, study: Study, *, again: bool, allow_code: bool = False) -> None:
+        self._study, self._again, self._allow_code = study, again, allow_code
+        self._generators: dict[str, Generator] = {}  # by what makes a transformation's texts
         self._units: list[Unit] = []
 
     @functools.cached_property
@@ -69,11 +71,11 @@ class Worker:
     async def prepare(self, prompts: dict[str, str], texts: str, todo: Sequence[Place]) -> list[Place]:
         """The units of `todo` that this node has a journal of.
 
-        `prompts` and `texts` are the hashes of the command's prompts and of its `texts.parquet`: raises StudyError
-        where this node has others.
+        `prompts` and `texts` are the hashes of the command's prompts (`made_of`) and of its `texts.parquet`: raises
+        StudyError where this node has others.
         """
-        if self._plan.prompt_hashes != prompts:
-            raise StudyError("the prompts are not those of the command; install the same version on every node")
+        if made_of(self._plan) != prompts:
+            raise StudyError("prompts, functions or files of outputs are not those of the command; install the same")
         path = self._study.folder / "texts.parquet"
         if not path.exists() or file_hash(path) != texts:
             raise StudyError(
@@ -84,23 +86,26 @@ class Worker:
 
     async def work(self, transformation: str, seed: int) -> Counter[str]:
         """Make what is missing of a unit; counts of outputs by status."""
-        if self._generator is None:
-            self._generator = make_generator(self._plan)
+        kinds = self._plan.kinds
+        way = kinds[transformation].made_by
+        if way not in self._generators:
+            names = [name for name, kind in kinds.items() if kind.made_by == way]
+            self._generators[way] = make_generator(self._plan, names, allow_code=self._allow_code)
         units = planned(self._plan, again=self._again, units=[(transformation, seed)])
         with without(contextlib.redirect_stderr), units as self._units:  # the command shows one bar of all workers
             (unit,) = self._units
             if not unit.todo:
                 unit.settle()
-            return await generate_units(self._plan, self._generator, self._units)
+            return await generate_units(self._plan, self._generators[way], self._units)
 
     async def left(self) -> tuple[Place, int] | None:
         """The unit in hand, and how many of its outputs have not come yet."""
         return next((((unit.transformation, unit.seed), unit.left) for unit in self._units), None)
 
     async def close(self) -> None:
-        """Let go of the generator's connections and memory."""
-        if self._generator is not None:
-            await self._generator.close()
+        """Let go of the generators' connections and memory."""
+        for generator in self._generators.values():
+            await generator.close()
 
 
 class _Seat(NamedTuple):
@@ -128,8 +133,9 @@ class _Hand:
 class _Crew:
     """All workers of a run, and what there is for them to do."""
 
-    def __init__(self, ray: Any, plan: Plan, todo: Sequence[Unit], *, again: bool) -> None:
-        self._ray, self._plan, self._again = ray, plan, again
+    def __init__(self, ray: Any, plan: Plan, todo: Sequence[Unit], *, again: bool, allow_code: bool) -> None:
+        self._ray, self._plan = ray, plan
+        self._asked = {"again": again, "allow_code": allow_code}
         self._todo = list(todo)
         self._total = sum(unit.todo for unit in todo)
         self._done = 0
@@ -178,9 +184,9 @@ class _Crew:
 
         there = NodeAffinitySchedulingStrategy(node_id=seat.node, soft=False)
         options = {"num_cpus": 1, "num_gpus": seat.gpus, "scheduling_strategy": there}
-        actor = self._ray.remote(Worker).options(**options).remote(self._plan.study, again=self._again)
+        actor = self._ray.remote(Worker).options(**options).remote(self._plan.study, **self._asked)
         places = [_place(unit) for unit in self._todo]
-        self._hands.append(_Hand(seat, actor, actor.prepare.remote(self._plan.prompt_hashes, self._texts, places)))
+        self._hands.append(_Hand(seat, actor, actor.prepare.remote(made_of(self._plan), self._texts, places)))
 
     def _hand_out(self, hand: _Hand) -> None:
         """Give a free worker a unit: one that it has a journal of before others, and those of others' last."""
@@ -257,6 +263,11 @@ def _seats(ray: Any, plan: Plan) -> list[_Seat]:
         needed = f"{gpus} GPUs (tensor_parallel x data_parallel) and a CPU" if gpus else "a CPU"
         raise ServiceError(f"no node of the Ray cluster has {needed} to give; see `ray status`")
     return seats
+
+
+def made_of(plan: Plan) -> dict[str, str]:
+    """What tells each transformation's texts from others: its prompts, or its function's or file's identity."""
+    return {name: plan.prompt_hashes[name] or plan.makers[name].hash for name in plan.kinds}
 
 
 def _place(unit: Unit) -> Place:

@@ -2,12 +2,14 @@
 
 For each transformation, axis and overall: words of the original and of the transformed text, the ratio of the two,
 how many outputs failed, and PTEB's edit distance on words (3.2.2). Means are taken over the texts of a data set, then
-over seeds, then over data sets, unweighted; an axis is the mean of its transformations, overall that of the three axes.
+over seeds, then over data sets, unweighted; an axis is the mean of its transformations, overall that of HTEB's three
+axes, or of a study's own.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,9 @@ from generation.tally import Measure, shown
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.exhibits.csv import write_csv
-from plumbline.study import load_study
-from plumbline.transformations import AXES, TRANSFORMATIONS
+from plumbline.study import Study, load_study
+from plumbline.study.transformations import EIGHT, Transformation
+from plumbline.transformations import AXES, axes_in_order, in_order, total_axes
 from plumbline.words import count_words
 
 OVERALL = "overall"
@@ -49,8 +52,10 @@ def edit_distance(original: str, transformed: str) -> float:
     return Levenshtein.normalized_distance(_tokens(original), _tokens(transformed))
 
 
-def length_table(sums: pd.DataFrame) -> pd.DataFrame:
+def length_table(sums: pd.DataFrame, kinds: Mapping[str, Transformation] = EIGHT) -> pd.DataFrame:
     """Table 23 from the sums of `lengths_measure`: transformations under their axes, and `overall`; a row a generator.
+
+    `kinds` are the transformations by name; overall is the mean over `total_axes`.
 
     Columns: name (transformation, axis or overall), axis, generator; datasets, texts (numbers; a text counts once for
     each place); original, words (mean numbers of words, of the texts that have an output); ratio (of these two means);
@@ -58,16 +63,19 @@ def length_table(sums: pd.DataFrame) -> pd.DataFrame:
     distance (0 to 1); and `<column>_difference` to the first generator, where there are several. NaN where there is no
     output, and overall where an axis has none.
     """
-    means = _transformation_means(sums)
+    means = _transformation_means(sums, kinds)
     generators = list(means["generator"].unique())
-    parts = []
-    for axis in AXES:
+    parts, of_axes = [], []
+    wanted = total_axes(means["name"], means["axis"])
+    for axis in axes_in_order(means["axis"]):
         part = means[means["axis"] == axis]
-        parts += [_mean_of(part, axis, axis), part] if len(part) else []
-    axes = pd.concat([part for part in parts if part["name"].isin(AXES).all()])
+        of_axes.append(_mean_of(part, axis, axis))
+        parts += [of_axes[-1], part]
+    axes = pd.concat(of_axes)
+    axes = axes[axes["name"].isin(wanted)]
     parts.append(_mean_of(axes, OVERALL, ""))
     table = pd.concat(parts, ignore_index=True)
-    incomplete = axes.groupby("generator")["words"].count() < len(AXES)
+    incomplete = axes.groupby("generator")["words"].count() < len(wanted)
     undefined = (table["name"] == OVERALL) & table["generator"].map(incomplete)
     table.loc[undefined, _AVERAGED] = np.nan
     table["ratio"] = table["words"] / table["original"]
@@ -75,7 +83,7 @@ def length_table(sums: pd.DataFrame) -> pd.DataFrame:
     return _with_differences(table, generators[0]) if len(generators) > 1 else table
 
 
-def _transformation_means(sums: pd.DataFrame) -> pd.DataFrame:
+def _transformation_means(sums: pd.DataFrame, kinds: Mapping[str, Transformation]) -> pd.DataFrame:
     """A row for each transformation (in their order) and generator: means over texts, then seeds, then data sets."""
     numbers = ["texts", "ok", "failed", "unanswered", "original_words", "words", "distance"]
     units = sums.groupby(["transformation", "generator", "dataset", "seed"], sort=False)[numbers].sum()
@@ -95,8 +103,8 @@ def _transformation_means(sums: pd.DataFrame) -> pd.DataFrame:
     texts = runs.groupby(level=["transformation", "generator"]).max()
     table = rows.mean().assign(datasets=rows.size(), texts=texts).reset_index()
     table = table.rename(columns={"transformation": "name"})
-    table["axis"] = [TRANSFORMATIONS[name].axis for name in table["name"]]
-    order = {name: number for number, name in enumerate(TRANSFORMATIONS)}
+    table["axis"] = [kinds[name].axis for name in table["name"]]
+    order = {name: number for number, name in enumerate(in_order(table["name"]))}
     return table.sort_values("name", key=lambda names: names.map(order), kind="stable")
 
 
@@ -130,7 +138,7 @@ def _printed(table: pd.DataFrame) -> str:
     header += ["words +-", "ratio +-", "failed +-", "distance +-"] if several else []
     rows = []
     for row in table.to_dict(orient="records"):
-        name = row["name"] if row["name"] in (*AXES, OVERALL) else f"  {row['name']}"
+        name = row["name"] if row["name"] in (row["axis"], OVERALL) else f"  {row['name']}"
         values = [("original", 1), ("words", 1), ("ratio", 2), ("failed", 1), ("unanswered", 1), ("distance", 2)]
         cells = [shown(row[column], digits) for column, digits in values]
         digits_of = dict(values)
@@ -140,7 +148,7 @@ def _printed(table: pd.DataFrame) -> str:
     return cli.columns(header, rows)
 
 
-def _notes(table: pd.DataFrame, different: str) -> list[str]:
+def _notes(table: pd.DataFrame, studies: Sequence[Study]) -> list[str]:
     """What the reader of the table has to know."""
     notes = [
         "Mean words over texts, seeds and data sets (HTEB, Table 23); distance: edits on words, 0 to 1 (PTEB, 3.2.2)."
@@ -150,9 +158,13 @@ def _notes(table: pd.DataFrame, different: str) -> list[str]:
         notes.append(f"+-: the difference to {generators[0]}.")
     if (table["unanswered"] > 0).any():
         notes.append("Not complete: the texts under `unanswered` have no output yet, and are in no mean of words.")
+    axes = total_axes(table["name"], filter(None, table["axis"]))
+    if axes != AXES or set(table["axis"]) - {*AXES, ""}:
+        notes.append(f"Overall is the mean over the {'axis' if len(axes) == 1 else 'axes'} {', '.join(axes)}.")
     if table.loc[table["name"] == OVERALL, "words"].isna().any():
-        notes.append("Overall is the mean of the three axes, and undefined without outputs of each.")
-    return [*notes, different] if different else notes
+        which = "the three axes" if axes == AXES else "these axes"
+        notes.append(f"Overall is the mean of {which}, and undefined without outputs of each.")
+    return [*notes, *tally.not_counted(studies), *filter(None, [tally.incomparable(studies)])]
 
 
 def main() -> int:
@@ -167,9 +179,9 @@ def main() -> int:
     tally.add_options(parser)
     options = parser.parse_args()
     studies = tally.by_generator([load_study(file, options.exports) for file in options.study])
-    table = length_table(tally.tally(studies, lengths_measure()))
+    table = length_table(tally.tally(studies, lengths_measure()), tally.kinds_of(studies))
     print(_printed(table))
-    print(*_notes(table, tally.incomparable(studies)), sep="\n")
+    print(*_notes(table, studies), sep="\n")
     if options.csv:
         write_csv(table, options.csv)
         print(f"-> {options.csv}")

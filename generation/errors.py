@@ -9,6 +9,7 @@ as failed.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ from plumbline.commands import as_called
 from plumbline.error_types import FLAGS, LABELS
 from plumbline.errors import DataError
 from plumbline.exhibits.csv import write_csv
-from plumbline.study import load_study
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study import Study, load_study
+from plumbline.study.transformations import EIGHT, Transformation
 
 TOTAL = "total"
 RATES = (*FLAGS, TOTAL)
@@ -31,8 +32,8 @@ BY = ("transformation", "dataset", "language")
 _EXAMPLE = as_called("example: python -m generation.errors --study studies/demo.yaml")
 
 
-def errors_measure(*, after_retries: bool) -> Measure:
-    """The error types of the first attempts' outputs, or (`after_retries`) of the last.
+def errors_measure(kinds: Mapping[str, Transformation] = EIGHT, *, after_retries: bool) -> Measure:
+    """The error types of the first attempts' outputs, or (`after_retries`) of the last, of these transformations.
 
     Sums: one a flag; `total` (outputs with any); `answered` (outputs of which an answer is known: the rates'
     denominator); `told` (those of which the identifier knows the language that they should be in).
@@ -42,10 +43,10 @@ def errors_measure(*, after_retries: bool) -> Measure:
     def of(row: dict[str, Any]) -> tuple[float, ...]:
         if row["status"] == "unanswered" or not row["attempts"]:
             return (0,) * (len(RATES) + 2)
-        kind = TRANSFORMATIONS.get(row["transformation"])
+        kind = kinds.get(row["transformation"])
         if kind is None:
             raise DataError(
-                f"an output of the transformation {row['transformation']!r}, which there is not: its file"
+                f"an output of the transformation {row['transformation']!r}, which the study does not have: its file"
                 " is damaged; delete it and generate again"
             )
         told = kind.output_language(row["source_language"], row["language"]) in KNOWN
@@ -89,7 +90,7 @@ def _printed(table: pd.DataFrame, by: str) -> str:
     return cli.columns(header, rows)
 
 
-def _notes(table: pd.DataFrame, options: argparse.Namespace, different: str) -> list[str]:
+def _notes(table: pd.DataFrame, options: argparse.Namespace, studies: Sequence[Study]) -> list[str]:
     """What the reader of the table has to know."""
     attempts = "last attempts" if options.after_retries else "first attempts"
     mean = "" if options.by == "transformation" else ", means over the transformations"
@@ -104,7 +105,7 @@ def _notes(table: pd.DataFrame, options: argparse.Namespace, different: str) -> 
         )
     if (table["unanswered"] > 0).any():
         notes.append("* not complete: the unanswered are in no rate; the next run asks for them.")
-    return [*notes, different] if different else notes
+    return [*notes, *tally.not_counted(studies), *filter(None, [tally.incomparable(studies)])]
 
 
 def main() -> int:
@@ -121,9 +122,10 @@ def main() -> int:
     )
     options = parser.parse_args()
     studies = tally.by_generator([load_study(file, options.exports) for file in options.study])
-    table = error_rates(tally.tally(studies, errors_measure(after_retries=options.after_retries)), options.by)
+    measure = errors_measure(tally.kinds_of(studies), after_retries=options.after_retries)
+    table = error_rates(tally.tally(studies, measure), options.by)
     print(_printed(table, options.by))
-    print(*_notes(table, options, tally.incomparable(studies)), sep="\n")
+    print(*_notes(table, options, studies), sep="\n")
     if options.csv:
         write_csv(table, options.csv)
         print(f"-> {options.csv}")

@@ -52,7 +52,7 @@ def flagged_outputs(study: Study) -> list[Flagged]:
     """What is flagged among the usable outputs on disk of the study's generator and prompts, over all seeds."""
     plan, found, outputs = Plan(study), Counter[tuple[str, str, str]](), Counter[tuple[str, str]]()
     for name in study.transformations:
-        made_by = plan.generator_hash, plan.prompt_hashes[name]
+        made_by = plan.makers[name].hash, plan.prompt_hashes[name]
         for seed in study.seeds:
             path = study.transformation_file(name, seed)
             refuse_other_outputs(study, name, seed)

@@ -1,7 +1,8 @@
 """The ten error types of HTEB (A.2), found on one output at a time: what each means exactly is in docs/flags.md.
 
 They are the paper's, with exceptions of ours for leaks and languages where the original itself has what would count as
-an error: a recipe's `Step 1:` is no reasoning. Flags depend on original, output, transformation and language alone.
+an error: a recipe's `Step 1:` is no reasoning. Flags depend on original, output, transformation and
+language alone.
 """
 
 from __future__ import annotations
@@ -12,16 +13,13 @@ from generation.cleaning import clean
 from generation.identification import rules_out
 from plumbline.error_types import FLAGS, Flag
 from plumbline.records import nfc
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import Transformation
 from plumbline.words import count_words, trim
 
 # HTEB, A.2.
 RUNAWAY_TIMES = 5  # more words than so many times the original's
 TRUNCATED_PART = 5  # fewer words than the original's divided by so many: 20%
 TRUNCATED_FROM = 4  # of originals with so many words or more
-MAY_GROW = frozenset({"expansion", "summarised_expansion"})
-MAY_SHRINK = frozenset({"summarisation"})
-TRANSLATIONS = frozenset(name for name, one in TRANSFORMATIONS.items() if one.axis == "language")
 
 ELLIPSES = frozenset("….‥⋯。．")
 DOTS = frozenset(".。．")  # one of these alone is a full stop
@@ -65,8 +63,8 @@ _MARKDOWN_OR_QUOTES = r"""[\s*_#"'“„«>-]{0,8}"""
 _PREFIX = re.compile(rf"{_MARKDOWN_OR_QUOTES}(?:{_HERE_IS}|{_NAMED})[*_]{{0,3}}\s?[:：]", re.IGNORECASE)
 
 
-def find_flags(original: str, output: str, *, transformation: str, language: str | None) -> tuple[Flag, ...]:
-    """The error types of an output, in Table 5's order; an empty tuple where there is none.
+def find_flags(original: str, output: str, kind: Transformation, *, language: str | None) -> tuple[Flag, ...]:
+    """The error types of an output, of those that its transformation can have, in Table 5's order.
 
     `output` is cleaned (`generation.cleaning`); `language` is the code of the language that it should be in; None
     leaves out the wrong language, which takes three quarters of the time. Types overlap (A.2): an empty output is
@@ -79,10 +77,10 @@ def find_flags(original: str, output: str, *, transformation: str, language: str
         "json_fragment": output.startswith(("{", "[")),
         "reasoning_leak": _leaks_reasoning(original, output),
         "prefix_leak": _PREFIX.match(_plain(output)) is not None and _PREFIX.match(_plain(original)) is None,
-        "wrong_language": language is not None and _in_wrong_language(original, output, transformation, language),
-        **_lengths(count_words(original), count_words(output), transformation),
+        "wrong_language": language is not None and _in_wrong_language(original, output, kind, language),
+        **_lengths(count_words(original), count_words(output)),
     }
-    return tuple(flag for flag in FLAGS if found[flag])
+    return tuple(flag for flag in FLAGS if found[flag] and flag in kind.flags)
 
 
 def _same(original: str, output: str) -> bool:
@@ -113,20 +111,20 @@ def _plain(text: str) -> str:
     return text.replace("’", "'")
 
 
-def _in_wrong_language(original: str, output: str, transformation: str, language: str) -> bool:
+def _in_wrong_language(original: str, output: str, kind: Transformation, language: str) -> bool:
     """Whether the output is surely not in the language that it should be in.
 
     Where that is the original's own language, an original that cannot be told to be in it either says nothing.
     """
     if not rules_out(output, language):
         return False
-    return transformation in TRANSLATIONS or not rules_out(original, language)
+    return kind.translates or not rules_out(original, language)
 
 
-def _lengths(before: int, after: int, transformation: str) -> dict[Flag, bool]:
+def _lengths(before: int, after: int) -> dict[Flag, bool]:
     """The error types of length, from the words of original and output; an original without words has none of them."""
     return {
-        "runaway": before > 0 and after > RUNAWAY_TIMES * before and transformation not in MAY_GROW,
-        "truncated": before >= TRUNCATED_FROM and after * TRUNCATED_PART < before and transformation not in MAY_SHRINK,
-        "summary_too_long": before > 0 and after > before and transformation == "summarisation",
+        "runaway": before > 0 and after > RUNAWAY_TIMES * before,
+        "truncated": before >= TRUNCATED_FROM and after * TRUNCATED_PART < before,
+        "summary_too_long": before > 0 and after > before,
     }

@@ -11,19 +11,8 @@ from generation.unit import Unit
 from generation.work import planned
 from plumbline import cli
 from plumbline.study import Study
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 
-# Characters of an answer for each character of the text, from the words that Gemma-3 wrote (HTEB, Table 23).
-_GROWTH = {
-    "paraphrasing": 0.93,
-    "backtranslation": 0.94,
-    "style_change": 1.07,
-    "expansion": 4.32,
-    "summarisation": 0.37,
-    "summarised_expansion": 1.08,
-    "translation": 0.96,
-    "cross_translation": 0.95,
-}
 _CHARACTERS_A_TOKEN = 4  # of English text and today's tokenizers; other scripts take more tokens
 
 
@@ -31,7 +20,8 @@ def forecast(study: Study, *, again: bool = False, rate: float | None = None) ->
     """A table of what is left to do, a row for each transformation: texts, requests, about how many tokens.
 
     `rate` is requests a second; with it the last line tells about how long that takes. Token counts are estimates
-    from the texts' lengths (4 characters a token) and the lengths of Gemma-3's answers (HTEB, Table 23).
+    from the texts' lengths (4 characters a token) and each transformation's `growth`: of HTEB's the lengths of
+    Gemma-3's answers (HTEB, Table 23). What is no generator's work takes neither requests nor tokens.
     """
     plan = Plan(study)
     # Of a study that is being generated nothing may be written.
@@ -52,19 +42,20 @@ def _row(plan: Plan, name: str, units: Sequence[Unit]) -> tuple[int, int, int, i
     texts = sum(unit.todo for unit in units)
     characters = sum(unit.characters() for unit in units)
     sent = received = 0.0
-    for number, prompt in enumerate(plan.prompts[name]):
-        first_of_two = number == 0 and len(plan.prompts[name]) == 2
-        before = 1.0 if number == 0 else _GROWTH[_first(name)]
+    before = 1.0
+    for number, prompt in enumerate(plan.prompts[name], 1):
         sent += texts * len(prompt.text) + characters * before
-        received += characters * _GROWTH[_first(name) if first_of_two else name]
+        last = number == len(plan.prompts[name])
+        before = plan.kinds[name].growth if last else _growth(prompt.name)
+        received += characters * before
     there = sum(unit.wanted for unit in units) - texts
     requests = texts * len(plan.prompts[name])
     return there, texts, requests, round(sent / _CHARACTERS_A_TOKEN), round(received / _CHARACTERS_A_TOKEN)
 
 
-def _first(name: str) -> str:
-    """The transformation that is the first of two calls."""
-    return TRANSFORMATIONS[name].prompts[0]
+def _growth(prompt: str) -> float:
+    """How long answers to a prompt are that another call follows: as those of HTEB's transformation of its name."""
+    return EIGHT[prompt].growth if prompt in EIGHT else 1.0
 
 
 def _time(requests: int, rate: float | None) -> str:

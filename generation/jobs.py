@@ -5,20 +5,28 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from generation.functions import source_hash
+from generation.recordings.outputs_file import outputs_path
 from generation.recordings.own import recorded_languages
+from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity, identity_from, prefix
 from plumbline.prompts import Prompt, prompt_hash, prompts_of
 from plumbline.records import Text
 from plumbline.study import Study
 from plumbline.study.generator import GeneratorSpec, RecordedGenerator
-from plumbline.transformations import TRANSFORMATIONS, Transformation
+from plumbline.study.transformations import Transformation
 
 
 @dataclass(frozen=True)
 class Job:
-    """One text to be transformed in one way. `key` is the identity of its output."""
+    """One text to be transformed in one way.
+
+    `key` is the identity of its output, `language` the drawn one; `languages` are those that each call is told to
+    answer in, and the last is the output's.
+    """
 
     key: str
     text_id: str
@@ -27,33 +35,45 @@ class Job:
     transformation: str
     seed: int
     language: str | None
+    languages: tuple[str, ...]
 
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """The language that each call is told to answer in (codes)."""
-        return TRANSFORMATIONS[self.transformation].call_languages(self.source_language, self.language)
+
+@dataclass(frozen=True)
+class Maker:
+    """What makes a transformation's texts, as records name it.
+
+    `kind` is the generator's (recorded, openai, vllm), or function or outputs; `model` the generator's model, the
+    function, or the file; `hash` their identity.
+    """
+
+    kind: str
+    model: str
+    hash: str
 
 
 class Plan:
     """The jobs of a study: what stands where is known before anything is generated.
 
-    Reads the prompts once; raises StudyError if one is missing or malformed. Where the study takes the recorded
-    languages, the first job that has one reads its unit's recordings, in every command.
+    `kinds` are its transformations, `makers` what makes their texts. Reads the prompts once; raises StudyError if one
+    is missing or malformed, or the source of a function, DataError for a file of outputs that is not there. Where the
+    study takes the recorded languages, the first job that has one reads its unit's recordings, in every command.
     """
 
     def __init__(self, study: Study) -> None:
         self.study = study
+        self.kinds = study.kinds
         self.generator_hash = generator_hash(study.generator)
+        self.makers = makers_of(study)
         self.prompts: dict[str, tuple[Prompt, ...]] = {
-            name: prompts_of(TRANSFORMATIONS[name], study.prompts) for name in study.transformations
+            name: prompts_of(kind, study.prompts) for name, kind in self.kinds.items()
         }
         self._starts: dict[tuple[str, int, tuple[str, ...]], Any] = {}
-        self.prompt_hashes = {name: prompt_hash(prompts) for name, prompts in self.prompts.items()}
+        self.prompt_hashes = {name: prompt_hash(prompts) if prompts else "" for name, prompts in self.prompts.items()}
 
     def job(self, text: Text, transformation: str, seed: int) -> Job:
         """The job whose output stands for this text of this data set."""
-        kind: Transformation = TRANSFORMATIONS[transformation]
-        language = kind.language(seed=seed, dataset=text.dataset, text=text.text, source=text.language)
+        kind = self.kinds[transformation]
+        language = kind.drawn(seed=seed, dataset=text.dataset, text=text.text, source=text.language)
         if language is not None and self._recorded is not None:
             language = self._recorded(text, transformation, seed) or language
         languages = kind.call_languages(text.language, language)
@@ -61,7 +81,7 @@ class Plan:
         if start is None:
             start = prefix(
                 "transformed-v2",
-                self.generator_hash,
+                self.makers[transformation].hash,
                 self.prompt_hashes[transformation],
                 transformation,
                 seed,
@@ -69,7 +89,7 @@ class Plan:
             )
             self._starts[transformation, seed, languages] = start
         key = identity_from(start, text.text)
-        return Job(key, text.text_id, text.text, text.language, transformation, seed, language)
+        return Job(key, text.text_id, text.text, text.language, transformation, seed, language, languages)
 
     def jobs(self, texts: Iterable[Text], transformation: str, seed: int) -> Iterator[Job]:
         """The distinct jobs of one unit, in the texts' order: equal texts are transformed once."""
@@ -87,6 +107,22 @@ class Plan:
         if not isinstance(spec, RecordedGenerator) or spec.languages == "drawn":
             return None
         return recorded_languages(self.study)
+
+
+def makers_of(study: Study) -> dict[str, Maker]:
+    """What makes the texts of each transformation of a study. Raises as `Plan` for a function or file of outputs."""
+    return {name: _maker(study, kind) for name, kind in study.kinds.items()}
+
+
+def _maker(study: Study, kind: Transformation) -> Maker:
+    """What makes a transformation's texts."""
+    if kind.function:
+        return Maker("function", kind.function, identity("function-v1", kind.function, source_hash(kind.function)))
+    if kind.outputs:
+        columns = kind.outputs.text, kind.outputs.output
+        path = outputs_path(kind)
+        return Maker("outputs", Path(path).name, identity("outputs-v1", *columns, cached_file_hash(path)))
+    return Maker(study.generator.kind, study.generator.model, generator_hash(study.generator))
 
 
 def generator_hash(spec: GeneratorSpec) -> str:

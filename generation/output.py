@@ -14,7 +14,7 @@ from plumbline.error_types import Flag
 from plumbline.errors import TextFailedError, TextUnansweredError
 from plumbline.records import TransformedText
 from plumbline.study.generator import RetrySpec
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import Transformation
 
 
 async def make_output(plan: Plan, generator: Generator, job: Job) -> TransformedText:
@@ -33,11 +33,11 @@ async def make_output(plan: Plan, generator: Generator, job: Job) -> Transformed
             found = {"status": status, "reason": str(error), "first_flags": first or (), "attempts": attempt.number - 1}
             return _record(plan, job, **found)
         # Telling a language takes longer than all else: it is told here only if the answer's fate hangs on it.
-        flags = _flags(job, outcome, told="wrong_language" in retry.flags)
-        wrong = _wrong(job, flags, retry)
-        if not (wrong or outcome.cut_off) or attempt.number >= retry.attempts or not generator.repeatable:
+        flags = _flags(plan, job, outcome, told="wrong_language" in retry.flags)
+        wrong = _wrong(plan, job, flags, retry)
+        if not (wrong or outcome.cut_off) or attempt.number >= retry.attempts or not outcome.repeatable:
             break
-        first = _flags(job, outcome, told=True) if first is None else first
+        first = _flags(plan, job, outcome, told=True) if first is None else first
         attempt = attempt.next(job, retry, cut_off=outcome.cut_off)
     reason = _reason(wrong, outcome, attempt)
     return _record(
@@ -54,31 +54,33 @@ async def make_output(plan: Plan, generator: Generator, job: Job) -> Transformed
     )
 
 
-def with_language(output: TransformedText) -> TransformedText:
-    """The same with the error type `wrong_language` looked for, which `make_output` leaves for later."""
-    answer = output.output if output.raw is None else clean(output.raw)
+def with_language(output: TransformedText, kind: Transformation) -> TransformedText:
+    """The same with the error type `wrong_language` looked for, which `make_output` leaves for later.
+
+    `kind` is the output's transformation.
+    """
+    answer = output.output if output.raw is None else clean(output.raw) if kind.calls else output.raw
     if output.status != "ok" and output.raw is None:
         return output  # there was no last answer
-    language = TRANSFORMATIONS[output.transformation].output_language(output.source_language, output.language)
-    flags = find_flags(output.text, answer, transformation=output.transformation, language=language)
+    language = kind.output_language(output.source_language, output.language)
+    flags = find_flags(output.text, answer, kind, language=language)
     return output.model_copy(
         update={"flags": flags, "first_flags": flags if output.attempts == 1 else output.first_flags}
     )
 
 
-def _flags(job: Job, outcome: Outcome, *, told: bool) -> tuple[Flag, ...]:
+def _flags(plan: Plan, job: Job, outcome: Outcome, *, told: bool) -> tuple[Flag, ...]:
     """The error types of what came back (of an answer that was cut off, its part), the wrong language if it is told."""
     output = clean(outcome.raw) if outcome.cut_off else outcome.output
-    language = TRANSFORMATIONS[job.transformation].output_language(job.source_language, job.language)
-    return find_flags(job.text, output, transformation=job.transformation, language=language if told else None)
+    return find_flags(job.text, output, plan.kinds[job.transformation], language=job.languages[-1] if told else None)
 
 
-def _wrong(job: Job, flags: Sequence[Flag], retry: RetrySpec) -> list[Flag]:
+def _wrong(plan: Plan, job: Job, flags: Sequence[Flag], retry: RetrySpec) -> list[Flag]:
     """The error types that are worth another attempt; one that the original shows as well is none of the output's."""
     wrong = [flag for flag in flags if flag in retry.flags]
     if not wrong:
         return []
-    own = find_flags(job.text, job.text, transformation=job.transformation, language=job.source_language)
+    own = find_flags(job.text, job.text, plan.kinds[job.transformation], language=job.source_language)
     return [flag for flag in wrong if flag == "identical" or flag not in own]
 
 
@@ -104,8 +106,8 @@ def _record(plan: Plan, job: Job, **found: Any) -> TransformedText:
         seed=job.seed,
         language=job.language,
         **{**nothing, **found},
-        model=plan.study.generator.model,
-        generator_hash=plan.generator_hash,
+        model=plan.makers[job.transformation].model,
+        generator_hash=plan.makers[job.transformation].hash,
         prompt_hash=plan.prompt_hashes[job.transformation],
         finished_at=datetime.now(UTC),
     )

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from generation.flagged import flagged_lines, flagged_outputs
 from generation.forecast import forecast
-from generation.generators import make_generator
+from generation.generators import make_generator, refuse_code
 from generation.jobs import Plan
 from generation.unit import COMMAND, Unit, refuse_other_outputs
 from generation.work import generate_units, planned
@@ -28,12 +28,13 @@ from plumbline.study import Study
 _M_MMAP_THRESHOLD, _LARGE = -3, 1 << 17  # glibc's mallopt, and its own default in bytes
 
 
-def generate(study: Study, *, again: bool = False, cluster: str = "") -> Counter[str]:
+def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code: bool = False) -> Counter[str]:
     """Make what is missing of a study's transformations; returns counts of ok, failed, unanswered and reused outputs.
 
     Writes `texts.parquet` and `transformations/<transformation>/<seed>.parquet`. `again` asks for failed outputs too.
-    `cluster` is the address of a Ray cluster that does the work; without one it is done here. Raises DataError for
-    data sets that cannot be read and ServiceError for a generator that cannot work; what was received before stays.
+    `cluster` is the address of a Ray cluster that does the work; without one it is done here. `allow_code` lets
+    functions of the study be called. Raises StudyError where one would be called without it, DataError for data sets
+    that cannot be read and ServiceError for a generator that cannot work; what was received before stays.
     """
     _return_large_blocks()
     plan = Plan(study)
@@ -41,17 +42,19 @@ def generate(study: Study, *, again: bool = False, cluster: str = "") -> Counter
     with only_one(study.scratch / ".generation.lock", busy), planned(plan, again=again) as units:
         counts: Counter[str] = Counter(reused=sum(unit.wanted - unit.todo for unit in units))
         todo = [unit for unit in units if unit.todo]
+        if not allow_code:
+            refuse_code(plan, {unit.transformation: None for unit in todo})
         for unit in units:
             if not unit.todo:
                 unit.settle()
         if cluster and todo:
             from generation.cluster import generate_on  # noqa: PLC0415 (extra `ray`)
 
-            counts += generate_on(cluster, plan, todo, again=again)
+            counts += generate_on(cluster, plan, todo, again=again, allow_code=allow_code)
         elif todo:
             import uvloop  # noqa: PLC0415 (extra `generation`; who only reads outputs does without)
 
-            counts += uvloop.run(_generate_here(plan, todo))
+            counts += uvloop.run(_generate_here(plan, todo, allow_code=allow_code))
     return counts
 
 
@@ -83,8 +86,9 @@ def _return_large_blocks() -> None:
         mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
-async def _generate_here(plan: Plan, units: Sequence[Unit]) -> Counter[str]:
-    generator = make_generator(plan)
+async def _generate_here(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> Counter[str]:
+    names = list(dict.fromkeys(unit.transformation for unit in units))
+    generator = make_generator(plan, names, allow_code=allow_code)
     try:
         return await generate_units(plan, generator, units)
     finally:
@@ -105,6 +109,9 @@ def main() -> int:
     parser.add_argument(
         "--again", action="store_true", help="ask again for failed outputs too, not only for unanswered ones"
     )
+    parser.add_argument(
+        "--allow-code", action="store_true", help="call the study's transformations that are functions: they run code"
+    )
     parser.add_argument("--dry-run", action="store_true", help="show what is left to do, and do nothing")
     parser.add_argument(
         "--rate", type=cli.positive, metavar="N", help="with --dry-run: requests per second, to estimate the hours"
@@ -119,7 +126,7 @@ def main() -> int:
         return 0
     outputs = [study.folder / "texts.parquet", study.outputs]
     with stage(study, "generation", study.data_files(), outputs):
-        counts = generate(study, again=options.again, cluster=options.ray)
+        counts = generate(study, again=options.again, cluster=options.ray, allow_code=options.allow_code)
     print(
         f"{study.name}: {counts['ok']} texts transformed, {counts['failed']} failed, {counts['unanswered']} unanswered,"
         f" {counts['reused']} were there -> {study.outputs}"

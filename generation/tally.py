@@ -27,6 +27,7 @@ from plumbline.journal import Journal
 from plumbline.records import Text, TransformedText
 from plumbline.store import BATCH, as_record, read_batches
 from plumbline.study import Study
+from plumbline.study.transformations import Transformation
 
 UNDEFINED = "-"
 GROUP = ["generator", "transformation", "seed", "dataset", "language"]
@@ -63,6 +64,8 @@ def by_generator(studies: Sequence[Study]) -> list[Study]:
     for first, second in itertools.combinations(studies, 2):
         if first.folder == second.folder:
             raise StudyError(f"{second.file}: study {second.name!r} is named twice; name each once")
+    if without := next((study for study in studies if not _units(study)), None):
+        raise StudyError(f"{without.file}: no transformation of the study is a generator's work")
     found = [by for study in studies for by in _generators(study)]
     if not found:
         commands = ", then ".join(f"`{study.command(COMMAND)}`" for study in studies)
@@ -115,6 +118,17 @@ def incomparable(studies: Sequence[Study]) -> str:
     return f"Not comparable: the studies {names} do not hold the same texts, transformations and seeds."
 
 
+def kinds_of(studies: Sequence[Study]) -> dict[str, Transformation]:
+    """The studies' transformations by name."""
+    return {name: kind for study in studies for name, kind in study.kinds.items()}
+
+
+def not_counted(studies: Sequence[Study]) -> list[str]:
+    """A line that names the studies' transformations that no generator made, which count nowhere; none without them."""
+    names = [name for study in studies for name, kind in study.kinds.items() if kind.made_by != "generator"]
+    return [f"Not counted, for no generator made them: {', '.join(dict.fromkeys(names))}."] if names else []
+
+
 def shown(value: float, digits: int = 1, sign: str = "") -> str:
     """A number of a printed table; `sign` is "+" where a plus is shown."""
     return UNDEFINED if np.isnan(value) else format(value, f"{sign},.{digits}f")
@@ -129,7 +143,9 @@ def _generators(study: Study) -> Iterator[Study]:
 
 
 def _units(study: Study) -> list[tuple[str, int]]:
-    return [(transformation, seed) for transformation in study.transformations for seed in study.seeds]
+    """What a generator makes: functions and files of outputs are none of its work."""
+    asked = [name for name, kind in study.kinds.items() if kind.made_by == "generator"]
+    return [(transformation, seed) for transformation in asked for seed in study.seeds]
 
 
 def _count(study: Study) -> int:

@@ -87,7 +87,8 @@ class Unit:
         self._move_table()
         if self.journal.path.exists():
             lines = (line for _, line in self._column("line", "line IS NOT NULL"))
-            outputs = map(with_language, self.journal.records(lines, TransformedText))
+            kind = self.plan.kinds[self.transformation]
+            outputs = (with_language(one, kind) for one in self.journal.records(lines, TransformedText))
             write_kept_table(self.plan.study, self._name, outputs, TransformedText)
         else:
             write_kept_table(self.plan.study, self._name, [], TransformedText)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import Field, ValidationError, model_validator
@@ -13,11 +13,11 @@ from plumbline.identity import identity
 from plumbline.reading import read_yaml
 from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.study.base import Part, first_complaint
-from plumbline.transformations import TRANSFORMATIONS, Transformation
+from plumbline.study.transformations import EIGHT, PromptText, Transformation
 
 PROMPTS = resource("prompts")
 FILLED = ("text", "target_language")  # what a call puts into its prompt
-_NAMES = sorted({name for one in TRANSFORMATIONS.values() for name in one.prompts})
+_NAMES = sorted({str(name) for one in EIGHT.values() for name in one.calls})
 _VARIABLE = re.compile(r"\{(\w+)\}")
 
 
@@ -69,10 +69,35 @@ def load_prompt(name: str, folder: Path = PROMPTS) -> Prompt:
 
 
 def prompts_of(transformation: Transformation, variant: str = "") -> tuple[Prompt, ...]:
-    """The prompts of a transformation's calls, in order.
+    """The prompts of a transformation's calls, in order; none where no generator is asked.
 
-    `variant` names a folder below `prompts/` whose wordings go before the others. Raises StudyError where it has none.
+    `variant` names a folder below `prompts/` whose wordings go before the others; those that lie beside a
+    transformation of one's own go before all. Raises StudyError where there is none.
     """
+    folders = _folders(transformation, variant)
+    prompts = tuple(
+        _prompt(call, number, transformation, folders) for number, call in enumerate(transformation.calls, 1)
+    )
+    for call, prompt in enumerate(prompts, 1):
+        drawn = bool(transformation.languages) and call == transformation.drawn_call
+        _refuse_unfilled(prompt, transformation, drawn=drawn)
+    return prompts
+
+
+def _prompt(call: str | PromptText, number: int, transformation: Transformation, folders: Sequence[Path]) -> Prompt:
+    """The prompt of a call: from the first folder that has it, or as it stands in the transformation."""
+    if isinstance(call, str):
+        found = next((one for one in folders if (one / f"{call}.yaml").exists()), None)
+        if found is None and transformation.name not in EIGHT:
+            places = " or ".join(map(str, dict.fromkeys(folders)))
+            raise StudyError(f"transformation {transformation.name!r}: no prompt {call}.yaml in {places}")
+        return load_prompt(call, found or PROMPTS)
+    name, variables = f"{transformation.name}-{number}", tuple(dict.fromkeys(_VARIABLE.findall(call.text)))
+    return Prompt(name=name, source=transformation.source, language=call.language, variables=variables, text=call.text)
+
+
+def _folders(transformation: Transformation, variant: str) -> list[Path]:
+    """Where a transformation's prompts are looked for, in this order."""
     folders = [folder / variant for folder in prompt_folders()]
     folder = next((one for one in folders if any((one / f"{name}.yaml").is_file() for name in _NAMES)), None)
     if folder is None:
@@ -81,12 +106,9 @@ def prompts_of(transformation: Transformation, variant: str = "") -> tuple[Promp
         raise StudyError(
             f"no folder {variant!r} of prompts in {places}; known are: {', '.join(sorted(there)) or 'none'}"
         )
-    prompts = tuple(
-        load_prompt(name, folder if (folder / f"{name}.yaml").exists() else PROMPTS) for name in transformation.prompts
-    )
-    for call, prompt in enumerate(prompts):
-        _refuse_unfilled(prompt, transformation, drawn=bool(transformation.pool) and call == transformation.drawn_call)
-    return prompts
+    if transformation.name in EIGHT:
+        return [folder, PROMPTS]
+    return [transformation.base, folder, *prompt_folders()]
 
 
 def _refuse_unfilled(prompt: Prompt, transformation: Transformation, *, drawn: bool) -> None:

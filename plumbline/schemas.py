@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from plumbline.errors import DataError
 from plumbline.records import Record
-from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
+from plumbline.study.transformations import KNOWN, ORIGINAL
 
+_OF_NO_STUDY = "bring it back into the study's `transformations`, or the file from a copy"
 _TIMES = (0, 7_258_118_400_000_000)  # microseconds: 1970 to 2200
 
 
@@ -70,7 +71,8 @@ def cast_table(table: pa.Table, schema: pa.Schema, record: type[Record], path: P
     for name in schema.names:
         wrong = _strange(table[name], schema.field(name), record)
         if wrong:
-            raise DataError(f"{path}, column {name!r}: {wrong}; delete the file and run `{made_by}` again")
+            advice = _OF_NO_STUDY if name == "transformation" else f"delete the file and run `{made_by}` again"
+            raise DataError(f"{path}, column {name!r}: {wrong}; {advice}")
     return with_nan(table)
 
 
@@ -82,8 +84,8 @@ def _strange(column: pa.ChunkedArray, field: pa.Field, record: type[Record]) -> 
         foreign = [value for value in pc.unique(column).to_pylist() if value not in known]
         return f"holds {str(foreign[0])[:60]!r}, which is none of {', '.join(filter(None, known))}" if foreign else ""
     if field.name == "transformation":
-        foreign = [name for name in pc.unique(column).to_pylist() if name not in (*TRANSFORMATIONS, ORIGINAL, None)]
-        return f"holds {str(foreign[0])[:60]!r}, which is not a transformation" if foreign else ""
+        foreign = [name for name in pc.unique(column).to_pylist() if name not in (*KNOWN, ORIGINAL, None)]
+        return f"holds {str(foreign[0])[:60]!r}, which is not a transformation of the study" if foreign else ""
     if pa.types.is_floating(field.type) and pc.any(pc.is_inf(column)).as_py():
         return "holds a number without end"
     if pa.types.is_timestamp(field.type) and len(column):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from annotation.records import Verdict
 from annotation.report.exhibits import stamp
 from annotation.report.material import Material
 from annotation.rubric import said
@@ -83,15 +84,24 @@ def hashes_exhibit(material: Material) -> Exhibit:
             ("verdicts", "pairs.parquet", verdict.pairs_sha256),
             ("verdicts", "ratings.parquet", verdict.ratings_sha256),
             ("verdicts", "the rule", verdict.rule_id),
-            ("verdicts", f"generator {verdict.model}", verdict.generator_hash),
+            ("verdicts", f"{_maker(verdict)} {verdict.model}", verdict.generator_hash),
         ]
-    rows += [("verdicts", f"prompts of {one.transformation}", one.prompt_hash) for one in material.verdicts]
+    rows += [
+        ("verdicts", f"prompts of {one.transformation}", one.prompt_hash)
+        for one in material.verdicts
+        if one.prompt_hash
+    ]
     for name, entry in _stages(material).items():
         for part, verb in (("inputs", "took"), ("outputs", "left")):
             rows += [(f"{name} {verb}", path, digest) for path, digest in entry.get(part, {}).items()]
     frame = pd.DataFrame(list(dict.fromkeys(rows)), columns=["by", "what", "hash"])
     printed = frame.assign(hash=frame["hash"].str[:_DIGITS]).set_axis(["By", "What", "Hash"], axis=1)
     return Exhibit("hashes", f"Hashes, the first {_DIGITS} digits", frame, printed)
+
+
+def _maker(verdict: Verdict) -> str:
+    """What `verdict.model` is."""
+    return "generator" if verdict.prompt_hash else verdict.generator_kind
 
 
 def versions_exhibit(material: Material) -> Exhibit:

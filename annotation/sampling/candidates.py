@@ -18,7 +18,6 @@ from typing import Any, NoReturn
 from pydantic import Field
 
 from annotation.sampling.near_duplicates import words_of
-from annotation.statistics.summaries import POOLS
 from generation.flagged import Flagged
 from generation.jobs import Plan
 from generation.unit import COMMAND, refuse_other_outputs
@@ -26,7 +25,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.records import Number, Pair, Record, Text, TransformedText
 from plumbline.store import as_record, read_batches
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import Transformation
 from plumbline.words import count_words
 
 Stratum = tuple[str, ...]  # language, task type, data set, output language, third by length
@@ -71,6 +70,7 @@ class Candidate:
     rank: int
     stratum: Stratum
     row: dict[str, Any]
+    kind: Transformation
 
     def __lt__(self, other: Candidate) -> bool:
         return self.rank > other.rank
@@ -78,7 +78,7 @@ class Candidate:
     @functools.cached_property
     def pair(self) -> Pair:
         """The pair that it would be."""
-        return _pair(self.row, self.stratum)
+        return _pair(self.row, self.stratum, self.kind)
 
     @functools.cached_property
     def words(self) -> frozenset[str]:
@@ -146,7 +146,7 @@ class Candidates:
                 if state != "ok" or (len(heap) == self._most and rank > heap[0].rank):
                     continue
                 place = heapq.heappush if len(heap) < self._most else heapq.heapreplace
-                place(heap, Candidate(rank, stratum, row))
+                place(heap, Candidate(rank, stratum, row, self.plan.kinds[transformation]))
         if not any(kept.values()):
             self._refuse(transformation, any(one["kept_out"] for one in counts.values()))
         self.supply += [
@@ -178,12 +178,16 @@ class Candidates:
         """The stratum of each output that the study wants, by key: that of the first text that it serves."""
         strata: dict[str, Stratum] = {}
         shared: dict[Stratum, Stratum] = {}  # one object for equal strata
-        kind = TRANSFORMATIONS[transformation]
         for text in self._texts():
             job = self.plan.job(text, transformation, seed)
             if job.key not in strata:
-                output = kind.output_language(text.language, job.language)
-                stratum = (text.language, text.task_type, text.dataset, output, str(self._lengths.third(text)))
+                stratum = (
+                    text.language,
+                    text.task_type,
+                    text.dataset,
+                    job.languages[-1],
+                    str(self._lengths.third(text)),
+                )
                 strata[job.key] = shared.setdefault(stratum, stratum)
         return strata
 
@@ -229,14 +233,14 @@ def _rank(seed: int, *what: str) -> int:
     return int.from_bytes(digest[:8], "big")
 
 
-def _pair(row: dict[str, Any], stratum: Stratum) -> Pair:
+def _pair(row: dict[str, Any], stratum: Stratum, kind: Transformation) -> Pair:
     language, task_type, dataset, output_language, _ = stratum
     return Pair(
         pair_id=identity("pair-v1", row["key"], row["output"]),
         key=row["key"],
         transformation=row["transformation"],
-        axis=TRANSFORMATIONS[row["transformation"]].axis,
-        pool=POOLS[row["transformation"]],
+        axis=kind.axis,
+        pool=kind.pool,
         dataset=dataset,
         task_type=task_type,
         language=language,

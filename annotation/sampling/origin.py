@@ -19,12 +19,13 @@ def refuse_other_prompts(study: Study, pairs: Iterable[Pair]) -> None:
     Raises StudyError or DataError. Where outputs are not on this machine, the study alone is looked at.
     """
     refuse_other_makers(study, ((pair.transformation, pair.generator_hash, pair.prompt_hash) for pair in pairs))
-    kinds = {pair.generator_kind for pair in pairs} - {"", study.generator.kind}
-    if kinds:
-        raise StudyError(
-            f"{study.file}: the sample's pairs are of a generator of kind {min(kinds)}, and the study's is of kind"
-            f" {study.generator.kind} now; undo the change, or give the new study another name"
-        )
+    makers = Plan(study).makers
+    for name, was in sorted({(pair.transformation, pair.generator_kind) for pair in pairs if pair.generator_kind}):
+        if was != makers[name].kind:
+            raise StudyError(
+                f"{study.file}: the sample's pairs of {name} are of a generator of kind {was}, and the study's is of"
+                f" kind {makers[name].kind} now; undo the change, or give the new study another name"
+            )
 
 
 def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) -> None:
@@ -33,17 +34,23 @@ def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) ->
     for name, *hashes in makers:
         by_name.setdefault(name, set()).add((hashes[0], hashes[1]))
     for name, made in by_name.items():
-        if made != {(plan.generator_hash, plan.prompt_hashes.get(name))}:
+        if name not in plan.makers or made != {(plan.makers[name].hash, plan.prompt_hashes[name])}:
+            what = _other(next(iter(made))[1])
             raise StudyError(
-                f"{study.file}: the sample's pairs of {name} were made by another generator or other prompts than the"
+                f"{study.file}: the sample's pairs of {name} were made by {what} than the"
                 " study has now; undo the change, or give the new study another name"
             )
         there = _made_on_disk(study, name)
         if there and not made <= there:
             raise DataError(
-                f"{study.outputs / name}: these outputs are of another generator or other prompts than the sample's"
+                f"{study.outputs / name}: these outputs are of {_other(next(iter(made))[1])} than the sample's"
                 " pairs; bring the outputs back, or give the new study another name"
             )
+
+
+def _other(prompt_hash: str) -> str:
+    """What made a transformation's texts, where it is no longer the same; without prompts no generator did."""
+    return "another generator or other prompts" if prompt_hash else "another function or file of outputs"
 
 
 def _made_on_disk(study: Study, transformation: str) -> set[tuple[Any, Any]]:

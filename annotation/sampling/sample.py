@@ -15,7 +15,6 @@ from annotation.sampling.candidates import Candidate, Candidates, Supply, Turns
 from annotation.sampling.controls import make_controls, read_controls, spares_needed
 from annotation.sampling.near_duplicates import Seen
 from annotation.sampling.queues import Queue, queues_of
-from annotation.statistics.summaries import POOLS
 from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import read_kept, write_kept
@@ -50,13 +49,14 @@ def draw_sample(study: Study) -> list[Pair]:
 
 def _draw(study: Study) -> list[Pair]:
     rubric = load_rubric(study)  # a rule that the scale cannot hold is refused before anybody rates
-    for name in study.transformations:
-        rubric.pool(POOLS[name])
+    for kind in study.kinds.values():
+        rubric.pool(kind.pool)
     candidates = Candidates(Plan(study))
     pairs: list[Pair] = []
     spares: list[Pair] = []
-    for pool in dict.fromkeys(POOLS[name] for name in study.transformations):
-        drawing = Drawing(study, candidates, [name for name in study.transformations if POOLS[name] == pool])
+    for pool in dict.fromkeys(kind.pool for kind in study.kinds.values()):
+        members = [name for name, kind in study.kinds.items() if kind.pool == pool]
+        drawing = Drawing(candidates, members)
         drawn = drawing.sample()
         pairs += drawn
         spares += drawing.spares(rubric, drawn)
@@ -101,9 +101,9 @@ def known_supply(study: Study) -> list[Supply]:
 class Drawing:
     """The transformations of one pool, drawn from in turn: a larger sample goes on where a smaller one ends."""
 
-    def __init__(self, study: Study, candidates: Candidates, transformations: Sequence[str]) -> None:
-        self._pairs = study.sample.pairs
-        self._study = study
+    def __init__(self, candidates: Candidates, transformations: Sequence[str]) -> None:
+        self._study, self._makers = candidates.plan.study, candidates.plan.makers
+        self._pairs, study = self._study.sample.pairs, self._study
         self._turns = {name: Turns(candidates.of(name), study.sample.seed) for name in transformations}
         self._seen = Seen()
 
@@ -128,7 +128,8 @@ class Drawing:
         return found
 
     def _pair(self, candidate: Candidate) -> Pair:
-        return candidate.pair.model_copy(update={"generator_kind": self._study.generator.kind})
+        kind = self._makers[candidate.pair.transformation].kind
+        return candidate.pair.model_copy(update={"generator_kind": kind})
 
     def _take(self, turns: Turns, queues: set[Queue] | None = None) -> Candidate | None:
         """The next candidate (of some queues) of which no near-duplicate was taken."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,10 +20,8 @@ from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alph
 from annotation.statistics.intervals import Mean, confidence_sequence, holding, over_pairs, over_pairs_and_raters
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
-from plumbline.transformations import AXES, TRANSFORMATIONS
+from plumbline.transformations import TRANSFORMATIONS, axes_in_order, in_order
 
-# HTEB, section 2.4: translation and cross-translation are rated as one pool, since a rater sees one sentence.
-POOLS: dict[str, str] = {name: "translation" if name == "cross_translation" else name for name in TRANSFORMATIONS}
 HTEB_SCALE = (1, 2, 3, 4, 5)
 _LEFT_OUT = undefined("not computed: no decision rests on it")
 
@@ -149,19 +147,23 @@ def mean_of(answers: Answers, interval: str) -> tuple[Mean, str]:
     return found, "all pairs have the same mean, so their spread is unknown"
 
 
-def table_two(ratings: pd.DataFrame, design: Design, seed: int | None) -> list[Group]:
+def table_two(
+    ratings: pd.DataFrame, design: Design, seed: int | None, places: Mapping[str, tuple[str, str]] | None = None
+) -> list[Group]:
     """HTEB's Table 2: each axis with its pools below it, then languages where there are some, then all.
+
+    `places` are axis and pool of each transformation (default: HTEB's); axes are HTEB's first, then as they come there.
 
     Single ratings are pooled, not means. `ratings` are those that count, of pairs with `min_raters` of them
     (`annotation.verdicts.counted.with_enough`). Groups without ratings are left out.
     """
     ratings = compact(ratings)
-    pools = ratings["transformation"].map(POOLS)
-    axes = ratings["transformation"].map(lambda name: TRANSFORMATIONS[name].axis)
+    known = {name: (one.axis, one.pool) for name, one in TRANSFORMATIONS.items()} | dict(places or {})
+    axes, pools = (ratings["transformation"].map(lambda name, end=end: known[name][end]) for end in range(2))
     parts: list[tuple[str, str, str, pd.DataFrame]] = []
-    for axis in AXES:
+    for axis in axes_in_order(axis for axis, _ in known.values()):
         parts.append(("axis", axis, axis, ratings[axes == axis]))
-        for pool in dict.fromkeys(POOLS[name] for name, t in TRANSFORMATIONS.items() if t.axis == axis):
+        for pool in dict.fromkeys(pool for of, pool in known.values() if of == axis):
             parts.append(("pool", pool, axis, ratings[pools == pool]))
     languages = sorted(ratings["language"].unique())
     parts += [("language", name, "", ratings[ratings["language"] == name]) for name in languages if len(languages) > 1]
@@ -176,7 +178,7 @@ def _group(level: str, name: str, axis: str, ratings: pd.DataFrame, design: Desi
             "level": level,
             "name": name,
             "axis": axis,
-            "transformations": tuple(t for t in TRANSFORMATIONS if t in present),
+            "transformations": tuple(in_order(sorted(present))),
             "simulated": bool(ratings["simulated"].any()),
             "questions": tuple(summarise(ratings, question, design, seed) for question in design.questions),
         }

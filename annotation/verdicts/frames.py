@@ -9,7 +9,7 @@ import pandas as pd
 from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Verdict
 from annotation.statistics.frames import on_scale
-from annotation.statistics.summaries import POOLS, Design
+from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts, with_exclusions
 from plumbline.errors import nearest
 from plumbline.frames import filled, need, numbers, once
@@ -123,8 +123,9 @@ def _sample(frame: pd.DataFrame, what: str) -> list[Pair]:
 
 def _pair(said: dict[str, str]) -> Pair:
     name = said["transformation"]
-    axis = TRANSFORMATIONS[name].axis if name in TRANSFORMATIONS else ""
-    unsaid = {"axis": axis, "pool": POOLS.get(name, name), "language": UNKNOWN, "output_language": UNKNOWN}
+    known = TRANSFORMATIONS.get(name)
+    axis, pool = (known.axis, known.pool) if known else ("", name)
+    unsaid = {"axis": axis, "pool": pool, "language": UNKNOWN, "output_language": UNKNOWN}
     blank = dict.fromkeys(("key", "dataset", "task_type", "original", "transformed", *_MAKER), "")
     return Pair.model_validate({**blank, **unsaid, "seed": 0, **said})
 

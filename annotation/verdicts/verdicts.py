@@ -46,7 +46,8 @@ def conclude(
     counting = counting_ratings(ratings, design.per_pair)
     found = verdicts(pairs, counting, design, rests_on, seed, dealt_with(ratings))
     found = with_exclusions(found, pairs, ratings, design)
-    return table_two(with_enough(counting, design), design, seed), found, pair_means(counting, design)
+    places = {pair.transformation: (pair.axis, pair.pool) for pair in pairs}
+    return table_two(with_enough(counting, design), design, seed, places), found, pair_means(counting, design)
 
 
 def read_verdicts(study: Study) -> list[Verdict]:

@@ -17,7 +17,7 @@ from plumbline.manifest import read_kept_frame, refuse_replaced_table, write_kep
 from plumbline.records import Record
 from plumbline.store import read_records
 from plumbline.study import Study
-from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
+from plumbline.transformations import ORIGINAL
 
 COMMAND = "evaluation.run"
 
@@ -119,7 +119,7 @@ class MeasureTable(Generic[R]):
                 "dataset": unit.dataset.name,
                 "task_type": unit.dataset.task,
                 "transformation": unit.transformation,
-                "axis": TRANSFORMATIONS[unit.transformation].axis,
+                "axis": self._study.kinds[unit.transformation].axis,
                 "seed": unit.seed,
                 "status": unit.decision.status,
                 "unit_id": self._measure.identity(unit, model),

@@ -8,7 +8,7 @@ import pandas as pd
 
 from annotation.records import Verdict
 from evaluation.measures.rows import COMMAND
-from generation.jobs import generator_hash
+from generation.jobs import makers_of
 from plumbline.errors import DataError
 from plumbline.study import Study
 from plumbline.transformations import ORIGINAL
@@ -45,11 +45,14 @@ def _refuse_other_settings(study: Study, scores: pd.DataFrame) -> None:
     now = {
         "protocol": study.evaluation.protocol,
         "precision": study.evaluation.precision,
-        "generator_hash": generator_hash(study.generator),
     }
-    for name, value in now.items():
-        others = sorted(set(scores[name]) - {"", value})
+    noted: list[tuple[str, pd.Series[str], str]] = [(name, scores[name], value) for name, value in now.items()]
+    hashes = scores.groupby("transformation", sort=False)["generator_hash"]
+    makers = makers_of(study)
+    noted += [("generator", own, makers[str(name)].hash) for name, own in hashes if name in makers]
+    for name, own, value in noted:
+        others = sorted(set(own) - {"", value})
         if others:
-            what = f"{name.removesuffix('_hash')} {others[0][:8]!r}, and the study now has {value[:8]!r}"
+            what = f"{name} {others[0][:8]!r}, and the study now has {value[:8]!r}"
             line = f"{study.folder / 'scores.parquet'}: made with {what}"
             raise DataError(f"{line}; run `{study.command(COMMAND)}` again")

@@ -13,7 +13,7 @@ from annotation.records import Verdict
 from evaluation.statistics.paired import sample_sd
 from evaluation.tables.given import checked_scores
 from evaluation.tables.pairs import counting_scores, paired_scores, with_originals
-from plumbline.transformations import AXES, TRANSFORMATIONS, Axis
+from plumbline.transformations import AXES, TRANSFORMATIONS
 
 TOTAL = "hteb_total"
 NOTHING = "nothing of it was evaluated"
@@ -215,7 +215,7 @@ def _coverage(part: pd.DataFrame, n_datasets: int, wanted: Sequence[str]) -> str
     return "; ".join([*notes, *map(": ".join, zip(undefined["transformation"], undefined["reason"], strict=True))])
 
 
-def _incomplete(mine: pd.DataFrame, wanted: Mapping[Axis, Sequence[str]]) -> str:
+def _incomplete(mine: pd.DataFrame, wanted: Mapping[str, Sequence[str]]) -> str:
     """How many of the study's transformations (`wanted`, by axis) a total rests on; empty if on all."""
     there, number = mine["transformation"].nunique(), sum(map(len, wanted.values()))
     return f"rests on {there} of {number} transformations" if there < number else ""

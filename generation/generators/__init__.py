@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from generation.jobs import Job, Plan
+from plumbline.errors import StudyError
 from plumbline.study.generator import RetrySpec, Sampling
+from plumbline.study.transformations import Transformation
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,14 @@ class Outcome:
 
     `raw` is the last answer as it came, `output` the same after `generation.cleaning`; `intermediate` is the cleaned
     answer to the first of two calls. Where a call ran into `max_tokens` (`cut_off`) or came back empty, the calls
-    after it are not made, and `output` is empty.
+    after it are not made, and `output` is empty. `repeatable` says whether another attempt can give another output.
     """
 
     output: str
     intermediate: str | None = None
     raw: str = ""
     cut_off: bool = False
+    repeatable: bool = True
 
 
 class Generator(Protocol):
@@ -62,10 +65,6 @@ class Generator(Protocol):
     @property
     def concurrency(self) -> int:
         """How many jobs it wants in hand at once."""
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether another attempt at a job can give another output."""
 
     async def transform(self, job: Job, attempt: Attempt) -> Outcome:
         """The outcome of one attempt at a job.
@@ -78,8 +77,62 @@ class Generator(Protocol):
         """Let go of connections and memory."""
 
 
-def make_generator(plan: Plan) -> Generator:
-    """The generator that the study names, ready to work."""
+class Together:
+    """What makes several transformations: each job goes to its transformation's."""
+
+    def __init__(self, generators: Mapping[str, Generator]) -> None:
+        self._generators = generators
+
+    @property
+    def concurrency(self) -> int:
+        """As many as the one that wants most."""
+        return max(one.concurrency for one in self._generators.values())
+
+    async def transform(self, job: Job, attempt: Attempt) -> Outcome:
+        """The outcome, of whoever makes the job's transformation."""
+        return await self._generators[job.transformation].transform(job, attempt)
+
+    async def close(self) -> None:
+        """Close all."""
+        for one in {id(one): one for one in self._generators.values()}.values():
+            await one.close()
+
+
+def make_generator(plan: Plan, names: Collection[str] = (), *, allow_code: bool = False) -> Generator:
+    """What makes these transformations of the study (by default all), ready to work.
+
+    The study's generator, where one of them asks it; functions, which run code and are refused unless `allow_code`
+    (StudyError); and files of outputs.
+    """
+    by_way: dict[str, dict[str, Transformation]] = {}
+    for name in names or plan.kinds:
+        by_way.setdefault(plan.kinds[name].made_by, {})[name] = plan.kinds[name]
+    if not allow_code:
+        refuse_code(plan, by_way.get("function", {}))
+    made = {way: _of_way(plan, way, kinds) for way, kinds in by_way.items()}
+    if len(made) == 1:
+        return next(iter(made.values()))
+    return Together({name: made[way] for way, kinds in by_way.items() for name in kinds})
+
+
+def refuse_code(plan: Plan, names: Collection[str]) -> None:
+    """Raise StudyError where one of these transformations is a function: a study alone runs no code."""
+    for name in names:
+        if function := plan.kinds[name].function:
+            raise StudyError(
+                f"{plan.study.file}: transformation {name!r} runs code, {function}; look at it, then add --allow-code"
+            )
+
+
+def _of_way(plan: Plan, way: str, kinds: Mapping[str, Transformation]) -> Generator:
+    if way == "function":
+        from generation.generators.function import Functions  # noqa: PLC0415
+
+        return Functions.of(kinds)
+    if way == "outputs":
+        from generation.generators.outputs import OutputsFiles  # noqa: PLC0415
+
+        return OutputsFiles.of(kinds)
     return GENERATORS[plan.study.generator.kind](plan)
 
 

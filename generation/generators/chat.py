@@ -16,7 +16,6 @@ class Chat(abc.ABC):
     """A chat model; `prompts` are those of each transformation, in the order of its calls (`Plan.prompts`)."""
 
     prompts: Mapping[str, tuple[Prompt, ...]]
-    repeatable = True
 
     @property
     @abc.abstractmethod

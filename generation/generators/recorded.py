@@ -23,7 +23,6 @@ class Recorded:
     published: Published | None = None
     _units: dict[tuple[str, int], Recordings] = field(default_factory=dict, repr=False)  #: the unit read last
     concurrency: int = 1
-    repeatable: bool = False
 
     @classmethod
     def of(cls, study: Study) -> Recorded:
@@ -41,12 +40,12 @@ class Recorded:
         """The recorded outcome. Raises TextUnansweredError where nothing was recorded."""
         if self.published is not None:
             output = (await self._unit(self.published, job)).output(job.text, job.source_language, job.language)
-            return Outcome(clean(output), None, output)
+            return Outcome(clean(output), None, output, repeatable=False)
         found = self.find(job.transformation, job.language, job.text)
         if found is None:
             into = f" into {job.language!r}" if job.language else ""
             raise TextUnansweredError(f"nothing recorded for {job.transformation}{into}")
-        return Outcome(clean(found.output), found.intermediate, found.output)
+        return Outcome(clean(found.output), found.intermediate, found.output, repeatable=False)
 
     async def _unit(self, published: Published, job: Job) -> Recordings:
         """The recordings of the job's transformation and seed; they are kept until a job of another one comes."""

@@ -38,6 +38,7 @@ from plumbline.records import Text, nfc
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
 from plumbline.study.datasets import DatasetSpec, MtebDataset
+from plumbline.study.transformations import Transformation
 from plumbline.transformations import TRANSFORMATIONS
 
 _FILES = "data*.parquet"
@@ -63,8 +64,9 @@ class Published:
 
     def read(self, transformation: str, seed: int) -> Recordings:
         """All that is there of a transformation and seed. Raises DataError for files that cannot be used."""
-        files = {spec.name: self._file(spec, transformation, seed) for spec in self._study.datasets}
-        return Recordings(transformation, seed, files)
+        known = transformation in TRANSFORMATIONS  # of others the authors publish nothing
+        files = {spec.name: self._file(spec, transformation, seed) if known else None for spec in self._study.datasets}
+        return Recordings(TRANSFORMATIONS.get(transformation) or self._study.kinds[transformation], seed, files)
 
     def _file(self, spec: DatasetSpec, transformation: str, seed: int) -> PublishedFile | None:
         """The newest file of a data set's transformation and seed, if there is one."""
@@ -99,9 +101,9 @@ class Recordings:
     `files` has each data set of the study with its file; None where the folder has none.
     """
 
-    def __init__(self, transformation: str, seed: int, files: Mapping[str, PublishedFile | None]) -> None:
-        self.of = (transformation, seed)
-        self._kind = TRANSFORMATIONS[transformation]
+    def __init__(self, kind: Transformation, seed: int, files: Mapping[str, PublishedFile | None]) -> None:
+        self.of = (kind.name, seed)
+        self._kind = kind
         self._files = [(name, file) for name, file in files.items() if file]
         self._missing = [name for name, file in files.items() if not file]
         self._rules: dict[tuple[int, str], bool] = {}
@@ -127,7 +129,7 @@ class Recordings:
             raise TextUnansweredError(f"nothing recorded for {name} with seed {seed}{without}")
         outputs = [output for _, drawn, output in found if drawn == language]
         if not outputs:
-            way = "into" if self._kind.axis == "language" else "through"
+            way = "into" if self._kind.translates else "through"
             others = dict.fromkeys(repr(drawn) for _, drawn, _ in found)
             raise TextUnansweredError(
                 f"nothing recorded for {name} {way} {language!r} with seed {seed}, but {way}"

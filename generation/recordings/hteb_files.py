@@ -109,7 +109,7 @@ def follows_rule(file: PublishedFile, texts: Iterable[PublishedText], source: st
     Those in a language that cannot have been drawn went wrong and do not tell; backtranslations never do. `source` is
     the language of texts whose record has no label.
     """
-    if TRANSFORMATIONS[file.transformation].axis != "language":
+    if not TRANSFORMATIONS[file.transformation].translates:
         return True
     votes = []
     for text in texts:
@@ -121,7 +121,7 @@ def follows_rule(file: PublishedFile, texts: Iterable[PublishedText], source: st
 
 def _choices(file: PublishedFile, label: str) -> list[str]:
     """What the program draws from: the pool without the languages of the label."""
-    pool = TRANSFORMATIONS[file.transformation].pool
+    pool = TRANSFORMATIONS[file.transformation].languages
     own = {_CODES.get(part.strip().lower()) for part in re.split("[-_/]", label)}
     return [language for language in pool if language not in own] or list(pool)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_validator, model_validator
 
 from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
@@ -26,7 +27,8 @@ from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec, LocalDataset
 from plumbline.study.evaluation import EvaluationSpec
 from plumbline.study.generator import GeneratorSpec, RetrySpec
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.own_transformations import own_transformations
+from plumbline.study.transformations import EIGHT, Transformation
 
 _PIECE = 1 << 20  # bytes of a file that are in memory while it is hashed
 _ADDRESS = re.compile(r"[a-z0-9][a-z0-9+.-]*://([^:@/?]+@)?[^:@/?]*(:\d+)?(/[^@?]*)?")
@@ -38,7 +40,9 @@ class Study(Part):
     name: Name = Field(description="the study's name; its records are in exports/<name>/")
     description: str = ""
     datasets: tuple[DatasetSpec, ...] = Field(min_length=1)
-    transformations: tuple[str, ...] = Field(default=tuple(TRANSFORMATIONS), min_length=1)
+    transformations: tuple[str, ...] = Field(
+        default=tuple(EIGHT), min_length=1, description="names; in the file also {path: FILE} or one's own, written out"
+    )
     prompts: str = Field(
         default="",
         pattern=r"^([a-z0-9][a-z0-9_-]{0,63})?$",
@@ -61,13 +65,15 @@ class Study(Part):
     _options: tuple[str, ...] = PrivateAttr(default=("--study", "FILE"))
     _outputs: str = PrivateAttr(default="transformations")
     _by_candidate: bool = PrivateAttr(default=False)
+    _own: Mapping[str, Transformation] = PrivateAttr(default_factory=dict)
 
     @field_validator("transformations")
     @classmethod
-    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _known(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        known = {**EIGHT, **(info.context or {})}
         for name in value:
-            if name not in TRANSFORMATIONS:
-                raise ValueError(f"unknown transformation {name!r}; {nearest(name, list(TRANSFORMATIONS))}")
+            if name not in known:
+                raise ValueError(f"unknown transformation {name!r}; {nearest(name, list(known))}")
         refuse_duplicates(list(value), "transformation")
         return value
 
@@ -102,12 +108,20 @@ class Study(Part):
                 f"acceptance.min_pairs {rule.min_pairs} is more than sample.pairs {self.sample.pairs}:"
                 " every verdict would stay undecided; lower the one or raise the other"
             )
+        for name in self.crowd.pay.extra if self.crowd else ():
+            if name not in (*EIGHT, *self.transformations):
+                raise ValueError(f"crowd.pay.extra: {name!r} is not a transformation; {nearest(name, [*EIGHT])}")
         return self
 
     @property
     def file(self) -> Path:
         """The YAML file that this study was read from."""
         return self._file
+
+    @property
+    def kinds(self) -> Mapping[str, Transformation]:
+        """The study's transformations by name, in its order: HTEB's, and those of its own."""
+        return {name: self._own.get(name) or EIGHT[name] for name in self.transformations}
 
     @property
     def arguments(self) -> str:
@@ -151,8 +165,9 @@ class Study(Part):
         return self.folder / self._outputs
 
     def data_files(self) -> list[Path]:
-        """The files and folders that hold the study's local data sets."""
-        return [self.resolve(spec.path) for spec in self.datasets if isinstance(spec, LocalDataset)]
+        """The files and folders that hold the study's local data sets, and its own transformations."""
+        data = [self.resolve(spec.path) for spec in self.datasets if isinstance(spec, LocalDataset)]
+        return [*data, *(file for one in self._own.values() for file in one.files())]
 
     def generator_called(self, model: str) -> GeneratorSpec:
         """The generator or candidate with a model's name. Raises StudyError for one that the study does not have."""
@@ -193,13 +208,17 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
         raise StudyError(str(error)) from None
     if not isinstance(data, dict):
         raise StudyError(f"{path}: a study is a mapping of keys to values; see {resource('studies/demo.yaml')}")
+    own: dict[str, Transformation] = {}
     try:
-        study = Study.model_validate(data)
+        if isinstance(data.get("transformations"), list):
+            names, own = own_transformations(data["transformations"], path.resolve().parent)
+            data = {**data, "transformations": names}
+        study = Study.model_validate(data, context=own)
     except ValidationError as error:
         raise StudyError(f"{path}: {first_complaint(error)}") from None
     except StudyError as error:
         raise StudyError(f"{path}: {error}") from None
-    study._file = path.resolve()
+    study._file, study._own = path.resolve(), own
     study._options = ("--study", str(file), *(("--exports", str(exports)) if exports is not None else ()))
     if exports is not None:
         study._exports = _exports(exports)

@@ -12,7 +12,6 @@ from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError
 from plumbline.languages import language_code
 from plumbline.study.base import Line, Part, Words
-from plumbline.transformations import TRANSFORMATIONS
 
 FAIR_WAGE = 24.0  # dollars an hour, at least (HTEB, Ethical Considerations)
 
@@ -62,8 +61,8 @@ class PaySpec(Part):
     @model_validator(mode="after")
     def _fair(self) -> PaySpec:
         for name, share in self.extra.items():
-            if name not in TRANSFORMATIONS or share < 0:
-                raise ValueError(f"extra: {name!r} is not a transformation, or its share {share:g} is below 0")
+            if share < 0:
+                raise ValueError(f"extra: the share of {name!r}, {share:g}, is below 0")
         if self.hourly < FAIR_WAGE and not self.below_fair.strip():
             raise ValueError(
                 f"hourly {self.hourly:g} is below {FAIR_WAGE:g} dollars, which is the least that is fair; pay that,"

@@ -75,7 +75,7 @@ def a_study(folder: Path, **changes: Any) -> Study:
 
 def served(study: Study, text: str, transformation: str = "paraphrasing", seed: int = 1, **changes: Any) -> str:
     """The output that a job gets."""
-    job = {"key": "", "text_id": "", "source_language": "en", "language": None, **changes}
+    job = {"key": "", "text_id": "", "source_language": "en", "language": None, "languages": (), **changes}
     wanted = Job(text=text, transformation=transformation, seed=seed, **job)
     generator = Recorded.of(study)
     return asyncio.run(generator.transform(wanted, Attempt.first(wanted, Sampling()))).output

@@ -161,7 +161,7 @@ def test_a_node_with_other_prompts_or_another_folder_is_refused(tmp_path: Path) 
     assert prepare(prompts, hashed) == []
     study.journal_file(*unit).touch()
     assert prepare(prompts, hashed) == [unit]
-    with pytest.raises(StudyError, match="prompts are not those of the command"):
+    with pytest.raises(StudyError, match="are not those of the command"):
         prepare({**prompts, "paraphrasing": "0"}, hashed)
     with pytest.raises(StudyError, match="a folder that all nodes share"):
         prepare(prompts, "0")

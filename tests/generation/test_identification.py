@@ -14,6 +14,7 @@ from generation.flags import find_flags
 from generation.identification import BENCHMARK, KNOWN, identify, rules_out
 from plumbline.languages import language_code
 from plumbline.study import ROOT
+from plumbline.transformations import TRANSFORMATIONS
 
 DATA = ROOT.parent / "shared" / "data"
 NO_DATA = pytest.mark.skipif(not DATA.is_dir(), reason=f"no data in {DATA.name}/ beside the checkout")
@@ -147,7 +148,7 @@ def test_wrong_languages_are_found_and_hardly_a_right_one_is_taken_for_wrong() -
         for original, output in zip(texts["de" if language == "en" else "en"], texts[language], strict=True):
             length = len(output.split()) >= 5
             for asked in FOUR:
-                flags = find_flags(original, output, transformation="translation", language=asked)
+                flags = find_flags(original, output, TRANSFORMATIONS["translation"], language=asked)
                 count = false if asked == language else found
                 count[length] += "wrong_language" in flags
     assert false[0] == 0  # of 565

@@ -12,16 +12,48 @@ from generation.jobs import Plan
 from generation.run import generate
 from plumbline.errors import DataError, StudyError
 from plumbline.records import nfc, text_id
-from plumbline.transformations import TARGETS, TRANSFORMATIONS
+from plumbline.transformations import TRANSFORMATIONS
 from tests.generation.helpers import server, small_study, text
 
 URL = "http://127.0.0.1:1/v1"
+TARGETS = TRANSFORMATIONS["translation"].languages
+
+
+# Of HTEB's eight: transformation, seed, the text's language, the drawn one, and the key of its output. These were
+# computed when the eight stood in Python; no other form of saying the same may change one.
+KEYS = (
+    ("paraphrasing", 1337, "en", None, "047fa6c6adebd968c970fcd91b211a60"),
+    ("paraphrasing", 1338, "de", None, "7425c96f4fc1a4ca0b63741f459c556b"),
+    ("backtranslation", 1337, "en", "tr", "0b8df74f75cee22e5beb63b3b5c37d4f"),
+    ("backtranslation", 1338, "de", "fr", "c1258a2a30353d917c964e53f83aa3b3"),
+    ("style_change", 1337, "en", None, "b06f22171b2ce5b30f545e81e0ec70c4"),
+    ("style_change", 1338, "de", None, "607379a056e920b5f0974e2bbda1e721"),
+    ("expansion", 1337, "en", None, "b52dd004bca591a0620ef4d72a12fa41"),
+    ("expansion", 1338, "de", None, "be895d4f4648a9ee3c69a08e05fde99c"),
+    ("summarisation", 1337, "en", None, "aeec8fd8f5ab16780249573eb0af505c"),
+    ("summarisation", 1338, "de", None, "b029ff18bc9f32291c9351d506c61c38"),
+    ("summarised_expansion", 1337, "en", None, "7a5b937ecf4b11692f2a01dd8313efe9"),
+    ("summarised_expansion", 1338, "de", None, "82d56286b01bcb9bbf79e72373209b93"),
+    ("translation", 1337, "en", "ar", "1b3518ff1f4266071d432a662e7ed37a"),
+    ("translation", 1338, "de", "ar", "fd1306e1de5aa58b8431ddc64feab5fc"),
+    ("cross_translation", 1337, "en", "ar", "74064f5bd7a048abdf5d559fdc45d089"),
+    ("cross_translation", 1338, "de", "ar", "a9754d04035d2470f787cca418ac0f4f"),
+)
 
 
 def key(tmp_path: Path, value: str = "Hello", dataset: str = "words", **changes: Any) -> str:
     transformation, seed = changes.pop("transformation", "paraphrasing"), changes.pop("seed", 1)
     study = small_study(tmp_path, transformations=list(TRANSFORMATIONS), generator=server(URL, **changes))
     return Plan(study).job(text(value, dataset), transformation, seed).key
+
+
+@pytest.mark.parametrize(("name", "seed", "language", "drawn", "expected"), KEYS)
+def test_outputs_of_htebs_eight_have_the_keys_that_they_always_had(
+    tmp_path: Path, name: str, seed: int, language: str, drawn: str | None, expected: str
+) -> None:
+    plan = Plan(small_study(tmp_path, transformations=list(TRANSFORMATIONS), generator=server(URL)))
+    job = plan.job(text("Where is my card?", language=language), name, seed)
+    assert (job.language, job.key) == (drawn, expected)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,10 @@ from generation.jobs import Job, Plan
 from generation.output import make_output, with_language
 from plumbline.errors import StudyError, TextFailedError, TextUnansweredError
 from plumbline.records import TransformedText
+from plumbline.transformations import TRANSFORMATIONS
 from tests.generation.helpers import server, small_study, text
 
+PARAPHRASING = TRANSFORMATIONS["paraphrasing"]
 ORIGINAL = "the quick brown fox jumps over the lazy dog"
 GOOD = "a fast brown fox leaps over a dog that is lazy"
 SHORT = "fox"  # 1 of 9 words: under 20%, truncated
@@ -37,7 +39,9 @@ class Scripted:
         answer = self.script[attempt.number - 1]
         if isinstance(answer, Exception):
             raise answer
-        return answer if isinstance(answer, Outcome) else Outcome(clean(answer), None, answer)
+        if isinstance(answer, Outcome):
+            return answer
+        return Outcome(clean(answer), None, answer, repeatable=self.repeatable)
 
     async def close(self) -> None: ...
 
@@ -95,21 +99,21 @@ GERMAN = "ein schneller brauner Fuchs springt über den faulen Hund"
 def test_the_language_is_told_at_the_end_unless_an_attempt_hangs_on_it(tmp_path: Path) -> None:
     output, _ = made(tmp_path, [GERMAN])
     assert (output.status, output.flags) == ("ok", ())
-    told = with_language(output)
+    told = with_language(output, PARAPHRASING)
     assert (told.flags, told.first_flags) == (("wrong_language",), ("wrong_language",))
     output, _ = made(tmp_path, [GERMAN, GOOD], retry={"flags": ["wrong_language"]})
     assert (output.output, output.first_flags) == (GOOD, ("wrong_language",))
-    assert with_language(output) == output
+    assert with_language(output, PARAPHRASING) == output
 
 
 def test_the_first_attempts_flags_stay_when_the_language_of_the_last_is_told(tmp_path: Path) -> None:
     output, _ = made(tmp_path, [f"Paraphrase: {GERMAN}", GOOD])
     assert output.first_flags == ("prefix_leak", "wrong_language")
-    assert with_language(output) == output
+    assert with_language(output, PARAPHRASING) == output
     failed, _ = made(tmp_path, [f"Paraphrase: {GERMAN}"], retry={"attempts": 1})
-    assert (failed.status, with_language(failed).flags) == ("failed", ("prefix_leak", "wrong_language"))
+    assert (failed.status, with_language(failed, PARAPHRASING).flags) == ("failed", ("prefix_leak", "wrong_language"))
     refused, _ = made(tmp_path, [f"Paraphrase: {GERMAN}", TextFailedError("too long")])
-    assert with_language(refused) == refused
+    assert with_language(refused, PARAPHRASING) == refused
 
 
 def test_a_policy_may_name_it(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def test_a_prompt_is_the_papers_wording_and_then_the_text(name: str) -> None:
 
 
 def test_every_transformation_has_its_prompts_in_the_paper() -> None:
-    assert {name for t in TRANSFORMATIONS.values() for name in t.prompts} == set(PAPER)
+    assert {name for t in TRANSFORMATIONS.values() for name in t.calls} == set(PAPER)
 
 
 def test_a_text_that_looks_like_a_variable_stays_as_it_is() -> None:

@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given
 
 from plumbline.languages import _TABLE
-from plumbline.transformations import AXES, PIVOTS, TARGETS, TRANSFORMATIONS
+from plumbline.transformations import AXES, TRANSFORMATIONS
+
+TARGETS = TRANSFORMATIONS["translation"].languages
+PIVOTS = TRANSFORMATIONS["backtranslation"].languages
 
 SEEDS = st.integers(0, 2**31)
 DRAWN = [t for t in TRANSFORMATIONS.values() if t.draw != "none"]
@@ -18,18 +21,18 @@ def test_there_are_the_papers_eight_on_three_axes() -> None:
 @pytest.mark.parametrize("kind", DRAWN, ids=lambda kind: kind.name)
 @given(seed=SEEDS, text=st.text(), source=st.sampled_from(sorted(_TABLE)))
 def test_draws_are_pure_and_never_the_source_language(kind, seed: int, text: str, source: str) -> None:  # type: ignore[no-untyped-def]
-    draws = [kind.language(seed=seed, dataset="d", text=text, source=source) for _ in range(2)]
+    draws = [kind.drawn(seed=seed, dataset="d", text=text, source=source) for _ in range(2)]
     assert draws[0] == draws[1]
-    assert draws[0] in set(kind.pool) - {source}
+    assert draws[0] in set(kind.languages) - {source}
 
 
 @given(seed=SEEDS, one=st.text(), other=st.text())
 def test_a_run_draw_is_the_same_for_all_texts_and_a_text_draw_for_all_datasets(seed: int, one: str, other: str) -> None:
     run, each = TRANSFORMATIONS["translation"], TRANSFORMATIONS["cross_translation"]
-    assert run.language(seed=seed, dataset="d", text=one, source="en") == run.language(
+    assert run.drawn(seed=seed, dataset="d", text=one, source="en") == run.drawn(
         seed=seed, dataset="d", text=other, source="en"
     )
-    assert each.language(seed=seed, dataset=one, text="t", source="en") == each.language(
+    assert each.drawn(seed=seed, dataset=one, text="t", source="en") == each.drawn(
         seed=seed, dataset=other, text="t", source="en"
     )
 
@@ -40,7 +43,7 @@ def test_a_run_has_one_target_for_all_texts_but_those_that_are_in_it_already() -
     kind = TRANSFORMATIONS["translation"]
     targets = set()
     for seed in range(40):
-        drawn = {s: str(kind.language(seed=seed, dataset="STS17", text="t", source=s)) for s in sources}
+        drawn = {s: str(kind.drawn(seed=seed, dataset="STS17", text="t", source=s)) for s in sources}
         target = drawn["en"]
         assert {drawn[source] for source in sources if source != target} == {target}
         assert drawn.get(target) != target
@@ -51,7 +54,7 @@ def test_a_run_has_one_target_for_all_texts_but_those_that_are_in_it_already() -
 def test_a_second_draw_is_as_even_as_the_first() -> None:
     # German is the source: 4 languages, 1000 seeds: 250 each; 6 standard deviations are 6 * sqrt(1000*.25*.75) = 82.
     kind = TRANSFORMATIONS["translation"]
-    drawn = [kind.language(seed=seed, dataset="d", text="t", source="de") for seed in range(1000)]
+    drawn = [kind.drawn(seed=seed, dataset="d", text="t", source="de") for seed in range(1000)]
     assert all(abs(drawn.count(language) - 250) < 82 for language in set(TARGETS) - {"de"})
 
 
@@ -59,8 +62,7 @@ def test_a_second_draw_is_as_even_as_the_first() -> None:
 def test_draws_of_consecutive_seeds_are_independent(kind) -> None:  # type: ignore[no-untyped-def]
     """500 texts (or data sets), seeds 1337 and 1338: equal draws are 500/5 = 100, 6 SD are 6*sqrt(500*.2*.8) = 54."""
     pairs = [
-        [kind.language(seed=seed, dataset=f"d{n}", text=f"t{n}", source="en") for seed in (1337, 1338)]
-        for n in range(500)
+        [kind.drawn(seed=seed, dataset=f"d{n}", text=f"t{n}", source="en") for seed in (1337, 1338)] for n in range(500)
     ]
     assert abs(sum(first == second for first, second in pairs) - 100) < 54
 
@@ -68,7 +70,7 @@ def test_draws_of_consecutive_seeds_are_independent(kind) -> None:  # type: igno
 @pytest.mark.parametrize("kind", DRAWN, ids=lambda kind: kind.name)
 def test_every_language_comes_up_about_equally_over_seeds(kind) -> None:  # type: ignore[no-untyped-def]
     # 5 languages (English is the source), 1000 seeds: 200 each; 6 standard deviations are 6 * sqrt(1000*.2*.8) = 76.
-    drawn = [kind.language(seed=seed, dataset="d", text="t", source="en") for seed in range(1000)]
+    drawn = [kind.drawn(seed=seed, dataset="d", text="t", source="en") for seed in range(1000)]
     assert set(drawn) == set(TARGETS) == set(PIVOTS) - {"en"}
     assert all(abs(drawn.count(language) - 200) < 76 for language in TARGETS)
 
@@ -76,7 +78,7 @@ def test_every_language_comes_up_about_equally_over_seeds(kind) -> None:  # type
 def test_consecutive_seeds_are_not_a_shifted_list() -> None:
     kind = TRANSFORMATIONS["cross_translation"]
     texts = [f"text {number}" for number in range(60)]
-    rows = [[kind.language(seed=seed, dataset="d", text=t, source="en") for t in texts] for seed in (1337, 1338)]
+    rows = [[kind.drawn(seed=seed, dataset="d", text=t, source="en") for t in texts] for seed in (1337, 1338)]
     for shift in range(len(texts)):
         assert rows[1] != rows[0][shift:] + rows[0][:shift]
     places = [[TARGETS.index(str(language)) for language in row] for row in rows]

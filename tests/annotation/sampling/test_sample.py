@@ -237,7 +237,10 @@ def test_a_rubric_that_does_not_explain_a_transformation_is_refused(
 def candidates(sizes: dict[tuple[str, str], int]) -> list[Candidate]:
     """So many candidates of each stratum, their ranks as they are counted."""
     places = [(stratum, number) for stratum, size in sizes.items() for number in range(size)]
-    return [Candidate(rank, stratum, {"key": f"{stratum}{number}"}) for rank, (stratum, number) in enumerate(places)]
+    kind = TRANSFORMATIONS["paraphrasing"]
+    return [
+        Candidate(rank, stratum, {"key": f"{stratum}{number}"}, kind) for rank, (stratum, number) in enumerate(places)
+    ]
 
 
 def drawn(sizes: dict[tuple[str, str], int], number: int) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from annotation.planning import rated_mean
 from annotation.statistics.intervals import over_pairs, over_pairs_and_raters
-from annotation.statistics.summaries import POOLS, Design
+from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import outcomes
 from annotation.verdicts.tables import verdict_table, verdict_text
 from annotation.verdicts.verdicts import accepted_pairs, conclude
@@ -238,7 +238,7 @@ def test_hteb_decisions_follow_from_its_table_two() -> None:
     pairs = []
     for i in range(100):
         for name in TRANSFORMATIONS:
-            pool = POOLS[name]  # translation has the even ones of its pool's 200
+            pool = TRANSFORMATIONS[name].pool  # translation has the even ones of its pool's 200
             place = 2 * i + (name == "cross_translation") if pool == "translation" else i
             pairs.append(pair(i, name).model_copy(update={"pair_id": f"{pool}-{place:03d}"}))
     frame = hteb_ratings()

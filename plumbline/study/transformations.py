@@ -1,0 +1,254 @@
+"""How a study names its transformations: HTEB's eight, which come with Plumbline as data, and those of its own.
+
+`prompts/transformations/<name>.yaml` has one of HTEB's (Table 1 and appendix D); one of a user's own is such a file
+too, or stands in the study itself. Every draw of a language is a pure function of the seed and of what it is drawn for,
+so that a re-run, a resumed run or another order of work gives the same languages; a hash decides, so consecutive seeds
+share nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PrivateAttr, field_validator, model_validator
+
+from plumbline.error_types import FLAGS, Flag, known_flags
+from plumbline.errors import StudyError
+from plumbline.languages import language_code
+from plumbline.reading import read_yaml
+from plumbline.resources import resource
+from plumbline.study.base import Line, Name, Part, Words, refuse_duplicates
+
+ORIGINAL = "original"
+NAME = r"^[a-z][a-z0-9_-]{0,63}$"
+TransformationName = Annotated[str, Field(pattern=NAME)]
+# What tables call other things: their columns and rows.
+_TAKEN = {
+    *("original", "total", "hteb_total", "overall", "everything", "model", "models", "n_models", "n_datasets", "name"),
+    *("n_failed", "included_rejected", "simulated", "family", "parameters", "threshold", "accepted", "n_scopes"),
+    *("reason", "axis", "transformation"),
+}
+#: The names of all transformations that this process knows: HTEB's, and those of the studies that it has read. What
+#: else stands as a transformation in a table is damage.
+KNOWN: set[str] = set()
+_ENDS = ("_original", "_difference", "_reason")  # of an axis's columns
+# The error types of length by what is expected of it (HTEB, A.2); the others may be found on any output.
+_OF_LENGTH: dict[str, tuple[Flag, ...]] = {
+    "similar": ("runaway", "truncated"),
+    "longer": ("truncated",),
+    "shorter": ("runaway", "summary_too_long"),
+    "any": (),
+}
+_LENGTHS = frozenset(flag for flags in _OF_LENGTH.values() for flag in flags)
+_OF_MODELS: tuple[Flag, ...] = ("ellipsis", "json_fragment", "reasoning_leak", "prefix_leak")
+
+
+class PromptText(Part):
+    """A prompt that stands in the transformation itself."""
+
+    text: Words = Field(description="the message, with {text} and, where a language is drawn, {target_language}")
+    language: str = Field(default="en", description="language of the instruction itself")
+
+
+class OutputsFile(Part):
+    """Outputs that somebody made elsewhere: a file with a row for each text."""
+
+    path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to where this stands")
+    text: Line = Field(default="text", description="the column of the originals")
+    output: Line = Field(default="output", description="the column of what became of them")
+
+
+class Transformation(Part):
+    """One way to change a text: by a generator's calls, by a function, or as a file of outputs says."""
+
+    name: TransformationName
+    source: str = Field(default="", description="where it comes from: paper, appendix, licence")
+    axis: TransformationName = Field(description="what it changes; results are averaged by it")
+    calls: tuple[PromptText | Name, ...] = Field(
+        default=(), description="prompts in order, by name or as text; each answer but the last feeds the next call"
+    )
+    function: str = Field(
+        default="",
+        pattern=r"^([A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)?$",
+        description="module:function of an installed package; called with a text, `language` and `seed`",
+    )
+    outputs: OutputsFile | None = Field(default=None, description="a file of outputs")
+    draw: Literal["none", "text", "run"] = Field(
+        default="none", description="what a language is drawn for: nothing, each text, or a run (data set and seed)"
+    )
+    languages: tuple[str, ...] = Field(default=(), description="codes that are drawn from; never the text's own")
+    drawn_call: int = Field(default=1, ge=1, description="the call that gets the drawn language; others get the text's")
+    language: str = Field(
+        default="", description="the language of all outputs (a code); empty: the text's own, or the drawn one"
+    )
+    length: Literal["similar", "longer", "shorter", "any"] = Field(
+        default="similar",
+        description="an output beside its text: `shorter` may not be longer, `longer` may be any longer",
+    )
+    meaning: Literal["kept", "changed"] = Field(default="kept", description="whether the meaning is to stay")
+    error_types: tuple[Flag, ...] | None = Field(
+        default=None,
+        description="error types to look for; unset: all that go with `length` and with what makes the text",
+    )
+    growth: float = Field(default=1.0, gt=0, le=1000, description="characters of an answer for each of the text's")
+    rated_with: str = Field(default="", description="another transformation, whose ratings and its own decide as one")
+    raters: dict[str, Any] = Field(
+        default={}, description="words for raters where the rubric has none for it: what a rubric says of a pool"
+    )
+    order: int | None = Field(default=None, description="HTEB's alone: its place in the paper's tables")
+
+    _base: Path = PrivateAttr(default=Path())
+    _file: Path | None = PrivateAttr(default=None)
+
+    @field_validator("name", "axis")
+    @classmethod
+    def _not_taken(cls, value: str) -> str:
+        if value in _TAKEN or value.endswith(_ENDS):
+            raise ValueError(f"{value!r} stands for something else in tables; choose another name")
+        return value
+
+    @field_validator("languages")
+    @classmethod
+    def _known_languages(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        refuse_duplicates([_code(one) for one in value], "language")
+        return value
+
+    @field_validator("language")
+    @classmethod
+    def _known_language(cls, value: str) -> str:
+        return _code(value) if value else value
+
+    @field_validator("error_types", mode="before")
+    @classmethod
+    def _known_flags(cls, value: Any) -> Any:
+        return known_flags(value)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Transformation:
+        ways = [way for way in ("calls", "function", "outputs") if getattr(self, way)]
+        if len(ways) != 1:
+            what = f"has {' and '.join(ways)}" if ways else "has nothing that makes texts"
+            raise ValueError(f"{what}; give it `calls`, `function` or `outputs`")
+        if (self.draw == "none") == bool(self.languages):
+            raise ValueError("`draw` (text or run) and `languages` go together; give both or neither")
+        if self.languages and (self.outputs or self.language):
+            raise ValueError("draws a language, which `outputs` and `language` leave no room for; take `draw` out")
+        if len(self.languages) == 1:
+            raise ValueError("`languages` needs two at least: what is in the only one could be put into none")
+        if self.languages and self.drawn_call > max(1, len(self.calls)):
+            raise ValueError(f"`drawn_call` {self.drawn_call} is beyond its {len(self.calls)} calls")
+        return self
+
+    def model_post_init(self, _context: Any, /) -> None:
+        """Note the name."""
+        KNOWN.add(self.name)
+
+    def __setstate__(self, state: dict[Any, Any]) -> None:
+        """As it was in another process; note the name."""
+        super().__setstate__(state)
+        KNOWN.add(self.name)
+
+    @property
+    def pool(self) -> str:
+        """Whose ratings decide about it: its own, or those of what it is rated with."""
+        return self.rated_with or self.name
+
+    def placed(self, base: Path, file: Path | None) -> Transformation:
+        """The same, with the folder that its paths are relative to and the file that it stands in, if it has one."""
+        placed = self.model_copy()
+        placed._base, placed._file = base, file
+        return placed
+
+    @property
+    def base(self) -> Path:
+        """The folder that its paths are relative to."""
+        return self._base
+
+    @property
+    def file(self) -> Path | None:
+        """The file that it stands in; None for HTEB's, and for one that stands in the study."""
+        return self._file
+
+    @property
+    def outputs_columns(self) -> tuple[str, str]:
+        """The columns of its file of outputs: originals, outputs."""
+        return (self.outputs.text, self.outputs.output) if self.outputs else ("", "")
+
+    def files(self) -> list[Path]:
+        """The files that it is made of: the one that it stands in, and one of outputs."""
+        return [*([self.file] if self.file else []), *([self.base / self.outputs.path] if self.outputs else [])]
+
+    @property
+    def made_by(self) -> Literal["generator", "function", "outputs"]:
+        """What makes its texts."""
+        return "generator" if self.calls else "function" if self.function else "outputs"
+
+    @functools.cached_property
+    def flags(self) -> frozenset[Flag]:
+        """The error types that its outputs can have."""
+        if self.error_types is not None:
+            return frozenset(self.error_types)
+        others = set(FLAGS) - _LENGTHS - set(() if self.calls else _OF_MODELS)
+        return frozenset({*others, *_OF_LENGTH[self.length]})
+
+    @functools.cached_property
+    def translates(self) -> bool:
+        """Whether an output is to be in another language than its text."""
+        return bool(self.language) or (self.draw != "none" and self.drawn_call == max(1, len(self.calls)))
+
+    def drawn(self, *, seed: int, dataset: str, text: str, source: str) -> str | None:
+        """The drawn language (a code), or None where this transformation draws none.
+
+        `text` is in NFC, `source` its language code. For `draw == "run"` the text plays no part, for
+        `draw == "text"` the data set plays none: equal texts in two data sets are transformed once. A run draws one
+        language for all its texts; those that are in this language already share a second draw, so a data set of
+        several languages has one target for all others.
+        """
+        if self.draw == "none":
+            return None
+        others = [language for language in self.languages if language != source]
+        if self.draw == "text":
+            return draw_from(others, self.name, seed, text)
+        drawn = draw_from(self.languages, self.name, seed, dataset)
+        return drawn if drawn != source else draw_from(others, self.name, seed, dataset)
+
+    def call_languages(self, source: str, drawn: str | None) -> tuple[str, ...]:
+        """The language that each call is told to answer in, in order (codes); without calls the output's alone."""
+        number = max(1, len(self.calls))
+        told = [drawn if drawn is not None and call == self.drawn_call else source for call in range(1, number + 1)]
+        return (*told[:-1], self.language or told[-1])
+
+    def output_language(self, source: str, drawn: str | None) -> str:
+        """The language that the output should be in (a code)."""
+        return self.call_languages(source, drawn)[-1]
+
+
+def draw_from(pool: Sequence[str], *what_for: str | int) -> str:
+    """One element of `pool`, decided by SHA-256 over `what_for`; uniform to within 2**-60."""
+    digest = hashlib.sha256(json.dumps(["draw-v1", *what_for], ensure_ascii=False).encode()).digest()
+    return pool[int.from_bytes(digest[:8], "big") % len(pool)]
+
+
+def _code(value: str) -> str:
+    """A language's code. Raises ValueError for what is none."""
+    try:
+        code = language_code(value)
+    except StudyError as error:
+        raise ValueError(str(error)) from None
+    if code != value:
+        raise ValueError(f"languages are named by their code: {value!r} should be {code!r}")
+    return code
+
+
+def _eight() -> dict[str, Transformation]:
+    files = resource("prompts").glob("transformations/*.yaml")
+    found = [Transformation.model_validate(read_yaml(file)) for file in files]
+    return {one.name: one for one in sorted(found, key=lambda one: one.order or 0)}
+
+
+EIGHT: Mapping[str, Transformation] = _eight()
