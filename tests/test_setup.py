@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.environments import NO_VENV
+from plumbline.environments import NO_VENV, make_venv
 from plumbline.study import ROOT
 
 NOWHERE = "http://127.0.0.1:9/simple"  # nothing listens there
@@ -40,6 +40,15 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
         wheel.writestr(f"{info}/RECORD", "")
     return "plumbline-0-py3-none-any.whl"
+"""
+#: In the place of what makes an environment from nothing.
+COPIED = """
+
+def make_venv(folder, *options):
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree({environment!r}, folder, symlinks=True)
 """
 
 
@@ -93,6 +102,22 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment that holds pip alone, as a set-up makes it first."""
+    folder = tmp_path_factory.mktemp("environment") / "pip"
+    make_venv(folder)
+    return folder
+
+
+@pytest.fixture
+def prepared(repository: Path, environment: Path) -> Path:
+    """The same repository; it copies the environment with pip, which takes most of a set-up's time to make."""
+    with (repository / "plumbline" / "environments.py").open("a", encoding="utf-8") as file:
+        file.write(COPIED.format(environment=str(environment)))
+    return repository
+
+
 def set_up(
     repository: Path, *arguments: str, index: str, pytorch: str = NOWHERE, **more: str
 ) -> tuple[int, list[str], str]:
@@ -119,9 +144,9 @@ def test_pytorchs_cpu_build_is_taken_where_its_index_answers(repository: Path, i
 
 
 @pytest.mark.parametrize("name", ["platform", "engine"])
-def test_pypis_cuda_build_comes_with_all_that_it_needs(repository: Path, indexes: str, name: str) -> None:
+def test_pypis_cuda_build_comes_with_all_that_it_needs(prepared: Path, indexes: str, name: str) -> None:
     """Where PyTorch's index does not answer: without its libraries `import torch` ends with an ImportError."""
-    status, lines, complaints = set_up(repository, name, index=f"{indexes}/pypi/simple")
+    status, lines, complaints = set_up(prepared, name, index=f"{indexes}/pypi/simple")
     assert (status, complaints) == (0, "")
     assert "torch's CUDA build (pip's settings give no CPU build, nor does " in lines[0]
     assert f"about {'7' if name == 'platform' else '6.8'} GB on disk" in lines[0]
@@ -129,59 +154,59 @@ def test_pypis_cuda_build_comes_with_all_that_it_needs(repository: Path, indexes
 
 
 def test_a_cpu_build_in_pips_own_settings_is_taken_without_asking_elsewhere(
-    repository: Path, indexes: str, tmp_path: Path
+    prepared: Path, indexes: str, tmp_path: Path
 ) -> None:
     wheels = tmp_path / "wheels"
     write_wheel(wheels, "torch", "2.13.0+cpu", CPU)
     folder = str(wheels / "simple" / "torch")
-    status, lines, _ = set_up(repository, "engine", "--dry-run", index=f"{indexes}/pypi/simple", PIP_FIND_LINKS=folder)
+    status, lines, _ = set_up(prepared, "engine", "--dry-run", index=f"{indexes}/pypi/simple", PIP_FIND_LINKS=folder)
     assert (status, lines) == (
         0,
         [".venv-vllm: torch's CPU build (from pip's settings), about 2.8 GB on disk, once"],
     )
     status, lines, _ = set_up(
-        repository, "engine", "--dry-run", "--torch", "cuda", index=f"{indexes}/pypi/simple", PIP_FIND_LINKS=folder
+        prepared, "engine", "--dry-run", "--torch", "cuda", index=f"{indexes}/pypi/simple", PIP_FIND_LINKS=folder
     )
     assert lines == [".venv-vllm: torch's CUDA build (as asked for), about 6.8 GB on disk, once"]
 
 
 def test_the_cuda_build_that_is_asked_for_comes_beside_a_cpu_build(
-    repository: Path, indexes: str, tmp_path: Path
+    prepared: Path, indexes: str, tmp_path: Path
 ) -> None:
     write_wheel(tmp_path / "wheels", "torch", "2.13.0+cpu", CPU)
     status, lines, complaints = set_up(
-        repository, "platform", "--torch", "cuda", index=f"{indexes}/pypi/simple",
+        prepared, "platform", "--torch", "cuda", index=f"{indexes}/pypi/simple",
         PIP_FIND_LINKS=str(tmp_path / "wheels" / "simple" / "torch"),
     )  # fmt: skip
     assert (status, complaints) == (0, "")
     assert lines[-1].startswith(".venv is complete: torch 2.13.0, CUDA build")
-    assert (repository / ".venv" / ".complete").read_text(encoding="utf-8") == "cuda\n"
+    assert (prepared / ".venv" / ".complete").read_text(encoding="utf-8") == "cuda\n"
 
 
-def test_no_cpu_build_where_it_was_asked_for_is_one_line(repository: Path, indexes: str) -> None:
-    status, lines, complaints = set_up(repository, "platform", "--torch", "cpu", index=f"{indexes}/pypi/simple")
+def test_no_cpu_build_where_it_was_asked_for_is_one_line(prepared: Path, indexes: str) -> None:
+    status, lines, complaints = set_up(prepared, "platform", "--torch", "cpu", index=f"{indexes}/pypi/simple")
     assert (status, lines) == (2, [])
     assert complaints.startswith("error: no CPU build of torch 2.13.0 for this Python")
     assert len(complaints.splitlines()) == 1
-    assert not (repository / ".venv" / ".complete").exists()
+    assert not (prepared / ".venv" / ".complete").exists()
 
 
 @pytest.mark.parametrize("wish", ["auto", "cuda"])
-def test_a_machine_without_a_network_hears_it_in_one_line(repository: Path, wish: str) -> None:
-    status, lines, complaints = set_up(repository, "platform", "--torch", wish, index=NOWHERE, PIP_RETRIES="0")
+def test_a_machine_without_a_network_hears_it_in_one_line(prepared: Path, wish: str) -> None:
+    status, lines, complaints = set_up(prepared, "platform", "--torch", wish, index=NOWHERE, PIP_RETRIES="0")
     assert (status, lines, len(complaints.splitlines())) == (2, [], 1)
     assert complaints.startswith("error: pip finds no ") and "check the network" in complaints
 
 
-def test_pips_noise_is_left_out_and_its_errors_are_not(repository: Path, indexes: str) -> None:
-    said = set_up(repository, "platform", index=f"{indexes}/pypi/simple", PIP_EXTRA_INDEX_URL="file:///no/such/folder")
+def test_pips_noise_is_left_out_and_its_errors_are_not(prepared: Path, indexes: str) -> None:
+    said = set_up(prepared, "platform", index=f"{indexes}/pypi/simple", PIP_EXTRA_INDEX_URL="file:///no/such/folder")
     assert (said[0], said[2]) == (0, "")
-    (repository / "constraints" / "no-deps.txt").write_text("nothing-of-this-name==1\n", encoding="utf-8")
-    status, _, complaints = set_up(repository, "platform", index=f"{indexes}/pypi/simple")
+    (prepared / "constraints" / "no-deps.txt").write_text("nothing-of-this-name==1\n", encoding="utf-8")
+    status, _, complaints = set_up(prepared, "platform", index=f"{indexes}/pypi/simple")
     assert status == 2
     assert "ERROR: No matching distribution found for nothing-of-this-name==1" in complaints
     assert complaints.splitlines()[-1].startswith("error: .venv: pip could not install ")
-    assert not (repository / ".venv" / ".complete").exists()
+    assert not (prepared / ".venv" / ".complete").exists()
 
 
 def test_a_machine_without_venv_or_room_hears_what_to_do(repository: Path, indexes: str) -> None:
