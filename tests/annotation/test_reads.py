@@ -8,10 +8,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from annotation.__main__ import main
+from plumbline import store
 from plumbline.study import ROOT
 
 RECORDED = ROOT / "tests" / "recorded"
@@ -38,9 +40,16 @@ sys.addaudithook(_watch)  # for good: a hook cannot be taken back
 
 
 @pytest.fixture
-def opened() -> Iterator[list[str]]:
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The paths of what is opened for reading while the test runs."""
     global _watching  # noqa: PLW0603 (the hook is the process's)
+
+    def native_file(path: Path) -> Any:  # no event tells of what Arrow opens
+        _opened.append(os.fspath(path))
+        return read(path)
+
+    read = store.native_file
+    monkeypatch.setattr(store, "native_file", native_file)
     _opened.clear()
     _watching = True
     yield _opened

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -75,18 +75,18 @@ def test_keys_are_computed_and_files_read_once_in_a_run(
     study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys, read = Counter[tuple[str, str, int]](), Counter[str]()
-    job, opened = Plan.job, store._opened
+    job, opened = Plan.job, store.native_file
 
     def counted_job(plan: Plan, text: Text, transformation: str, seed: int) -> Job:
         keys[text.text_id, transformation, seed] += 1
         return job(plan, text, transformation, seed)
 
-    def counted_open(path: Path) -> IO[bytes]:
+    def counted_open(path: Path) -> Any:
         read[str(path.relative_to(study.folder))] += 1
         return opened(path)
 
     monkeypatch.setattr(Plan, "job", counted_job)
-    monkeypatch.setattr(store, "_opened", counted_open)
+    monkeypatch.setattr(store, "native_file", counted_open)
     evaluate(study, load=loader)
     assert len(loader.loaded) == 2 and set(keys.values()) == {1}
     assert {read[f"transformations/{name}/1337.parquet"] for name in study.transformations} == {1}
