@@ -8,6 +8,7 @@ that Argilla asks to be serialisable (all of them would lock themselves out with
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from pathlib import Path
@@ -104,6 +105,16 @@ def open_async() -> AsyncEngine:
     return engine
 
 
+async def set_up(engine: AsyncEngine) -> None:
+    """Make an engine's first connection, while there is one event loop only.
+
+    SQLAlchemy sets the engine up then, under a lock that cannot wake who waits in another loop: a job that was cut off
+    and began beside another one at the next start would wait for ever.
+    """
+    async with engine.connect():
+        pass
+
+
 def apply(owner: dict[str, str], may_migrate: bool) -> Connection | None:
     """Migrate, put accounts and statuses right, and bind Argilla's sessions to connections that count rightly.
 
@@ -124,9 +135,11 @@ def apply(owner: dict[str, str], may_migrate: bool) -> Connection | None:
             replace_well_known(session)
             ensure_owner(session, owner)
             repair_statuses(session)
+        sessions = open_async()
+        asyncio.run(set_up(sessions))
     except DatabaseError as error:
         raise StartError(f"{named(engine)} cannot be used ({error.orig}); {ADVICE[is_sqlite(engine)]}") from error
-    argilla_database.AsyncSessionLocal.configure(bind=open_async())
+    argilla_database.AsyncSessionLocal.configure(bind=sessions)
     return held
 
 

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
 
 from .errors import MigrationNeededError, StartError
@@ -145,6 +146,7 @@ def run(listening: socket.socket, hosts: Hosts, may_migrate: bool) -> None:
     os.environ.update(settings(url, Path("secret").read_text(encoding="utf-8").strip()))
 
     kept = Journal(Path("jobs.db"))
+    leave_out_the_hub()
 
     import uvicorn  # noqa: PLC0415
 
@@ -178,6 +180,17 @@ def run(listening: socket.socket, hosts: Hosts, may_migrate: bool) -> None:
     finally:
         if held is not None:
             held.close()
+
+
+def leave_out_the_hub() -> None:
+    """Spare Argilla the libraries of its exchange with the Hugging Face hub, which this server refuses (`jobs`).
+
+    datasets, pandas and pyarrow would take half a second of each start, and 100 MB.
+    """
+    name = "argilla_server.contexts.hub"
+    sys.modules[name] = ModuleType(name)
+    for imported in ("HubDataset", "HubDatasetExporter"):
+        setattr(sys.modules[name], imported, None)
 
 
 def assembled(secret: str) -> FastAPI:
