@@ -20,6 +20,8 @@ from tests.test_layout import commands
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 STUDY = "studies/demo.yaml"
+#: Commands with a process of their own here; in test_package.py all have one but those that need Argilla.
+APART = ("generation.run", "annotation publish", "annotation collect")
 
 pytestmark = pytest.mark.timeout(900)  # twenty commands, on a busy machine
 
@@ -32,21 +34,23 @@ class Flow:
         self.folder = self.exports / "demo"
         self.printed: dict[str, str] = {}
 
-    def run(self, line: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
-        """A command line as a document shows it, with its records in this folder."""
-        words = [sys.executable, *line.split()[1:], "--exports", str(self.exports)]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("ARGILLA_")}
-        environment["PLUMBLINE_ARGILLA_HOME"] = str(self.home.path)
-        done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    def run(self, line: str, expect: int = 0, *, apart: bool = False) -> subprocess.CompletedProcess[str]:
+        """A command line as a document shows it, with its records in this folder.
+
+        In this process, unless it is to be `apart`: importing torch once more would take most of the time.
+        """
+        _, _, module, *words = [*line.split(), "--exports", str(self.exports)]
+        with pytest.MonkeyPatch.context() as patch:
+            for name in [name for name in os.environ if name.startswith("ARGILLA_")]:
+                patch.delenv(name)
+            patch.setenv("PLUMBLINE_ARGILLA_HOME", str(self.home.path))
+            if apart:
+                command = [sys.executable, "-m", module, *words]
+                done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+            else:
+                done = here(module, *words)
         assert done.returncode == expect, f"{line}: exit {done.returncode}\n{done.stderr}"
         return done
-
-    def here(self, line: str) -> str:
-        """What such a command prints, run in this process: importing torch once more would take most of the time."""
-        _, _, module, *words = line.split()
-        done = here(module, *words, "--exports", str(self.exports))
-        assert done.returncode == 0, f"{line}: exit {done.returncode}\n{done.stderr}"
-        return done.stdout
 
     def frame(self, name: str) -> pd.DataFrame:
         return pd.read_parquet(self.folder / name)
@@ -77,7 +81,8 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> Flow:
     ]
     with server.running(made.home):
         for line, stage in zip(lines, stages, strict=True):
-            made.printed.setdefault(stage, made.run(line).stdout)
+            done = made.run(line, apart=stage in APART)
+            made.printed.setdefault(stage, done.stdout)
     return made
 
 
@@ -151,20 +156,20 @@ def test_ratings_carry_no_names(flow: Flow) -> None:
 
 def test_run_again_everything_is_there(flow: Flow) -> None:
     before = {path: path.read_bytes() for path in flow.folder.rglob("*.parquet")}
-    assert "916 were there" in flow.here(f"python -m generation.run --study {STUDY}")
-    flow.here(f"python -m annotation sample --study {STUDY}")
-    assert "0 scores made" in flow.here(f"python -m evaluation.run --study {STUDY}")
+    assert "916 were there" in flow.run(f"python -m generation.run --study {STUDY}").stdout
+    flow.run(f"python -m annotation sample --study {STUDY}")
+    assert "0 scores made" in flow.run(f"python -m evaluation.run --study {STUDY}").stdout
     assert {path: path.read_bytes() for path in flow.folder.rglob("*.parquet")} == before
 
 
 def test_rejected_transformations_can_be_included_and_say_so(flow: Flow) -> None:
-    printed = flow.here(f"python -m evaluation.run --study {STUDY} --include-rejected")
+    printed = flow.run(f"python -m evaluation.run --study {STUDY} --include-rejected").stdout
     scores = flow.frame("scores.parquet")
     marked = scores[scores["transformation"] == "summarised_expansion"]
     assert set(marked["status"]) == {"included_rejected"}
     assert marked["score"].notna().all()
     assert "included" in printed
-    flow.here(f"python -m evaluation.run --study {STUDY}")
+    flow.run(f"python -m evaluation.run --study {STUDY}")
     assert "included_rejected" not in set(flow.frame("scores.parquet")["status"])
 
 
