@@ -128,10 +128,11 @@ def test_from_an_outlying_point_to_its_pairs_ratings(address: str, chromium: Bro
     page.goto(address)
     page.get_by_role("link", name="Drift and ratings").click()
     expect(page.get_by_text("n = 24 pairs").first).to_be_visible(timeout=60_000)
+    drawn(page)
     page.get_by_role("combobox", name="Model").click()
     page.get_by_role("option", name=MODELS[1]).click()
     page.wait_for_url("**/drift?model=tests%2Fsecond")
-    browser.settle(page)
+    drawn(page)
     points = page.locator("[data-testid=stVegaLiteChart] svg path[aria-roledescription=point]")
     outlying = points.nth(highest(page))
     outlying.hover()
@@ -156,6 +157,12 @@ def test_from_an_outlying_point_to_its_pairs_ratings(address: str, chromium: Bro
     taken_along(page)
     assert complaints == []
     page.close()
+
+
+def drawn(page: Page) -> None:
+    """Wait until all charts are: Streamlit complains on the console where a chart's data change while it is made."""
+    browser.settle(page)
+    expect(page.locator("[data-testid=stVegaLiteChart]:not(:has(svg))")).to_have_count(0, timeout=60_000)
 
 
 def highest(page: Page) -> int:
