@@ -16,6 +16,7 @@ from typing import Any
 import certifi
 import pytest
 import yaml
+from hypothesis import HealthCheck, settings
 from playwright.sync_api import Page, expect, sync_playwright
 from streamlit.components.v2 import manifest_scanner
 
@@ -27,25 +28,28 @@ if "PLUMBLINE_CACHE" not in os.environ:
     _UNUSED = tempfile.TemporaryDirectory(prefix="plumbline-hashes-")
     os.environ["PLUMBLINE_CACHE"] = _UNUSED.name
 
+# How long an example takes is the machine's business, which may be busy.
+settings.register_profile("plumbline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("plumbline")
+
 DEMO = ROOT / "studies" / "demo.yaml"
 #: The files that take longest, by processor time from most to least; each is one worker's.
 LONGEST = (
-    "test_flow.py",
-    "test_setup.py",
-    "generation/test_vllm.py",
-    "test_package.py",
-    "streamlit_app/test_app.py",
     "streamlit_app/test_browser.py",
-    "test_package.py",
-    "annotation/server/test_concurrency.py",
-    "evaluation/report/test_report.py",
-    "annotation/server/test_server.py",
-    "annotation/crowd/mturk/test_crashes.py",
+    "test_flow.py",
+    "generation/test_vllm.py",
     "evaluation/test_run.py",
-    "annotation/server/test_postgres.py",
-    "generation/test_run.py",
+    "test_package.py",
+    "annotation/server/test_server.py",
+    "evaluation/report/test_report.py",
     "evaluation/test_ray.py",
+    "generation/test_run.py",
     "annotation/server/test_search_server.py",
+    "streamlit_app/test_app.py",
+    "annotation/server/test_concurrency.py",
+    "test_setup.py",
+    "annotation/server/test_postgres.py",
+    "annotation/crowd/mturk/test_crashes.py",
     "evaluation/tasks/test_published.py",
     "annotation/test_commands.py",
     "annotation/server/test_backup.py",
@@ -65,6 +69,13 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config.option, "loadscopereorder"):  # pytest-xdist would start files of few tests last
         config.option.loadscopereorder = False
+
+
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Of `pytest -n auto`: half as many again as there are cores, for workers wait for servers, browsers and disks."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None  # somebody has decided
+    return max(2, len(os.sched_getaffinity(0)) * 3 // 2)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -113,10 +124,18 @@ def demo(tmp_path: Path) -> Study:
     return load_study(DEMO, tmp_path / "exports")
 
 
+@pytest.fixture(scope="session")
+def exports_with_outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The exports folder of the sample study with its texts transformed; not to be written to."""
+    study = load_study(DEMO, tmp_path_factory.mktemp("made") / "exports")
+    generate(study)
+    return study.folder.parent
+
+
 @pytest.fixture
-def generated(demo: Study) -> Study:
+def generated(demo: Study, exports_with_outputs: Path) -> Study:
     """The sample study with its texts transformed."""
-    generate(demo)
+    shutil.copytree(exports_with_outputs, demo.folder.parent)
     return demo
 
 

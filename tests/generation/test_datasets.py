@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generation.datasets.dataset import Change, TextTable
@@ -389,7 +389,6 @@ def test_a_query_goes_with_its_judgements_and_with_its_last_relevant_passage(tmp
 CELLS = st.text().filter(str.strip)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(CELLS, st.lists(CELLS, min_size=1, max_size=4)), max_size=6), st.data())
 def test_reading_and_replacing_walk_the_same_places(rows: list[tuple[str, list[str]]], data: st.DataObject) -> None:
     table = TextTable(

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from generation.datasets.table_files import read_frame as read_local_frame
 from plumbline.errors import DataError
@@ -64,7 +64,6 @@ def plain(rows: list[Row]) -> list[dict[str, object]]:
     return [{**row.model_dump(), "score": repr(row.score)} for row in rows]
 
 
-@settings(deadline=None)  # a busy disk is no fault
 @given(rows=ROWS)
 def test_a_table_gives_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> None:
     path = tmp_path_factory.mktemp("t") / "t.parquet"

@@ -228,7 +228,7 @@ DOCUMENTS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(QUERY, DOCUMENTS)
 def test_a_plain_interpreter_says_the_same(query: str, documents: list[list[Field]]) -> None:
     records = [[(i, [" ".join(text) for text in field]) for i, field in enumerate(one)] for one in documents]

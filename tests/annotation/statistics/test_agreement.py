@@ -134,7 +134,7 @@ def test_irrcac_gives_gwets_published_ac1() -> None:
     assert irrcac(GWET, "identity")[0] == pytest.approx(0.77544, abs=5e-6)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(matrices)
 def test_ac2_and_its_interval_are_irrcacs(matrix: Matrix) -> None:
     """To the five decimals that it gives, ratings missing or not."""
@@ -155,7 +155,7 @@ def test_alpha_gives_krippendorffs_published_values() -> None:
         assert krippendorff.alpha(observers, level_of_measurement=level) == pytest.approx(published, abs=5e-4)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(matrices)
 def test_ac2_and_alpha_agree_with_the_formulas(matrix: Matrix) -> None:
     own = answers(matrix)
@@ -166,7 +166,7 @@ def test_ac2_and_alpha_agree_with_the_formulas(matrix: Matrix) -> None:
             assert found.value == pytest.approx(formula(matrix), abs=exact)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(matrices)
 def test_no_coefficient_is_ever_surer_than_it_can_be(matrix: Matrix) -> None:
     """A 1 has no interval, since nothing disagreed; what has no interval says why; what has one lies in it."""
@@ -181,7 +181,7 @@ def test_no_coefficient_is_ever_surer_than_it_can_be(matrix: Matrix) -> None:
             assert name in ("alpha", "raw") or found.low <= found.value <= found.high  # a BCa interval may lie beside
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(matrices)
 def test_raw_agreement_is_a_share_of_twos(matrix: Matrix) -> None:
     twos = [a == b for row in rated(matrix) for a, b in itertools.combinations(row, 2)]

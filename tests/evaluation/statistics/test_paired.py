@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -178,7 +178,6 @@ def test_pteb_table_14() -> None:
     assert [round(value, 2) for value in p] == [0.02, 0.04, 0.04, 0.02]
 
 
-@settings(deadline=None)  # the test tries all signs
 @given(
     st.lists(st.integers(-50, 50), min_size=6, max_size=14, unique_by=abs).filter(lambda values: 0 not in values),
     st.sampled_from(["low", "high"]),

@@ -93,7 +93,7 @@ def test_it_does_not_say_which_pairs_are_controls(study: Study) -> None:
     assert question_html(study, rubric, other, SUBMIT) == question_html(study, rubric, offer, SUBMIT)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     text=st.text(st.characters(exclude_categories=[])) | st.sampled_from(["]]>", "</script><script>", "<!--<script>"])
 )
