@@ -20,7 +20,7 @@ from plumbline.prompts import prompt_folders
 from plumbline.reading import read_yaml
 from plumbline.study import Study
 from plumbline.study.base import Part, first_complaint
-from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.campaign import AcceptanceSpec, QualitySpec
 from plumbline.words import trim
 
 ENGLISH = "en"
@@ -247,6 +247,21 @@ def _refuse_rules_of_another_scale(study: Study, rubric: Rubric) -> None:
         raise StudyError(f"{study.file}: {which} {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}")
     if not low <= rules.threshold <= high:
         raise StudyError(f"{study.file}: acceptance.threshold {rules.threshold:g} is outside the scale {low} to {high}")
+    if wrong := next(_without_effect(study.quality, low, high), ""):
+        raise StudyError(f"{study.file}: on the scale {low} to {high} {wrong}")
+
+
+def _without_effect(quality: QualitySpec, low: int, high: int) -> Iterator[str]:
+    """Which rules of `quality` would tell nothing on this scale, as they hold for every answer or for none."""
+    most = high - low  # points between any two answers
+    if quality.within >= most:
+        yield f"quality.within {quality.within} makes every answer to a control right; give less than {most}"
+    if quality.apart > most:
+        yield f"quality.apart {quality.apart:g} is a sign against nobody; give at most {most}"
+    if quality.low < low:
+        yield f"quality.low {quality.low:g} lists no pair for review; give at least {low}"
+    if quality.low >= high:
+        yield f"quality.low {quality.low:g} lists every pair for review; give less than {high}"
 
 
 def _usual_threshold(rubric: Rubric) -> float | None:

@@ -204,6 +204,23 @@ def test_rules_of_another_scale_are_asked_for(variant: Make, tmp_path: Path) -> 
     on_scale(variant(**said, quality={"within": 1, "apart": 1, "low": 1}), tmp_path, points)
 
 
+@pytest.mark.parametrize(
+    ("rule", "edge", "beyond", "says"),
+    [
+        ("within", 3, 4, "within 4 makes every answer to a control right; give less than 4"),  # 5 for 1 would be right
+        ("apart", 4, 4.1, "apart 4.1 is a sign against nobody; give at most 4"),  # who says 1 where all say 5
+        ("low", 1, 0.9, "low 0.9 lists no pair for review; give at least 1"),
+        ("low", 4.9, 5, "low 5 lists every pair for review; give less than 5"),
+    ],
+)
+def test_a_rule_that_tells_nothing_on_the_scale_is_refused(
+    variant: Make, rule: str, edge: float, beyond: float, says: str
+) -> None:
+    load_rubric(variant(quality={rule: edge}))
+    with pytest.raises(StudyError, match=f"on the scale 1 to 5 quality.{says}$"):
+        load_rubric(variant(quality={rule: beyond}))
+
+
 def test_on_one_to_five_and_in_the_papers_rubrics_the_threshold_is_theirs(variant: Make, tmp_path: Path) -> None:
     unsaid, said = variant(acceptance={"min_pairs": 5}), variant(acceptance={"min_pairs": 5, "threshold": 3.0})
     on_scale(unsaid, tmp_path, [1, 2, 3, 4, 5])
