@@ -21,6 +21,7 @@ from annotation.ratings.exclusions import decide
 from annotation.ratings.review import review_text
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import read_controls
+from annotation.sampling.extension import extend_sample
 from annotation.sampling.sample import draw_sample, read_supply, sample_settings
 from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, serve
 from annotation.status.status import read_status
@@ -56,7 +57,10 @@ def _sample(options: argparse.Namespace) -> int:
     transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
     made = [*_shown(study), study.folder / "sample.json"]
     with stage(study, "sample", transformed, made, sample_settings(study)):
+        wave = extend_sample(study, options.extend) if options.extend is not None else None
         pairs = draw_sample(study)
+    if wave is not None:
+        print(f"{study.name}: wave {wave.number} adds {wave.pairs} pairs to the sample; publish it to have them rated")
     kinds = Counter(pair.control for pair in read_controls(study))
     more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {kinds['repeat']} repeats"
     print(f"{study.name}: {len(pairs)} pairs drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
@@ -210,7 +214,7 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     add_plan_options(add("plan", _plan, "how many pairs and raters are needed, and what they cost", argilla=False))
-    add("sample", _sample, "draw the pairs that people rate", argilla=False)
+    _add_sample_options(add("sample", _sample, "draw the pairs that people rate", argilla=False))
     add_serve_options(
         add("serve", serve, "start Argilla on this machine and keep it running until Ctrl-C", argilla=True)
     )
@@ -235,6 +239,15 @@ def _parser() -> argparse.ArgumentParser:
     add_crowd_commands(commands)
     add_commands(commands)
     return parser
+
+
+def _add_sample_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--extend",
+        metavar="REASON",
+        help="add the pairs that the study asks for now to a sample that raters may have seen, as a further wave;"
+        " what was offered stays as it is, and the reason is kept",
+    )
 
 
 def _add_collect_options(parser: argparse.ArgumentParser) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from annotation.records import Offering
+from annotation.records import Offering, Wave
 from annotation.rubric import Rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import read_kept, read_manifest, write_kept
@@ -21,6 +22,7 @@ from plumbline.study import Study, file_hash
 from plumbline.study.crowd import PlatformName
 
 FILE = "offered.json"
+WAVES = "waves.json"
 LEDGER = "crowd.sqlite"  # what a crowd campaign did (`annotation.crowd.ledger`)
 Mode = Literal["sandbox", "live"]  # of a crowd campaign: a rehearsal, or with people and money
 ARGILLA = "argilla"
@@ -36,6 +38,11 @@ def alone(study: Study) -> contextlib.AbstractContextManager[None]:
 def read_offered(study: Study) -> list[Offering]:
     """When the sample began to be offered, the first time first. Raises DataError for a damaged or replaced file."""
     return read_kept(study, FILE, Offering, study.command(COMMAND))
+
+
+def read_waves(study: Study) -> list[Wave]:
+    """The extensions of the sample, the first one first; none where it is as it was drawn."""
+    return read_kept(study, WAVES, Wave, f"{study.command('annotation sample')} --extend REASON")
 
 
 def offered(study: Study) -> str:
@@ -89,16 +96,40 @@ def _refuse_other_words(study: Study, one: Offering, to: str, rubric: Rubric) ->
         )
 
 
-def refuse_other_sample(study: Study) -> None:
-    """Raise StudyError where `pairs.parquet` or `controls.parquet` is not the one that was offered to people."""
-    real = [one for one in read_offered(study) if not one.to.startswith(_SANDBOX)]
+def refuse_other_sample(study: Study, *, cut_off: bool = False) -> None:
+    """Raise StudyError where `pairs.parquet` or `controls.parquet` is not the one that was offered to people.
+
+    What extensions have made of that one since is the sample. One that was cut off must be finished before anything
+    else, so it is refused, unless `cut_off` says that this is about to be done.
+    """
+    real, waves = [one for one in read_offered(study) if not one.to.startswith(_SANDBOX)], read_waves(study)
     for name in ("pairs", "controls") if real else ():
         was, now = getattr(real[-1], f"{name}_sha256"), _hash(study.folder / f"{name}.parquet")
-        if was != now:
+        if was != now and now not in _grown(was, waves, name):
             raise StudyError(
                 f"{study.folder / name}.parquet is not the one that was offered to raters on {real[-1].at:%Y-%m-%d};"
                 " bring that one back, or give the new study another name"
             )
+    if waves and not cut_off and not is_complete(study, waves[-1]):
+        raise StudyError(
+            f"{study.folder / 'pairs.parquet'}: its extension to wave {waves[-1].number} was cut off; run"
+            f" `{study.command('annotation sample')} --extend REASON` again"
+        )
+
+
+def _grown(was: str, waves: Sequence[Wave], name: str) -> set[str]:
+    """The hashes that a file has had since it was offered, by the notes of its extensions."""
+    found = {was}
+    for wave in waves:
+        if getattr(wave, f"{name}_before") in found:
+            found.add(getattr(wave, f"{name}_sha256"))
+    return found
+
+
+def is_complete(study: Study, wave: Wave) -> bool:
+    """Whether an extension was written to its end."""
+    files = {name: _hash(study.folder / f"{name}.parquet") for name in ("pairs", "controls")}
+    return all(getattr(wave, f"{name}_sha256") == now for name, now in files.items())
 
 
 def _offering(study: Study, to: str, rubric: Rubric) -> Offering:

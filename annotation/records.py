@@ -74,6 +74,10 @@ class Verdict(Record):
     )
     n_pairs: int = Field(description="pairs that count: all numbers of the verdict are of these")
     n_ratings: int = Field(description="their ratings that count, over all questions")
+    waves: tuple[int, ...] = Field(
+        default=(1,),
+        description="waves of the sample that these pairs are of, or where there are none those that were drawn",
+    )
     questions: tuple[Summary, ...] = Field(description="one for each question")
     threshold: float = Field(description="the least mean that is accepted")
     rule: Literal["mean", "lower_bound"] = Field(default="mean", description="what must reach it")
@@ -153,6 +157,20 @@ class Offering(Record):
     pairs_sha256: str = Field(description="hash of pairs.parquet")
     controls_sha256: str = Field(description="hash of controls.parquet; empty where there was none")
     rubric_hash: str = Field(description="hash of the rubric in whose words they were asked")
+
+
+class Wave(Record):
+    """One extension of a sample that raters may have seen (`waves.json`); wave 1 is the sample as it was drawn."""
+
+    number: int = Field(description="its number, as in `Pair.wave`; the first extension is wave 2")
+    at: AwareDatetime = Field(description="when, UTC")
+    reason: str = Field(description="why, in the person's words")
+    pairs: int = Field(description="pairs of the sample that it added")
+    settings: dict[str, Any] = Field(description="what the study asked of its sample then")
+    pairs_before: str = Field(description="hash of pairs.parquet before")
+    pairs_sha256: str = Field(description="and with the wave")
+    controls_before: str = Field(description="hash of controls.parquet before; empty where there was none")
+    controls_sha256: str = Field(description="and with the wave's own controls")
 
 
 class Member(Record):

@@ -17,7 +17,7 @@ from generation.jobs import Plan
 from plumbline.identity import identity
 from plumbline.languages import language_name
 
-_LATER = ("sequence", "without", "kept_out_share")  # came after the first verdicts: their hash is what it was
+_LATER = ("sequence", "without", "kept_out_share", "waves")  # came after the first verdicts: their hash is what it was
 
 Status = Literal["evaluated", "included_rejected", "left_out"]
 

@@ -92,6 +92,7 @@ class Pair(Record):
     generator_hash: str = Field(description="hash of model, revision and sampling")
     prompt_hash: str = Field(description="hash of the prompts' texts")
     generator_kind: str = Field(default="", description="the generator's kind, such as recorded; empty if unknown")
+    wave: int = Field(default=1, description="1 as the sample was drawn first; each extension adds a wave")
 
 
 class Rating(Record):

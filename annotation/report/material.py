@@ -11,13 +11,13 @@ import pandas as pd
 
 from annotation.crowd.summary import Summary, read_summaries
 from annotation.ratings.ratings import counting_ratings
-from annotation.records import Decision, Group, Look, RuleSet, Sign, Verdict
+from annotation.records import Decision, Group, Look, RuleSet, Sign, Verdict, Wave
 from annotation.rubric import Rubric
 from annotation.sampling.candidates import Supply
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import binding, first_rating, rubric_of, seen
-from annotation.verdicts.verdicts import read_agreement, read_looks, read_verdicts, refuse_stale
+from annotation.verdicts.verdicts import read_agreement, read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from plumbline.manifest import read_manifest
 from plumbline.records import Pair
@@ -42,6 +42,7 @@ class Material:
     decisions: Sequence[Decision]
     rules: Sequence[RuleSet]
     looks: Sequence[Look]
+    waves: Sequence[Wave]
     crowd: Sequence[Summary]
     manifest: dict[str, Any]
     read_at: datetime
@@ -126,7 +127,8 @@ def _material(evidence: Evidence, read_at: datetime | None, signs: Sequence[Sign
         signs=evidence.signs if signs is None else signs,
         decisions=evidence.decisions,
         rules=evidence.rules,
-        looks=read_looks(study),
+        looks=evidence.looks,
+        waves=evidence.waves,
         crowd=read_summaries(study),
         manifest=read_manifest(study),
         read_at=read_at or datetime.now(UTC),

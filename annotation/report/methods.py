@@ -47,12 +47,11 @@ def many(number: int, thing: str) -> str:
 
 
 def _verb(number: int, thing: str, one: str, several: str) -> str:
-    """`1 rater was`, `2 raters were`."""
     return f"{many(number, thing)} {one if number == 1 else several}"
 
 
 def listed(things: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """`a, b and c`."""
     return " and ".join(filter(None, [", ".join(things[:-1]), *things[-1:]]))
 
 
@@ -70,10 +69,17 @@ def _sample(material: Material) -> list[str]:
         "Strata were, one within another, language, task type, data set, language of the output, and thirds of the"
         " originals by length; each gives equally many pairs as far as it reaches.",
         f"No two originals of a transformation are near-duplicates (Jaccard index of their words of at least {NEAR}).",
+        _waves(material),
         _supply(material),
         _languages(material),
         _controls(material),
     ]
+
+
+def _waves(material: Material) -> str:
+    told = [f"{many(wave.pairs, 'pair')} on {wave.at:%Y-%m-%d} ({wave.reason})" for wave in material.waves]
+    kept = "It was extended after raters had been asked, and earlier pairs stayed as they were"
+    return f"{kept}: {listed(told)}." if told else ""
 
 
 def _supply(material: Material) -> str:

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import heapq
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -199,32 +199,45 @@ class Candidates:
 
 
 class Turns:
-    """Candidates in strata within strata, which give one each in turn for as long as they reach."""
+    """Candidates in strata within strata, which give one each in turn for as long as they reach.
 
-    def __init__(self, candidates: Sequence[Candidate], seed: int, level: int = 0) -> None:
-        self._rest = deque(sorted(candidates, key=lambda candidate: candidate.rank))
-        self._turns: deque[Turns] = deque()
+    Those whose keys are in `had` were given before: a stratum that has given more waits until the others have, too.
+    """
+
+    def __init__(
+        self, candidates: Sequence[Candidate], seed: int, had: Collection[str] = frozenset(), level: int = 0
+    ) -> None:
+        self._given = sum(candidate.row["key"] in had for candidate in candidates)
+        self._rest: deque[Candidate] = deque()
+        self._turns: list[Turns] = []
         if candidates and level < len(candidates[0].stratum):
             groups: dict[Stratum, list[Candidate]] = defaultdict(list)
             for candidate in candidates:
                 groups[candidate.stratum[: level + 1]].append(candidate)
             # Whose turn is first is drawn too: where there are fewer pairs than strata, names must not decide.
             order = sorted(groups, key=lambda stratum: _rank(seed, *stratum))
-            self._turns.extend(Turns(groups[stratum], seed, level + 1) for stratum in order)
-            self._rest.clear()
+            self._turns = [Turns(groups[stratum], seed, had, level + 1) for stratum in order]
+        else:
+            left = (candidate for candidate in candidates if candidate.row["key"] not in had)
+            self._rest.extend(sorted(left, key=lambda candidate: candidate.rank))
 
     def take(self, wanted: Callable[[Candidate], bool]) -> Candidate | None:
         """The next one that is wanted; those before it are passed over for good. None where there is none left."""
+        found = self._next(wanted)
+        self._given += found is not None
+        return found
+
+    def _next(self, wanted: Callable[[Candidate], bool]) -> Candidate | None:
         while self._rest:
             candidate = self._rest.popleft()
             if wanted(candidate):
                 return candidate
         while self._turns:
-            found = self._turns[0].take(wanted)
+            turn = min(self._turns, key=lambda one: one._given)  # the first of those that gave least
+            found = turn.take(wanted)
             if found is not None:
-                self._turns.rotate(-1)
                 return found
-            self._turns.popleft()
+            self._turns.remove(turn)
         return None
 
 

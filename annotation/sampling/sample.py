@@ -6,14 +6,17 @@ a near-duplicate of theirs came or went.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from annotation.offering import alone, offered, refuse_other_sample
+from annotation.offering import alone, offered, read_waves, refuse_other_sample
+from annotation.records import Wave
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.candidates import Candidate, Candidates, Supply, Turns
 from annotation.sampling.controls import make_controls, read_controls, spares_needed
-from annotation.sampling.near_duplicates import Seen
+from annotation.sampling.near_duplicates import Seen, words_of
 from annotation.sampling.queues import Queue, queues_of
 from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError
@@ -48,6 +51,29 @@ def draw_sample(study: Study) -> list[Pair]:
 
 
 def _draw(study: Study) -> list[Pair]:
+    if waves := read_waves(study):
+        _refuse_other_settings(study, waves[-1])
+        return read_pairs(study)
+    drawn = draw(study)
+    if _stays(study, [*drawn.pairs, *drawn.controls]):
+        return read_pairs(study)
+    write_kept(study, SUPPLY, drawn.supply)
+    write_table(study.folder / "controls.parquet", drawn.controls, Pair)
+    write_table(study.folder / "pairs.parquet", drawn.pairs, Pair)
+    return list(drawn.pairs)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What was drawn, and of what."""
+
+    pairs: Sequence[Pair]
+    controls: Sequence[Pair]
+    supply: Sequence[Supply]
+
+
+def draw(study: Study, before: Sequence[Pair] = ()) -> Drawn:
+    """What a study's sample should be; with `before`, the pairs and controls that there are, what it lacks."""
     rubric = load_rubric(study)  # a rule that the scale cannot hold is refused before anybody rates
     for kind in study.kinds.values():
         rubric.pool(kind.pool)
@@ -56,23 +82,23 @@ def _draw(study: Study) -> list[Pair]:
     spares: list[Pair] = []
     for pool in dict.fromkeys(kind.pool for kind in study.kinds.values()):
         members = [name for name, kind in study.kinds.items() if kind.pool == pool]
-        drawing = Drawing(candidates, members)
+        drawing = Drawing(candidates, members, [pair for pair in before if pair.pool == pool])
         drawn = drawing.sample()
         pairs += drawn
         spares += drawing.spares(rubric, drawn)
     pairs.sort(key=lambda pair: study.transformations.index(pair.transformation))
-    controls = make_controls(study, rubric, pairs, spares)
-    if _stays(study, [*pairs, *controls]):
-        return read_pairs(study)
-    write_kept(study, SUPPLY, candidates.supply)
-    write_table(study.folder / "controls.parquet", controls, Pair)
-    write_table(study.folder / "pairs.parquet", pairs, Pair)
-    return pairs
+    return Drawn(pairs, make_controls(study, rubric, pairs, spares), candidates.supply)
 
 
 def sample_settings(study: Study) -> dict[str, Any]:
     """What the study says of its sample: with other settings it would be another one."""
     return {"sample": study.sample.model_dump(mode="json")}
+
+
+def all_settings(study: Study) -> dict[str, Any]:
+    """The same, with what the study says that the sample is drawn from."""
+    drawn_from = {"transformations": list(study.transformations), "seeds": list(study.seeds)}
+    return {**sample_settings(study), **drawn_from, "datasets": [one.name for one in study.datasets]}
 
 
 def read_pairs(study: Study) -> list[Pair]:
@@ -101,15 +127,21 @@ def known_supply(study: Study) -> list[Supply]:
 class Drawing:
     """The transformations of one pool, drawn from in turn: a larger sample goes on where a smaller one ends."""
 
-    def __init__(self, candidates: Candidates, transformations: Sequence[str]) -> None:
+    def __init__(self, candidates: Candidates, transformations: Sequence[str], before: Sequence[Pair]) -> None:
         self._study, self._makers = candidates.plan.study, candidates.plan.makers
-        self._pairs, study = self._study.sample.pairs, self._study
-        self._turns = {name: Turns(candidates.of(name), study.sample.seed) for name in transformations}
+        had = {pair.key: pair.transformation for pair in before if not pair.control}
+        there, sample = Counter(had.values()), self._study.sample
+        self._lacks = {name: sample.pairs - there[name] for name in transformations}
+        self._turns = {name: Turns(candidates.of(name), sample.seed, had) for name in transformations}
         self._seen = Seen()
+        for pair in before:
+            self._seen.add((pair.transformation, Queue.of(pair)), words_of(pair.original))
 
     def sample(self) -> list[Pair]:
-        """`sample.pairs` of each transformation, or as many as there are."""
-        taken = [self._take(turns) for _ in range(self._pairs) for turns in self._turns.values()]
+        """So many of each transformation that there are `sample.pairs`, or as many as there are."""
+        most = max(self._lacks.values())
+        turns = [turns for turn in range(most) for name, turns in self._turns.items() if turn < self._lacks[name]]
+        taken = [self._take(one) for one in turns]
         return [self._pair(candidate) for candidate in taken if candidate is not None]
 
     def spares(self, rubric: Rubric, sample: Sequence[Pair]) -> list[Pair]:
@@ -159,9 +191,23 @@ def _stays(study: Study, pairs: Sequence[Pair]) -> bool:
     if _texts((*read_pairs(study), *controls)) != _texts(pairs):
         raise StudyError(
             f"{path} is {how}, and the study now asks for other pairs (other outputs, seed, number or controls);"
-            " undo the change, or give the new study another name"
+            f" undo the change, add pairs to it with `{study.command(COMMAND)} --extend REASON`, or give the new study"
+            " another name"
         )
     return True
+
+
+def _refuse_other_settings(study: Study, last: Wave) -> None:
+    """Raise StudyError where an extended sample is no longer what the study asks for."""
+    refuse_other_sample(study)
+    asked = all_settings(study)
+    changed = [name for name, was in last.settings.items() if name != "sample" and asked.get(name, was) != was]
+    changed += [f"sample.{name}" for name, was in last.settings["sample"].items() if asked["sample"].get(name) != was]
+    if changed:
+        raise StudyError(
+            f"{study.file}: {' and '.join(changed)} changed after the sample's wave {last.number}; undo the change, or"
+            f" add pairs to it with `{study.command(COMMAND)} --extend REASON`"
+        )
 
 
 def _texts(pairs: Iterable[Pair]) -> set[tuple[str, str, str]]:

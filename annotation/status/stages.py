@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from annotation.argilla.collect import SOURCE
-from annotation.offering import LEDGER, ledgers
+from annotation.offering import LEDGER, is_complete, ledgers, read_waves
 from annotation.sampling.origin import refuse_other_makers
 from annotation.sampling.sample import sample_settings
 from annotation.verdicts.rule_changes import changes
@@ -118,6 +118,8 @@ def _generated(noted: _Noted) -> tuple[Stage, Stage]:
 
 def _sampled(noted: _Noted, mismatched: str) -> Stage:
     stage = _stage("sample", noted.study.folder / "pairs.parquet", "sample", noted)
+    if cut_off := [wave for wave in read_waves(noted.study)[-1:] if not is_complete(noted.study, wave)]:
+        return Stage("sample", "under way", stage.at, f"its extension to wave {cut_off[0].number} was cut off")
     if mismatched:
         return Stage("sample", "stale", stage.at, "of another generator or other prompts than the study's")
     others = changes(noted.entries.get("sample", {}).get("settings", {}), sample_settings(noted.study))

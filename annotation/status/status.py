@@ -88,7 +88,7 @@ def read_status(
         stages=stages,
         rules=rules,
         warnings=tuple(filter(None, warnings)),
-        notes=tuple(flagged_lines(one for one in flagged if not one.doubtful)),
+        notes=(*_waves(evidence), *flagged_lines(one for one in flagged if not one.doubtful)),
         progress=progress,
         raters=by_rater(ratings, _asked(study, stages, read.pairs, now), found_signs),
         unreviewed=unreviewed(found_signs, evidence.decisions),
@@ -132,6 +132,14 @@ def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str]:
         return tuple(lines), ""
     how = "publish again" if first is None else 'accept with --amend "reason"'
     return tuple(lines), f"{study.file}: other rules than those that hold: {what}; undo it, or {how}"
+
+
+def _waves(evidence: Evidence) -> list[str]:
+    """A line for each extension of the sample."""
+    return [
+        f"Sample extended on {wave.at:%Y-%m-%d}: wave {wave.number}, {count(wave.pairs, 'pair')} ({wave.reason})."
+        for wave in evidence.waves
+    ]
 
 
 def _reached(evidence: Evidence) -> tuple[list[Verdict], str]:

@@ -43,15 +43,10 @@ def _make(status: Status, arguments: str) -> str:
     """The next step up to a published sample; empty behind it."""
     state = {name: stage.state for name, stage in status.stages.items()}
     begun = state["published"] != "not yet" or state["collected"] != "not yet"
-    generate, sample = f"python -m generation.run {arguments}", f"python -m annotation sample {arguments}"
     if state["transformations"] != "done" or state["texts"] == "stale":
-        return generate
-    if state["sample"] == "not yet":
-        return sample
-    if status.mismatch:
-        return status.mismatch.rpartition(";")[2].strip() if begun else f"{generate}, then {sample}"
-    if state["sample"] == "stale" and not begun:
-        return sample
+        return f"python -m generation.run {arguments}"
+    if step := _draw(status, arguments, begun=begun):
+        return step
     refix = status.rules_changed and not status.sources  # they may change before the first rating
     if not begun or refix or state["published"] == "stale":
         crowd = (
@@ -60,6 +55,22 @@ def _make(status: Status, arguments: str) -> str:
             else ""
         )
         return f"python -m annotation publish {arguments}{crowd}"
+    return ""
+
+
+def _draw(status: Status, arguments: str, *, begun: bool) -> str:
+    """The next step up to a sample that is the study's; empty where it is. `begun`: raters may have seen it."""
+    stage, sample = status.stages["sample"], f"python -m annotation sample {arguments}"
+    extend = f'{sample} --extend "reason"'
+    if stage.state in ("not yet", "under way"):
+        return sample if stage.state == "not yet" else extend
+    if status.mismatch:
+        again = f"python -m generation.run {arguments}, then {sample}"
+        return status.mismatch.rpartition(";")[2].strip() if begun else again
+    if stage.state == "stale" and not begun:
+        return sample
+    if "other settings" in stage.note:
+        return f"{extend}, which adds what the study asks for now, or undo the change of the sample"
     return ""
 
 

@@ -14,7 +14,7 @@ from annotation.records import Group, Look, PairMean, Verdict
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
-from annotation.verdicts.verdicts import LOOKS, conclude, read_looks, rule_id, with_supply
+from annotation.verdicts.verdicts import LOOKS, conclude, rule_id, with_supply
 from plumbline.errors import DataError
 from plumbline.manifest import write_kept
 from plumbline.store import write_json, write_table
@@ -37,8 +37,8 @@ def accept(study: Study, amend: str | None = None) -> Accepted:
     Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. Raises StudyError where the study's rules changed
     after the first rating and `amend` does not say why, DataError where nobody has answered yet.
     """
-    evidence, looks = _evidence(study), read_looks(study)
-    ratings, design = evidence.collected.sample_ratings, evidence.design
+    evidence = _evidence(study)
+    looks, ratings, design = evidence.looks, evidence.collected.sample_ratings, evidence.design
     _check(evidence)
     rules = rules_due(study, evidence.rubric, evidence.rules, evidence.collected.ratings, amend)
     rests_on = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}

@@ -59,13 +59,13 @@ class Basis:
 def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: Mapping[str, int] | None = None) -> Basis:
     """The ratings of the pairs that verdicts rest on.
 
-    `sample` has a row a pair (pair_id, pool, language, task_type), `ratings` are those that count, `dealt` says how
-    many raters are done with each pair (`annotation.ratings.ratings.dealt_with`).
+    `sample` has a row a pair (pair_id, pool, language, task_type, wave), `ratings` are those that count, `dealt` says
+    how many raters are done with each pair (`annotation.ratings.ratings.dealt_with`).
     """
     answered = answers(ratings, design.questions)
     if design.rule.stop == "fixed":
         return Basis(_of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions), {})
-    order = in_order(sample["pair_id"], design.seed)
+    order = in_order(sample["pair_id"], design.seed, dict(zip(sample["pair_id"], sample["wave"], strict=True)))
     turns = pd.Series(range(len(order)), index=order)
     standings, kept = {}, list[str]()
     numbers = dict(zip(answered.index, answered.tolist(), strict=True))
@@ -104,10 +104,14 @@ def sequence(
     return Standing(complete, len(counting), end - len(counting), waits, missing), counting
 
 
-def in_order(pair_ids: Iterable[str], seed: int) -> list[str]:
-    """The pairs in the sample's own random order: by a hash of its seed and of the pair, in which no answer is."""
-    start = prefix("sequence-v1", seed)
-    return sorted(pair_ids, key=lambda pair_id: identity_from(start, pair_id))
+def in_order(pair_ids: Iterable[str], seed: int, waves: Mapping[str, int] | None = None) -> list[str]:
+    """The pairs in the sample's own random order: by a hash of its seed and of the pair, in which no answer is.
+
+    A later wave (`waves`, by pair; all are of the first without) stands behind the earlier ones: what has been looked
+    at stays the beginning of the sequence.
+    """
+    start, wave_of = prefix("sequence-v1", seed), waves or {}
+    return sorted(pair_ids, key=lambda pair_id: (wave_of.get(pair_id, 1), identity_from(start, pair_id)))
 
 
 def answers(ratings: pd.DataFrame, questions: Sequence[str]) -> pd.Series:

@@ -14,6 +14,7 @@ from annotation.ratings.collected import Collected
 from annotation.ratings.signs import COMMENTS, controls_missed
 from annotation.records import Decision, Sign, Summary, Verdict
 from annotation.sampling.candidates import Supply
+from annotation.verdicts.counted import SCOPES
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import count, number
 from plumbline.study import Study
@@ -42,6 +43,7 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
         *_close(verdicts),
         *_agreement(verdicts),
         *_supply(verdicts, evidence.supply),
+        *_extended(evidence),
         *dict.fromkeys(line for verdict in verdicts for line in verdict.sequence),
     )
 
@@ -161,6 +163,37 @@ def _supply(verdicts: Sequence[Verdict], supply: Sequence[Supply]) -> Iterator[s
     ]
     if failed:
         yield f"outputs that failed, so that nobody rated them: {_some(failed)}"
+
+
+def _extended(evidence: Evidence) -> Iterator[str]:
+    """Extensions of the sample that the rule does not allow for.
+
+    A rule for one look at the end allows for none after a look; an anytime rule for those that bring more of the same.
+    """
+    for wave in evidence.waves:
+        looks = sum(look.at <= wave.at for look in evidence.looks)
+        if looks and evidence.study.acceptance.stop == "fixed":
+            yield (
+                f"wave {wave.number} of the sample ({count(wave.pairs, 'pair')}, {wave.at:%Y-%m-%d}: {wave.reason}) was"
+                f" added after {count(looks, 'look')} at verdicts, and acceptance.stop is fixed: who adds pairs until"
+                " a verdict pleases accepts wrongly more often than the rule says"
+            )
+        elif evidence.study.acceptance.stop == "anytime" and (others := _of_another_mix(evidence, wave.number)):
+            yield (
+                f"wave {wave.number} of the sample brings data sets, transformations or languages that were not in it"
+                f" before ({_some(others)}): the anytime interval is one for pairs of one kind throughout"
+            )
+
+
+def _of_another_mix(evidence: Evidence, wave: int) -> list[str]:
+    """The groups judged apart whose pairs of a wave come from where none came from before."""
+    found = []
+    for names, own in evidence.collected.sample.groupby(SCOPES[evidence.study.acceptance.scope], observed=True):
+        strata = own[["transformation", "language", "output_language", "dataset"]].agg(tuple, axis=1)
+        before, new = set(strata[own["wave"] < wave]), set(strata[own["wave"] == wave])
+        if before and new - before:
+            found.append(" ".join(_words(str(name)) for name in names))
+    return found
 
 
 def _name(verdict: Verdict) -> str:

@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from annotation.offering import read_waves
 from annotation.ratings.collected import Collected
 from annotation.ratings.exclusions import read_decisions
 from annotation.ratings.ratings import SAMPLE, read_ratings
 from annotation.ratings.review import signs_of
-from annotation.records import Decision, RuleSet, Sign
+from annotation.records import Decision, Look, RuleSet, Sign, Wave
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.candidates import Supply
 from annotation.sampling.sample import SUPPLY, known_supply, read_pairs, read_supply
 from annotation.statistics.summaries import Design
 from annotation.verdicts.preregistration import first_rating, read_rules, refuse_other_rules
+from annotation.verdicts.verdicts import read_looks
 from plumbline.study import Study
 
 
@@ -30,6 +32,8 @@ class Evidence:
     decisions: Sequence[Decision]  #: about raters, the oldest first
     rules: Sequence[RuleSet]  #: as they were fixed, the oldest first
     supply: Sequence[Supply]  #: what the sample was drawn from; nothing of samples by earlier versions
+    waves: Sequence[Wave]  #: by which the sample was extended, the first one first
+    looks: Sequence[Look]  #: when verdicts were reached, the first time first
 
     @classmethod
     def read(cls, study: Study, collected: Collected | None = None) -> Evidence:
@@ -44,6 +48,8 @@ class Evidence:
             decisions=read_decisions(study),
             rules=read_rules(study),
             supply=known_supply(study),
+            waves=read_waves(study),
+            looks=read_looks(study),
         )
 
     @classmethod

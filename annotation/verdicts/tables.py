@@ -125,13 +125,18 @@ def verdict_text(verdicts: Sequence[Verdict]) -> str:
             str(verdict.n_pairs),
             chance(verdict.probability),
             "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}",
-            "; ".join([*verdict.reasons, *verdict.sequence, *kept_out(verdict), *_excluded(verdict)]),
+            "; ".join([*verdict.reasons, *_waves(verdict), *verdict.sequence, *kept_out(verdict), *_excluded(verdict)]),
         ]
         for verdict in verdicts
     ]
     simulated = f"\n{SIMULATED}" if any(verdict.simulated for verdict in verdicts) else ""
     header = ["Transformation", "Language, task" if tasks else "Language", "Verdict", "Pairs", "P", "Failed", "Reason"]
     return columns(header, rows, "no pairs") + simulated
+
+
+def _waves(verdict: Verdict) -> list[str]:
+    """The waves that it rests on, where the sample has been extended."""
+    return [] if verdict.waves == (1,) else [f"rests on waves {' and '.join(map(str, verdict.waves))} of the sample"]
 
 
 def kept_out(verdict: Verdict) -> list[str]:

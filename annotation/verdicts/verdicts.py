@@ -154,7 +154,7 @@ def with_supply(found: Sequence[Verdict], supplies: Sequence[Supply]) -> list[Ve
 
 def _sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
     """What verdicts need of the sample: a row a pair."""
-    texts = ["pair_id", "transformation", "axis", "pool", "language", "output_language", "task_type"]
+    texts = ["pair_id", "transformation", "axis", "pool", "language", "output_language", "task_type", "wave"]
     names = [*texts, *_MAKER]
     return pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
 
@@ -166,7 +166,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
     ratings = rests.ratings
     rated = compact(ratings.assign(**{name: ratings["pair_id"].map(facts[name]) for name in ("pool", "task_type")}))
     groups = {tuple(map(str, place)): own for place, own in rated.groupby(key, observed=True)}
-    anytime = rule.stop == "anytime"
+    anytime, counted = rule.stop == "anytime", set(ratings["pair_id"].unique())
     judged = {}
     for names, own in sample.groupby(key, sort=False):
         place = tuple(map(str, names))
@@ -182,10 +182,17 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             "probability": float(np.min([summary.probability for summary in summaries])),  # NaN if any is
             "n_pairs": n_pairs,
             "n_ratings": len(of_group),
+            "waves": _waves(own, counted),
             "questions": summaries,
             "simulated": bool(of_group["simulated"].any()),
         }
     return judged
+
+
+def _waves(own: pd.DataFrame, counted: Collection[str]) -> tuple[int, ...]:
+    """The waves of a group's pairs that count; where none does, of those that were drawn."""
+    counts = own["pair_id"].isin(counted)
+    return tuple(sorted(map(int, own.loc[counts if counts.any() else slice(None), "wave"].unique())))
 
 
 def _sequence(rests: Basis, place: Place, facts: pd.DataFrame, min_raters: int) -> tuple[str, ...]:

@@ -17,13 +17,21 @@ from plumbline import store
 from plumbline.study import ROOT
 
 RECORDED = ROOT / "tests" / "recorded"
-READ_ONCE = ("rules.json", "looks.json", "sample.json", "members.json", "pair_means.parquet", "agreement.json")
+READ_ONCE = (
+    "rules.json",
+    "looks.json",
+    "waves.json",
+    "sample.json",
+    "members.json",
+    "pair_means.parquet",
+    "agreement.json",
+)
 # The manifest: when a command begins, when it ends, and for each file that is held against it. Tables: once for their
 # rows, and hashed once against each of what must know them: the manifest, the offer, the verdicts, the stage.
 MOST = {
-    "accept": {"manifest.json": 10, "pairs.parquet": 4, "controls.parquet": 2, "ratings.parquet": 4,
+    "accept": {"manifest.json": 12, "pairs.parquet": 4, "controls.parquet": 2, "ratings.parquet": 4,
                "control_ratings.parquet": 2, "verdicts.json": 1, "offered.json": 1, "hteb.yaml": 1},
-    "status": {"manifest.json": 9, "pairs.parquet": 3, "controls.parquet": 2, "ratings.parquet": 4,
+    "status": {"manifest.json": 12, "pairs.parquet": 3, "controls.parquet": 2, "ratings.parquet": 4,
                "control_ratings.parquet": 2, "verdicts.json": 3, "offered.json": 1, "hteb.yaml": 1},
 }  # fmt: skip
 _opened: list[str] = []

@@ -21,6 +21,7 @@ from annotation.argilla.simulate import simulate, simulated_answer
 from annotation.pseudonyms import WORKER
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
+from annotation.sampling.extension import extend_sample
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import read_pairs
 from annotation.verdicts.preregistration import read_rules
@@ -32,7 +33,7 @@ from plumbline.prompts import PROMPTS
 from plumbline.records import TransformedText
 from plumbline.store import only_one
 from plumbline.study import Study
-from tests.annotation.campaigns import answer, dataset, pending, rater, small
+from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater, small
 
 OUTPUTS = "transformations/paraphrasing/1337.parquet"
 Make = Callable[..., Study]
@@ -43,6 +44,23 @@ def test_publishing_twice_adds_nothing(argilla: Argilla, variant: Make) -> None:
     new = publish(study, argilla).new
     assert new["twice-paraphrasing-EN"] == 4 and sum(new.values()) == 4 + 4
     assert publish(study, argilla).new == dict.fromkeys(new, 0)
+
+
+def test_an_extended_sample_reaches_the_same_datasets_and_touches_no_answer(argilla: Argilla, variant: Make) -> None:
+    study = small(variant, "wider", transformations=["paraphrasing"])
+    publish(study, argilla)
+    user = rater(argilla, "wider-rater")
+    publish(study, argilla)
+    (first, *_) = pending(argilla, user, dataset(study, argilla))
+    answer(argilla, user, first, "submitted", quality=4, fluency=5)
+    grown = variant(
+        name="wider", transformations=["paraphrasing"], raters={"per_pair": 3}, sample={"pairs": 7, **ALONE}
+    )
+    extend_sample(grown, "more")
+    assert publish(grown, argilla).new == {"wider-paraphrasing-EN": 3}
+    assert len(pending(argilla, user, dataset(grown, argilla))) == 6
+    ratings = collect(grown, argilla)
+    assert ratings["pair_id"].unique().tolist() == [first["external_id"]]
 
 
 def test_publishing_that_was_cut_off_goes_on(argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch) -> None:

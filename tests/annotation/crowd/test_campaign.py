@@ -18,8 +18,10 @@ from annotation.crowd.ledger import Ledger
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.sheet import sheet_text
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
-from annotation.offering import Mode
+from annotation.offering import LEDGER, Mode
 from annotation.ratings.ratings import read_all_ratings, read_ratings
+from annotation.sampling.extension import extend_sample
+from annotation.sampling.sample import read_pairs
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from plumbline.study.crowd import PTEB_COUNTRIES, CrowdSpec
@@ -53,6 +55,30 @@ def launch(study: Study, site: MTurkSite, mode: Mode = "live", limit: int = 10**
     done: list[Launch] = []
     step(study, site, lambda campaign: done.append(campaign.launch(pilot)), mode, limit)
     return done[0]
+
+
+def test_an_extended_sample_is_offered_in_batches_of_its_own(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant, sample={"pairs": 4, "batch": 4, "repeats": 0}, acceptance={"min_pairs": 4})
+    assert launch(study, site).posted == 1
+    grown = variant(
+        name="crowd",
+        transformations=["paraphrasing"],
+        sample={"pairs": 8, "batch": 4, "repeats": 0},
+        raters={"per_pair": 2},
+        acceptance={"min_pairs": 4},
+        crowd=campaigns.CROWD,
+    )
+    wave = extend_sample(grown, "more")
+    for hit in list(site.hits):
+        for worker in "AB":
+            work(study, site, hit, worker)
+    step(grown, site, collect)
+    step(grown, site, judging.approve_all)
+    launch(grown, site)
+    with Ledger(grown.scratch / LEDGER, grown.name, "mturk", "live") as ledger:
+        batches = [set(one.batch.pair_ids) for one in ledger.offered()]
+    new = {pair.pair_id for pair in read_pairs(grown) if pair.wave == wave.number}
+    assert len(batches) == 2 and len(new) == 4 and new <= batches[1] and not new & batches[0]
 
 
 def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: MTurkSite) -> None:

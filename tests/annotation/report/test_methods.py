@@ -48,6 +48,7 @@ def material(study: Study, pairs: Sequence[Pair], rated: pd.DataFrame, **parts: 
         "decisions": [],
         "rules": [],
         "looks": [],
+        "waves": [],
         "crowd": [],
         "manifest": {},
         "read_at": START,

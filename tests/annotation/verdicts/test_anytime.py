@@ -13,6 +13,7 @@ from annotation.statistics.intervals import confidence_sequence
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Standing, in_order, sequence
 from annotation.verdicts.rules import decide
+from annotation.verdicts.tables import verdict_text
 from annotation.verdicts.verdicts import conclude, pair_means, verdicts
 from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
@@ -64,6 +65,29 @@ def test_the_order_is_the_samples_and_no_answer_is_in_it() -> None:
     assert sorted(in_order(ids, 1)) == sorted(ids)
     places = [in_order(ids, seed).index("pair-7") for seed in range(400)]
     assert np.mean(places) == pytest.approx(24.5, abs=3 * 14.4 / 20)  # anywhere: SD of 0 to 49 is 14.4
+
+
+def test_a_later_wave_stands_behind_the_earlier_ones() -> None:
+    """What has been looked at stays the beginning: pairs that come later change no earlier look."""
+    ids = [f"pair-{i}" for i in range(50)]
+    waves = {one: 2 if place < 20 else 1 for place, one in enumerate(ids)}
+    assert in_order(ids, 1, waves) == [*in_order(ids[20:], 1), *in_order(ids[:20], 1)]
+
+
+def test_an_extension_leaves_what_an_anytime_verdict_rested_on() -> None:
+    """A wave of 20 pairs that are all rated, and one of 20 that nobody has rated yet."""
+    first, later = [pair(i) for i in range(20)], [pair(i).model_copy(update={"wave": 2}) for i in range(20, 40)]
+    rule = {"rule": "lower_bound", "stop": "anytime", "min_pairs": 2}
+    before = judged(first, ratings(first, [4, 5] * 10, [4] * 20), **rule)[0]
+    waiting = judged([*first, *later], ratings(first, [4, 5] * 10, [4] * 20), **rule)[0]
+    assert repr(waiting.questions) == repr(before.questions) and (before.waves, waiting.waves) == ((1,), (1,))
+    every = [*first, *later]
+    whole = judged(every, ratings(every, [4] * 40, [4] * 40), **rule)[0]
+    assert (whole.n_pairs, whole.waves) == (40, (1, 2))
+    assert "rests on waves 1 and 2 of the sample" in verdict_text([whole])
+    assert "waves" not in verdict_text([before])
+    nothing = judged(first, ratings(first, [4, 5] * 10, [4] * 20).iloc[:0], **rule)[0]
+    assert nothing.waves == (1,)
 
 
 def test_the_sequence_ends_before_the_first_pair_that_waits() -> None:

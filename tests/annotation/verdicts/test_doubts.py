@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from annotation.ratings.exclusions import decide
 from annotation.records import Estimate, Verdict
+from annotation.report.material import read_material
+from annotation.report.methods import methods
 from annotation.report.page import write_report
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
+from annotation.sampling.extension import extend_sample
 from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.doubts import doubts_of, doubts_text
 from annotation.verdicts.evidence import Evidence
+from generation.run import generate
 from plumbline.records import Rating
 from plumbline.store import write_table
 from plumbline.study import Study
@@ -129,6 +134,44 @@ def test_an_anytime_verdict_says_what_holds_it_up(generated: Study) -> None:
     verdicts = accept(generated).verdicts
     line = "complete are 60 pairs, of which 12 count in the sequence: pair x waits for 1 answer"
     assert line in doubts(generated, [verdicts[0].model_copy(update={"sequence": (line,)})])
+
+
+def test_pairs_that_come_after_a_look_are_doubtful_under_a_rule_for_one(variant: Callable[..., Study]) -> None:
+    parts: dict[str, Any] = {"transformations": ["paraphrasing"], "raters": {"per_pair": 3}}
+    small, large = ({"sample": {"pairs": pairs}, "acceptance": {"min_pairs": 5}} | parts for pairs in (8, 12))
+    generate(study := variant(**small))
+    careless(study)
+    grown = variant(**large)
+    extend_sample(grown, "before anybody looked")
+    assert not [line for line in doubts(grown, accept(grown).verdicts) if line.startswith("wave")]
+    larger = variant(**(large | {"sample": {"pairs": 16}}))
+    extend_sample(larger, "wide intervals")
+    found = accept(larger).verdicts
+    assert {one.waves for one in found} == {(1,)}  # nobody has rated the others yet
+    (line,) = [line for line in doubts(larger, found) if line.startswith("wave")]
+    assert "(4 pairs, " in line and "wide intervals) was added after 1 look at verdicts" in line
+    status = status_text(read_status(larger, NOW), "--study x")
+    assert "wave 2, 4 pairs (before anybody looked)" in status and "wave 3, 4 pairs (wide intervals)" in status
+    assert "4 pairs on " in " ".join(methods(read_material(larger)))
+
+
+def test_more_of_another_kind_is_doubtful_under_an_anytime_rule(variant: Callable[..., Study]) -> None:
+    sts, intents = (
+        [one.model_dump(mode="json") for one in variant().datasets if one.name == name]
+        for name in ("sample_sts", "sample_intents")
+    )
+    rule = {"min_pairs": 5, "rule": "lower_bound", "stop": "anytime"}
+    parts: dict[str, Any] = {"transformations": ["paraphrasing"], "raters": {"per_pair": 3}, "acceptance": rule}
+    generate(study := variant(sample={"pairs": 8}, datasets=sts, **parts))
+    careless(study)
+    accept(study)
+    more = variant(sample={"pairs": 12}, datasets=sts, **parts)
+    extend_sample(more, "more of the same")
+    assert not [line for line in doubts(more, accept(more).verdicts) if line.startswith("wave")]
+    generate(others := variant(sample={"pairs": 16}, datasets=sts + intents, **parts))
+    extend_sample(others, "requests, too")
+    (line,) = [line for line in doubts(others, accept(others).verdicts) if line.startswith("wave")]
+    assert line.startswith("wave 3 of the sample brings data sets,") and "(paraphrasing en)" in line
 
 
 def test_accept_status_and_report_say_it(generated: Study) -> None:

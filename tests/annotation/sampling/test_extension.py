@@ -1,0 +1,196 @@
+"""A sample that grows under a running campaign: what was offered stays, what comes is a wave of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from annotation.offering import ARGILLA, begin_offering, read_waves, refuse_other_sample
+from annotation.rubric import load_rubric
+from annotation.sampling import extension
+from annotation.sampling.controls import read_controls
+from annotation.sampling.extension import extend_sample
+from annotation.sampling.near_duplicates import NEAR, overlap, words_of
+from annotation.sampling.sample import draw_sample, read_pairs, read_supply
+from annotation.sampling.shown import shown
+from generation.run import generate
+from plumbline.errors import StudyError
+from plumbline.records import Pair
+from plumbline.study import Study
+
+Make = Callable[..., Study]
+OF_TWO: dict[str, Any] = {"name": "grows", "transformations": ["paraphrasing", "translation"]}
+
+
+def offered(variant: Make, **changes: object) -> Study:
+    """A study of eight pairs of each of two transformations that were offered to raters."""
+    study = variant(**(OF_TWO | {"sample": {"pairs": 8, "batch": 4}} | changes))
+    generate(study)
+    draw_sample(study)
+    begin_offering(study, ARGILLA, load_rubric(study))
+    return study
+
+
+def larger(variant: Make, pairs: int = 12, **changes: object) -> Study:
+    return variant(**(OF_TWO | {"sample": {"pairs": pairs, "batch": 4}} | changes))
+
+
+def by_id(pairs: list[Pair]) -> dict[str, Pair]:
+    return {pair.pair_id: pair for pair in pairs}
+
+
+def test_what_was_offered_stays_and_the_rest_is_a_wave_of_its_own(variant: Make) -> None:
+    before = by_id(shown(offered(variant)))
+    study = larger(variant)
+    wave = extend_sample(study, "  the intervals are too wide ")
+    pairs, controls = read_pairs(study), read_controls(study)
+    after = by_id([*pairs, *controls])
+    assert {pair_id: after[pair_id] for pair_id in before} == before  # to the last field, the wave 1 among them
+    new = [pair for pair in pairs if pair.pair_id not in before]
+    assert {pair.wave for pair in new} == {2}
+    assert Counter(pair.transformation for pair in new) == {"paraphrasing": 4, "translation": 4}
+    assert (wave.number, wave.pairs, wave.reason) == (2, 8, "the intervals are too wide")
+    # Paraphrasing has one queue: 4 new pairs are a batch, with a positive and a negative control and a repeat.
+    own = Counter(pair.control for pair in controls if pair.wave == 2 and pair.pool == "paraphrasing")
+    assert own == {"positive": 1, "negative": 1, "repeat": 1}
+    assert {pair.repeats for pair in controls if pair.wave == 2 and pair.control == "repeat"} <= set(by_id(new))
+    assert read_waves(study) == [wave]
+    assert draw_sample(study) == pairs
+    begin_offering(study, ARGILLA, load_rubric(study))  # and it may be offered
+
+
+def test_no_wave_repeats_what_raters_have_seen(variant: Make) -> None:
+    offered(variant)
+    extend_sample(study := larger(variant), "more")
+    texts = [pair for pair in shown(study) if pair.control != "repeat" and pair.transformation == "paraphrasing"]
+    words = [words_of(pair.original) for pair in texts]
+    assert max(overlap(one, other) for one, other in combinations(words, 2)) < NEAR
+
+
+def test_strata_that_gave_less_go_first(variant: Make) -> None:
+    """Eight pairs of one data set, then as many of the other: a sample of sixteen has eight of each."""
+    demo = variant()
+    sts, intents = (
+        [one.model_dump(mode="json") for one in demo.datasets if one.name == name]
+        for name in ("sample_sts", "sample_intents")
+    )
+    alone = {"transformations": ["paraphrasing"], "datasets": sts}
+    offered(variant, **alone)
+    study = larger(variant, 16, **(alone | {"datasets": sts + intents}))
+    generate(study)
+    extend_sample(study, "another data set")
+    assert Counter((pair.wave, pair.dataset) for pair in read_pairs(study)) == {
+        (1, "sample_sts"): 8,
+        (2, "sample_intents"): 8,
+    }
+    assert {one.language for one in read_supply(study)} == {"en"}
+
+
+def test_a_transformation_can_come_later(variant: Make) -> None:
+    offered(variant)
+    more = {"transformations": ["paraphrasing", "translation", "expansion"]}
+    study = larger(variant, 8, **more)
+    generate(study)
+    assert extend_sample(study, "expansion, too").pairs == 8
+    assert Counter(pair.transformation for pair in read_pairs(study) if pair.wave == 2) == {"expansion": 8}
+
+
+def test_it_grows_again(variant: Make) -> None:
+    offered(variant)
+    extend_sample(larger(variant), "more")
+    study = larger(variant, 14)
+    assert extend_sample(study, "and more").number == 3
+    assert Counter(pair.wave for pair in read_pairs(study)) == {1: 16, 2: 8, 3: 4}
+    refuse_other_sample(study)
+    assert [wave.reason for wave in read_waves(study)] == ["more", "and more"]
+
+
+@pytest.mark.parametrize("cut", range(5))
+def test_cut_off_at_any_moment_it_is_finished_by_the_same_command(
+    variant: Make, monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    """Cut off before each of its four writes, and behind the last."""
+    offered(variant)
+    study = larger(variant)
+    left = cut
+
+    def counted(name: str) -> None:
+        real = getattr(extension, name)
+
+        def write(*arguments: object) -> None:
+            nonlocal left
+            path = arguments[0]
+            if not isinstance(path, Path) or path.is_relative_to(study.folder):
+                if not left:
+                    raise KeyboardInterrupt
+                left -= 1
+            real(*arguments)
+
+        monkeypatch.setattr(extension, name, write)
+
+    with monkeypatch.context():
+        counted("write_kept")
+        counted("write_table")
+        if cut < 4:
+            with pytest.raises(KeyboardInterrupt):
+                extend_sample(study, "more")
+        else:
+            extend_sample(study, "more")
+    monkeypatch.undo()
+    if 0 < cut < 4:
+        with pytest.raises(StudyError, match="its extension to wave 2 was cut off; run .*--extend REASON` again"):
+            refuse_other_sample(study)
+    if cut < 4:
+        extend_sample(study, "more")
+    refuse_other_sample(study)
+    assert Counter(pair.wave for pair in read_pairs(study)) == {1: 16, 2: 8}
+    assert len(by_id(shown(study))) == len(shown(study))
+    assert [wave.number for wave in read_waves(study)] == [2]
+
+
+def test_what_cannot_be_extended_says_why(variant: Make) -> None:
+    study = variant(**(OF_TWO | {"sample": {"pairs": 8, "batch": 4}}))
+    generate(study)
+    draw_sample(study)
+    with pytest.raises(StudyError, match="was offered to nobody; `.*` draws it anew"):
+        extend_sample(larger(variant), "more")
+    begin_offering(study, ARGILLA, load_rubric(study))
+    with pytest.raises(StudyError, match="--extend: say why the sample grows"):
+        extend_sample(larger(variant), " ")
+    with pytest.raises(StudyError, match="has all that the study asks for"):
+        extend_sample(study, "more")
+    other = {"generator": {"kind": "recorded", "model": "another", "path": "demo/outputs"}}
+    with pytest.raises(StudyError, match="were made by another generator or other prompts"):
+        extend_sample(larger(variant, **other), "more")
+    with pytest.raises(StudyError, match="add pairs to it with `.*--extend REASON`"):
+        draw_sample(larger(variant))
+
+
+def test_another_seed_is_another_sample(variant: Make) -> None:
+    offered(variant)
+    extend_sample(larger(variant), "more")
+    study = larger(variant, sample={"pairs": 14, "batch": 4, "seed": 7})
+    with pytest.raises(StudyError, match=r"sample.seed \(was 1337\) changed"):
+        extend_sample(study, "more")
+    with pytest.raises(StudyError, match="sample.pairs and sample.seed changed after the sample's wave 2"):
+        draw_sample(study)
+
+
+def test_an_exchanged_sample_is_no_extension(variant: Make) -> None:
+    first = offered(variant)
+    early = (first.folder / "pairs.parquet").read_bytes()
+    study = larger(variant)
+    extend_sample(study, "more")
+    late = study.folder / "pairs.parquet"
+    whole = late.read_bytes()
+    late.write_bytes(early)  # a copy from before the extension: the rest of it is missing
+    with pytest.raises(StudyError, match="cut off"):
+        refuse_other_sample(study)
+    late.write_bytes(whole[:-1] + b"0")
+    with pytest.raises(StudyError, match="is not the one that was offered"):
+        refuse_other_sample(study)
