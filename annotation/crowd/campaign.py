@@ -111,9 +111,8 @@ class Campaign(Steps):
         refuse_lost_batches(self.study, self.ledger)
         self.platform.prepare()
         self.settle()
-        offered, new = self.ledger.offered(), list[Offered]()
-        if pilot or not offered or self._pilot_is_over(offered):
-            new = next_batches(self.study, self.platform.mode, self.ledger.taken(), pilot)
+        offered = self.ledger.offered()
+        new = next_batches(self.study, self.platform.mode, self.ledger.taken(), pilot)
         posted = self.posted_ids()
         self._check([one for one in [*offered, *new] if one.batch.batch_id not in posted])
         self.ledger.add_batches(new)
@@ -139,10 +138,6 @@ class Campaign(Steps):
                 self.platform.check(self.shown(one))
             except StudyError as error:
                 raise StudyError(f"batch {one.batch.batch_id}: {error}; nothing was offered") from None
-
-    def _pilot_is_over(self, offered: Sequence[Offered]) -> bool:
-        """Whether all that was offered is a pilot, so that the rest is to come."""
-        return all(one.batch.pilot for one in offered)
 
     def _most(self) -> int:
         """How many batches one worker may do: the share of all that there are and will be, and at least one."""

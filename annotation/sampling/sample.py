@@ -97,7 +97,7 @@ def sample_settings(study: Study) -> dict[str, Any]:
 
 def all_settings(study: Study) -> dict[str, Any]:
     """The same, with what the study says that the sample is drawn from."""
-    drawn_from = {"transformations": list(study.transformations), "seeds": list(study.seeds)}
+    drawn_from = {"transformations": list(study.kinds), "seeds": list(study.seeds)}
     return {**sample_settings(study), **drawn_from, "datasets": [one.name for one in study.datasets]}
 
 

@@ -59,6 +59,16 @@ def test_a_fixed_composition_is_no_danger_at_any_look(apart: float) -> None:
     assert (low >= 3).mean() <= 0.025  # the share that one side of the sequence may err
 
 
+@pytest.mark.parametrize("apart", [1.0, 3.0])
+def test_a_second_wave_is_no_danger_at_any_look(apart: float) -> None:
+    """The same with a second wave of the same composition behind the first, looked at after each of 200 pairs."""
+    draw = np.random.default_rng(4)
+    wave = np.tile(np.repeat([EDGE - apart / 2, EDGE + apart / 2], 50), (2000, 1))
+    whole = np.concatenate([draw.permuted(wave, axis=1), draw.permuted(wave, axis=1)], axis=1)
+    low, _ = confidence_sequence(whole, (1, 5))
+    assert (low >= 3).mean() <= 0.025
+
+
 def test_the_order_is_the_samples_and_no_answer_is_in_it() -> None:
     ids = [f"pair-{i}" for i in range(50)]
     assert in_order(ids, 1) == in_order(reversed(ids), 1) != in_order(ids, 2)
