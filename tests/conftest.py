@@ -22,6 +22,7 @@ from streamlit.components.v2 import manifest_scanner
 
 from generation.run import generate
 from plumbline.study import ROOT, Study, load_study
+from tests.shared import made_once
 
 # Hashes of models' files are remembered: not in the home of whoever runs the tests.
 if "PLUMBLINE_CACHE" not in os.environ:
@@ -125,11 +126,9 @@ def demo(tmp_path: Path) -> Study:
 
 
 @pytest.fixture(scope="session")
-def exports_with_outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exports_with_outputs() -> Path:
     """The exports folder of the sample study with its texts transformed; not to be written to."""
-    study = load_study(DEMO, tmp_path_factory.mktemp("made") / "exports")
-    generate(study)
-    return study.folder.parent
+    return made_once("outputs", lambda folder: generate(load_study(DEMO, folder)))
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import os
 import pickle
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,9 @@ from plumbline.study import ROOT, load_study
 from plumbline.study.datasets import MtebDataset
 
 from .hub import Files, Hub
+from .shared import made_once
+
+WHOLE = "whole.pickle"
 
 Rows = list[dict[str, Any]]
 FOLLOWED = ("fas", "rus", "zho")  # mFollowIR's languages; it loads all of them, whichever are asked for
@@ -269,21 +271,23 @@ class Site:
 
 @functools.cache
 def site() -> Site:
-    """Load everything once; the files that mteb's objects map into memory live as long as this process."""
-    home = tempfile.TemporaryDirectory(prefix="plumbline-hub-")
-    made = Site()
-    with Hub(_repositories()) as hub:
-        made = _run(home.name, hub.url, [])
-        made.asked = hub.asked
-    made.offline = _run(home.name, hub.url, ["--offline"]).refused
-    made.home = home  # type: ignore[attr-defined]  # kept as long as the objects
+    """Everything that the process loads; mteb's objects map files of the folder into memory."""
+    made: Site = pickle.loads((made_once("mteb", _make) / WHOLE).read_bytes())  # noqa: S301 (we wrote it)
     return made
 
 
-def _run(home: str, url: str, options: list[str]) -> Site:
-    output = Path(home) / "site.pickle"
+def _make(home: Path) -> None:
+    with Hub(_repositories()) as hub:
+        made = _run(home, hub.url, [])
+        made.asked = hub.asked
+    made.offline = _run(home, hub.url, ["--offline"]).refused
+    (home / WHOLE).write_bytes(pickle.dumps(made))
+
+
+def _run(home: Path, url: str, options: list[str]) -> Site:
+    output = home / "part.pickle"
     environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
-    environment |= {"HF_ENDPOINT": url, "HF_HOME": home, "HF_HUB_DISABLE_TELEMETRY": "1", "MTEB_CACHE": home}
+    environment |= {"HF_ENDPOINT": url, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1", "MTEB_CACHE": str(home)}
     if options:
         environment["HF_HUB_OFFLINE"] = "1"
     command = [sys.executable, "-m", "tests.mteb_site", str(output), *options]

@@ -23,6 +23,7 @@ from plumbline.records import Drift, Pair, Rating, Score
 from plumbline.store import write_table
 from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+from tests.shared import made_once
 
 DEMO = ROOT / "studies" / "demo.yaml"
 APP = ROOT / "streamlit_app" / "app.py"
@@ -33,9 +34,14 @@ Open = Callable[..., AppTest]
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished() -> Path:
     """The exports folder of the sample study with every record made; not to be written to."""
-    study = load_study(DEMO, tmp_path_factory.mktemp("finished"))
+    return made_once("finished", make_records)
+
+
+def make_records(folder: Path) -> None:
+    """Every record of the sample study."""
+    study = load_study(DEMO, folder)
     with stage(study, "generation"):
         generate(study)
     with stage(study, "sample"):
@@ -50,7 +56,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_table(study.folder / "drift.parquet", made_drift(pairs), Drift)
     write_table(study.folder / TEXT_DRIFT, made_text_drift(), TextDrift)
     write_table(study.folder / "scores.parquet", made_scores(study, verdicts), Score)
-    return study.folder.parent
 
 
 @pytest.fixture

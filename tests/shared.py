@@ -1,0 +1,29 @@
+"""What several files of tests need and takes long to make: made once in a run, by the worker that needs it first."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+VARIABLE = "PLUMBLINE_TESTS_FOLDER"
+
+# The process that starts the workers makes the folder, and removes it at its end; they have its environment.
+if VARIABLE not in os.environ:
+    _FOLDER = tempfile.TemporaryDirectory(prefix="plumbline-tests-")
+    os.environ[VARIABLE] = _FOLDER.name
+
+
+def made_once(name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that `make` has filled; not to be written to."""
+    folder = Path(os.environ[VARIABLE]) / name
+    complete = folder.with_name(f"{name}.complete")
+    with folder.with_name(f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not complete.exists():
+            folder.mkdir()
+            make(folder)
+            complete.touch()
+    return folder
