@@ -11,7 +11,6 @@ import pandas as pd
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from evaluation.tables import (
-    TOTAL,
     axis_table,
     dataset_table,
     drift_by_quality,
@@ -21,7 +20,7 @@ from evaluation.tables import (
 )
 from plumbline.cli import columns
 from plumbline.study import Study
-from plumbline.transformations import AXES, ORIGINAL
+from plumbline.transformations import ORIGINAL, Axes
 
 _MARK = " [not accepted]"
 _SIMULATED = "The verdicts rest on SIMULATED ratings: these numbers measure nothing."
@@ -70,20 +69,30 @@ def _heading(study: Study, verdicts: Sequence[Verdict]) -> str:
 def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected: bool) -> str:
     table = axis_table(scores, verdicts, include_rejected=include_rejected)
     rows = []
-    notes = []
+    axes = Axes.of_columns(table)
+    notes = [f"  {note}" for note in total_notes(axes)]
     for row in table.to_dict(orient="records"):
         mark = _MARK if row["included_rejected"] else ""
         cells = [f"{row['model']}{mark}", str(row["n_failed"]), hundred(row["original"])]
-        for name in (*AXES, TOTAL):
+        for name in axes.names:
             cells.append(f"{hundred(row[name])} ({points(row[f'{name}_difference'])})")
-        notes += [f"  {note}" for note in axis_notes(row, {name: name for name in (*AXES, TOTAL)})]
+        notes += [f"  {note}" for note in axis_notes(row, {name: name for name in axes.names})]
         rows.append(cells)
         if row["included_rejected"]:
             notes.append(f"  not accepted, but included: {row['included_rejected']}")
     caption = "Scores by axis (difference from the original of the same data sets and items, in points)"
     if bool(table["simulated"].any()):
         caption += "; verdicts from simulated ratings"
-    return "\n".join([caption, columns(["model", "failed", "original", *AXES, TOTAL], rows), *dict.fromkeys(notes)])
+    return "\n".join([caption, columns(["model", "failed", "original", *axes.names], rows), *dict.fromkeys(notes)])
+
+
+def total_notes(axes: Axes) -> list[str]:
+    """What the total rests on, where there are others than HTEB's axes."""
+    if axes.are_htebs:
+        return []
+    others = [axis for axis in axes.shown if axis not in axes.of_total]
+    beside = f"; {', '.join(others)} stand{'s' if len(others) == 1 else ''} beside it" if others else ""
+    return [f"{axes.total}: the mean over {', '.join(axes.of_total)}{beside}"]
 
 
 def axis_notes(row: Mapping[Any, Any], heads: Mapping[str, str]) -> list[str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 from plumbline.study import transformations as data
 
 ORIGINAL = data.ORIGINAL
 TRANSFORMATIONS = data.EIGHT
+HTEB_TOTAL, OWN_TOTAL = "hteb_total", "total"
 AXES: tuple[str, ...] = tuple(dict.fromkeys(one.axis for one in TRANSFORMATIONS.values()))
 
 
@@ -29,6 +32,44 @@ def total_axes(transformations: Iterable[str], axes: Iterable[str]) -> tuple[str
     if any(name in TRANSFORMATIONS for name in transformations):
         return AXES
     return tuple(axes_in_order(axes)) or AXES
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The axes of some results: those that are `shown`, and those whose mean is the total (`total_axes`)."""
+
+    shown: tuple[str, ...] = AXES
+    of_total: tuple[str, ...] = AXES
+
+    @classmethod
+    def of(cls, frame: Any) -> Axes:
+        """Those of a frame with columns transformation and axis, in HTEB's order and then as they come."""
+        axes = axes_in_order(frame["axis"].unique())
+        total = total_axes(frame["transformation"].unique(), axes)
+        return cls(tuple(axes_in_order((*total, *axes))), total)
+
+    @classmethod
+    def of_columns(cls, table: Any) -> Axes:
+        """Those of a table with a column for each: what stands between `original` and the total, or what is one's."""
+        names = [str(name) for name in table.columns]
+        end = next(place for place, name in enumerate(names) if name in (HTEB_TOTAL, OWN_TOTAL))
+        shown = [name for name in names[names.index("original") + 1 : end] if not name.endswith(data.ENDS)]
+        return cls(tuple(shown), AXES if names[end] == HTEB_TOTAL else tuple(shown))
+
+    @property
+    def total(self) -> str:
+        """The total's name: HTEB's is of its three axes."""
+        return HTEB_TOTAL if self.of_total == AXES else OWN_TOTAL
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The axes, then the total."""
+        return *self.shown, self.total
+
+    @property
+    def are_htebs(self) -> bool:
+        """Whether there is no axis beside HTEB's three."""
+        return self.shown == AXES
 
 
 def _first(known: Iterable[str], names: Iterable[str]) -> list[str]:

@@ -19,8 +19,8 @@ from evaluation.report.drift_charts import LETTERS, DriftScales, caption, drift_
 from evaluation.report.profile_charts import text_drifts
 from generation.errors import RATES
 from plumbline.error_types import LABELS
-from plumbline.exhibits.palette import COLOURS, GAIN, LOSS, NEUTRAL
-from plumbline.transformations import AXES, TRANSFORMATIONS
+from plumbline.exhibits.palette import GAIN, LOSS, NEUTRAL, colours
+from plumbline.transformations import Axes, in_order
 
 INK = {False: LETTERS, True: "#FAFAFA"}  # letters on a light and on a dark page
 SELECTION = "pair"  # the name of a panel's selection; its points carry `pair_id`
@@ -151,19 +151,20 @@ def error_map(table: pd.DataFrame, by: str) -> alt.LayerChart:
 
 def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
     """Answers that count beside those wanted, a row a transformation and language, from `by_transformation`."""
-    order = {name: place for place, name in enumerate(TRANSFORMATIONS)}
+    order = {name: place for place, name in enumerate(in_order(progress["transformation"].unique()))}
+    axes = Axes.of(progress).shown
     shown = progress.sort_values("transformation", key=lambda names: names.map(order), kind="stable")
     shown = shown.assign(
         row=[
             f"{display(name, pooled=False)}, {language}"
             for name, language in zip(shown["transformation"], shown["language"], strict=True)
         ],
-        axis=[display(TRANSFORMATIONS[name].axis) if name in order else "" for name in shown["transformation"]],
+        axis=shown["axis"].map(display),
     )
     row = alt.Y("row:N", sort=list(shown["row"]), title=None).axis(labelLimit=220)
     tooltip = ["row:N", "counting:Q", "wanted:Q", "open:Q", "complete:Q", "pairs:Q"]
-    names = [display(axis) for axis in AXES]
-    colour = alt.Color("axis:N", title=None).scale(domain=names, range=list(COLOURS.values()))
+    names = [display(axis) for axis in axes]
+    colour = alt.Color("axis:N", title=None).scale(domain=names, range=list(colours(axes).values()))
     base = alt.Chart(shown).encode(y=row, tooltip=tooltip)
     wanted = base.mark_bar(color=NEUTRAL, opacity=0.3).encode(x=alt.X("wanted:Q", title="Answers (pale: wanted)"))
     given = base.mark_bar(height={"band": 0.5}).encode(x="counting:Q", color=colour.legend(orient="top"))

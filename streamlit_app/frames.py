@@ -16,7 +16,7 @@ from annotation.records import Estimate, Look, Verdict
 from annotation.status.stages import Stage
 from annotation.verdicts.tables import band, display, number, with_interval
 from plumbline.exhibits.palette import GAIN, LOSS
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import KNOWN
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -126,7 +126,7 @@ def rater_frame(table: pd.DataFrame) -> pd.DataFrame:
 
 def in_words(note: str) -> str:
     """A note with the names of transformations as people read them."""
-    for name in TRANSFORMATIONS:
+    for name in sorted(KNOWN, key=len, reverse=True):
         note = note.replace(name, name.replace("_", " "))
     return note
 

@@ -14,8 +14,8 @@ import pandas as pd
 
 from annotation.records import Estimate
 from annotation.verdicts.tables import display, number, with_interval
-from plumbline.exhibits.palette import COLOURS, NEUTRAL
-from plumbline.transformations import AXES
+from plumbline.exhibits.palette import NEUTRAL, colours
+from plumbline.transformations import Axes
 
 DECISIONS = {"accepted": "circle", "undecided": "diamond", "rejected": "cross"}
 _WIDTH = 340  # with the labels beside it, a chart can still be read on a telephone
@@ -81,7 +81,8 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
         return placed
 
     row = alt.Y("name:N", sort=list(rows["name"]), title=None)
-    axes = alt.Scale(domain=[display(axis) for axis in AXES], range=[COLOURS[axis] for axis in AXES])
+    shown = Axes.of(means).shown
+    axes = alt.Scale(domain=[display(axis) for axis in shown], range=list(colours(shown).values()))
     colour = alt.Color("axis_name:N", title="Axis", scale=axes).legend(orient="top", columnPadding=24)
     shapes = alt.Scale(domain=list(DECISIONS), range=list(DECISIONS.values()))
     shape = alt.Shape("decision:N", title="Decision", scale=shapes)

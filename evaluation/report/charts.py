@@ -13,9 +13,8 @@ import pandas as pd
 
 from annotation.verdicts.tables import display, number
 from evaluation.report.drift_charts import PANEL_WIDTH
-from evaluation.tables import TOTAL
-from plumbline.exhibits.palette import COLOURS, NEUTRAL, SHAPES
-from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+from plumbline.exhibits.palette import NEUTRAL, colours, shapes
+from plumbline.transformations import HTEB_TOTAL, ORIGINAL, Axes, axes_in_order, in_order, total_axes
 
 SIGNIFICANT = 0.05
 ROW = 34  # pixels for a row of a chart with names beside it
@@ -23,8 +22,7 @@ WIDTH = 620  # of such a chart
 NAMES = 260  # for the names of models
 _SAME = 1e-9  # scores that differ by less differ by rounding alone
 _POINT = 1.0  # Vega-Lite's points are see-through, which a dark page makes too dim
-_SERIES_COLOURS = {ORIGINAL: NEUTRAL, **COLOURS, TOTAL: "#CC79A7"}
-_SERIES_SHAPES = {ORIGINAL: "cross", **SHAPES, TOTAL: "diamond"}
+TOTAL_COLOUR = "#CC79A7"
 
 
 def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
@@ -42,17 +40,18 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
         score=100 * table["score"],
         included_rejected=table["included_rejected"].astype(bool),
     )
-    rank = {name: number for number, name in enumerate(TRANSFORMATIONS)}
+    rank = {name: number for number, name in enumerate(in_order(shown["transformation"].unique()))}
     order = list(shown.sort_values("transformation", key=lambda names: names.map(rank))["name"])
-    names = [display(axis) for axis in AXES]
+    axes = Axes.of(table).shown
+    names = [display(axis) for axis in axes]
     colour = (
         alt.Color("axis_name:N", title=None)
-        .scale(domain=names, range=[COLOURS[axis] for axis in AXES])
+        .scale(domain=names, range=list(colours(axes).values()))
         .legend(orient="top", columns=1, symbolOpacity=1)
     )
     shape = (
         alt.Shape("axis_name:N", title=None)
-        .scale(domain=names, range=[SHAPES[axis] for axis in AXES])
+        .scale(domain=names, range=list(shapes(axes).values()))
         .legend(orient="top", columns=1, symbolOpacity=1)
     )
     hollow = alt.condition(alt.datum["included_rejected"], alt.value(0), alt.value(1))
@@ -81,7 +80,8 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     A tick in an axis's colour is the original of the data sets and items that it rests on, where these are not all.
     `names` are the pixels for models' names; a longer one is cut, and the tooltip has it whole.
     """
-    shown = _series(table, "model")
+    axes = Axes.of_columns(table)
+    shown = _series(table, axes, "model")
     models = list(table["model"])
     row = alt.Y("model:N", sort=models, title=None).axis(labelLimit=names)
     extent = alt.X("score:Q", title="Score times 100").scale(zero=False, nice=True)
@@ -90,18 +90,18 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     marks = base.mark_point(size=110, strokeWidth=2, filled=True, opacity=_POINT).encode(
         x=extent,
         y=row,
-        color=series_colour(),
-        shape=series_shape(),
+        color=series_colour(axes),
+        shape=series_shape(axes),
         tooltip=["model:N", "series:N", alt.Tooltip("score:Q", format=".2f")],
     )
-    own = _own_originals(table)
+    own = _own_originals(table, axes)
     ticks = (
         alt.Chart(own)
         .mark_tick(thickness=3, size=18)
         .encode(
             x="original:Q",
             y=row,
-            color=series_colour(),
+            color=series_colour(axes),
             tooltip=["model:N", "series:N", alt.Tooltip("original:Q", title="Original, same items", format=".2f")],
         )
     )
@@ -111,15 +111,16 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
 
 def size_lines(table: pd.DataFrame) -> alt.FacetChart:
     """HTEB's Figure 5: scores by model size, a panel a family, from `evaluation.tables.size_table`."""
-    shown = _series(table, "family", "parameters", "model")
+    axes = Axes.of_columns(table)
+    shown = _series(table, axes, "family", "parameters", "model")
     lines = (
         alt.Chart(shown)
         .mark_line(point={"size": 80, "filled": True})
         .encode(
             x=alt.X("parameters:Q", title="Million parameters").scale(type="log", nice=False).axis(tickCount=4),
             y=alt.Y("score:Q", title="Score times 100").scale(zero=False),
-            color=series_colour(),
-            shape=series_shape(),
+            color=series_colour(axes),
+            shape=series_shape(axes),
             tooltip=["model:N", "series:N", alt.Tooltip("score:Q", format=".2f")],
         )
         .properties(width=PANEL_WIDTH * 3 // 4, height=PANEL_WIDTH)
@@ -143,7 +144,7 @@ def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
         included_rejected=table["included_rejected"].astype(bool),
     )
     reach = float(shown["difference"].abs().max()) or 1.0
-    heads = [display(name, pooled=False) for name in TRANSFORMATIONS if name in set(table["transformation"])]
+    heads = [display(name, pooled=False) for name in in_order(table["transformation"].unique())]
     base = alt.Chart(shown).encode(
         x=alt.X("name:N", sort=heads, title=None).axis(labelAngle=-40, labelLimit=160),
         y=alt.Y("model:N", sort=list(table["model"].drop_duplicates()), title=None).axis(labelLimit=names),
@@ -174,9 +175,10 @@ def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
             for axis, p in zip(table["axis"], table["p_holm"], strict=True)
         ],
     )
-    names = [*map(display, AXES), "Not significant"]
-    colour = alt.Color("series:N", title=None).scale(domain=names, range=[*COLOURS.values(), NEUTRAL])
-    shape = alt.Shape("series:N", title=None).scale(domain=names, range=[*SHAPES.values(), "cross"])
+    axes = axes_in_order((*total_axes(table["name"], table["axis"]), *table["axis"]))
+    names = [*map(display, axes), "Not significant"]
+    colour = alt.Color("series:N", title=None).scale(domain=names, range=[*colours(axes).values(), NEUTRAL])
+    shape = alt.Shape("series:N", title=None).scale(domain=names, range=[*shapes(axes).values(), "cross"])
     row = alt.Y("label:N", sort=list(shown["label"]), title=None).axis(labelLimit=360)
     base = alt.Chart(shown)
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4]).encode(x="zero:Q")
@@ -194,15 +196,15 @@ def p_value(p: float) -> str:
     return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1)
 
 
-def _series(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
+def _series(table: pd.DataFrame, axes: Axes, *keys: str) -> pd.DataFrame:
     """A row for each of a model's series (original, axes, total): its name and its score times 100."""
-    long = table.melt(id_vars=list(keys), value_vars=list(_SERIES_COLOURS), var_name="series", value_name="score")
+    long = table.melt(id_vars=list(keys), value_vars=[ORIGINAL, *axes.names], var_name="series", value_name="score")
     return long[long["score"].notna()].assign(score=100 * long["score"], series=long["series"].map(series_name))
 
 
-def _own_originals(table: pd.DataFrame) -> pd.DataFrame:
+def _own_originals(table: pd.DataFrame, axes: Axes) -> pd.DataFrame:
     """The originals that an axis's, or the total's, difference is from, where it is not the one that all share."""
-    names = {name: f"{name}_original" for name in (*AXES, TOTAL)}
+    names = {name: f"{name}_original" for name in axes.names}
     parts = [
         table[["model"]].assign(series=series_name(name), original=100 * table[column])[
             (table[column] - table["original"]).abs() > _SAME
@@ -214,16 +216,18 @@ def _own_originals(table: pd.DataFrame) -> pd.DataFrame:
 
 def series_name(name: str) -> str:
     """Original, an axis or the total as people read it."""
-    return "HTEB total" if name == TOTAL else display(name)
+    return "HTEB total" if name == HTEB_TOTAL else display(name)
 
 
-def series_colour() -> alt.Color:
+def series_colour(axes: Axes) -> alt.Color:
     """The colour of each series, the same in all figures."""
-    names = list(map(series_name, _SERIES_COLOURS))
-    return alt.Color("series:N", title=None).scale(domain=names, range=list(_SERIES_COLOURS.values()))
+    names = list(map(series_name, (ORIGINAL, *axes.names)))
+    shown = [NEUTRAL, *colours(axes.shown).values(), TOTAL_COLOUR]
+    return alt.Color("series:N", title=None).scale(domain=names, range=shown)
 
 
-def series_shape() -> alt.Shape:
+def series_shape(axes: Axes) -> alt.Shape:
     """Its shape."""
-    names = list(map(series_name, _SERIES_SHAPES))
-    return alt.Shape("series:N", title=None).scale(domain=names, range=list(_SERIES_SHAPES.values()))
+    names = list(map(series_name, (ORIGINAL, *axes.names)))
+    shown = ["cross", *shapes(axes.shown).values(), "diamond"]
+    return alt.Shape("series:N", title=None).scale(domain=names, range=shown)

@@ -11,7 +11,7 @@ from evaluation import tables
 from evaluation.display import hundred, points
 from evaluation.report.paper_tables import Results, exhibit, moved, named
 from plumbline.exhibits.table import Exhibit, reasons
-from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
+from plumbline.transformations import HTEB_TOTAL, ORIGINAL, in_order
 
 MODELS_BESIDE = 4  # in a table of data sets, as in the paper
 
@@ -20,12 +20,12 @@ def datasets(results: Results) -> list[Exhibit]:
     """HTEB, Tables 17 to 21, some models a table; where no axis-balanced total exists, PTEB's Tables 6, 9 and 10."""
     totals = tables.dataset_totals(results.scores)
     if totals["score"].notna().any():
-        return _dataset_parts(results, totals, "datasets", "HTEB", "axis-balanced scores")
+        head = "HTEB" if results.axes.total == HTEB_TOTAL else "Total"
+        return _dataset_parts(results, totals, "datasets", head, "axis-balanced scores")
     counted = results.scores[(results.scores["status"] == "evaluated") & (results.scores["transformation"] != ORIGINAL)]
     return [
         part
-        for name in TRANSFORMATIONS
-        if name in set(counted["transformation"])
+        for name in in_order(counted["transformation"].unique())
         for part in _dataset_parts(
             results,
             tables.dataset_totals(results.scores, name),
@@ -44,7 +44,9 @@ def translated(results: Results, original: str, translation: str, groups: Mappin
         cells = {"Group": row["group"], "Model": row["model"]}
         for name, prefix in ((original, ""), (translation, "translated_")):
             cells[f"{name} Orig."] = hundred(row[f"{prefix}original"])
-            cells[f"{name} HTEB"] = moved(row[f"{prefix}score"], row[f"{prefix}difference"])
+            cells[f"{name} {'HTEB' if results.axes.total == HTEB_TOTAL else 'Total'}"] = moved(
+                row[f"{prefix}score"], row[f"{prefix}difference"]
+            )
         rows.append(cells)
     caption = f"{original} and its translation {translation}: scores times 100, differences in points"
     return exhibit(results, "translation", caption, frame, rows)
@@ -73,7 +75,8 @@ def _dataset_parts(results: Results, totals: pd.DataFrame, name: str, head: str,
         suffix, part_of = (f"_{place}", f" (part {place} of {len(starts)})") if len(starts) > 1 else ("", "")
         caption = f"Data sets, original and {what} times 100 ± SD over runs{part_of}"
         own = totals[totals["model"].isin(mine)]
-        made.append(exhibit(results, name + suffix, caption, frame, rows, reasons(own["dataset"], own["reason"])))
+        why = (*(results.of_total if name == "datasets" else ()), *reasons(own["dataset"], own["reason"]))
+        made.append(exhibit(results, name + suffix, caption, frame, rows, why))
     return made
 
 

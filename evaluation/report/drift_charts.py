@@ -12,8 +12,8 @@ import altair as alt
 import pandas as pd
 
 from annotation.verdicts.tables import display, number
-from plumbline.exhibits.palette import COLOURS, SHAPES
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.exhibits.palette import colours, shapes
+from plumbline.transformations import in_order
 
 PANEL_HEIGHT = 340  # with title and axes
 LETTERS = "#31333F"  # on a light page
@@ -48,10 +48,10 @@ def drift_panel(
     question, (worst, best) = scales.question, scales.ratings
     points = points.assign(raters=points["simulated"].map({True: "simulated", False: "people"}))
     marks = alt.Chart(points).mark_point(
-        color=COLOURS[axis],
-        fill=COLOURS[axis],
+        color=colours([axis])[axis],
+        fill=colours([axis])[axis],
         fillOpacity=0.6,  # points that lie on one another are told by their fill; the rim stands out on a dark page
-        shape=SHAPES[axis],
+        shape=shapes([axis])[axis],
         strokeWidth=1.5,
         cursor="pointer" if chosen else "default",
     )
@@ -94,7 +94,7 @@ def _tooltip(question: str) -> list[alt.Tooltip]:
 
 def ranked(table: pd.DataFrame) -> list[dict[Any, Any]]:
     """The rows of a table in the method's order of transformations."""
-    order = {name: place for place, name in enumerate(TRANSFORMATIONS)}
+    order = {name: place for place, name in enumerate(in_order(table["transformation"].unique()))}
     return sorted(table.to_dict(orient="records"), key=lambda row: order[row["transformation"]])
 
 

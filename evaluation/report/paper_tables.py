@@ -12,15 +12,14 @@ import pandas as pd
 from annotation.records import Verdict
 from annotation.verdicts.tables import display, number
 from evaluation import tables
-from evaluation.display import axis_notes, decimal, hundred, points
+from evaluation.display import axis_notes, decimal, hundred, points, total_notes
 from evaluation.report.charts import p_value
-from evaluation.tables import TOTAL
 from plumbline.exhibits.table import Exhibit, reasons
-from plumbline.transformations import AXES, TRANSFORMATIONS
+from plumbline.transformations import HTEB_TOTAL, OWN_TOTAL, Axes, in_order
 
 REFUSED = " [not accepted]"
-_TAU_HEADS = {TOTAL: "Total (mean of the axes)", "overall": "Overall (mean of all transformations)"}
-_AXIS_HEADS: dict[str, str] = {axis: display(axis) for axis in AXES} | {TOTAL: "Total"}
+_TAU_HEADS = dict.fromkeys((HTEB_TOTAL, OWN_TOTAL), "Total (mean of the axes)")
+_TAU_HEADS |= {"overall": "Overall (mean of all transformations)"}
 
 
 @dataclass(frozen=True)
@@ -35,20 +34,36 @@ class Results:
     notes: tuple[str, ...]
     seed: int
 
+    @property
+    def axes(self) -> Axes:
+        """The axes of the scores."""
+        return Axes.of(self.scores)
+
+    @property
+    def heads(self) -> dict[str, str]:
+        """What the axes and the total are called."""
+        return {axis: display(axis) for axis in self.axes.shown} | {self.axes.total: "Total"}
+
+    @property
+    def of_total(self) -> list[str]:
+        """What the total rests on, where there are others than HTEB's axes."""
+        return [note.replace(self.axes.total, "Total", 1) for note in total_notes(self.axes)]
+
 
 def axes(results: Results, *, include_rejected: bool = False) -> Exhibit:
     """HTEB, Tables 14 and 15: original, axes and total by model, and their averages."""
     frame = tables.axis_table(results.scores, results.verdicts, include_rejected=include_rejected)
     rows = []
     ends = ("", "_original", "_difference")
-    average = frame[["original", *(f"{name}{end}" for name in _AXIS_HEADS for end in ends)]].mean(skipna=False)
-    unsaid = {"model": "Average", "included_rejected": "", **{f"{name}_reason": "" for name in _AXIS_HEADS}}
-    why = []
+    heads = results.heads
+    average = frame[["original", *(f"{name}{end}" for name in heads for end in ends)]].mean(skipna=False)
+    unsaid = {"model": "Average", "included_rejected": "", **{f"{name}_reason": "" for name in heads}}
+    why = results.of_total
     for row in [*frame.to_dict(orient="records"), {**unsaid, **average}]:
-        why += axis_notes(row, _AXIS_HEADS)
+        why += axis_notes(row, heads)
         cells = {"Model": row["model"] + (REFUSED if row["included_rejected"] else "")}
         cells["Original"] = hundred(row["original"])
-        cells |= {head: moved(row[name], row[f"{name}_difference"]) for name, head in _AXIS_HEADS.items()}
+        cells |= {head: moved(row[name], row[f"{name}_difference"]) for name, head in heads.items()}
         rows.append(cells)
     caption = "Scores times 100 by axis, in brackets the difference from the original of the same items in points"
     made = exhibit(results, "axes", caption, frame, rows, why)
@@ -58,7 +73,7 @@ def axes(results: Results, *, include_rejected: bool = False) -> Exhibit:
 def transformations(results: Results, *, include_rejected: bool = False) -> Exhibit:
     """HTEB, Figure 6 as a table: differences by model and transformation."""
     frame = tables.transformation_table(results.scores, include_rejected=include_rejected)
-    names = [name for name in TRANSFORMATIONS if name in set(frame["transformation"])]
+    names = in_order(frame["transformation"].unique())
     rows = []
     for model, part in frame.groupby("model", sort=False):
         cells = {row["transformation"]: row for row in part.to_dict(orient="records")}
@@ -99,7 +114,8 @@ def kendall(results: Results) -> Exhibit:
         "On each data set models are ranked by their transformed score, of an axis by the mean of its transformations';"
         " SD: the sample's, over data sets"
     )
-    return exhibit(results, "kendall", caption, frame, rows, (how, *reasons(heads, frame["reason"])))
+    why = (how, *results.of_total, *reasons(heads, frame["reason"]))
+    return exhibit(results, "kendall", caption, frame, rows, why)
 
 
 def shifts(results: Results) -> Exhibit:
@@ -141,7 +157,7 @@ def ranking(results: Results, *, transformed: bool) -> Exhibit:
     ]
     which = "axis-balanced transformed scores" if transformed else "original scores"
     name = "ranking_transformed" if transformed else "ranking_original"
-    why = reasons(frame["model"], frame["reason"])
+    why = (*(results.of_total if transformed else ()), *reasons(frame["model"], frame["reason"]))
     return exhibit(results, name, f"Models ranked by {which}, times 100", frame, rows, why)
 
 
@@ -150,10 +166,10 @@ def sizes(results: Results) -> Exhibit:
     frame = tables.size_table(results.scores)
     rows = [
         {"Model": row["model"], "Million parameters": f"{row['parameters']:g}", "Original": hundred(row["original"])}
-        | {head: hundred(row[name]) for name, head in _AXIS_HEADS.items()}
+        | {head: hundred(row[name]) for name, head in results.heads.items()}
         for row in frame.to_dict(orient="records")
     ]
-    return exhibit(results, "sizes", "Scores times 100 by size of model", frame, rows)
+    return exhibit(results, "sizes", "Scores times 100 by size of model", frame, rows, results.of_total)
 
 
 def drift(results: Results, correlations: pd.DataFrame) -> Exhibit:

@@ -9,8 +9,8 @@ from annotation.verdicts.tables import display
 from evaluation.report.charts import ROW, WIDTH
 from evaluation.report.drift_charts import PANEL_WIDTH
 from evaluation.tables.profiles import ENGLISH, OTHERS
-from plumbline.exhibits.palette import COLOURS, SHAPES
-from plumbline.transformations import AXES, TRANSFORMATIONS
+from plumbline.exhibits.palette import COLOURS, colours, shapes
+from plumbline.transformations import AXES, Axes, axes_in_order, in_order
 
 _SETTINGS = {ENGLISH: COLOURS["lexical_stylistic"], OTHERS: COLOURS["length"]}
 _SETTING_SHAPES = {ENGLISH: "circle", OTHERS: "triangle-up"}
@@ -45,8 +45,10 @@ def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
     same order are a panel.
     """
     shown = table.assign(name=table["axis"].map(display), ordering=table["ordering"].map(_ordering))
-    names = [display(axis) for axis in AXES]
-    colour = alt.Color("name:N", title=None).scale(domain=names, range=[COLOURS[axis] for axis in AXES])
+    axes = axes_in_order(table["axis"].unique())
+    axes = list(AXES) if set(axes) <= set(AXES) else axes
+    names = [display(axis) for axis in axes]
+    colour = alt.Color("name:N", title=None).scale(domain=names, range=list(colours(axes).values()))
     bars = (
         alt.Chart(shown)
         .mark_bar()
@@ -71,9 +73,10 @@ def text_drifts(table: pd.DataFrame) -> alt.ConcatChart:
     A thin line goes from 5% to 95% of the texts, a thick one over the middle half, a point is the median.
     """
     shown = table.assign(name=table["transformation"].map(lambda name: display(name, pooled=False)))
-    names = [display(name, pooled=False) for name in TRANSFORMATIONS if name in set(table["transformation"])]
-    colour = alt.Color("axis:N", legend=None).scale(domain=list(AXES), range=[COLOURS[axis] for axis in AXES])
-    shape = alt.Shape("axis:N", legend=None).scale(domain=list(AXES), range=[SHAPES[axis] for axis in AXES])
+    names = [display(name, pooled=False) for name in in_order(table["transformation"].unique())]
+    axes = Axes.of(table).shown
+    colour = alt.Color("axis:N", legend=None).scale(domain=list(axes), range=list(colours(axes).values()))
+    shape = alt.Shape("axis:N", legend=None).scale(domain=list(axes), range=list(shapes(axes).values()))
     tooltip = ["name:N", *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("median", "mean", "low", "high")), "n:Q"]
     extent = alt.X("median:Q", title="Drift (1 − cos)").scale(domain=[0, float(shown["high"].max()) or 1.0])
     panels = []

@@ -12,10 +12,9 @@ from annotation.report.charts import DECISIONS
 from annotation.verdicts.tables import display
 from evaluation.report.charts import ROW, WIDTH, series_colour, series_name, series_shape
 from evaluation.report.drift_charts import PANEL_WIDTH
-from evaluation.tables import TOTAL
 from plumbline.exhibits.palette import GAIN, LOSS, NEUTRAL
 from plumbline.languages import language_name
-from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+from plumbline.transformations import HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, in_order
 
 #: The shapes are those of the campaign's report.
 _DECISIONS = {"accepted": GAIN, "undecided": NEUTRAL, "rejected": LOSS}
@@ -27,7 +26,7 @@ def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart
     The broken line is the study's own threshold.
     """
     shown = table.assign(name=[_scope(row) for row in table.to_dict(orient="records")])
-    order = {name: place for place, name in enumerate(TRANSFORMATIONS)}
+    order = {name: place for place, name in enumerate(in_order(table["transformation"].unique()))}
     names = list(
         shown.sort_values("transformation", key=lambda names: names.map(order), kind="stable")["name"].unique()
     )
@@ -54,7 +53,8 @@ def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
 
     Lines end where a score is not known or nothing counts. The broken line is the study's own threshold.
     """
-    series = [ORIGINAL, *AXES, TOTAL]
+    axes = Axes.of_columns(table)
+    series = [ORIGINAL, *axes.names]
     long = table.melt(["threshold", "model"], series, var_name="series", value_name="score")
     long = long.assign(score=100 * long["score"], series=long["series"].map(series_name))
     panels, x = [], _thresholds(table, threshold)
@@ -67,8 +67,8 @@ def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
             .encode(
                 x=x,
                 y=alt.Y("score:Q", title="Score times 100").scale(zero=False),
-                color=series_colour(),
-                shape=series_shape(),
+                color=series_colour(axes),
+                shape=series_shape(axes),
                 tooltip=["threshold:Q", "series:N", alt.Tooltip("score:Q", format=".2f")],
             )
         )
@@ -80,12 +80,13 @@ def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
 
 def total_intervals(table: pd.DataFrame) -> alt.LayerChart:
     """The total of each model with the interval that shaky verdicts give it, from `uncertainty_table`."""
-    shown = table[(table["name"] == TOTAL) & table["value"].notna()]
+    shown = table[table["name"].isin((HTEB_TOTAL, OWN_TOTAL)) & table["value"].notna()]
+    total = "HTEB total" if HTEB_TOTAL in set(table["name"]) else "Total"
     shown = shown.assign(**{name: 100 * shown[name] for name in ("value", "low", "high")})
     row = alt.Y("model:N", sort=list(shown["model"]), title=None).axis(labelLimit=260)
     base, colour = alt.Chart(shown), "#CC79A7"
     tooltip = ["model:N", *(alt.Tooltip(f"{name}:Q", format=".2f") for name in ("value", "low", "high"))]
-    extent = alt.X("value:Q", title="HTEB total times 100").scale(zero=False)
+    extent = alt.X("value:Q", title=f"{total} times 100").scale(zero=False)
     intervals = base.mark_rule(strokeWidth=3, color=colour).encode(x=alt.X("low:Q"), x2="high:Q", y=row)
     points = base.mark_point(size=90, filled=True, opacity=1, shape="diamond", color=colour).encode(
         x=extent, y=row, tooltip=tooltip

@@ -12,19 +12,16 @@ from evaluation import tables
 from evaluation.display import hundred, points
 from evaluation.report.charts import p_value
 from evaluation.report.paper_tables import REFUSED, Results, exhibit, interval, moved, named
-from evaluation.tables import TOTAL
 from generation.tally import shown
 from plumbline.exhibits.table import Exhibit, reasons
 from plumbline.languages import language_name
 from plumbline.study.campaign import AcceptanceSpec
-from plumbline.transformations import AXES
 
 _SPREAD = (
     "An item counts where people rated and accepted each of its texts, both sentences of a pair, in that run: a sample"
     " that is spread over many data sets and runs leaves few. The drift of accepted and of other pairs"
     " (accepted_drift) needs no whole items"
 )
-_HEADS: dict[str, str] = {axis: display(axis) for axis in AXES} | {TOTAL: "Total"}
 
 
 def decisions(results: Results, rule: AcceptanceSpec, scale: Sequence[int]) -> Exhibit:
@@ -51,13 +48,14 @@ def thresholds(results: Results, rule: AcceptanceSpec, scale: Sequence[int]) -> 
         row = part.iloc[0]
         names = ", ".join(map(named, row["accepted"].split(", "))) if row["accepted"] else "nothing"
         cells = {"Threshold": _range(part["threshold"]), "Model": row["model"], "What counts": names}
-        cells |= {head: hundred(row[name]) for name, head in {"original": "Original", **_HEADS}.items()}
-        rows.append({**cells, "Difference": points(row[f"{TOTAL}_difference"])})
+        cells |= {head: hundred(row[name]) for name, head in {"original": "Original", **results.heads}.items()}
+        rows.append({**cells, "Difference": points(row[f"{results.axes.total}_difference"])})
     where = [f"{threshold:g}" for threshold in frame["threshold"]]
     caption = (
         f"Scores times 100 at other thresholds than the study's, {rule.threshold:g}; the total's difference in points"
     )
-    return exhibit(results, "thresholds", caption, frame, rows, reasons(where, frame["reason"]))
+    why = (*results.of_total, *reasons(where, frame["reason"]))
+    return exhibit(results, "thresholds", caption, frame, rows, why)
 
 
 def acceptance(results: Results, accepted: pd.DataFrame) -> Exhibit:
@@ -75,14 +73,14 @@ def uncertainty(results: Results, accepted: pd.DataFrame) -> Exhibit:
     """Axes and totals with the interval that uncertain verdicts give them."""
     frame = tables.uncertainty_table(results.scores, results.verdicts, accepted)
     rows = [
-        {"Model": str(model)} | {_HEADS[row["name"]]: _ends(row) for row in part.to_dict(orient="records")}
+        {"Model": str(model)} | {results.heads[row["name"]]: _ends(row) for row in part.to_dict(orient="records")}
         for model, part in frame.groupby("model", sort=False)
     ]
     caption = (
         "Scores times 100, with the 95% interval of what verdicts from resampled ratings would let in; the scores"
         " themselves are held fixed"
     )
-    names = [_HEADS[name] for name in frame["name"]]
+    names = [results.heads[name] for name in frame["name"]]
     return exhibit(results, "uncertainty", caption, frame, rows, reasons(names, frame["reason"]))
 
 
@@ -159,8 +157,8 @@ def profiles(results: Results) -> Exhibit:
     """HTEB, Figures 10 and 11 as a table."""
     frame = tables.profile_table(results.scores)
     rows = [
-        {"Model": str(model), **{head: "–" for axis, head in _HEADS.items() if axis != TOTAL}}
-        | {_HEADS[row["axis"]]: shown(row["size"], 2) for row in part.to_dict(orient="records")}
+        {"Model": str(model), **{display(axis): "–" for axis in results.axes.of_total}}
+        | {display(row["axis"]): shown(row["size"], 2) for row in part.to_dict(orient="records")}
         | {"From most to least": " > ".join(map(display, part["ordering"].iloc[0].split(" > ")))}
         for model, part in frame.groupby("model", sort=False)
     ]
@@ -174,7 +172,10 @@ def generators(results: Results, other: pd.DataFrame, labels: tuple[str, str], n
     if len(frame) and frame["included_rejected"].any():
         second += REFUSED
     rows = [
-        {"Of": "Total" if row["name"] == TOTAL else named(row["name"]), "Original": hundred(row["original"])}
+        {
+            "Of": "Total" if row["name"] == results.axes.total else named(row["name"]),
+            "Original": hundred(row["original"]),
+        }
         | {first: moved(row["first"], row["first_difference"])}
         | {second: moved(row["second"], row["second_difference"])}
         | {"Change": points(row["change"]), "Data sets": str(row["n_datasets"]), "Models": str(row["n_models"])}
@@ -184,7 +185,7 @@ def generators(results: Results, other: pd.DataFrame, labels: tuple[str, str], n
         "Scores times 100 under two generators, in brackets the difference from the original in points; change:"
         f" {second} minus {first}"
     )
-    why = [*reasons(map(named, frame["name"]), frame["reason"]), *notes]
+    why = [*results.of_total, *reasons(map(named, frame["name"]), frame["reason"]), *notes]
     return exhibit(results, "generators", caption, frame, rows, why)
 
 

@@ -17,10 +17,10 @@ from evaluation.statistics.paired import (
     wilcoxon,
 )
 from evaluation.tables.datasets import totals_of
-from evaluation.tables.pairs import counting_scores, shared_scores, whole_data_sets
+from evaluation.tables.pairs import counting_scores, of_total, shared_scores, whole_data_sets
 from evaluation.tables.scores import NOTHING, transformations_of
 from plumbline.streams import stream
-from plumbline.transformations import AXES
+from plumbline.transformations import Axes
 
 _COLUMNS = ["shift", "low", "high", "p", "p_holm", "method", "n", "reason"]
 
@@ -39,7 +39,7 @@ def shift_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.D
     keys = ["axis", "transformation", "dataset"]
     means = shared.groupby(keys, sort=False, as_index=False)[["score", "original"]].mean()
     rows: list[dict[str, object]] = []
-    for axis in AXES:
+    for axis in Axes.of(scores).shown:
         mine = means[means["axis"] == axis]
         spread = _spread(mine)
         spread["reason"] = "; ".join(filter(None, [str(spread["reason"] or "tested by transformation"), note]))
@@ -66,13 +66,13 @@ def baseline_table(
 ) -> pd.DataFrame:
     """Each model against a baseline on transformed data sets (PTEB, Tables 7 and 14).
 
-    A score is the mean over axes of the means over their transformations that both models have. With `seed` the
+    A score is the mean over the total's axes of the means over their transformations that both have. With `seed` the
     observations are pairs of data set and seed, and the interval is the percentile bootstrap's (Table 7); without it
     seeds are averaged first and the interval comes from Walsh averages, where the paper has none (Table 14). Columns:
     model, shift (Hodges-Lehmann, baseline - model, in points: negative values favour the model), low, high, p
     (Wilcoxon's), p_holm (over the models), method, n, reason. Each model has its own random numbers.
     """
-    counted = counting_scores(scores, include_rejected)
+    counted = of_total(counting_scores(scores, include_rejected), scores)
     counted = counted[counted["score"].notna()]
     unit = ["dataset"] if seed is None else ["dataset", "seed"]
     keys = [*unit, "axis", "transformation"]
@@ -108,7 +108,7 @@ def difference_table(
     second, mean over the data sets that both have, points), low, high (95%, percentile), p, p_holm (over all rows), n,
     reason. Each row has its own random numbers, by `seed` and the two models.
     """
-    totals = totals_of(whole_data_sets(counting_scores(scores, include_rejected)), scores)
+    totals = totals_of(whole_data_sets(of_total(counting_scores(scores, include_rejected), scores)), scores)
     cells = 100 * totals.pivot(index="dataset", columns="model", values="score")
     models = list(totals["model"].drop_duplicates())
     rows = []

@@ -9,8 +9,8 @@ import pandas as pd
 
 from evaluation.statistics.paired import sample_sd
 from evaluation.tables.pairs import counting_scores, originals, paired_scores
-from evaluation.tables.scores import TOTAL, axis_table
-from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+from evaluation.tables.scores import axis_table
+from plumbline.transformations import Axes
 
 AVERAGE = "Average"
 _CELL = ["dataset", "task_type", "model"]
@@ -25,7 +25,8 @@ def dataset_totals(scores: pd.DataFrame, transformation: str = "", *, include_re
     task_type, model, original (of the whole data set, as the papers print it), score (seeds averaged first), sd (sample
     SD over the runs in which no transformation is missing; NaN for one run), original_same (balanced as the score is,
     on the items that it rests on), difference (score - original_same, points), n_runs (those runs), reason (why the
-    score is NaN, or what it rests on), included_rejected. A total needs a score on each axis.
+    score is NaN, or what it rests on), included_rejected. A total needs a score on each of its axes
+    (`plumbline.transformations.Axes`).
     """
     return totals_of(counting_scores(scores, include_rejected), scores, transformation)
 
@@ -34,8 +35,12 @@ def totals_of(counted: pd.DataFrame, scores: pd.DataFrame, transformation: str =
     """`dataset_totals` of some rows of `counting_scores`."""
     if transformation:
         counted = counted[counted["transformation"] == transformation]
-    axes = [TRANSFORMATIONS[transformation].axis] if transformation else list(AXES)
-    wanted = [transformation] if transformation else [t for t in scores["transformation"].unique() if t != ORIGINAL]
+        axes = list(scores.loc[scores["transformation"] == transformation, "axis"].unique())
+        wanted = [transformation]
+    else:
+        axes = list(Axes.of(scores).of_total)
+        counted = counted[counted["axis"].isin(axes)]
+        wanted = list(scores.loc[scores["axis"].isin(axes), "transformation"].unique())
     paired = paired_scores(counted, scores)
     cells = paired.groupby(_CELL, sort=False).agg(
         there=("transformation", "nunique"), marked=("included_rejected", "max"), why=("why", "max")
@@ -107,7 +112,7 @@ def size_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.Da
     """Models of one family by their size (HTEB, Figure 5): a row a model, smallest first.
 
     Family and size are read from the model's name ("Qwen3-Embedding-0.6B"); models whose names say no size, and
-    families of one model, are not in it. Columns: family, parameters (millions), model, original, the axes, hteb_total.
+    families of one model, are not in it. Columns: family, parameters (millions), model, original, the axes, the total.
     """
     table = axis_table(scores, include_rejected=include_rejected)
     found = [_SIZE.search(name) for name in table["model"]]
@@ -116,7 +121,7 @@ def size_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.Da
     table["parameters"] = [float(m[1]) * scale[m[2].lower()] if m else float("nan") for m in found]
     table = table[table["parameters"].notna()]
     table = table[table.groupby("family")["parameters"].transform("nunique") > 1]
-    columns = ["family", "parameters", "model", "original", *AXES, TOTAL]
+    columns = ["family", "parameters", "model", "original", *Axes.of(scores).names]
     return table.sort_values(["family", "parameters"])[columns].reset_index(drop=True)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from evaluation.tables.pairs import averaged, counting_scores, with_originals
-from evaluation.tables.scores import TOTAL, axis_means
-from plumbline.transformations import AXES, TRANSFORMATIONS
+from evaluation.tables.scores import axis_means
+from plumbline.transformations import Axes, in_order
 
 _CELL = ["model", "dataset", "transformation"]
 _RUN = [*_CELL, "seed"]
@@ -25,7 +25,7 @@ def generator_table(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     Only models, data sets, transformations and seeds count that both have, so that nothing but the generator differs,
     and the items that its outputs lost: each difference is from the originals of the items that are left. Of the second
     study what no verdict accepts counts too where its user included it: HTEB had one generator's outputs rated and took
-    the other for a check of sensitivity (appendix O). Columns: name (transformation, axis or hteb_total), axis,
+    the other for a check of sensitivity (appendix O). Columns: name (transformation, axis or total), axis,
     original (of whole data sets), first, second, first_difference and second_difference (from each study's own
     originals, points), change (second_difference - first_difference), n_datasets, n_models, reason, included_rejected
     (whether any of the second's scores is such a one). Means are over data sets and models, then over transformations,
@@ -34,17 +34,19 @@ def generator_table(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     both, lost = _shared(first, second)
     if both.empty:
         return pd.DataFrame(columns=_COLUMNS)
-    pooled = {column: axis_means(both.assign(model=""), column).loc[""] for column in _NUMBERS}
+    axes = Axes.of(both)
+    pooled = {column: axis_means(both.assign(model=""), column, axes).loc[""] for column in _NUMBERS}
     rows = []
-    for axis in (*AXES, TOTAL):
-        mine = both if axis == TOTAL else both[both["axis"] == axis]
+    for axis in axes.names:
+        total = axis == axes.total
+        mine = both[both["axis"].isin(axes.of_total if total else [axis])]
         if mine.empty:
             continue
         values = {column: means[axis] for column, means in pooled.items()}
-        undefined = "an axis has no score that both studies have" if axis == TOTAL and np.isnan(values["first"]) else ""
+        undefined = "an axis has no score that both studies have" if total and np.isnan(values["first"]) else ""
         reason = "; ".join(filter(None, [undefined, lost]))
-        rows.append(_row(axis, "" if axis == TOTAL else axis, mine, values, reason))
-        for name in (name for name in TRANSFORMATIONS if axis != TOTAL and name in set(mine["transformation"])):
+        rows.append(_row(axis, "" if total else axis, mine, values, reason))
+        for name in [] if total else in_order(mine["transformation"].unique()):
             part = mine[mine["transformation"] == name]
             rows.append(_row(name, axis, part, part[_NUMBERS].mean(skipna=False).to_dict(), lost))
     return pd.DataFrame(rows, columns=_COLUMNS)

@@ -29,10 +29,17 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
     if missing:
         scores = scores.assign(**missing)
     if "axis" not in scores:
-        _refuse_others(scores["transformation"], (ORIGINAL, *TRANSFORMATIONS), "transformation")
+        _refuse_others(
+            scores["transformation"], (ORIGINAL, *TRANSFORMATIONS), "transformation"
+        )  # whose axis nobody said
         axes = {name: one.axis for name, one in TRANSFORMATIONS.items()} | {ORIGINAL: ORIGINAL}
         scores = scores.assign(axis=scores["transformation"].map(axes))
-    _refuse_others(scores["axis"], (ORIGINAL, *AXES), "axis")
+    htebs = scores["transformation"].isin([ORIGINAL, *TRANSFORMATIONS])
+    _refuse_others(scores.loc[htebs, "axis"], (ORIGINAL, *AXES), "axis")
+    if strange := sorted(set(scores.loc[~htebs, "axis"]) & {ORIGINAL, *AXES, *TRANSFORMATIONS}):
+        raise ValueError(
+            f"scores: axis {strange[0]!r} has HTEB's transformations alone; give others an axis of their own"
+        )
     _refuse_others(scores["status"], _STATUSES, "status")
     once(scores, Score.KEY, "scores")
     return scores

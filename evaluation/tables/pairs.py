@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from plumbline.transformations import ORIGINAL
+from plumbline.transformations import ORIGINAL, Axes
 
 EARLIER = (
     "an earlier version did not score the original on the same items, which `evaluation.run` does when it runs again"
@@ -30,6 +30,11 @@ def counting_scores(scores: pd.DataFrame, include_rejected: bool) -> pd.DataFram
     """The scores of transformed data sets that count, a row a seed; NaN where the metric is undefined."""
     statuses = ("evaluated", "included_rejected") if include_rejected else ("evaluated",)
     return scores[scores["status"].isin(statuses) & (scores["transformation"] != ORIGINAL)]
+
+
+def of_total(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `counting_scores` on the axes that a total rests on: of one's own beside HTEB's nothing counts there."""
+    return counted[counted["axis"].isin(Axes.of(scores).of_total)]
 
 
 def with_originals(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:

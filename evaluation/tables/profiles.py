@@ -6,7 +6,7 @@ import pandas as pd
 
 from evaluation.tables.pairs import counting_scores, paired_scores
 from evaluation.tables.scores import axis_table
-from plumbline.transformations import AXES
+from plumbline.transformations import Axes
 
 ENGLISH, OTHERS = "English", "Other languages"
 _COLUMNS = ["model", "axis", "size", "rank", "ordering"]
@@ -32,11 +32,13 @@ def profile_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd
 
     Columns: model, axis, size (of the axis's difference from the original, in points), rank (1: the axis that moves the
     model most), ordering (the axes from most to least, by " > "). Models with the same ordering stand together, in
-    the order of the orderings' numbers of models. Models that lack an axis are not in it.
+    the order of the orderings' numbers of models. Models that lack an axis are not in it. The axes are those that the
+    total rests on.
     """
     table = axis_table(scores, include_rejected=include_rejected)
-    differences = table.set_index("model")[[f"{axis}_difference" for axis in AXES]].dropna().abs()
-    differences.columns = pd.Index(AXES)
+    axes = list(Axes.of(scores).of_total)
+    differences = table.set_index("model")[[f"{axis}_difference" for axis in axes]].dropna().abs()
+    differences.columns = pd.Index(axes)
     long = differences.rename_axis("model").reset_index().melt("model", var_name="axis", value_name="size")
     if long.empty:
         return pd.DataFrame(columns=_COLUMNS)

@@ -8,10 +8,10 @@ import pandas as pd
 from evaluation.statistics.paired import sample_sd
 from evaluation.statistics.rankings import borda, kendall, split_half
 from evaluation.tables.datasets import totals_of
-from evaluation.tables.pairs import counting_scores, shared_scores, whole_data_sets
-from evaluation.tables.scores import NOTHING, TOTAL, transformations_of
+from evaluation.tables.pairs import counting_scores, of_total, shared_scores, whole_data_sets
+from evaluation.tables.scores import NOTHING, transformations_of
 from plumbline.streams import stream
-from plumbline.transformations import AXES
+from plumbline.transformations import Axes
 
 OVERALL = "overall"
 
@@ -20,21 +20,22 @@ def kendall_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd
     """Kendall's tau-b between models' original and transformed scores, by axis and transformation (HTEB, Table 4).
 
     tau is taken on each data set: of a transformation's scores (seeds averaged first), of their means over an axis, of
-    the axis-balanced total (`hteb_total`), and of their means over all transformations (`overall`). The paper does not
-    say which of these two its row Overall is. The totals printed in its Tables 17 to 21 give 0.526 (English) and 0.746
+    the axis-balanced total, and of their means over all transformations on its axes (`overall`). The paper does not
+    say which of the last two its row Overall is. Totals printed in its Tables 17 to 21 give 0.526 (English) and 0.746
     (multilingual) for its 0.555 and 0.769, so it is not the total; a mean over transformations, in which Language
     weighs less, fits. Columns: name, axis, tau (mean over data sets), sd (sample SD over them), n_datasets, n_models,
     reason. What not every model has does not count; transformations that were left out have rows, too, and so has the
     total where a data set lacks an axis.
     """
     shared, note = shared_scores(scores, include_rejected)
-    rows = []
-    for axis in AXES:
+    axes, rows = Axes.of(scores), []
+    for axis in axes.shown:
         mine = shared[shared["axis"] == axis]
         rows.append(_tau(axis, axis, mine, note))
         for name in transformations_of(scores, axis):
             rows.append(_tau(name, axis, mine[mine["transformation"] == name], note))
-    rows += [_tau_of_total(shared, note), _tau(OVERALL, "", shared, note)]
+    of_axes = shared[shared["axis"].isin(axes.of_total)]
+    rows += [_tau_of_total(of_axes, note, axes), _tau(OVERALL, "", of_axes, note)]
     return pd.DataFrame(rows, columns=["name", "axis", "tau", "sd", "n_datasets", "n_models", "reason"])
 
 
@@ -49,7 +50,7 @@ def split_half_table(
     """
     shared, note = shared_scores(scores, include_rejected)
     rows = []
-    for axis in AXES:
+    for axis in Axes.of(scores).shown:
         mine = shared[shared["axis"] == axis]
         grid = mine.groupby(["model", "dataset"], sort=False)["score"].mean().unstack("dataset")
         tasks = mine.drop_duplicates("dataset").set_index("dataset")["task_type"].reindex(grid.columns)
@@ -75,7 +76,7 @@ def ranking_table(
     lacks a transformation or seed which another has lacks that data set's score; data sets on which no model has a
     score do not count. Best rank first.
     """
-    totals = totals_of(whole_data_sets(counting_scores(scores, include_rejected)), scores)
+    totals = totals_of(whole_data_sets(of_total(counting_scores(scores, include_rejected), scores)), scores)
     value = "score" if transformed else "original_same" if same_items else "original"
     scored = totals[totals[value].notna()]
     models = list(totals["model"].drop_duplicates())
@@ -101,14 +102,14 @@ def ranking_table(
     return table.sort_values("rank", kind="stable")[order].reset_index(drop=True)
 
 
-def _tau_of_total(shared: pd.DataFrame, note: str) -> dict[str, object]:
-    """The row of the axis-balanced total, from the data sets that have all axes."""
+def _tau_of_total(shared: pd.DataFrame, note: str, axes: Axes) -> dict[str, object]:
+    """The row of the axis-balanced total, from the data sets that have all of its axes."""
     keys = ["dataset", "model", "axis"]
     by_axis = shared.groupby(keys, sort=False, as_index=False)[["score", "original"]].mean()
-    balanced = by_axis[by_axis.groupby("dataset")["axis"].transform("nunique") == len(AXES)]
+    balanced = by_axis[by_axis.groupby("dataset")["axis"].transform("nunique") == len(axes.of_total)]
     lost = by_axis["dataset"].nunique() - balanced["dataset"].nunique()
     lacking = f"without {lost} of {by_axis['dataset'].nunique()} data sets, which lack an axis" if lost else ""
-    return _tau(TOTAL, "", balanced, "; ".join(filter(None, [lacking, note])))
+    return _tau(axes.total, "", balanced, "; ".join(filter(None, [lacking, note])))
 
 
 def _tau(name: str, axis: str, part: pd.DataFrame, note: str) -> dict[str, object]:

@@ -13,9 +13,10 @@ from annotation.records import Verdict
 from evaluation.statistics.paired import sample_sd
 from evaluation.tables.given import checked_scores
 from evaluation.tables.pairs import counting_scores, paired_scores, with_originals
-from plumbline.transformations import AXES, TRANSFORMATIONS
+from plumbline.transformations import HTEB_TOTAL, Axes
+from plumbline.transformations import in_order as names_in_order
 
-TOTAL = "hteb_total"
+TOTAL = HTEB_TOTAL
 NOTHING = "nothing of it was evaluated"
 _BESIDE = ("original", "difference")  # what stands beside an axis's score
 ANYTHING = "everything"  # in a transformation's place, where a model failed
@@ -37,10 +38,11 @@ def transformation_table(scores: pd.DataFrame, *, include_rejected: bool = False
 def axis_table(
     scores: pd.DataFrame, verdicts: Iterable[Verdict] = (), *, include_rejected: bool = False
 ) -> pd.DataFrame:
-    """A row for each model: Original, the three axes and the HTEB total (HTEB, 2.3, Tables 14 and 15).
+    """A row for each model: Original, the axes and the total (HTEB, 2.3, Tables 14 and 15).
 
-    An axis is the mean over its transformations (`transformation_table`), the total the unweighted mean of the
-    three axes. Columns: model, n_datasets, n_failed (as there), original; for each axis and for `hteb_total` the score,
+    An axis is the mean over its transformations (`transformation_table`), `hteb_total` the unweighted mean of HTEB's
+    three, whatever other axes there are; where no transformation is HTEB's, `total` is that of all axes
+    (`plumbline.transformations.Axes`). Columns: model, n_datasets, n_failed (as there), original; for each the score,
     `<name>_original` (of exactly the data sets and items that it rests on), `<name>_difference` (of the two, points)
     and `<name>_reason` (why it is NaN, or what of it is missing); included_rejected (names, comma-separated);
     simulated (whether any verdict rests on simulated ratings). `original` is that of whole data sets, as the paper
@@ -68,35 +70,37 @@ def axis_table(
     first = paired.drop_duplicates(["model", "dataset"])  # each model and data set with the original's score
     own = dict(iter(first.groupby("model", sort=False)["original_all"]))
     models = scores["model"].drop_duplicates()
-    values, *beside = (axis_means(paired, name).reindex(models) for name in ("score", "original", "difference"))
+    axes = Axes.of(scores)
+    values, *beside = (axis_means(paired, name, axes).reindex(models) for name in ("score", "original", "difference"))
     why = failures(scores)
     simulated = any(verdict.simulated for verdict in verdicts)
-    wanted = {axis: transformations_of(scores, axis) for axis in AXES}
+    wanted = {axis: transformations_of(scores, axis) for axis in axes.shown}
     rows = []
     for model in models:
         mine = parts.get(model, by_transformation.head(0))
         whole = own.get(model, first["original_all"].head(0))
         row: dict[str, object] = {"model": model, "n_datasets": len(whole), "n_failed": int(mine["n_failed"].sum())}
         row["original"] = mean(whole)
-        for name in (*AXES, TOTAL):
+        for name in axes.names:
             row[name] = values.at[model, name]
             row |= {f"{name}_{end}": one.at[model, name] for end, one in zip(_BESIDE, beside, strict=True)}
-        for axis in AXES:
+        for axis in axes.shown:
             part = mine[mine["axis"] == axis]
             row[f"{axis}_reason"] = why.get(model) or _coverage(part, first["dataset"].nunique(), wanted[axis])
-        undefined = list(values.columns[values.loc[model].isna()].drop(TOTAL, errors="ignore"))
-        lacking = f"no score for: {', '.join(undefined)}" if undefined else _incomplete(mine, wanted)
+        undefined = [axis for axis in axes.of_total if pd.isna(values.at[model, axis])]
+        of_total = {axis: wanted[axis] for axis in axes.of_total}
+        lacking = f"no score for: {', '.join(undefined)}" if undefined else _incomplete(mine, of_total)
         row |= {
-            f"{TOTAL}_reason": why.get(model) or lacking,
+            f"{axes.total}_reason": why.get(model) or lacking,
             "included_rejected": ", ".join(mine.loc[mine["included_rejected"].astype(bool), "transformation"]),
             "simulated": simulated,
         }
         rows.append(row)
-    return pd.DataFrame(rows, columns=_axis_columns())
+    return pd.DataFrame(rows, columns=_axis_columns(axes))
 
 
-def axis_means(paired: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Means over data sets, then over an axis's transformations, then over axes (HTEB, 2.3), of a column.
+def axis_means(paired: pd.DataFrame, column: str, axes: Axes) -> pd.DataFrame:
+    """Means over data sets, then over an axis's transformations, then over the total's axes (HTEB, 2.3), of a column.
 
     `paired` are rows of `paired_scores`. A row a model (the index), a column for each axis and for the total; NaN where
     an axis has nothing or something undefined, and then for the total too: two axes are not a total.
@@ -104,8 +108,8 @@ def axis_means(paired: pd.DataFrame, column: str) -> pd.DataFrame:
     keys = ["model", "axis", "transformation"]
     means = paired.groupby(keys, sort=False)[column].mean(skipna=False)
     by_axis = means.groupby(level=["model", "axis"], sort=False).mean(skipna=False)
-    table = by_axis.unstack("axis").reindex(columns=list(AXES))
-    table[TOTAL] = table.mean(axis=1, skipna=False)
+    table = by_axis.unstack("axis").reindex(columns=list(axes.shown))
+    table[axes.total] = table[list(axes.of_total)].mean(axis=1, skipna=False)
     return table
 
 
@@ -198,8 +202,7 @@ def failures(scores: pd.DataFrame) -> dict[str, str]:
 
 def transformations_of(scores: pd.DataFrame, axis: str) -> list[str]:
     """The study's transformations of an axis, whether they were evaluated or left out, in the method's order."""
-    there = set(scores.loc[scores["axis"] == axis, "transformation"])
-    return [name for name in TRANSFORMATIONS if name in there]
+    return names_in_order(scores.loc[scores["axis"] == axis, "transformation"].unique())
 
 
 def _coverage(part: pd.DataFrame, n_datasets: int, wanted: Sequence[str]) -> str:
@@ -217,20 +220,21 @@ def _coverage(part: pd.DataFrame, n_datasets: int, wanted: Sequence[str]) -> str
 
 def _incomplete(mine: pd.DataFrame, wanted: Mapping[str, Sequence[str]]) -> str:
     """How many of the study's transformations (`wanted`, by axis) a total rests on; empty if on all."""
-    there, number = mine["transformation"].nunique(), sum(map(len, wanted.values()))
+    there = mine.loc[mine["axis"].isin(list(wanted)), "transformation"].nunique()
+    number = sum(map(len, wanted.values()))
     return f"rests on {there} of {number} transformations" if there < number else ""
 
 
 def in_order(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows in the order of models (as they came) and then of the method's transformations."""
-    rank = {name: number for number, name in enumerate(TRANSFORMATIONS)}
+    """Rows in the order of models (as they came) and then of transformations: the method's, then others."""
+    rank = {name: number for number, name in enumerate(names_in_order(table["transformation"].unique()))}
     models = {name: number for number, name in enumerate(table["model"].drop_duplicates())}
     keys = pd.DataFrame({"m": table["model"].map(models), "t": table["transformation"].map(rank)}, index=table.index)
     return table.loc[keys.sort_values(["m", "t"], kind="stable").index]
 
 
-def _axis_columns() -> list[str]:
-    parts = [f"{name}{end}" for name in (*AXES, TOTAL) for end in ("", "_original", "_difference", "_reason")]
+def _axis_columns(axes: Axes) -> list[str]:
+    parts = [f"{name}{end}" for name in axes.names for end in ("", "_original", "_difference", "_reason")]
     return ["model", "n_datasets", "n_failed", "original", *parts, "included_rejected", "simulated"]
 
 

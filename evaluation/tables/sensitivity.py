@@ -6,7 +6,7 @@ NaN, and the reason says how to have them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,15 +15,14 @@ import pandas as pd
 from annotation.records import Verdict
 from evaluation.scopes import Scope, accepted_scopes, decision_at, needs, scope_of
 from evaluation.tables.pairs import counting_scores, paired_scores
-from evaluation.tables.scores import TOTAL, axis_means, failures
+from evaluation.tables.scores import axis_means, failures
 from plumbline.study.campaign import AcceptanceSpec
-from plumbline.transformations import AXES, TRANSFORMATIONS
+from plumbline.transformations import Axes, in_order
 
 STEP = 0.25
 _NOTHING = "nothing of it is accepted"
 UNSCORED = "has no scores, which `evaluation.run --include-rejected` makes"
 _UNDEFINED = 0.025  # more undefined resamples than this would be a whole tail of the interval
-_NAMES = (*AXES, TOTAL)
 
 
 def thresholds_of(scale: Sequence[int]) -> tuple[float, ...]:
@@ -54,7 +53,7 @@ def threshold_table(
     """Axes and totals as they would be at other thresholds: a row for each threshold x model.
 
     Columns: threshold, model, original (mean over the whole data sets of which a transformation counts), the axes,
-    hteb_total and `hteb_total_difference` (points, from the originals of the same items); accepted (the transformations
+    the total and `<total>_difference` (points, from the originals of the same items); accepted (the transformations
     that count, comma-separated), n_scopes (accepted scopes), reason, simulated. What was included although refused
     counts where the threshold accepts it.
     """
@@ -68,7 +67,8 @@ def threshold_table(
             known[accepted] = ground.totals(accepted)
         part = known[accepted].assign(threshold=threshold, n_scopes=len(accepted), simulated=simulated)
         parts.append(part.assign(accepted=", ".join(ground.counting(accepted))))
-    columns = ["threshold", "model", "original", *_NAMES, f"{TOTAL}_difference"]
+    axes = ground.axes
+    columns = ["threshold", "model", "original", *axes.names, f"{axes.total}_difference"]
     table = pd.concat(parts, ignore_index=True)
     return table[[*columns, "accepted", "n_scopes", "reason", "simulated"]]
 
@@ -103,7 +103,7 @@ def uncertainty_table(scores: pd.DataFrame, verdicts: Sequence[Verdict], accepte
     found = [ground.totals(frozenset(accepted.columns[pattern])).set_index("model") for pattern in patterns]
     rows = []
     for model in now.index:
-        for name in _NAMES:
+        for name in ground.axes.names:
             values = np.array([one.at[model, name] for one in found], dtype=np.float64)
             why = [str(one.at[model, _why(name)]) for one in found]
             row = {"model": model, "name": name, "value": now.at[model, name], "n_resamples": len(accepted)}
@@ -119,8 +119,11 @@ def uncertainty_table(scores: pd.DataFrame, verdicts: Sequence[Verdict], accepte
 class _Ground:
     """All scores that decisions can let in (rows of `paired_scores`, with the `unit` of each), and what units need.
 
-    `failures` says why models that failed have none.
+    `failures` says why models that failed have none; `axis_of` is each transformation's axis.
     """
+
+    axes: Axes
+    axis_of: Mapping[str, str]
 
     models: tuple[str, ...]
     failures: Mapping[str, str]
@@ -133,40 +136,49 @@ class _Ground:
         units = units.assign(unit=np.arange(len(units)))
         paired = paired_scores(counting_scores(scores, include_rejected=True), scores)
         paired = paired.merge(units[["dataset", "transformation", "unit"]], on=["dataset", "transformation"])
-        return cls(tuple(scores["model"].drop_duplicates()), failures(scores), paired, units)
+        axis_of = dict(zip(scores["transformation"], scores["axis"], strict=True))
+        models = tuple(scores["model"].drop_duplicates())
+        return cls(Axes.of(scores), axis_of, models, failures(scores), paired, units)
 
     def counting(self, accepted: Collection[Scope]) -> list[str]:
         """The transformations that decisions let in, in the method's order."""
-        there = set(self._let_in(accepted)["transformation"])
-        return [name for name in TRANSFORMATIONS if name in there]
+        return in_order(self._let_in(accepted)["transformation"].unique())
 
     def totals(self, accepted: Collection[Scope]) -> pd.DataFrame:
         """A row a model: original, axes, total, total_difference, a reason for each (`_why`) and one for all."""
         units = self._let_in(accepted)
         paired = self.paired[self.paired["unit"].isin(units["unit"])]
-        table = axis_means(paired, "score").reindex(self.models)
-        table[f"{TOTAL}_difference"] = axis_means(paired, "difference").reindex(self.models)[TOTAL]
+        total = self.axes.total
+        table = axis_means(paired, "score", self.axes).reindex(self.models)
+        moved = axis_means(paired, "difference", self.axes).reindex(self.models)
+        table[f"{total}_difference"] = moved[total]
         first = paired.drop_duplicates(["model", "dataset"])
         table["original"] = first.groupby("model")["original_all"].mean(skipna=False).reindex(self.models)
         lacking = set(units.loc[~units["scored"].astype(bool), "transformation"])
-        whole = []
-        for axis in AXES:
-            names = [name for name in TRANSFORMATIONS if name in lacking and TRANSFORMATIONS[name].axis == axis]
+        whole = {}
+        for axis in self.axes.shown:
+            names = in_order(name for name in self.axis_of if name in lacking and self.axis_of[name] == axis)
             reason = f"{', '.join(names)} would be accepted and {UNSCORED}" if names else ""
             if names:
-                table[[axis, TOTAL, f"{TOTAL}_difference"]] = np.nan
+                of_total = [total, f"{total}_difference"] if axis in self.axes.of_total else []
+                table[[axis, *of_total]] = np.nan
             empty = table[axis].isna() & (reason == "")
             table[_why(axis)] = np.where(empty, _NOTHING, reason)
-            whole.append(np.where(empty, f"{axis}: {_NOTHING}", f"{axis}: {reason}" if reason else ""))
-        joined = ["; ".join(filter(None, parts)) for parts in zip(*whole, strict=True)]
-        table[_why(TOTAL)] = table["reason"] = joined
+            whole[axis] = np.where(empty, f"{axis}: {_NOTHING}", f"{axis}: {reason}" if reason else "")
+        table["reason"] = _joined(whole.values())
+        table[_why(total)] = _joined(whole[axis] for axis in self.axes.of_total)
         for model, why in self.failures.items():
-            table.loc[model, [*map(_why, _NAMES), "reason"]] = why
+            table.loc[model, [*map(_why, self.axes.names), "reason"]] = why
         return table.rename_axis("model").reset_index()
 
     def _let_in(self, accepted: Collection[Scope]) -> pd.DataFrame:
         enough = frozenset(accepted)
         return self.units[np.array([needed <= enough for needed in self.units["scopes"]], np.bool_)]
+
+
+def _joined(reasons: Iterable[np.ndarray]) -> list[str]:
+    """The reasons of several axes as one, for each model."""
+    return ["; ".join(filter(None, parts)) for parts in zip(*reasons, strict=True)]
 
 
 def _interval(values: np.ndarray, undefined: str) -> dict[str, object]:

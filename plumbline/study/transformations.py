@@ -36,7 +36,7 @@ _TAKEN = {
 #: The names of all transformations that this process knows: HTEB's, and those of the studies that it has read. What
 #: else stands as a transformation in a table is damage.
 KNOWN: set[str] = set()
-_ENDS = ("_original", "_difference", "_reason")  # of an axis's columns
+ENDS = ("_original", "_difference", "_reason")  # of an axis's columns
 # The error types of length by what is expected of it (HTEB, A.2); the others may be found on any output.
 _OF_LENGTH: dict[str, tuple[Flag, ...]] = {
     "similar": ("runaway", "truncated"),
@@ -108,7 +108,7 @@ class Transformation(Part):
     @field_validator("name", "axis")
     @classmethod
     def _not_taken(cls, value: str) -> str:
-        if value in _TAKEN or value.endswith(_ENDS):
+        if value in _TAKEN or value.endswith(ENDS):
             raise ValueError(f"{value!r} stands for something else in tables; choose another name")
         return value
 

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from plumbline.study import Study
+from plumbline.study.transformations import EIGHT
 from streamlit_app import charts, frames
 from streamlit_app.elements import exhibit, figure, filtered, lines, section, show, table
 from streamlit_app.readers import campaign, overview
@@ -20,6 +21,12 @@ def draw(study: Study) -> None:
     section("Time on task", partial(_time, study))
     section("Signs and decisions", partial(_quality, study))
     section("Crowd work", partial(_crowd, study))
+
+
+def _axis(study: Study, transformation: str) -> str:
+    """Its axis, as the study has it now."""
+    kind = study.kinds.get(transformation) or EIGHT.get(transformation)
+    return kind.axis if kind else "none of the study's"
 
 
 def _progress(study: Study) -> None:
@@ -36,7 +43,11 @@ def _progress(study: Study) -> None:
         f"Answers{simulated} that count, against {status.study.raters.per_pair} for each pair; an answer is one rater's"
         " to one pair. What was collected last is known, and nothing that came later."
     )
-    figure(f"{study.name}-progress", charts.progress_bars(progress), says)
+    figure(
+        f"{study.name}-progress",
+        charts.progress_bars(progress.assign(axis=[_axis(study, name) for name in progress["transformation"]])),
+        says,
+    )
     table(f"{study.name}-progress", progress, frames.progress_frame(progress))
 
 

@@ -6,12 +6,10 @@ from functools import partial
 
 import streamlit as st
 
-from annotation.verdicts.tables import display
 from evaluation.display import hundred, points
-from evaluation.report.charts import score_shifts
-from evaluation.tables import TOTAL
+from evaluation.report.charts import score_shifts, series_name
 from plumbline.study import Study
-from plumbline.transformations import AXES
+from plumbline.transformations import Axes
 from streamlit_app import frames
 from streamlit_app.elements import choose, complain, exhibit, figure, limits, lines, section, show, with_refused
 from streamlit_app.readers import ratings, scores
@@ -36,24 +34,22 @@ def draw(study: Study) -> None:
 
 
 def _tiles(study: Study, model: str, refused: bool) -> None:
-    row = scores.axes(study, model=model, refused=refused).frame.iloc[0]
-    columns = st.columns(2 + len(AXES))
+    frame = scores.axes(study, model=model, refused=refused).frame
+    row, axes = frame.iloc[0], Axes.of_columns(frame)
+    columns = st.columns(1 + len(axes.names))
     columns[0].metric("Original", hundred(row["original"]), border=True)
-    for name, column in zip((*AXES, TOTAL), columns[1:], strict=True):
+    for name, column in zip(axes.names, columns[1:], strict=True):
         difference = row[f"{name}_difference"]
         delta = None if difference != difference else f"{points(difference)} points"  # noqa: PLR0124 (NaN)
-        column.metric(_head(name), hundred(row[name]), delta, border=True)
+        column.metric(series_name(name), hundred(row[name]), delta, border=True)
     says = (
         "Scores times 100; below them the difference from the original of the same data sets and items. An axis is the"
-        " mean of its transformations, the HTEB total the mean of the three axes."
+        f" mean of its transformations, the {series_name(axes.total)} the mean of"
+        f" {'the three axes' if axes.are_htebs else ', '.join(map(series_name, axes.of_total))}."
     )
     st.caption(says + limits(simulated=bool(row["simulated"]), n=int(row["n_datasets"]), what="data sets"))
-    reasons = {_head(name): frames.in_words(row[f"{name}_reason"]) for name in (*AXES, TOTAL)}
+    reasons = {series_name(name): frames.in_words(row[f"{name}_reason"]) for name in axes.names}
     lines([f"{head}: {reason}" for head, reason in reasons.items() if reason])
-
-
-def _head(name: str) -> str:
-    return "HTEB total" if name == TOTAL else display(name)
 
 
 def _shifts(study: Study, model: str, refused: bool) -> None:

@@ -14,7 +14,7 @@ from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.tables import display, number
 from plumbline.commands import as_called
 from plumbline.study import Study
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.transformations import in_order
 from streamlit_app import frames
 from streamlit_app.elements import complain, section, show, table
 from streamlit_app.readers import overview, ratings
@@ -22,14 +22,14 @@ from streamlit_app.readers import overview, ratings
 _COMMAND = re.compile(r"(?:python -m|plumbline) [^,;(]+")
 _BESIDE = 4  # tiles
 WORDS = {
-    "Transformation": "a way to rewrite a text so that its meaning stays; eight of them, in three groups (axes).",
-    "Axis": "lexical and stylistic changes, changes of length, changes of language.",
+    "Transformation": "a way to change a text, mostly so that its meaning stays; HTEB has eight, in three groups (axes).",
+    "Axis": "lexical and stylistic changes, changes of length, changes of language, and what a study adds.",
     "Pair": "a text and what became of it; people rate pairs.",
     "Rating": "one person's answer to one question (quality, fluency) on one pair.",
     "Verdict": "whether a transformation's mean ratings reach the threshold: accepted, rejected or undecided.",
     "Drift": "how far a text moves in a model's space when it is transformed: one minus the cosine, 0 for not at all.",
     "Score": "a model's result on a data set, times 100 on these pages; differences are in points.",
-    "HTEB total": "the mean of the three axes' scores.",
+    "HTEB total": "the mean of HTEB's three axes' scores; without them a total is of a study's own.",
     "Seed": "one run of the random choices; scores are averaged over seeds.",
 }
 
@@ -81,7 +81,7 @@ def _tiles(study: Study) -> None:
     by_name: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         by_name.setdefault(verdict.transformation, []).append(verdict)
-    names = [name for name in TRANSFORMATIONS if name in by_name]
+    names = in_order(by_name)
     columns: list[st.delta_generator.DeltaGenerator] = []
     for place, name in enumerate(names):
         if place % _BESIDE == 0:

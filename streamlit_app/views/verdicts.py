@@ -11,10 +11,9 @@ from annotation.report.charts import mean_intervals, means_in_words, rating_shar
 from annotation.rubric import load_rubric
 from annotation.verdicts.tables import verdict_table
 from evaluation.report.sensitivity_charts import threshold_decisions, threshold_scores
-from evaluation.tables import TOTAL
 from evaluation.tables.sensitivity import thresholds_of
 from plumbline.study import Study
-from plumbline.transformations import AXES
+from plumbline.transformations import Axes
 from streamlit_app import charts, frames
 from streamlit_app.elements import choose, complain, exhibit, figure, filtered, limits, section, show, table
 from streamlit_app.readers import ratings
@@ -110,7 +109,7 @@ def _another(study: Study, scale: Sequence[int]) -> None:
     figure(f"{study.name}-decisions-by-threshold", chart, says + _limits(study), columns=1)
     scores = read.scores_at(study, *dict.fromkeys((own, threshold)))
     st.caption("Scores times 100 as they would be: the same scores, other verdicts. What was not scored is not known.")
-    shown = frames.rescored_frame(scores, (*AXES, TOTAL))
+    shown = frames.rescored_frame(scores, Axes.of_columns(scores).names)
     table(f"{study.name}-scores-at-{threshold:g}", scores, shown)
     _scores(study, scale, own)
 
@@ -123,7 +122,7 @@ def _scores(study: Study, scale: Sequence[int], own: float) -> None:
         return
     model = choose("Model of the figure", list(grid["model"].drop_duplicates()), "model")
     mine = grid[grid["model"] == model]
-    if mine[[*AXES, TOTAL]].isna().all(axis=None):
+    if mine[[*Axes.of_columns(mine).names]].isna().all(axis=None):
         st.caption("At no threshold all scores are known that it would let in.")
         return
     says = (
