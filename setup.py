@@ -14,6 +14,8 @@ CARRIED = [
     "prompts/**/*.yaml",
     "studies/demo.yaml",
     "studies/demo/**/*.*",
+    "studies/own.yaml",
+    "studies/own/*.yaml",
     "studies/hteb_*.yaml",
     "studies/pteb*.yaml",
     "constraints/argilla-server.txt",

@@ -21,6 +21,7 @@ from plumbline.reading import read_yaml
 from plumbline.study import Study
 from plumbline.study.base import Part, first_complaint
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec
+from plumbline.study.transformations import EIGHT
 from plumbline.words import trim
 
 ENGLISH = "en"
@@ -134,7 +135,10 @@ class Rubric(Part):
     def pool(self, name: str) -> PoolText:
         """How one pool is explained. Raises StudyError if the rubric does not know it."""
         if name not in self.pools:
-            raise StudyError(f"rubric {self.name!r} explains no pool {name!r}; add it under `pools`")
+            raise StudyError(
+                f"rubric {self.name!r} explains no pool {name!r}; add it under `pools`, or `raters` to a"
+                " transformation of your own"
+            )
         return self.pools[name]
 
     def expected(self, pool: str, control: str) -> dict[str, int]:
@@ -186,7 +190,7 @@ def load_rubric(study: Study, folder: Path | None = None) -> Rubric:
     files = [one / f"{study.rubric}.yaml" for one in folders]
     path = next((file for file in files if file.is_file()), files[0])
     try:
-        rubric = Rubric.model_validate(read_yaml(path))
+        rubric = Rubric.model_validate(_with_words(read_yaml(path), study))
     except FileNotFoundError:
         known = ", ".join(sorted(file.stem for one in folders for file in one.glob("*.yaml")))
         places = " or ".join(map(str, folders))
@@ -201,6 +205,23 @@ def load_rubric(study: Study, folder: Path | None = None) -> Rubric:
         raise StudyError(f"{path}: {wrong}")
     _refuse_rules_of_another_scale(study, rubric)
     return rubric
+
+
+def _with_words(rubric: Any, study: Study) -> Any:
+    """What a rubric's file says, with the words of the study's own transformations for pools that it does not have."""
+    if not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
+        return rubric
+    own = {}
+    for name, kind in study.kinds.items():
+        if kind.raters and kind.pool == name and name not in EIGHT and name not in rubric["pools"]:
+            title = {"title": {ENGLISH: name.replace("_", " ").capitalize()}}
+            try:
+                PoolText.model_validate({**title, **kind.raters})
+            except ValidationError as error:
+                wrong = f"transformation {name!r}: raters.{first_complaint(error)}"
+                raise DataError(f"{study.file}: {wrong}") from None
+            own[name] = {**title, **kind.raters}
+    return {**rubric, "pools": {**rubric["pools"], **own}}
 
 
 def _unusable(rubric: Rubric) -> Iterator[str]:

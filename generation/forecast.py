@@ -34,7 +34,7 @@ def forecast(study: Study, *, again: bool = False, rate: float | None = None) ->
     named = zip([*plan.prompts, "total"], [*rows, total], strict=True)
     header = ["transformation", "there", "texts left", "requests left", "tokens in, about", "tokens out, about"]
     table = cli.columns(header, [[name, *(f"{cell:,}" for cell in row)] for name, row in named])
-    return f"{table}\n\n{_time(total[2], rate)}"
+    return f"{table}\n\n{_time(total[1], total[2], rate)}"
 
 
 def _row(plan: Plan, name: str, units: Sequence[Unit]) -> tuple[int, int, int, int, int]:
@@ -58,9 +58,11 @@ def _growth(prompt: str) -> float:
     return EIGHT[prompt].growth if prompt in EIGHT else 1.0
 
 
-def _time(requests: int, rate: float | None) -> str:
-    if not requests:
+def _time(texts: int, requests: int, rate: float | None) -> str:
+    if not texts:
         return "nothing is left to do"
+    if not requests:
+        return "no generator is asked: these are functions, or files of outputs"
     if rate is None:
         return "retries come on top; --rate N (requests a second) tells how long it takes"
     return f"about {_duration(round(requests / rate))} at {rate:g} requests a second; retries come on top"

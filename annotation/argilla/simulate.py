@@ -1,7 +1,9 @@
 """Simulated raters, for rehearsals: made-up people who answer through Argilla's own HTTP API.
 
 Each answers with the author's rating of the recorded output (with a control's expected answer) plus a bias of its own
-plus normal noise, rounded and kept on the scale. Their accounts are called `simulated-...`, and every record of theirs
+plus normal noise, rounded and kept on the scale. What no generator made has no author's rating: in its place stands
+what the transformation is meant to be, the best point, or, of a meaning that is to change, the worst of the first
+question. Their accounts are called `simulated-...`, and every record of theirs
 says so.
 """
 
@@ -26,6 +28,7 @@ from plumbline.identity import identity
 from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
+from plumbline.study.transformations import Transformation
 
 BULK = 100  # the most answers that Argilla takes at once
 Answer = dict[str, object]
@@ -82,7 +85,7 @@ def simulated_answer(
 
 def _author_ratings(study: Study, rubric: Rubric) -> dict[str, dict[str, int]]:
     """The author's rating of each pair's output, by pair id and question; controls get the expected answers."""
-    recorded = Recorded.of(study)
+    recorded = Recorded.of(study) if any(kind.calls for kind in study.kinds.values()) else None
     languages = {
         row.key: row.language
         for name in study.transformations
@@ -95,8 +98,20 @@ def _author_ratings(study: Study, rubric: Rubric) -> dict[str, dict[str, int]]:
             highest = dict.fromkeys(rubric.question_names(), rubric.scale[-1])
             rated[pair.pair_id] = highest | rubric.expected(pair.pool, pair.control)
         else:
-            rated[pair.pair_id] = _author_rating(recorded, pair, languages.get(pair.key), rubric)
+            kind = study.kinds[pair.transformation]
+            rated[pair.pair_id] = (
+                _author_rating(recorded, pair, languages.get(pair.key), rubric)
+                if recorded is not None and kind.calls
+                else _meant(kind, rubric)
+            )
     return rated
+
+
+def _meant(kind: Transformation, rubric: Rubric) -> dict[str, int]:
+    """What a transformation is meant to be, where nobody rated its outputs."""
+    first, *_ = rubric.question_names()
+    best = dict.fromkeys(rubric.question_names(), rubric.scale[-1])
+    return best if kind.meaning == "kept" else {**best, first: rubric.scale[0]}
 
 
 def _author_rating(recorded: Recorded, pair: Pair, language: str | None, rubric: Rubric) -> dict[str, int]:

@@ -22,6 +22,7 @@ from evaluation.report.paper_tables import Results
 from plumbline.exhibits.page import Figure, Section
 from plumbline.exhibits.table import Exhibit
 from plumbline.study import Study
+from plumbline.transformations import AXES, total_axes
 
 Drawn = alt.LayerChart | alt.ConcatChart | alt.FacetChart
 TICKS = "; ticks: originals of the data sets and items of an axis, where these are not all"
@@ -215,8 +216,8 @@ def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str
     about = [
         study.description,
         f"Protocol {study.evaluation.protocol!r}. Seeds are averaged first; an axis is the mean over its"
-        " transformations, the total the mean of the three axes. Only what people accepted counts. Each table is a file"
-        " in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in figures/ (SVG, PNG).",
+        f" transformations, the total the mean of {_axes_of_total(study)}. Only what people accepted counts. Each table is"
+        " a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in figures/ (SVG, PNG).",
     ]
     outline = {
         "Left out": ("left_out",),
@@ -242,6 +243,13 @@ def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str
         if drawn or shown:
             made.append(Section(heading, [*drawn, *shown]))
     return made
+
+
+def _axes_of_total(study: Study) -> str:
+    axes = total_axes(study.kinds, (kind.axis for kind in study.kinds.values()))
+    others = [kind.axis for kind in study.kinds.values() if kind.axis not in axes]
+    beside = f", beside which {', '.join(dict.fromkeys(others))} stand" if others else ""
+    return f"{'the three axes' if axes == AXES else ', '.join(axes)}{beside}"
 
 
 def figure(chart: Drawn, caption: str) -> Figure:

@@ -26,7 +26,7 @@ from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, Sa
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec, LocalDataset
 from plumbline.study.evaluation import EvaluationSpec
-from plumbline.study.generator import GeneratorSpec, RetrySpec
+from plumbline.study.generator import GeneratorSpec, NoGenerator, RetrySpec
 from plumbline.study.own_transformations import own_transformations
 from plumbline.study.transformations import EIGHT, Transformation
 
@@ -49,7 +49,9 @@ class Study(Part):
         description="a folder in prompts/ whose wordings take precedence",
     )
     seeds: tuple[Seed, ...] = Field(default=(1337, 1338, 1339), min_length=1)
-    generator: GeneratorSpec
+    generator: GeneratorSpec = Field(
+        default=NoGenerator(), description="the language model; none where no transformation asks one"
+    )
     candidates: tuple[GeneratorSpec, ...] = Field(default=(), description="other generators to compare with")
     retry: RetrySpec = RetrySpec()
     sample: SampleSpec = SampleSpec()
@@ -96,8 +98,11 @@ class Study(Part):
         return value
 
     @model_validator(mode="after")
-    def _can_be_decided(self) -> Study:
-        rule = self.acceptance
+    def _can_be_decided(self, info: ValidationInfo) -> Study:
+        rule, own = self.acceptance, info.context or {}
+        asking = [name for name in self.transformations if (own.get(name) or EIGHT[name]).calls]
+        if asking and isinstance(self.generator, NoGenerator):
+            raise ValueError(f"generator: Field required: {asking[0]} asks one; add it")
         if rule.min_raters > self.raters.per_pair:
             raise ValueError(
                 f"acceptance.min_raters {rule.min_raters} is more than raters.per_pair {self.raters.per_pair}:"

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from plumbline.errors import nearest
 from plumbline.words import shows
 
-_KINDS = ("local", "mteb", "recorded", "openai", "vllm")
+_KINDS = ("local", "mteb", "recorded", "openai", "vllm", "none")
 LONGEST = 500  # characters of a complaint, and of a name or path
 LARGEST = 2**63 - 1  # what a column of whole numbers can hold
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]

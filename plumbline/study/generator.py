@@ -39,6 +39,19 @@ class RecordedGenerator(_Generator):
     )
 
 
+class NoGenerator(Part):
+    """Nothing: all transformations are functions, or files of outputs."""
+
+    kind: Literal["none"] = "none"
+    model: Literal["none"] = "none"
+    revision: Literal[""] = ""
+    sampling: Sampling = Sampling()
+
+    def identity(self) -> list[Any]:
+        """It makes no outputs."""
+        return ["none"]
+
+
 class OpenAIGenerator(_Generator):
     """Any OpenAI-compatible chat server: vLLM's, Ollama's, llama.cpp's (`generation.generators.openai`)."""
 
@@ -84,7 +97,9 @@ class VllmGenerator(_Generator):
         return [*super().identity(), *([] if precision == {"quantization": None, "dtype": "auto"} else [precision])]
 
 
-GeneratorSpec = Annotated[RecordedGenerator | OpenAIGenerator | VllmGenerator, Field(discriminator="kind")]
+GeneratorSpec = Annotated[
+    RecordedGenerator | OpenAIGenerator | VllmGenerator | NoGenerator, Field(discriminator="kind")
+]
 
 
 class RetrySpec(Part):

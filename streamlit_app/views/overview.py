@@ -29,7 +29,7 @@ WORDS = {
     "Verdict": "whether a transformation's mean ratings reach the threshold: accepted, rejected or undecided.",
     "Drift": "how far a text moves in a model's space when it is transformed: one minus the cosine, 0 for not at all.",
     "Score": "a model's result on a data set, times 100 on these pages; differences are in points.",
-    "HTEB total": "the mean of HTEB's three axes' scores; without them a total is of a study's own.",
+    "HTEB total": "the mean of HTEB's three axes' scores; without them it is of a study's own.",
     "Seed": "one run of the random choices; scores are averaged over seeds.",
 }
 
