@@ -216,8 +216,8 @@ def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str
     about = [
         study.description,
         f"Protocol {study.evaluation.protocol!r}. Seeds are averaged first; an axis is the mean over its"
-        f" transformations, the total the mean of {_axes_of_total(study)}. Only what people accepted counts. Each table is"
-        " a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in figures/ (SVG, PNG).",
+        f" transformations, the total the mean of {_axes_of_total(study)}. Only what people accepted counts. Each table"
+        " is a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in figures/ (SVG, PNG).",
     ]
     outline = {
         "Left out": ("left_out",),
@@ -248,7 +248,7 @@ def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str
 def _axes_of_total(study: Study) -> str:
     axes = total_axes(study.kinds, (kind.axis for kind in study.kinds.values()))
     others = [kind.axis for kind in study.kinds.values() if kind.axis not in axes]
-    beside = f", beside which {', '.join(dict.fromkeys(others))} stand" if others else ""
+    beside = f", beside which stands {' and '.join(dict.fromkeys(others))}" if others else ""
     return f"{'the three axes' if axes == AXES else ', '.join(axes)}{beside}"
 
 

@@ -22,7 +22,7 @@ from streamlit_app.readers import overview, ratings
 _COMMAND = re.compile(r"(?:python -m|plumbline) [^,;(]+")
 _BESIDE = 4  # tiles
 WORDS = {
-    "Transformation": "a way to change a text, mostly so that its meaning stays; HTEB has eight, in three groups (axes).",
+    "Transformation": "a way to change a text, mostly so that its meaning stays; HTEB has eight, in three axes.",
     "Axis": "lexical and stylistic changes, changes of length, changes of language, and what a study adds.",
     "Pair": "a text and what became of it; people rate pairs.",
     "Rating": "one person's answer to one question (quality, fluency) on one pair.",

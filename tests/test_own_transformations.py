@@ -1,0 +1,157 @@
+"""A transformation of one's own through the whole flow, by commands and files: beside HTEB's, and without them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from streamlit.testing.v1 import AppTest
+
+from annotation.sampling.controls import read_controls
+from annotation.sampling.sample import read_pairs
+from annotation.server_commands import HOME_VARIABLE
+from annotation.verdicts.verdicts import read_verdicts
+from evaluation.report.charts import axis_shifts
+from evaluation.report.contents import _axes_of_total
+from evaluation.results import read_scores
+from evaluation.tables import axis_table
+from plumbline.study import ROOT, Study, load_study
+from tests.commands import here
+from tests.streamlit_app.conftest import APP, VIEWS
+
+DEMO = ROOT / "studies" / "demo"
+COLUMNS = "time=time,rater=rater,pair=pair,quality=quality,fluency=fluency"
+NOISE = """
+name: typing_errors
+axis: noise
+function: generation.examples:typos
+raters:
+  asked: {en: The program swapped neighbouring letters.}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _pseudonyms_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
+
+
+def own_study(folder: Path, *transformations: Any, **changes: Any) -> Path:
+    """A study of the sample's pairs of sentences, with a lexical model, and a transformation in a file of its own."""
+    (folder / "typing_errors.yaml").write_text(NOISE, encoding="utf-8")
+    data = {
+        "name": "mine",
+        "datasets": [{"name": "sample_sts", "task": "sts", "path": str(DEMO / "pairs.csv"), "language": "en"}],
+        "transformations": list(transformations),
+        "seeds": [1337],
+        "sample": {"pairs": 20},
+        "raters": {"per_pair": 2},
+        "evaluation": {"models": [{"name": "n-grams", "kind": "lexical"}]},
+        **changes,
+    }
+    file = folder / "study.yaml"
+    file.write_text(yaml.safe_dump(data), encoding="utf-8")
+    return file
+
+
+def run(file: Path, *words: str) -> str:
+    """A command on the study; what it prints."""
+    done = here(words[0], *words[1:], "--study", str(file), "--exports", str(file.parent / "exports"))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def rate(file: Path, study: Study, value: int) -> None:
+    """Two raters give every pair and control the same answer, in a file that is collected."""
+    pairs = [pair.pair_id for pair in (*read_pairs(study), *read_controls(study))]
+    answers = [
+        {"time": f"2026-03-01T13:{place % 60:02}:00Z", "rater": rater, "pair": pair, "quality": value, "fluency": 4}
+        for rater in ("ada", "bob")
+        for place, pair in enumerate(dict.fromkeys(pairs))
+    ]
+    csv = file.parent / "answers.csv"
+    pd.DataFrame(answers).to_csv(csv, index=False)
+    run(file, "annotation", "collect", "--csv", str(csv), "--columns", COLUMNS)
+
+
+def to_the_end(file: Path) -> Study:
+    """Every command of the flow but those that want a server."""
+    study = load_study(file, file.parent / "exports")
+    run(file, "generation.run", "--allow-code")
+    run(file, "annotation", "sample")
+    rate(file, study, 4)
+    run(file, "annotation", "accept")
+    run(file, "annotation", "report")
+    run(file, "evaluation.run")
+    return study
+
+
+def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = {"kind": "recorded", "model": "plumbline-sample", "revision": "1", "path": str(DEMO / "outputs")}
+    htebs = ("paraphrasing", "expansion", "backtranslation")
+    study = to_the_end(own_study(tmp_path, *htebs, {"path": "typing_errors.yaml"}, generator=recorded))
+
+    verdicts = {one.transformation: one for one in read_verdicts(study)}
+    assert {one.decision for one in verdicts.values()} == {"accepted"} and list(verdicts) == [*htebs, "typing_errors"]
+    made = verdicts["typing_errors"]
+    assert (made.axis, made.generator_kind, made.model) == ("noise", "function", "generation.examples:typos")
+    assert (made.prompt_hash, verdicts["paraphrasing"].generator_kind) == ("", "recorded")
+
+    scores = read_scores(study)
+    table = axis_table(scores).iloc[0]
+    # Of HTEB's axes there is no language here: the total is undefined, and noise does not stand in for it.
+    assert pd.isna(table["hteb_total"]) and table["hteb_total_reason"] == "no score for: language"
+    own = scores[(scores["transformation"] == "typing_errors") & (scores["status"] == "evaluated")]
+    assert table["noise"] == own["score"].mean() and "total" not in table.index
+    without = axis_table(scores[scores["axis"] != "noise"]).iloc[0]
+    same = [name for name in without.index if not str(name).startswith("hteb_total_reason")]
+    pd.testing.assert_series_equal(table[same].drop("n_failed"), without[same].drop("n_failed"), check_names=False)
+
+    printed = run(tmp_path / "study.yaml", "evaluation.run")
+    assert "hteb_total: the mean over lexical_stylistic, length, language; noise stands beside it" in printed
+    page = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
+    assert "Not HTEB&#x27;s but this study&#x27;s own is typing errors (axis noise)." in page.replace("&#39;", "&#x27;")
+    assert "was made by the function generation.examples:typos" in page
+    run(tmp_path / "study.yaml", "evaluation.report")
+    page = (study.folder / "report_evaluation" / "index.html").read_text(encoding="utf-8")
+    assert "the total the mean of the three axes, beside which stands noise" in page
+    monkeypatch.setattr("sys.argv", [str(APP), "--study", str(study.file), "--exports", str(tmp_path / "exports")])
+    for view in VIEWS:
+        shown = AppTest.from_file(str(APP), default_timeout=60)
+        shown = shown.switch_page(f"views/{view}.py").run() if view != "overview" else shown.run()
+        assert not shown.exception and not shown.error, (view, shown.exception, shown.error)
+    errors = run(tmp_path / "study.yaml", "generation.errors")
+    assert "Not counted, for no generator made them: typing_errors." in errors
+
+
+def test_a_study_of_its_own_axes_alone_has_a_total_of_these(tmp_path: Path) -> None:
+    texts = pd.read_csv(DEMO / "pairs.csv")
+    both = pd.concat([texts["sentence1"], texts["sentence2"]])
+    pd.DataFrame({"before": both, "after": "It is said: " + both}).drop_duplicates().to_csv(
+        tmp_path / "said.csv", index=False
+    )
+    said = {
+        "name": "hearsay",
+        "axis": "framing",
+        "outputs": {"path": "said.csv", "text": "before", "output": "after"},
+        "raters": {"asked": {"en": "Somebody put words before the text."}},
+    }
+    study = to_the_end(own_study(tmp_path, {"path": "typing_errors.yaml"}, said))
+    makers = {one.transformation: (one.generator_kind, one.model) for one in read_verdicts(study)}
+    assert makers == {
+        "typing_errors": ("function", "generation.examples:typos"),
+        "hearsay": ("outputs", "said.csv"),
+    }
+    table = axis_table(read_scores(study)).iloc[0]
+    assert table["total"] == pytest.approx((table["noise"] + table["framing"]) / 2) and "hteb_total" not in table.index
+    printed = run(tmp_path / "study.yaml", "evaluation.run")
+    assert "total: the mean over noise, framing" in printed and "hteb" not in printed.lower()
+    assert _axes_of_total(study) == "noise, framing"
+    axis_shifts(axis_table(read_scores(study))).to_dict()
+    manifest = json.loads((study.folder / "manifest.json").read_text(encoding="utf-8"))
+    assert {"said.csv", "typing_errors.yaml"} <= set(manifest["stages"]["generation"]["inputs"])
