@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import pandas as pd
 
 from annotation.ratings.signs import controls_missed
+from annotation.report.makers import listed, made_by
 from annotation.report.material import Material
 from annotation.sampling.near_duplicates import NEAR
 from annotation.statistics.intervals import RESAMPLES
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.tables import display
-from generation.jobs import generator_hash
 from plumbline.languages import language_name
-from plumbline.study.generator import RecordedGenerator
-from plumbline.study.transformations import EIGHT
 
 # What the means' intervals are, by `Summary.interval`.
 INTERVALS = {
@@ -37,7 +34,7 @@ _SCOPES = {
 
 def methods(material: Material) -> list[str]:
     """The methods section, a string a paragraph."""
-    parts = (_sample, _raters, _quality, _acceptance, _agreement, _generator)
+    parts = (_sample, _raters, _quality, _acceptance, _agreement, made_by)
     paragraphs = (" ".join(filter(None, part(material))) for part in parts)
     return [paragraph for paragraph in paragraphs if paragraph]
 
@@ -49,11 +46,6 @@ def many(number: int, thing: str) -> str:
 
 def _verb(number: int, thing: str, one: str, several: str) -> str:
     return f"{many(number, thing)} {one if number == 1 else several}"
-
-
-def listed(things: Sequence[str]) -> str:
-    """`a, b and c`."""
-    return " and ".join(filter(None, [", ".join(things[:-1]), *things[-1:]]))
 
 
 def _sample(material: Material) -> list[str]:
@@ -282,45 +274,3 @@ def _agreement(material: Material) -> list[str]:
         "95% intervals are over pairs: Gwet's (2014) for AC2, a jackknife for kappa, and BCa bootstraps with"
         f" {RESAMPLES:,} resamples for the other two.",
     ]
-
-
-def _generator(material: Material) -> list[str]:
-    generated = [one for one in material.verdicts if one.prompt_hash]
-    makers = {(verdict.model, verdict.generator_hash) for verdict in generated}
-    if not makers:
-        return _others(material)
-    prompts = {display(one.transformation, pooled=False).lower(): one.prompt_hash[:8] for one in generated}
-    hashes = listed([f"{name} {digest}" for name, digest in prompts.items()])
-    spec = material.study.generator
-    told = listed(sorted(model for model, _ in makers))
-    if makers == {(spec.model, generator_hash(spec))}:  # else the study names another one by now
-        sampling = spec.sampling
-        how = f" (temperature {sampling.temperature:g}, top_p {sampling.top_p:g}, up to {sampling.max_tokens:,} tokens)"
-        if isinstance(spec, RecordedGenerator):  # how these were sampled the study does not know
-            how = "; its outputs were recorded before"
-        told += (f", revision {spec.revision}" if spec.revision else "") + how
-    return [f"The generator was {told}.", f"The hashes of the prompts begin with: {hashes}.", *_others(material)]
-
-
-def _others(material: Material) -> list[str]:
-    """What no generator made, and what of the transformations is not HTEB's."""
-    told = [
-        f"{display(name, pooled=False)} was made by the function {model} (its hash begins with {digest})."
-        if kind == "function"
-        else f"The outputs of {display(name, pooled=False).lower()} come from the file {model} ({digest})."
-        for name, model, kind, digest in dict.fromkeys(
-            (one.transformation, one.model, one.generator_kind, one.generator_hash[:8])
-            for one in material.verdicts
-            if not one.prompt_hash
-        )
-    ]
-    kinds = material.study.kinds
-    names = dict.fromkeys(one.transformation for one in material.verdicts)
-    own = [name for name in names if name in kinds and name not in EIGHT]
-    if own:
-        axes = [f"{display(name, pooled=False).lower()} (axis {kinds[name].axis})" for name in own]
-        told.append(f"Not HTEB's but this study's own {'is' if len(own) == 1 else 'are'} {listed(axes)}.")
-    changed = [display(name, pooled=False) for name in own if kinds[name].meaning == "changed"]
-    if changed:
-        told.append(f"{listed(changed)} {'is' if len(changed) == 1 else 'are'} meant to change the meaning.")
-    return told

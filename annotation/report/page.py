@@ -15,8 +15,9 @@ import pandas as pd
 from annotation.report import crowd, exhibits, provenance
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
+from annotation.report.makers import listed
 from annotation.report.material import Material, read_material
-from annotation.report.methods import INTERVALS, listed, many, methods
+from annotation.report.methods import INTERVALS, many, methods
 from annotation.verdicts.doubts import LOOKED_FOR
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.tables import SIMULATED

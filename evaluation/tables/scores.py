@@ -87,7 +87,8 @@ def axis_table(
         for axis in axes.shown:
             part = mine[mine["axis"] == axis]
             row[f"{axis}_reason"] = why.get(model) or _coverage(part, first["dataset"].nunique(), wanted[axis])
-        undefined = [axis for axis in axes.of_total if pd.isna(values.at[model, axis])]
+        lost = values.loc[model].isna()
+        undefined = [axis for axis in axes.of_total if lost[axis]]
         of_total = {axis: wanted[axis] for axis in axes.of_total}
         lacking = f"no score for: {', '.join(undefined)}" if undefined else _incomplete(mine, of_total)
         row |= {

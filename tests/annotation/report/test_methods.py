@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from annotation.records import Decision, Look, RuleSet, Verdict
+from annotation.report.makers import listed
 from annotation.report.material import Material
-from annotation.report.methods import listed, many, methods
+from annotation.report.methods import many, methods
 from annotation.rubric import load_rubric
 from annotation.sampling.candidates import Supply
 from annotation.verdicts.preregistration import rules_of
