@@ -1,0 +1,213 @@
+"""Two campaigns, or two waves of one, held side by side: whether other people, or other pairs, say the same.
+
+Pure functions from the ratings that count to rows, and the table for a terminal. Every pair counts once, by the mean of
+its ratings. Where both rated the same pairs, the differences of a pair are the sample; otherwise the pairs of each are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from annotation.offering import read_waves
+from annotation.ratings.collected import Collected
+from annotation.ratings.ratings import counting_ratings
+from annotation.rubric import load_rubric
+from annotation.statistics.agreement import Answers, gwet_ac2
+from annotation.statistics.intervals import over_pairs
+from annotation.verdicts.tables import SIMULATED, display, number
+from plumbline.cli import columns
+from plumbline.errors import DataError, StudyError
+from plumbline.study import Study
+
+_PLACE = ["pool", "language", "question"]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two sets of ratings in one place: a pool, a language, a question."""
+
+    pool: str
+    language: str
+    question: str
+    pairs: tuple[int, int]  #: of the first and of the second; where both rated the same ones, as many
+    means: tuple[float, float]  #: of the pairs' means
+    difference: float  #: the second mean minus the first
+    low: float  #: lower end of the difference's 95% interval; NaN where there is none
+    high: float
+    rho: float  #: rank correlation of the pairs' means; NaN where the pairs are others
+    ac2: tuple[float, float, float]  #: among the first's raters, the second's, and both's together; NaN as rho
+    reason: str  #: why there is no interval; empty where there is one
+
+
+def compare_campaigns(first: pd.DataFrame, second: pd.DataFrame, scale: Sequence[int]) -> list[Compared]:
+    """Two campaigns on the pairs that both rated.
+
+    Both frames are ratings that count, with the pairs' `pool`. The interval is the t interval of the mean difference
+    over pairs. AC2 (Gwet, ordinal weights) of both campaigns' raters taken as one group is lower than that of each
+    where the campaigns, and not only their raters, differ.
+    """
+    common = sorted(set(first["pair_id"]) & set(second["pair_id"]))
+    one, other = (frame[frame["pair_id"].isin(common)] for frame in (first, second))
+    rows = []
+    for place, own in _places(one):
+        theirs = dict(_places(other)).get(place)
+        if theirs is None:
+            continue
+        means = pd.concat([_means(own), _means(theirs)], axis=1, join="inner").to_numpy()
+        ids = set(own["pair_id"]) & set(theirs["pair_id"])
+        rows.append(_paired(place, means, [part[part["pair_id"].isin(ids)] for part in (own, theirs)], scale))
+    return rows
+
+
+def compare_parts(first: pd.DataFrame, second: pd.DataFrame) -> list[Compared]:
+    """Two sets of ratings of different pairs, such as two waves: Welch's interval of the difference of means."""
+    theirs = dict(_places(second))
+    return [_apart(place, _means(own), _means(theirs[place])) for place, own in _places(first) if place in theirs]
+
+
+def _places(ratings: pd.DataFrame) -> list[tuple[tuple[str, str, str], pd.DataFrame]]:
+    rated = ratings[ratings["value"].notna()]
+    return [((str(a), str(b), str(c)), own) for (a, b, c), own in rated.groupby(_PLACE, observed=True, sort=False)]
+
+
+def _means(ratings: pd.DataFrame) -> pd.Series:
+    return ratings.astype({"pair_id": str, "value": float}).groupby("pair_id")["value"].mean()
+
+
+def _paired(
+    place: tuple[str, str, str], means: np.ndarray, parts: Sequence[pd.DataFrame], scale: Sequence[int]
+) -> Compared:
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
+    differences = means[:, 1] - means[:, 0]
+    found = over_pairs(differences, np.ones(len(differences)))
+    varied = len(means) > 1 and bool((np.ptp(means, axis=0) > 0).all())
+    own = [part[["pair_id", "rater_id", "value"]] for part in parts]
+    both = pd.concat([part.assign(rater_id=part["rater_id"].astype(str) + f" {n}") for n, part in enumerate(own)])
+    first, second, together = (gwet_ac2(Answers.of(part, scale)).value for part in (*own, both))
+    return Compared(
+        *place,
+        pairs=(len(means), len(means)),
+        means=(float(means[:, 0].mean()), float(means[:, 1].mean())),
+        difference=float(found.value),
+        low=float(found.low),
+        high=float(found.high),
+        rho=float(stats.spearmanr(means[:, 0], means[:, 1]).statistic) if varied else math.nan,
+        ac2=(first, second, together),
+        reason=_why(float(found.low), len(means)),
+    )
+
+
+def _apart(place: tuple[str, str, str], one: pd.Series, other: pd.Series) -> Compared:
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
+    low = high = math.nan
+    fewest = min(len(one), len(other))
+    if fewest > 1 and one.std() + other.std() > 0:
+        ends = stats.ttest_ind(other, one, equal_var=False).confidence_interval()
+        low, high = float(ends.low), float(ends.high)
+    return Compared(
+        *place,
+        pairs=(len(one), len(other)),
+        means=(float(one.mean()), float(other.mean())),
+        difference=float(other.mean() - one.mean()),
+        low=low,
+        high=high,
+        rho=math.nan,
+        ac2=(math.nan, math.nan, math.nan),
+        reason=_why(low, fewest),
+    )
+
+
+def _why(low: float, pairs: int) -> str:
+    if not math.isnan(low):
+        return ""
+    return "one pair is no sample" if pairs < 2 else "no spread to tell an interval by"
+
+
+def comparison_text(study: Study, other: Study | None = None) -> str:
+    """The comparison of a study's waves, or with another study's campaign on the same pairs, for a terminal.
+
+    Raises StudyError where there is nothing to compare: no waves, no common pairs, another scale.
+    """
+    mine = _rated(study)
+    if other is not None:
+        return _campaigns_text(study, other, mine)
+    waves = read_waves(study)
+    if not waves:
+        raise StudyError(
+            f"{study.file}: its sample has one wave; name another study with --other, or extend the sample"
+            f" (`{study.command('annotation sample')} --extend REASON`)"
+        )
+    parts = []
+    first = mine[mine["wave"] == 1]
+    for wave in waves:
+        rows = compare_parts(first, mine[mine["wave"] == wave.number])
+        parts.append(
+            f"Wave {wave.number} beside wave 1 ({wave.reason})\n{_table(rows, 'wave 1', f'wave {wave.number}')}"
+        )
+    return "\n\n".join([*parts, _notes(mine, "Difference: the later wave minus the first, with Welch's 95% interval")])
+
+
+def _campaigns_text(study: Study, other: Study, mine: pd.DataFrame) -> str:
+    scale, theirs = load_rubric(study).scale, _rated(other)
+    if load_rubric(other).scale != scale:
+        raise StudyError(f"{other.file}: its scale is not that of {study.file}; their ratings cannot be compared")
+    if not set(mine["pair_id"]) & set(theirs["pair_id"]):
+        raise StudyError(
+            f"{other.file}: it rated none of the pairs that {study.file} did; pairs are the same where original,"
+            " output, generator and prompts are"
+        )
+    rows = compare_campaigns(mine, theirs, scale)
+    names = (study.name, other.name) if study.name != other.name else (f"{study.name} (1)", f"{other.name} (2)")
+    note = f"On the pairs that both rated. Difference: {names[1]} minus {names[0]}, with the t interval over pairs"
+    return f"{_table(rows, *names, paired=True)}\n\n{_notes(pd.concat([mine, theirs]), note)}"
+
+
+def _rated(study: Study) -> pd.DataFrame:
+    """A study's ratings of the sample that count, with what its pairs are."""
+    collected = Collected.read(study)
+    counting = counting_ratings(collected.of_sample, study.raters.per_pair)
+    if counting.empty:
+        raise DataError(f"{study.folder}: no ratings that count; run `{study.command('annotation collect')}` first")
+    facts = collected.sample.astype({"pair_id": str}).set_index("pair_id")[["pool", "wave"]]
+    plain = counting.assign(pair_id=counting["pair_id"].astype(str))
+    return plain.join(facts, on="pair_id")
+
+
+def _table(rows: Sequence[Compared], first: str, second: str, *, paired: bool = False) -> str:
+    header = [
+        "Pool",
+        "Language",
+        "Question",
+        "Pairs",
+        f"Mean, {first}",
+        f"Mean, {second}",
+        "Difference",
+        "95% interval",
+    ]
+    header += ["Rho", f"AC2, {first}", f"AC2, {second}", "AC2, both"] if paired else []
+    cells = []
+    for row in rows:
+        pairs = str(row.pairs[0]) if paired else f"{row.pairs[0]} and {row.pairs[1]}"
+        interval = row.reason or f"{row.low:+.2f} to {row.high:+.2f}"
+        shown = [
+            display(row.pool),
+            row.language,
+            row.question,
+            pairs,
+            *map(number, row.means),
+            f"{row.difference:+.2f}",
+        ]
+        cells.append([*shown, interval, *((number(row.rho), *map(number, row.ac2)) if paired else ())])
+    return columns(header, cells, "no place has ratings of both")
+
+
+def _notes(rated: pd.DataFrame, said: str) -> str:
+    simulated = [SIMULATED] if rated["simulated"].any() else []
+    return "\n".join([f"{said}; each pair counts once, by the mean of its ratings that count.", *simulated])
