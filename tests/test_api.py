@@ -220,6 +220,13 @@ def test_scores_that_say_the_least_give_the_table_of_the_whole_records() -> None
         ({"axis": ["original", "lexical"]}, "unknown axis 'lexical'; known are: original, lexical_stylistic"),
         ({"status": ["evaluated", "evaluted"]}, "unknown status 'evaluted'; did you mean 'evaluated'?"),
         ({"transformation": "original"}, "model a, dataset d, transformation original, seed 0 stands there more than"),
+        ({"status": [None, None]}, "unknown status None; known are: evaluated"),
+        ({"status": ["evaluated", ""]}, "unknown status ''; known are: evaluated"),
+        ({"score": [80, 70.5]}, "80 is no score from -1 to 1 (2 of 2 are none); divide percentages by 100"),
+        ({"score": [0.8, -np.inf]}, "-inf is no score from -1 to 1 (1 of 2 are none)"),
+        ({"score": ["0.8", "high"]}, "scores: 'high' in column 'score' is no number"),
+        ({"score": pd.Timestamp(0)}, "scores: column 'score' holds no numbers but datetime64"),
+        ({"n_failed": ["", "many"]}, "scores: '' in column 'n_failed' is no number"),
         ({"dataset": ["d", None]}, "'dataset' is missing in 1 rows (the first: row 1)"),
     ],
 )
@@ -234,6 +241,34 @@ def test_scores_that_would_be_left_out_silently_are_one_line(columns: dict[str, 
     frame = pd.DataFrame({name: column for name, column in whole.items() if column is not None}, index=[0, 1])
     with pytest.raises(ValueError, match=re.escape(line)):
         axis_table(frame)
+
+
+def of_one_model(**columns: object) -> pd.DataFrame:
+    """Scores of a model on two data sets, with other columns where they are given."""
+    names = ["original", "paraphrasing", "expansion", "translation"]
+    whole = pd.MultiIndex.from_product([["a"], ["d", "e"], names], names=["model", "dataset", "transformation"])
+    return whole.to_frame(index=False).assign(score=[0.8, 0.7, 0.6, 0.5] * 2).assign(**columns)
+
+
+def test_scores_read_from_csv_are_those_written() -> None:
+    whole = of_one_model(task_type="", reason="", failed_policy="", n_failed=0, status="evaluated")
+    read = pd.read_csv(io.StringIO(whole.to_csv(index=False)))
+    assert read["task_type"].isna().all()
+    assert_frame_equal(axis_table(read), axis_table(whole))
+    assert_frame_equal(axis_table(of_one_model().astype({"score": str})), axis_table(whole))
+    assert axis_table(whole.assign(n_failed=np.nan))["n_failed"].item() == 0
+
+
+def test_a_missing_score_and_a_missing_original_say_which_they_are() -> None:
+    (score,) = axis_table(of_one_model(score=[0.8, np.nan, 0.6, 0.5] * 2)).to_dict("records")
+    assert (
+        np.isnan(score["lexical_stylistic"]) and score["lexical_stylistic_reason"] == "paraphrasing: there is no score"
+    )
+    assert np.isnan(score["hteb_total"]) and score["hteb_total_reason"] == "no score for: lexical_stylistic"
+    (original,) = axis_table(of_one_model(score=[np.nan, 0.7, 0.6, 0.5] * 2)).to_dict("records")
+    assert original["lexical_stylistic_reason"] == "paraphrasing: the original has no score"
+    assert original["hteb_total"] == pytest.approx(0.6) and np.isnan(original["hteb_total_difference"])
+    assert original["hteb_total_reason"] == "no difference for: lexical_stylistic, length, language"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ EARLIER = (
     "an earlier version did not score the original on the same items, which `evaluation.run` does when it runs again"
 )
 NO_ORIGINAL = "the original has no score"
+NO_SCORE = "there is no score"
 _UNIT = ["model", "dataset", "transformation"]
 _NUMBERS = ["score", "original", "original_all"]
 
@@ -49,7 +50,7 @@ def with_originals(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     same = rows["original_score"] if "original_score" in rows else pd.Series(np.nan, index=rows.index)
     rows["original"] = np.where(dropped, same.to_numpy(float), rows["original_all"].to_numpy(float))
     undefined = rows[["score", "original"]].isna().any(axis=1).to_numpy(bool)
-    unsaid = np.where(dropped, EARLIER, NO_ORIGINAL)
+    unsaid = np.where(rows["score"].isna(), NO_SCORE, np.where(dropped, EARLIER, NO_ORIGINAL))
     said = np.where(rows["reason"].str.contains("undefined"), rows["reason"], unsaid)
     return rows.assign(why=np.where(undefined, said, ""))
 

@@ -87,12 +87,9 @@ def axis_table(
         for axis in axes.shown:
             part = mine[mine["axis"] == axis]
             row[f"{axis}_reason"] = why.get(model) or _coverage(part, first["dataset"].nunique(), wanted[axis])
-        lost = values.loc[model].isna()
-        undefined = [axis for axis in axes.of_total if lost[axis]]
         of_total = {axis: wanted[axis] for axis in axes.of_total}
-        lacking = f"no score for: {', '.join(undefined)}" if undefined else _incomplete(mine, of_total)
         row |= {
-            f"{axes.total}_reason": why.get(model) or lacking,
+            f"{axes.total}_reason": why.get(model) or _lacking(row, axes.of_total) or _incomplete(mine, of_total),
             "included_rejected": ", ".join(mine.loc[mine["included_rejected"].astype(bool), "transformation"]),
             "simulated": simulated,
         }
@@ -217,6 +214,14 @@ def _coverage(part: pd.DataFrame, n_datasets: int, wanted: Sequence[str]) -> str
     notes += [f"{name}: {count} of {n_datasets} data sets" for name, count in names]
     undefined = part[part["reason"] != ""]
     return "; ".join([*notes, *map(": ".join, zip(undefined["transformation"], undefined["reason"], strict=True))])
+
+
+def _lacking(row: Mapping[str, object], axes: Sequence[str]) -> str:
+    """The axes without a score, or else without a difference, which leave the total without one; empty if none."""
+    for what, end in (("score", ""), ("difference", "_difference")):
+        if undefined := [axis for axis in axes if pd.isna(row[axis + end])]:
+            return f"no {what} for: {', '.join(undefined)}"
+    return ""
 
 
 def _incomplete(mine: pd.DataFrame, wanted: Mapping[str, Sequence[str]]) -> str:
