@@ -15,7 +15,7 @@ def need(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     """Raise ValueError where a frame lacks columns, or has one twice. `what` is the frame's name in the message."""
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"{what}: a pandas DataFrame is needed, not a {type(frame).__name__}")
-    if frame.columns.nlevels > 1:
+    if columns and frame.columns.nlevels > 1:
         raise ValueError(f"{what}: the columns have {frame.columns.nlevels} levels; one is needed")
     if missing := [name for name in columns if name not in frame]:
         there = ", ".join(map(str, frame.columns)) or "none"
@@ -52,3 +52,10 @@ def numbers(column: pd.Series, what: str) -> NDArray[np.float64]:
     if (strange := np.isnan(found) & column.notna().to_numpy(bool)).any():
         raise ValueError(f"{what}: {column.iloc[int(strange.argmax())]!r} in column {column.name!r} is no number")
     return found
+
+
+def same_index(first: object, second: object, what: str) -> None:
+    """Raise ValueError for two of pandas with different indexes: by place, rows would be paired with other rows."""
+    frames = (pd.Series, pd.DataFrame)
+    if isinstance(first, frames) and isinstance(second, frames) and not first.index.equals(second.index):
+        raise ValueError(f"the two {what} have different indexes; align them, or pass `.to_numpy()` to pair by place")

@@ -69,6 +69,7 @@ def answers(**columns: object) -> pd.DataFrame:
     return pd.DataFrame({name: column for name, column in whole.items() if column is not None})
 
 
+SERIES = pd.Series([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 STATISTICS = (ac2, alpha, kappa, mean_interval)
 BAD: dict[str, tuple[Any, str]] = {
     "no frame": ([[1, 2, 3]], "ratings: a pandas DataFrame is needed, not a list"),
@@ -243,6 +244,19 @@ def test_scores_that_would_be_left_out_silently_are_one_line(columns: dict[str, 
         axis_table(frame)
 
 
+def test_series_with_one_index_are_paired_and_arrays_by_place() -> None:
+    other = SERIES + 1
+    assert wilcoxon(SERIES, other) == wilcoxon(SERIES.to_numpy(), other[::-1].to_numpy()[::-1])
+    assert hodges_lehmann(other, SERIES).value == 1
+
+
+def test_borda_takes_columns_of_two_levels_and_of_one_name() -> None:
+    whole = pd.DataFrame({"d": [0.9, 0.8, 0.7], "e": [0.1, 0.5, 0.5]}, index=["a", "b", "c"])
+    for columns in (pd.MultiIndex.from_product([["score"], whole.columns]), ["d", "d"]):
+        assert_frame_equal(borda(whole.set_axis(columns, axis=1)), borda(whole))
+    assert borda(whole[[]])["borda"].tolist() == [0, 0, 0]  # no data set, no point
+
+
 def of_one_model(**columns: object) -> pd.DataFrame:
     """Scores of a model on two data sets, with other columns where they are given."""
     names = ["original", "paraphrasing", "expansion", "translation"]
@@ -281,6 +295,9 @@ def test_a_missing_score_and_a_missing_original_say_which_they_are() -> None:
         (lambda: borda(np.ones((2, 2))), "scores: a pandas DataFrame is needed, not a ndarray"),  # type: ignore[arg-type]
         (lambda: borda(pd.DataFrame({"d": ["good", "bad"]})), "'good' in column 'd' is no number"),
         (lambda: wilcoxon([1, 2], [1]), "two samples of one length are needed, not of shapes (2,) and (1,)"),
+        (lambda: wilcoxon(SERIES, SERIES[::-1]), "the two samples have different indexes; align them, or pass `.to_nu"),
+        (lambda: hodges_lehmann(SERIES, SERIES.rename({0: 9})), "the two samples have different indexes; align them"),
+        (lambda: drift(SERIES.to_frame(), SERIES[::-1].to_frame()), "the two tables have different indexes; align"),
         (lambda: hodges_lehmann([1, 2], [1]), "two samples of one length are needed, not of shapes (2,) and (1,)"),
     ],
 )

@@ -6,13 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluation.statistics.paired import Floats
+from plumbline.frames import same_index
 
 
 def drift(originals: ArrayLike, transformed: ArrayLike) -> Floats:
     """1 - cos of each original's embedding and its transformation's: 0 for one direction, 2 for the opposite one.
 
     Both are texts by dimensions, a row each, in the same order; the result has a number for each row. Raises ValueError
-    where they are not of one such shape, hold what is no finite number, or a row has length 0 and so no direction.
+    where they are not of one such shape, are frames with different indexes, hold what is no finite number, or a row has
+    length 0 and so no direction.
 
     Source: HTEB, Figure 3.
 
@@ -20,6 +22,7 @@ def drift(originals: ArrayLike, transformed: ArrayLike) -> Floats:
     >>> drift([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     array([0., 1., 2.])
     """
+    same_index(originals, transformed, "tables")
     first, second = (np.asarray(one, dtype=np.float64) for one in (originals, transformed))
     if first.shape != second.shape or first.ndim != 2:
         raise ValueError(f"two tables of one shape are needed, texts by dimensions, not {first.shape}, {second.shape}")

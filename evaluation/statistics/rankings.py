@@ -84,7 +84,9 @@ def borda(scores: pd.DataFrame) -> pd.DataFrame:
     c    1.5     3
     """
     need(scores, (), "scores")
-    given = np.column_stack([numbers(scores[name], "scores") for name in scores]) if scores.size else np.empty((0, 0))
+    given = np.empty(scores.shape)
+    for place in range(scores.shape[1]):
+        given[:, place] = numbers(scores.iloc[:, place], "scores")
     ranks = stats.rankdata(-given, axis=0, nan_policy="omit")
     points = np.nansum(len(given) - ranks, axis=1)
     rank = stats.rankdata(-points, method="min").astype(np.int64)
