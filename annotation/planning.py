@@ -204,7 +204,8 @@ def plan(
     campaigns, on one question); right (the share of right verdicts: accepted at a true mean of at least the threshold,
     not accepted below); width (of the 95% interval, in points of the scale; NaN where there is none); used (pairs
     complete by the decision); ratings, hours and dollars (of the whole study, without a platform's fees). Raises
-    StudyError for a mean that ratings on the study's scale cannot have, ValueError for sizes and campaigns below 1.
+    StudyError for a mean that ratings on the study's scale cannot have, ValueError for sizes that are none and
+    campaigns below 1.
 
     Source: the prices are HTEB's (Ethical Considerations); the simulation is ours (docs/method.md).
 
@@ -216,8 +217,9 @@ def plan(
         30       3   3.4  0.955     1584
        100       3   3.4  0.995     5088
     """
-    if wrong := [size for size in sizes if min(size) < 1] or campaigns < 1:
-        raise ValueError(f"a plan needs at least 1 pair, 1 rater and 1 campaign, not {wrong or campaigns}")
+    sizes, means = _sizes(sizes), tuple(means)
+    if campaigns < 1:
+        raise ValueError(f"a plan needs at least 1 campaign, not {campaigns}")
     design = Design.of(study, load_rubric(study))
     seed = study.sample.seed if seed is None else seed
     threshold = design.rule.threshold
@@ -230,6 +232,15 @@ def plan(
             costs = {"ratings": cost.ratings, "hours": cost.hours, "dollars": cost.dollars}
             rows.append({**asdict(found), "right": found.right(threshold), **costs})
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _sizes(sizes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The sizes. Raises ValueError for one that is not two whole numbers from 1 on."""
+    found = list(sizes)
+    for size in found:
+        if np.shape(size) != (2,) or not all(isinstance(one, int | np.integer) and one > 0 for one in size):
+            raise ValueError(f"a size is (pairs of each transformation, raters of each pair), from 1 on, not {size!r}")
+    return [(int(pairs), int(raters)) for pairs, raters in found]
 
 
 def around(design: Design) -> list[float]:

@@ -162,7 +162,7 @@ def chosen_models(study: Study, names: Sequence[str]) -> list[ModelSpec]:
     """The study's models, or those that are named (by name or label). StudyError for a name it does not have."""
     known = {label(study, spec): spec for spec in study.evaluation.models}
     chosen = []
-    for name in names:
+    for name in [names] if isinstance(names, str) else names:
         found = [spec for key, spec in known.items() if name in (key, spec.name)]
         if not found:
             raise StudyError(f"{study.file}: no model {name!r} in `evaluation.models`; {nearest(name, list(known))}")

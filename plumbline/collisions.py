@@ -44,9 +44,11 @@ def _stranger(name: str) -> str:
     if there == ours:
         return f"{ours} was overwritten by another package of this name; install Plumbline in an environment of its own"
     place = there or Path(next(iter(found.submodule_search_locations or [name])))
+    if found.origin and found.submodule_search_locations is None:  # a module, and no package
+        place = Path(found.origin).resolve()
     shadow = f"{place} stands in the way of Plumbline's own package {name!r} ({ours})"
     if place.parent == Path.cwd():
         return f"{shadow}; run from another folder, or start the command as `plumbline`"
     if "site-packages" in place.parts or "dist-packages" in place.parts:
         return f"{shadow}; uninstall what brought it, or install Plumbline in an environment of its own"
-    return f"{shadow}; take {place.parent} out of PYTHONPATH, or rename the folder"
+    return f"{shadow}; take {place.parent} out of PYTHONPATH, or rename it"

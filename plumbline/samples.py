@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from plumbline.commands import as_called
+from plumbline.errors import StudyError
 from plumbline.resources import resource, working
 
 FOLDER = Path("studies")
@@ -21,7 +22,7 @@ def main() -> int:
     ).parse_args()
     new = put_samples()
     print(f"{new} files put into {FOLDER}/" if new else f"the sample studies are in {FOLDER}/ already")
-    print(f"prompts and rubrics to copy from: {resource('prompts')}; your own go to {working('prompts')}")
+    print(f"prompts and rubrics to copy from: {resource('prompts')}; yours, under other names: {working('prompts')}")
     print(as_called("next: python -m generation.run --study studies/demo.yaml"))
     return 0
 
@@ -32,7 +33,10 @@ def put_samples() -> int:
     for file in sorted(path for path in source.rglob("*") if path.is_file()):
         target = FOLDER / file.relative_to(source)
         if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+            except FileNotFoundError:
+                raise StudyError("no folder can be made where you stand; change to another, then run again") from None
             part = target.with_name(f".{target.name}.new")
             shutil.copyfile(file, part)
             part.replace(target)

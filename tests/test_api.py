@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from annotation import AcceptanceSpec, Design, ac2, alpha, judge, kappa, mean_interval
+from annotation import AcceptanceSpec, Design, ac2, alpha, judge, kappa, mean_interval, plan
 from evaluation import axis_table, borda, drift, hodges_lehmann, wilcoxon
-from plumbline.study import ROOT
+from plumbline.study import ROOT, load_study
 
 RECORDED = ROOT / "tests" / "recorded" / "exports" / "recorded"
 IRRCAC_ROUNDS = 1e-5  # AC2 was rounded to five decimals when the study was recorded
@@ -255,6 +255,24 @@ def test_borda_takes_columns_of_two_levels_and_of_one_name() -> None:
     for columns in (pd.MultiIndex.from_product([["score"], whole.columns]), ["d", "d"]):
         assert_frame_equal(borda(whole.set_axis(columns, axis=1)), borda(whole))
     assert borda(whole[[]])["borda"].tolist() == [0, 0, 0]  # no data set, no point
+
+
+@pytest.mark.parametrize("size", [(0, 3), (30,), 30, (30.5, 3), "30", (30, 3, 1)])
+def test_sizes_that_are_none_are_one_line(size: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"^a size is \(pairs of each transformation, raters of each pair\), from 1 on, not"
+    ):
+        plan(load_study(ROOT / "studies" / "demo.yaml"), [size])
+
+
+def test_a_plan_takes_any_iterable_and_at_least_one_campaign() -> None:
+    study = load_study(ROOT / "studies" / "demo.yaml")
+    listed = plan(study, [(30, 3), (50, 2)], [3.4, 2.8], campaigns=20)
+    assert len(listed) == 4
+    assert_frame_equal(plan(study, (size for size in ((30, 3), (50, 2))), iter([3.4, 2.8]), campaigns=20), listed)  # type: ignore[arg-type]
+    assert_frame_equal(plan(study, np.array([[30, 3], [50, 2]]), np.array([3.4, 2.8]), campaigns=20), listed)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a plan needs at least 1 campaign, not 0"):
+        plan(study, campaigns=0)
 
 
 def of_one_model(**columns: object) -> pd.DataFrame:

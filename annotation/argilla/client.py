@@ -214,7 +214,7 @@ def translated(url: str) -> Iterator[None]:
     except httpx.HTTPError as error:
         what = str(error) or type(error).__name__
         raise ServiceError(
-            f"Argilla at {url} does not answer ({what}); start it (make serve) or correct the URL"
+            f"Argilla at {url} does not answer ({what}); start it (python -m annotation serve) or correct the URL"
         ) from None
     except (ValueError, KeyError, TypeError):  # no JSON, or not Argilla's
         raise ServiceError(f"the server at {url} does not answer as Argilla does; correct ARGILLA_API_URL") from None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from annotation.server import environment
 from annotation.server.home import Home
-from plumbline import prompts, resources
+from plumbline import prompts, resources, samples
 from plumbline.errors import StudyError
 from plumbline.resources import ROOT, installing, working
 from plumbline.study import load_study
@@ -63,7 +66,24 @@ def test_wordings_of_ones_own_are_found_beside_ours_and_never_in_the_place_of_ou
     assert [name for name, text in texts.items() if text.startswith("Changed here.")] == ["mine"]
 
 
-def test_who_stands_in_a_folder_that_is_gone_hears_it(installed: Path) -> None:
+def test_who_stands_in_a_folder_that_is_gone_hears_it(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "resource", lambda name: ROOT / name)
     installed.rmdir()
     with pytest.raises(StudyError, match="is gone; change to another"):
         working("exports")
+    with pytest.raises(StudyError, match="no folder can be made where you stand; change to another"):
+        samples.put_samples()
+
+
+def test_a_module_of_one_of_our_names_is_named_itself(tmp_path: Path) -> None:
+    other = tmp_path / "annotation.py"
+    other.write_text("", encoding="utf-8")
+    for place, path, advice in (
+        (tmp_path, [], "run from another folder, or start the command as `plumbline`"),
+        (ROOT, [str(tmp_path)], f"take {tmp_path} out of PYTHONPATH, or rename it"),
+    ):
+        asked = [sys.executable, *(["-P"] if path else []), "-m", "generation.errors", "--help"]
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join([*path, str(ROOT)])}
+        ended = subprocess.run(asked, cwd=place, env=env, capture_output=True, text=True, check=False)
+        assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
+        assert ended.stderr.startswith(f"error: {other} stands in the way of") and advice in ended.stderr
