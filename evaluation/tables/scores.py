@@ -6,6 +6,7 @@ Every difference is between scores of the same items (`evaluation.tables.pairs`)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -216,7 +217,7 @@ def _coverage(part: pd.DataFrame, n_datasets: int, wanted: Sequence[str]) -> str
     return "; ".join([*notes, *map(": ".join, zip(undefined["transformation"], undefined["reason"], strict=True))])
 
 
-def _lacking(row: Mapping[str, object], axes: Sequence[str]) -> str:
+def _lacking(row: Mapping[str, Any], axes: Sequence[str]) -> str:
     """The axes without a score, or else without a difference, which leave the total without one; empty if none."""
     for what, end in (("score", ""), ("difference", "_difference")):
         if undefined := [axis for axis in axes if pd.isna(row[axis + end])]:
