@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from annotation.addressed import addressed_lines
 from annotation.argilla import accounts
 from annotation.argilla.client import connect
 from annotation.argilla.collect import collect
@@ -24,6 +25,7 @@ from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import read_controls
 from annotation.sampling.extension import extend_sample
 from annotation.sampling.sample import draw_sample, read_supply, sample_settings
+from annotation.sampling.shown import shown
 from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, serve
 from annotation.status.status import read_status
 from annotation.status.text import status_text
@@ -98,6 +100,10 @@ def _publish(options: argparse.Namespace) -> int:
         print(f"  {line}")
     if not study.raters.simulated:
         _warn_of_readers(study, done)
+    for line in addressed_lines(
+        study, asked_rubric(study), {(one.language, one.output_language) for one in shown(study)}
+    ):
+        print(f"  {line}")
     if (study.folder / "sample.json").exists():
         _say_flagged(study)
     return 0

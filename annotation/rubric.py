@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import langcodes
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
+from annotation.wordings import ENGLISH, with_wordings
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.languages import language_code
@@ -24,7 +25,6 @@ from plumbline.study.campaign import AcceptanceSpec, QualitySpec
 from plumbline.study.transformations import EIGHT
 from plumbline.words import trim
 
-ENGLISH = "en"
 CONTROLS = ("positive", "negative")
 # HTEB's and PTEB's, for which the defaults of `quality` were made.
 _PAPERS_SCALES = ((1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5))
@@ -186,12 +186,12 @@ class Rubric(Part):
 
 def load_rubric(study: Study, folder: Path | None = None) -> Rubric:
     """The study's rubric. Raises StudyError where it is missing, malformed, or not of the rules' scale."""
-    folders = [folder] if folder else [prompts / "rubrics" for prompts in prompt_folders()]
-    files = [one / f"{study.rubric}.yaml" for one in folders]
-    path = next((file for file in files if file.is_file()), files[0])
+    path = rubric_file(study, folder)
     try:
-        rubric = Rubric.model_validate(_with_words(read_yaml(path), study))
+        written = with_wordings(read_yaml(path), path, study.wordings)
+        rubric = Rubric.model_validate(_with_words(written, study))
     except FileNotFoundError:
+        folders = _folders(folder)
         known = ", ".join(sorted(file.stem for one in folders for file in one.glob("*.yaml")))
         places = " or ".join(map(str, folders))
         raise StudyError(f"{study.file}: no rubric {study.rubric!r} in {places}; known are: {known}") from None
@@ -205,6 +205,16 @@ def load_rubric(study: Study, folder: Path | None = None) -> Rubric:
         raise StudyError(f"{path}: {wrong}")
     _refuse_rules_of_another_scale(study, rubric)
     return rubric
+
+
+def rubric_file(study: Study, folder: Path | None = None) -> Path:
+    """The file of the study's rubric, which may be missing."""
+    files = [one / f"{study.rubric}.yaml" for one in _folders(folder)]
+    return next((file for file in files if file.is_file()), files[0])
+
+
+def _folders(folder: Path | None) -> list[Path]:
+    return [folder] if folder else [prompts / "rubrics" for prompts in prompt_folders()]
 
 
 def _with_words(rubric: Any, study: Study) -> Any:

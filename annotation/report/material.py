@@ -79,6 +79,11 @@ class Material:
         return first_rating(pd.concat([self.ratings, self.control_ratings]))
 
     @property
+    def texts(self) -> set[tuple[str, str]]:
+        """Languages of originals with those of their transformed texts (codes)."""
+        return {(pair.language, pair.output_language) for pair in self.pairs}
+
+    @property
     def asked(self) -> Rubric:
         """What raters were asked, as they read it; the study's rubric where an earlier version fixed none."""
         held = seen(self.rules, self.first)

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pandas as pd
 
+from annotation.addressed import addressed_lines
 from annotation.ratings.signs import controls_missed
 from annotation.report.makers import listed, made_by
 from annotation.report.material import Material
@@ -65,6 +66,7 @@ def _sample(material: Material) -> list[str]:
         _waves(material),
         _supply(material),
         _languages(material),
+        *(f"{line}." for line in addressed_lines(material.study, material.asked, material.texts)),
         _controls(material),
     ]
 

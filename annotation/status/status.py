@@ -13,6 +13,7 @@ from datetime import datetime
 
 import pandas as pd
 
+from annotation.addressed import addressed_lines
 from annotation.ratings.collected import Collected
 from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Decision, Member, Sign, Verdict
@@ -88,7 +89,11 @@ def read_status(
         stages=stages,
         rules=rules,
         warnings=tuple(filter(None, warnings)),
-        notes=(*_waves(evidence), *flagged_lines(one for one in flagged if not one.doubtful)),
+        notes=(
+            *_waves(evidence),
+            *flagged_lines(one for one in flagged if not one.doubtful),
+            *addressed_lines(study, evidence.rubric, _languages(read.pairs)),
+        ),
         progress=progress,
         raters=by_rater(ratings, _asked(study, stages, read.pairs, now), found_signs),
         unreviewed=unreviewed(found_signs, evidence.decisions),
@@ -100,6 +105,11 @@ def read_status(
         sources=tuple(sorted(ratings["source"].unique())),
         simulated=bool(ratings["simulated"].any()),
     )
+
+
+def _languages(pairs: pd.DataFrame) -> list[tuple[str, str]]:
+    """The languages of originals with those of their transformed texts."""
+    return list(pairs[["language", "output_language"]].drop_duplicates().itertuples(index=False, name=None))
 
 
 def read_members(study: Study) -> list[Member]:

@@ -18,6 +18,7 @@ from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_
 from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
+from plumbline.languages import language_code
 from plumbline.reading import read_yaml, refuse_no_file
 from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.resources import ROOT as ROOT
@@ -56,6 +57,10 @@ class Study(Part):
     retry: RetrySpec = RetrySpec()
     sample: SampleSpec = SampleSpec()
     rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
+    wordings: tuple[str, ...] = Field(
+        default=(),
+        description="languages (codes) of raters beside the rubric's own: prompts/rubrics/<rubric>/<code>.yaml",
+    )
     raters: RatersSpec = RatersSpec()
     acceptance: AcceptanceSpec = AcceptanceSpec()
     quality: QualitySpec = QualitySpec()
@@ -90,6 +95,13 @@ class Study(Part):
     def _distinct_candidates(cls, value: tuple[GeneratorSpec, ...]) -> tuple[GeneratorSpec, ...]:
         refuse_duplicates([f"{spec.model}@{spec.revision}" for spec in value], "candidate")
         return value
+
+    @field_validator("wordings")
+    @classmethod
+    def _codes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        codes = tuple(map(language_code, value))
+        refuse_duplicates(list(codes), "language")
+        return codes
 
     @field_validator("seeds")
     @classmethod

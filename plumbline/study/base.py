@@ -17,7 +17,8 @@ LARGEST = 2**63 - 1  # what a column of whole numbers can hold
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 
 
-def _worded(value: str) -> str:
+def worded(value: str) -> str:
+    """The value; raises ValueError where nothing of it shows."""
     if not shows(value):
         raise ValueError("is empty; give it a value, or leave the key out")
     return value
@@ -31,7 +32,7 @@ def _one_line(value: str) -> str:
     return value
 
 
-Words = Annotated[str, AfterValidator(_worded)]  # something to be read
+Words = Annotated[str, AfterValidator(worded)]  # something to be read
 Line = Annotated[Words, AfterValidator(_one_line)]  # a name, a path: something to be seen
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]  # of the environment
 Seed = Annotated[int, Field(ge=0, le=LARGEST)]

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError
 from plumbline.languages import language_code
-from plumbline.study.base import Line, Part, Words
+from plumbline.study.base import Line, Part, Words, worded
 
 FAIR_WAGE = 24.0  # dollars an hour, at least (HTEB, Ethical Considerations)
 
@@ -26,6 +26,7 @@ PTEB_COUNTRIES: dict[str, tuple[str, ...]] = {
     "sw": ("BI", "CD", "KE", "MZ", "RW", "SD", "TZ", "UG"),
     "tr": ("TR",),
 }
+_ANY = "en"  # a text that stands in for languages without one
 _GROUPS = ("EU", "EZ", "UN", "ZZ")  # codes of CLDR that are no countries
 
 
@@ -107,10 +108,10 @@ class CrowdSpec(Part):
     prolific_fee: float | None = Field(
         default=None, ge=0, le=1, description="Prolific's fee on rewards and bonuses, as a share; see your contract"
     )
-    consent: Words = Field(
-        default="I have read the instructions, am at least 18 years old, and take part of my own will. My ratings"
-        " may be published without my name or worker id.",
-        description="what workers agree to before they begin",
+    consent: dict[str, Words] = Field(
+        default={},
+        description="what workers agree to before they begin: one text, or texts by language code with one in English;"
+        " if left out, ours (annotation/crowd/words)",
     )
     contact: str = Field(default="", description="e-mail or web address for workers' questions; shown to them")
     comprehension: tuple[ComprehensionQuestion, ...] = Field(
@@ -119,6 +120,15 @@ class CrowdSpec(Part):
     address: str = Field(
         default="", description="https address of the started Argilla server that participants open (Prolific)"
     )
+
+    @field_validator("consent", mode="before")
+    @classmethod
+    def _by_code(cls, value: object) -> object:
+        if isinstance(value, str):
+            return {_ANY: worded(value)}
+        if isinstance(value, dict) and value and _ANY not in value:
+            raise ValueError("the English text is missing, which stands in for languages that have none; add `en`")
+        return {language_code(code): text for code, text in value.items()} if isinstance(value, dict) else value
 
     @field_validator("countries")
     @classmethod

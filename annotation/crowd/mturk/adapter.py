@@ -23,9 +23,10 @@ from annotation.crowd.platform import Offer, Posted, RefusedError, State, Submis
 from annotation.crowd.steps import crowd_of
 from annotation.offering import Mode
 from annotation.ratings.answers import Answer
-from annotation.rubric import ENGLISH, Rubric, said
+from annotation.rubric import Rubric, said
 from annotation.sampling.queues import Queue
 from annotation.verdicts.preregistration import asked_rubric
+from annotation.wordings import ENGLISH
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name
 from plumbline.study import Study

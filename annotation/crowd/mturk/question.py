@@ -11,10 +11,8 @@ import re
 from importlib.resources import files
 from typing import Any
 
-import langcodes
-import yaml
-
 from annotation.crowd.mturk.form import COMMENT_LENGTH
+from annotation.crowd.page_words import consent_of, direction, rating_words
 from annotation.crowd.platform import Offer
 from annotation.rubric import Rubric, said
 from plumbline.errors import StudyError
@@ -22,7 +20,6 @@ from plumbline.study import Study
 
 LIMIT = 65_535  # bytes of a question that MTurk takes
 NAMESPACE = "http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/2011-11-11/HTMLQuestion.xsd"
-RIGHT_TO_LEFT = {"Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}  # scripts of living languages
 # What would end the script, or is no character of XML 1.0; JSON has escapes for all of it.
 _UNSAFE = re.compile("[<>&\u2028\u2029\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -52,7 +49,7 @@ def question_html(study: Study, rubric: Rubric, offer: Offer, submit_to: str) ->
     batch = offer.batch
     language = rubric.language_for(batch.language, batch.output_language)
     pool = rubric.pool(batch.pool)
-    words = {name: said(wording, language) for name, wording in _words().items()}
+    words = rating_words(language)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(
         files("annotation.crowd.mturk").joinpath("question.html").read_text(encoding="utf-8")
@@ -64,25 +61,13 @@ def question_html(study: Study, rubric: Rubric, offer: Offer, submit_to: str) ->
         title=said(pool.title, language),
         guidelines=[said(pool.asked, language), said(rubric.guidelines, language)],
         questions=_questions(rubric, batch.pool, language),
-        consent=study.crowd.consent,
+        consent=consent_of(study.crowd, language),
         contact=study.crowd.contact,
         submit_to=submit_to,
         study=study.name,
         batch=batch.batch_id,
         data=_json(_data(study, rubric, offer, language, words)),
     )
-
-
-def direction(language: str) -> str:
-    """`rtl` for a language (code) whose usual script runs from right to left, otherwise `ltr`."""
-    return "rtl" if langcodes.Language.get(language).maximize().script in RIGHT_TO_LEFT else "ltr"
-
-
-def _words() -> dict[str, dict[str, str]]:
-    """The page's own words, by name and language."""
-    text = files("annotation.crowd.mturk").joinpath("question_words.yaml").read_text(encoding="utf-8")
-    found: dict[str, dict[str, str]] = yaml.safe_load(text)
-    return found
 
 
 def _questions(rubric: Rubric, pool: str, language: str) -> list[dict[str, Any]]:

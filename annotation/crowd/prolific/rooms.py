@@ -22,6 +22,7 @@ from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.argilla.publish import create_dataset, send_pairs
 from annotation.argilla.wording import COMMENT
+from annotation.crowd.page_words import consent_of, direction, prolific_words
 from annotation.crowd.platform import Offer
 from annotation.offering import Mode
 from annotation.ratings.answers import PAUSE, Answer
@@ -37,6 +38,7 @@ VERSION = 1
 #: ran out of time or was rejected must see every pair, too.
 ENOUGH = 1000
 PLATFORM = "prolific"
+DONE = "When you have rated all pairs: get your completion code"
 ADMITTED = "admitted.json"  #: beside the file of rooms
 
 
@@ -163,10 +165,10 @@ class ArgillaRooms:
             listed = None
         if listed is not None:
             return listed.id
-        done = f"**[When you have rated all pairs: get your completion code]({_done_address(self._study, room)})**"
-        return create_dataset(
-            self._argilla, asked_rubric(self._study), offer.batch.queue, (name, name), ENOUGH, note=done
-        )
+        rubric, queue = asked_rubric(self._study), offer.batch.queue
+        words = prolific_words(rubric.language_for(queue.language, queue.output_language))
+        done = f"**[{words.get('done_link', DONE)}]({_done_address(self._study, room)})**"
+        return create_dataset(self._argilla, rubric, queue, (name, name), ENOUGH, note=done)
 
     def _tell_server(self, offer: Offer, room: Room, workspace_id: str, dataset_id: str) -> None:
         crowd, rubric, queue = crowd_with_address(self._study), asked_rubric(self._study), offer.batch.queue
@@ -184,7 +186,9 @@ class ArgillaRooms:
             "return_code": room.return_code,
             "language": language,
             "guidelines": rubric.guidelines_for(queue.pool, language),
-            "consent": crowd.consent,
+            "direction": direction(language),
+            "words": prolific_words(language),
+            "consent": consent_of(crowd, language),
             "contact": crowd.contact,
             "questions": [question.model_dump(mode="json") for question in crowd.comprehension],
         }

@@ -11,8 +11,10 @@ from typing import Any
 import langcodes
 
 from annotation.crowd import pay
+from annotation.crowd.page_words import consent_of
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.rooms import Room, crowd_with_address
+from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import StudyError
 from plumbline.study import Study
 
@@ -36,7 +38,7 @@ def study_body(
     body = {
         "name": f"Compare {len(offer.pairs)} pairs of texts ({' and '.join(_languages(offer))})",
         "internal_name": token,
-        "description": _description(offer, crowd.consent, crowd.contact),
+        "description": _description(offer, _consent(study, offer), crowd.contact),
         "external_study_url": f"{room.address}?{PARAMETERS}",
         "prolific_id_option": "url_parameters",
         "completion_codes": [
@@ -109,6 +111,11 @@ def _folded(label: str) -> str:
     """Without accents, capitals and signs: `Türkiye` is turkiye, `Chinese (Mandarin)` chinese mandarin."""
     bare = "".join(mark for mark in unicodedata.normalize("NFKD", label) if not unicodedata.combining(mark))
     return " ".join("".join(mark if mark.isalnum() else " " for mark in bare.casefold()).split())
+
+
+def _consent(study: Study, offer: Offer) -> str:
+    language = asked_rubric(study).language_for(offer.batch.language, offer.batch.output_language)
+    return consent_of(crowd_with_address(study), language)
 
 
 def _languages(offer: Offer) -> list[str]:

@@ -153,7 +153,7 @@ class Entrance:
         }
         expires = round((time.time() + timedelta(seconds=settings.token_expiration).total_seconds()) * 1000)
         target = f"/dataset/{UUID(room['dataset_id'])}/annotation-mode"
-        return pages.sign_in(accounts.generate_user_token(user), expires, target, headers)
+        return pages.sign_in(room, accounts.generate_user_token(user), expires, target, headers)
 
     def _admit(self, room_id: str, room: dict[str, Any], worker: str, session: str) -> None:
         """Give a new participant a place. Raises RefusedError where there is none for who Prolific does not know yet.

@@ -11,6 +11,8 @@ from typing import Any
 from markdown_it import MarkdownIt
 from starlette.responses import HTMLResponse
 
+from .crowd_words import place, said, shown
+
 COMPLETE = "https://app.prolific.com/submissions/complete?cc="
 STYLE = """
 :root { color-scheme: light dark; }
@@ -37,13 +39,20 @@ ONCE = (
 
 
 def page(
-    title: str, body: str, status: int = 200, *, script: str = "", headers: Mapping[str, str] | None = None
+    title: str,
+    body: str,
+    status: int = 200,
+    *,
+    room: Mapping[str, Any] | None = None,
+    script: str = "",
+    headers: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
-    """A whole page: never kept, never framed, with nothing from elsewhere."""
+    """A whole page, in the language of a room: never kept, never framed, with nothing from elsewhere."""
+    language, direction = place(room or {})
     nonce = secrets.token_urlsafe(16)
     run = f'<script nonce="{nonce}">{script}</script>' if script else ""
     text = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html><html lang="{escape(language)}" dir="{escape(direction)}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="robots" content="noindex">'
         f'<title>{escape(title)}</title><style nonce="{nonce}">{STYLE}</style></head>'
         f"<body><main><h1>{escape(title)}</h1>{body}</main>{run}</body></html>"
@@ -65,25 +74,21 @@ def entrance(
     room_id: str, room: Mapping[str, Any], questions: Sequence[int], ticket: str, *, again: bool
 ) -> HTMLResponse:
     """The instructions, consent, and the questions that are still open; `again` after a wrong answer."""
-    wrong = (
-        "<p role='alert'>At least one answer was not right. Please read the instructions once more: you have one more"
-        " try at each question below.</p>"
-    )
+    wrong = f"<p role='alert'>{shown(room, 'wrong')}</p>"
     asked = "".join(_question(number, room["questions"][number]) for number in questions)
     body = (
         f"{wrong if again else ''}"
-        f"<p>You will rate {int(room['records'])} pairs of texts. These instructions stand beside them, too; at their"
-        " top and bottom is the link to your completion code.</p>"
+        f"<p>{shown(room, 'intro', n=int(room['records']))}</p>"
         f"{_contact(room)}"
         f'<section lang="{escape(room["language"])}" dir="auto">{MARKDOWN.render(room["guidelines"])}</section>'
         f'<form method="post" action="/crowd/enter/{escape(room_id)}" autocomplete="off">'
         f'<input type="hidden" name="ticket" value="{escape(ticket)}">'
-        f'<fieldset><legend>Your consent</legend><p dir="auto">{escape(room["consent"])}</p>'
-        '<label><input type="checkbox" name="consent" value="yes" required>I agree</label></fieldset>'
-        f"{asked}<p><button>Begin</button></p></form>"
-        f"<p>{_link(room['return_code'], 'I do not want to take part')} (this returns your place on Prolific)</p>"
+        f'<fieldset><legend>{shown(room, "consent")}</legend><p dir="auto">{escape(room["consent"])}</p>'
+        f'<label><input type="checkbox" name="consent" value="yes" required>{shown(room, "agree")}</label></fieldset>'
+        f"{asked}<p><button>{shown(room, 'begin')}</button></p></form>"
+        f"<p>{_link(room['return_code'], said(room, 'not_part'))} ({shown(room, 'returns')})</p>"
     )
-    return page("Compare pairs of texts", body, 422 if again else 200, script=ONCE)
+    return page(said(room, "title"), body, 422 if again else 200, room=room, script=ONCE)
 
 
 def _question(number: int, question: Mapping[str, Any]) -> str:
@@ -97,14 +102,17 @@ def _question(number: int, question: Mapping[str, Any]) -> str:
 def resume(room_id: str, room: Mapping[str, Any], left: int, ticket: str) -> HTMLResponse:
     """For who has begun before: on to the rest."""
     body = (
-        f"<p>{_left(left)}</p>{_contact(room)}"
+        f"<p>{_left(room, left)}</p>{_contact(room)}"
         f'<form method="post" action="/crowd/enter/{escape(room_id)}">'
-        f'<input type="hidden" name="ticket" value="{escape(ticket)}"><p><button>Go on</button></p></form>'
+        f'<input type="hidden" name="ticket" value="{escape(ticket)}">'
+        f"<p><button>{shown(room, 'go_on')}</button></p></form>"
     )
-    return page("Welcome back", body, script=ONCE)
+    return page(said(room, "welcome_back"), body, room=room, script=ONCE)
 
 
-def sign_in(token: str, milliseconds: int, target: str, headers: Mapping[str, str]) -> HTMLResponse:
+def sign_in(
+    room: Mapping[str, Any], token: str, milliseconds: int, target: str, headers: Mapping[str, str]
+) -> HTMLResponse:
     """Give the browser Argilla's own session, as its sign-in page would, and go on to the pairs."""
     # Argilla's pages (nuxt-auth 5, scheme `local`) keep the session under these names.
     session = {
@@ -116,48 +124,47 @@ def sign_in(token: str, milliseconds: int, target: str, headers: Mapping[str, st
         f"for (const [name, value] of Object.entries({_literal(session)})) localStorage.setItem(name, value);"
         f" location.replace({_literal(target)})"
     )
-    body = "<p>Your pairs are being opened.</p><noscript><p>Please allow JavaScript for this page.</p></noscript>"
-    return page("One moment", body, script=script, headers=headers)
+    body = f"<p>{shown(room, 'opening')}</p><noscript><p>{shown(room, 'allow_script')}</p></noscript>"
+    return page(said(room, "one_moment"), body, room=room, script=script, headers=headers)
 
 
 def finished(room: Mapping[str, Any]) -> HTMLResponse:
     """All is answered: the completion code."""
     code = str(room["code"])
     body = (
-        f"<p>You have answered every pair. Your completion code is</p><p class='code'>{escape(code)}</p>"
-        f"<p>{_link(code, 'Complete on Prolific', 'button')}</p>{_contact(room)}"
+        f"<p>{shown(room, 'answered')}</p><p class='code'>{escape(code)}</p>"
+        f"<p>{_link(code, said(room, 'complete'), 'button')}</p>{_contact(room)}"
     )
-    return page("Thank you", body)
+    return page(said(room, "thank_you"), body, room=room)
 
 
 def unfinished(room: Mapping[str, Any], left: int) -> HTMLResponse:
     """Some is not answered yet."""
     target = f"/dataset/{room['dataset_id']}/annotation-mode"
-    body = f'<p>{_left(left)}</p><p><a class="button" href="{escape(target)}">Go on</a></p>{_contact(room)}'
-    return page("Not everything is answered yet", body)
+    go_on = shown(room, "go_on")
+    body = f'<p>{_left(room, left)}</p><p><a class="button" href="{escape(target)}">{go_on}</a></p>{_contact(room)}'
+    return page(said(room, "unfinished"), body, room=room)
 
 
 def too_few_rated(room: Mapping[str, Any], rated: int, least: int) -> HTMLResponse:
     """Everything is answered, but most of it was discarded."""
     target = f"/dataset/{room['dataset_id']}/annotation-mode"
     body = (
-        f"<p>You rated {rated} of {int(room['records'])} pairs and discarded the others. For the completion code at"
-        f" least {least} pairs have to be rated. Discarded pairs can still be rated: choose &quot;discarded&quot; in"
-        f' the list of states above the pairs.</p><p><a class="button" href="{escape(target)}">Go on</a></p>'
-        f"<p>{_link(room['return_code'], 'I do not want to go on')} (this returns your place on Prolific)</p>"
+        f"<p>{shown(room, 'too_few', rated=rated, all=int(room['records']), least=least)}</p>"
+        f'<p><a class="button" href="{escape(target)}">{shown(room, "go_on")}</a></p>'
+        f"<p>{_link(room['return_code'], said(room, 'not_go_on'))} ({shown(room, 'returns')})</p>"
         f"{_contact(room)}"
     )
-    return page("Too few pairs are rated", body)
+    return page(said(room, "too_few_title"), body, room=room)
 
 
 def sent_back(room: Mapping[str, Any]) -> HTMLResponse:
     """For who missed a question twice: a kind word, and the way to return the place."""
     body = (
-        "<p>Thank you for your interest. One of the questions about the instructions was not answered as they say, so"
-        " we cannot let you go on. This is no judgement of you. Please return your place on Prolific: it does not"
-        f" count against you.</p><p>{_link(room['return_code'], 'Return to Prolific', 'button')}</p>{_contact(room)}"
+        f"<p>{shown(room, 'sent_back')}</p>"
+        f"<p>{_link(room['return_code'], said(room, 'back'), 'button')}</p>{_contact(room)}"
     )
-    return page("You cannot go on", body)
+    return page(said(room, "cannot_title"), body, room=room)
 
 
 def refusal(status: int, words: str) -> HTMLResponse:
@@ -170,12 +177,13 @@ def _link(code: str, words: str, style: str = "") -> str:
     return f'<a{kind} rel="noreferrer" href="{escape(COMPLETE + code)}">{escape(words)}</a>'
 
 
-def _left(left: int) -> str:
-    return f"{left} {'pair is' if left == 1 else 'pairs are'} still to be rated."
+def _left(room: Mapping[str, Any], left: int) -> str:
+    return shown(room, "left_one" if left == 1 else "left_many", n=left)
 
 
 def _contact(room: Mapping[str, Any]) -> str:
-    return f"<p>Questions: <bdi>{escape(room['contact'])}</bdi></p>" if room.get("contact") else ""
+    contact = f"<p>{shown(room, 'questions')} <bdi>{escape(room['contact'])}</bdi></p>"
+    return contact if room.get("contact") else ""
 
 
 def _literal(value: object) -> str:

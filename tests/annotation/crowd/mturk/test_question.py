@@ -10,15 +10,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from annotation.crowd.mturk.question import LIMIT, NAMESPACE, _words, direction, question_html, question_xml
+from annotation.crowd.mturk.question import LIMIT, NAMESPACE, question_html, question_xml
+from annotation.crowd.page_words import FOLDER, consent_of, direction, prolific_words, rating_words
+from annotation.crowd.prolific.rooms import DONE
 from annotation.rubric import load_rubric
+from annotation.server.plugin.plumbline_argilla.crowd_words import WORDS
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from tests.annotation.crowd.made_offers import TEXTS, make_offer
 from tests.annotation.crowd.mturk.mturk_site import form_data
 
 SUBMIT = "https://workersandbox.mturk.com/mturk/externalSubmit"
-LANGUAGES = ("en", "de", "fr", "es")
+LANGUAGES = ("ar", "de", "es", "fr", "ha", "ru", "sw", "tr", "ur")
+PROLIFIC = WORDS | {"done_link": DONE}
+SAME = {"fr": ("instructions",)}  # words that a language shares with English
 
 
 @pytest.fixture
@@ -71,11 +76,31 @@ def test_left_to_right(code: str) -> None:
     assert direction(code) == "ltr"
 
 
-def test_every_word_is_there_in_every_language_of_the_rubric() -> None:
+def test_every_word_is_there_in_every_language_of_the_campaign() -> None:
     """And with the same places to fill in."""
-    for name, wording in _words().items():
-        assert set(wording) == set(LANGUAGES), name
-        assert len({frozenset(re.findall(r"\{\w+\}", text)) for text in wording.values()}) == 1, name
+    assert {file.stem for file in FOLDER.glob("*.yaml")} == {"en", *LANGUAGES}
+    for code in LANGUAGES:
+        for own, english in ((rating_words(code), rating_words("en")), (prolific_words(code), PROLIFIC)):
+            assert set(own) == set(english), code
+            for name, text in own.items():
+                assert (text.strip() and text != english[name]) or name in SAME.get(code, ()), (code, name)
+                assert set(re.findall(r"\{\w+\}", text)) == set(re.findall(r"\{\w+\}", english[name])), (code, name)
+
+
+def test_the_consent_is_in_the_pages_language_unless_the_study_says_otherwise(variant: Callable[..., Study]) -> None:
+    def consent(crowd: dict[str, object], language: str) -> str:
+        spec = variant(name="page", crowd=crowd).crowd
+        assert spec is not None
+        return consent_of(spec, language)
+
+    assert consent({}, "tr").startswith("Yönergeleri okudum, en az 18")
+    assert consent({}, "ja") == consent({}, "en")
+    assert consent({}, "en").startswith("I have read the instructions, am at least 18")
+    assert [consent({"consent": "Yes."}, code) for code in ("en", "tr")] == ["Yes.", "Yes."]
+    own = {"consent": {"en": "Yes.", "tur": "Evet."}}
+    assert [consent(own, code) for code in ("en", "tr", "ar")] == ["Yes.", "Evet.", "Yes."]
+    with pytest.raises(StudyError, match=r"crowd\.consent: the English text is missing"):
+        consent({"consent": {"tr": "Evet."}}, "en")
 
 
 def test_nothing_comes_from_elsewhere(study: Study) -> None:

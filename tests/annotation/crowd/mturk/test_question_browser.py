@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotation.crowd.mturk.adapter import MTurk
+from annotation.crowd.page_words import rating_words
 from annotation.crowd.platform import Offer
 from annotation.ratings.answers import Answer
 from plumbline.study import Study
@@ -229,6 +230,30 @@ def test_right_to_left(page: Page, study: Study, site: MTurkSite) -> None:
     expect(text).to_have_attribute("lang", "ar")
     expect(text).to_have_css("direction", "rtl")
     expect(page.get_by_text("The cat sat.")).to_have_css("direction", "ltr")
+
+
+@pytest.mark.parametrize("code", ["ar", "ur"])
+def test_a_page_right_to_left(page: Page, variant: Callable[..., Study], site: MTurkSite, code: str) -> None:
+    """Page, instructions, consent and buttons run from right to left in their language; an English text does not."""
+    crowd = {"countries": {code: ["US"]}, "contact": "lab@example.org"}
+    study = variant(
+        name="pages", rubric="pteb", transformations=["paraphrasing"], wordings=[code], crowd=crowd, acceptance={}
+    )
+    worker = Worker(page, study, site, make_offer([("نص", "The cat sat.")], languages=(code, code)))
+    expect(page.locator("html")).to_have_attribute("lang", code)
+    expect(page.locator("html")).to_have_attribute("dir", "rtl")
+    expect(page.get_by_text(rating_words(code)["instructions"], exact=True)).to_have_css("direction", "rtl")
+    expect(page.locator("#consent-box legend")).to_have_text(rating_words(code)["consent"])
+    box, label = page.locator("#consent-box input").bounding_box(), page.locator("#consent-box span").bounding_box()
+    assert box is not None and label is not None
+    assert box["x"] > label["x"], "the box stands to the right of its text"
+    for radio in page.get_by_role("radiogroup").all():
+        radio.get_by_role("radio").nth(5).check()
+    page.locator("#consent-box input").check()
+    page.get_by_role("button", name=rating_words(code)["submit"]).click()
+    (answer,) = worker.answers()
+    assert dict(answer.values) == {"similarity": 5}
+    assert worker.complaints == []
 
 
 def test_hostile_texts_do_nothing(page: Page, study: Study, site: MTurkSite) -> None:

@@ -1,0 +1,48 @@
+"""What the pages of crowd workers say beside the rubric's own words: `words/<language>.yaml`, one file a language."""
+
+from __future__ import annotations
+
+import functools
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import langcodes
+import yaml
+
+from annotation.wordings import ENGLISH
+from plumbline.study.crowd import CrowdSpec
+
+FOLDER = Path(str(files("annotation.crowd").joinpath("words")))
+RIGHT_TO_LEFT = {"Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}  # scripts of living languages
+
+
+def rating_words(language: str) -> dict[str, str]:
+    """The words of the page on which a batch is rated; English where a language has none."""
+    found: dict[str, str] = _words(language)["rating"]
+    return found
+
+
+def prolific_words(language: str) -> dict[str, str]:
+    """The words of the pages before and after Argilla's own; none for English, which stands where they are made."""
+    found: dict[str, str] = _words(language).get("prolific", {})
+    return found
+
+
+def consent_of(crowd: CrowdSpec, language: str) -> str:
+    """What workers who are addressed in a language agree to: the study's own words, or else ours."""
+    own = crowd.consent.get(language) or crowd.consent.get(ENGLISH)
+    return own or str(_words(language)["consent_text"])
+
+
+def direction(language: str) -> str:
+    """`rtl` for a language (code) whose usual script runs from right to left, otherwise `ltr`."""
+    return "rtl" if langcodes.Language.get(language).maximize().script in RIGHT_TO_LEFT else "ltr"
+
+
+@functools.cache
+def _words(language: str) -> dict[str, Any]:
+    file = FOLDER / f"{language}.yaml"
+    text = (file if file.is_file() else FOLDER / f"{ENGLISH}.yaml").read_text(encoding="utf-8")
+    found: dict[str, Any] = yaml.safe_load(text)
+    return found

@@ -1,0 +1,61 @@
+"""What the pages of crowd workers say in English; other languages come with the room (`annotation/crowd/words`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+WORDS = {
+    "title": "Compare pairs of texts",
+    "wrong": "At least one answer was not right. Please read the instructions once more: you have one more try at"
+    " each question below.",
+    "intro": "You will rate {n} pairs of texts. These instructions stand beside them, too; at their top and bottom is"
+    " the link to your completion code.",
+    "consent": "Your consent",
+    "agree": "I agree",
+    "begin": "Begin",
+    "not_part": "I do not want to take part",
+    "returns": "this returns your place on Prolific",
+    "go_on": "Go on",
+    "welcome_back": "Welcome back",
+    "one_moment": "One moment",
+    "opening": "Your pairs are being opened.",
+    "allow_script": "Please allow JavaScript for this page.",
+    "answered": "You have answered every pair. Your completion code is",
+    "complete": "Complete on Prolific",
+    "thank_you": "Thank you",
+    "unfinished": "Not everything is answered yet",
+    "left_one": "{n} pair is still to be rated.",
+    "left_many": "{n} pairs are still to be rated.",
+    "too_few_title": "Too few pairs are rated",
+    "too_few": "You rated {rated} of {all} pairs and discarded the others. For the completion code at least {least}"
+    " pairs have to be rated. Discarded pairs can still be rated:"
+    ' choose "discarded" in the list of states above the pairs.',
+    "not_go_on": "I do not want to go on",
+    "cannot_title": "You cannot go on",
+    "sent_back": "Thank you for your interest. One of the questions about the instructions was not answered as they"
+    " say, so we cannot let you go on. This is no judgement of you. Please return your place on Prolific: it does not"
+    " count against you.",
+    "back": "Return to Prolific",
+    "questions": "Questions:",
+}
+
+
+def said(room: Mapping[str, Any], name: str, **numbers: int) -> str:
+    """A room's wording, in its language where it has one, with numbers put in; not escaped."""
+    text = str((room.get("words") or {}).get(name) or WORDS[name])
+    for key, number in numbers.items():
+        text = text.replace(f"{{{key}}}", str(number))
+    return text
+
+
+def shown(room: Mapping[str, Any], name: str, **numbers: int) -> str:
+    """The same for a page of HTML."""
+    return escape(said(room, name, **numbers))
+
+
+def place(room: Mapping[str, Any]) -> tuple[str, str]:
+    """The language and direction of a room's pages: English from left to right where it does not say."""
+    worded = bool(room.get("words"))
+    return (str(room["language"]), str(room.get("direction", "ltr"))) if worded else ("en", "ltr")

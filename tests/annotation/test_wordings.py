@@ -1,0 +1,123 @@
+"""Wordings in further languages: whole, unseen by studies that do not name them, and said to be unchecked."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from annotation.addressed import addressed_lines
+from annotation.rubric import load_rubric
+from annotation.verdicts.preregistration import fix_rules, rules_of
+from annotation.verdicts.rule_changes import changes
+from plumbline.errors import StudyError
+from plumbline.prompts import PROMPTS
+from plumbline.study import ROOT, Study, load_study
+from tests.annotation.campaigns import Make
+
+RUBRICS = PROMPTS / "rubrics"
+CAMPAIGN = ("ar", "de", "es", "fr", "ha", "ru", "sw", "tr")  # PTEB, appendix B
+SIMILARITY: dict[str, Any] = {"rubric": "pteb", "transformations": ["paraphrasing"]}
+TURKISH = yaml.safe_load((RUBRICS / "pteb" / "tr.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of prompts with PTEB's rubric under another name, and no wordings yet."""
+    folder = tmp_path / "prompts" / "rubrics"
+    (folder / "mine").mkdir(parents=True)
+    shutil.copy(RUBRICS / "pteb.yaml", folder / "mine.yaml")
+    monkeypatch.setattr("annotation.rubric.prompt_folders", lambda: [tmp_path / "prompts"])
+    return folder / "mine"
+
+
+def asking(variant: Make, **changes: Any) -> Study:
+    return variant(**SIMILARITY | changes)
+
+
+def write(folder: Path, code: str, content: Any) -> None:
+    (folder / f"{code}.yaml").write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8")
+
+
+def test_a_rubric_is_what_it_was_before_there_were_wordings() -> None:
+    """As `identity()` gave them before: studies that were published keep their rules."""
+    known = {"demo": "f52fda40d11860d93371cfa746161c1f", "pteb_multilingual": "bd6de291478a8fe22608f932d1e2d00a"}
+    for name, identity in known.items():
+        assert load_rubric(load_study(ROOT / "studies" / f"{name}.yaml")).identity() == identity
+
+
+def test_every_language_of_ptebs_campaign_has_all_of_its_rubric(variant: Make) -> None:
+    plain = asking(variant)
+    rubric = load_rubric(asking(variant, wordings=[*CAMPAIGN, "urd"]))
+    assert set(rubric.guidelines) == {"en", "ur", *CAMPAIGN}
+    assert load_rubric(plain).guidelines == {code: rubric.guidelines[code] for code in ("en", "de", "fr", "es")}
+    texts = {code: rubric.guidelines_for("paraphrasing", code) for code in rubric.guidelines}
+    assert len(set(texts.values())) == len(texts)
+    assert rubric.language_for("en", "ur") == "ur"
+    assert rubric.questions[0].points[3]["tr"] == "Bir ölçüde benzer, anlamın bir kısmı ortak"
+
+
+def test_wordings_are_among_the_rules(variant: Make) -> None:
+    before = asking(variant)
+    fix_rules(before)
+    what = changes(rules_of(before), rules_of(asking(variant, wordings=["tr"])))
+    assert "rubric.comment.tr is new" in what
+    assert all(one.endswith(".tr is new") for one in what)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"guidelines": None}, r"tr\.yaml: guidelines is missing or empty"),
+        ({"guidelines": " "}, r"tr\.yaml: guidelines is missing or empty"),
+        ({"pools": {}}, r"tr\.yaml: pools\.paraphrasing is missing; it has: title, asked"),
+        ({"questions": {"similarity": {"title": "?"}}}, r"questions\.similarity\.points is missing"),
+        ({"scale": [1]}, r"tr\.yaml: scale has no English wording in the rubric"),
+        ({"fields": {"original": "a", "transformed": "b", "third": "c"}}, r"fields\.third has no English wording"),
+        ({"checked_by": None}, r"tr\.yaml: names who has checked it under checked_by"),
+    ],
+)
+def test_a_wording_that_is_not_whole_is_refused(variant: Make, own: Path, change: Any, said: str) -> None:
+    write(own, "tr", TURKISH | change)
+    with pytest.raises(StudyError, match=said) as caught:
+        load_rubric(asking(variant, rubric="mine", wordings=["tr"]))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_language_without_a_file_is_refused_with_those_that_there_are(variant: Make, own: Path) -> None:
+    write(own, "tr", TURKISH)
+    with pytest.raises(StudyError, match=r"fi\.yaml is not there; known are: tr; write it, or leave out 'fi'"):
+        load_rubric(asking(variant, rubric="mine", wordings=["tr", "fi"]))
+    with pytest.raises(StudyError, match="language 'xx' is not known"):
+        asking(variant, wordings=["xx"])
+    with pytest.raises(StudyError, match="twice"):
+        asking(variant, wordings=["tr", "tur"])
+
+
+def test_who_has_checked_is_said_and_changes_nothing_else(variant: Make, own: Path) -> None:
+    study = asking(variant, rubric="mine", wordings=["tr"])
+    write(own, "tr", TURKISH)
+    unchecked = load_rubric(study)
+    (line,) = addressed_lines(study, unchecked, [("tr", "tr"), ("en", "en"), ("de", "de")])
+    assert (
+        line == "Raters are addressed in wordings that no native speaker has checked (docs/campaign.md): Turkish (tr)"
+    )
+    write(own, "tr", TURKISH | {"checked_by": "A. Reader, 2026-11-20"})
+    assert addressed_lines(study, load_rubric(study), [("tr", "tr"), ("en", "en")]) == []
+    assert load_rubric(study).identity() == unchecked.identity()
+
+
+def test_pages_that_nobody_has_checked_count_where_crowd_workers_are_asked(variant: Make, own: Path) -> None:
+    write(own, "tr", TURKISH | {"checked_by": "A. Reader, 2026-11-20"})
+    study = asking(variant, rubric="mine", wordings=["tr"], crowd={})
+    (line,) = addressed_lines(study, load_rubric(study), [("tr", "tr")])
+    assert line.endswith("Turkish (tr)")
+
+
+def test_who_is_addressed_in_english_is_said_where_there_are_words(variant: Make) -> None:
+    study = asking(variant)
+    (line,) = addressed_lines(study, load_rubric(study), [("sw", "sw"), ("ja", "ja"), ("ar", "ar"), ("en", "en")])
+    assert line.startswith("Raters of texts in ar, sw are addressed in English; `wordings: [ar, sw]` in the study")
