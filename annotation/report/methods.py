@@ -66,7 +66,6 @@ def _sample(material: Material) -> list[str]:
         _waves(material),
         _supply(material),
         _languages(material),
-        *(f"{line}." for line in addressed_lines(material.study, material.asked, material.texts)),
         _controls(material),
     ]
 
@@ -95,11 +94,9 @@ def _supply(material: Material) -> str:
 
 
 def _languages(material: Material) -> str:
-    originals, outputs = (
-        sorted({language_name(getattr(pair, name)) for pair in material.pairs})
-        for name in ("language", "output_language")
-    )
-    return f"The originals are in {listed(originals)}, the transformed texts in {listed(outputs)}."
+    originals, outputs = (sorted(set(map(language_name, codes))) for codes in zip(*material.texts, strict=True))
+    lines = [f"The originals are in {listed(originals)}, the transformed texts in {listed(outputs)}"]
+    return " ".join(f"{one}." for one in lines + addressed_lines(material.study, material.asked, material.texts))
 
 
 def _controls(material: Material) -> str:
