@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from annotation.crowd.page_words import FOLDER
-from annotation.rubric import Rubric, rubric_file
-from annotation.wordings import ENGLISH, unchecked, unchecked_line, wording_file
+from annotation.rubric import Rubric
+from annotation.wordings import ENGLISH, rubric_file, unchecked, unchecked_line, wording_file
 from plumbline.study import Study
 
 

@@ -13,11 +13,10 @@ from typing import Annotated, Any
 import langcodes
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
-from annotation.wordings import ENGLISH, with_wordings
+from annotation.wordings import ENGLISH, rubric_file, rubric_folders, with_wordings
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.languages import language_code
-from plumbline.prompts import prompt_folders
 from plumbline.reading import read_yaml
 from plumbline.study import Study
 from plumbline.study.base import Part, first_complaint
@@ -191,7 +190,7 @@ def load_rubric(study: Study, folder: Path | None = None) -> Rubric:
         written = with_wordings(read_yaml(path), path, study.wordings)
         rubric = Rubric.model_validate(_with_words(written, study))
     except FileNotFoundError:
-        folders = _folders(folder)
+        folders = rubric_folders(folder)
         known = ", ".join(sorted(file.stem for one in folders for file in one.glob("*.yaml")))
         places = " or ".join(map(str, folders))
         raise StudyError(f"{study.file}: no rubric {study.rubric!r} in {places}; known are: {known}") from None
@@ -205,16 +204,6 @@ def load_rubric(study: Study, folder: Path | None = None) -> Rubric:
         raise StudyError(f"{path}: {wrong}")
     _refuse_rules_of_another_scale(study, rubric)
     return rubric
-
-
-def rubric_file(study: Study, folder: Path | None = None) -> Path:
-    """The file of the study's rubric, which may be missing."""
-    files = [one / f"{study.rubric}.yaml" for one in _folders(folder)]
-    return next((file for file in files if file.is_file()), files[0])
-
-
-def _folders(folder: Path | None) -> list[Path]:
-    return [folder] if folder else [prompts / "rubrics" for prompts in prompt_folders()]
 
 
 def _with_words(rubric: Any, study: Study) -> Any:

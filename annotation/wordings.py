@@ -12,10 +12,23 @@ from typing import Any
 
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name
+from plumbline.prompts import prompt_folders
 from plumbline.reading import read_yaml
+from plumbline.study import Study
 
 CHECKED_BY = "checked_by"  #: who of its native speakers has checked a wording; empty for nobody
 ENGLISH = "en"
+
+
+def rubric_file(study: Study, folder: Path | None = None) -> Path:
+    """The file of the study's rubric, which may be missing; it is looked for in `folder` alone, if that is given."""
+    files = [one / f"{study.rubric}.yaml" for one in rubric_folders(folder)]
+    return next((file for file in files if file.is_file()), files[0])
+
+
+def rubric_folders(folder: Path | None = None) -> list[Path]:
+    """The folders in which rubrics stand."""
+    return [folder] if folder else [prompts / "rubrics" for prompts in prompt_folders()]
 
 
 def with_wordings(rubric: Any, file: Path, languages: Iterable[str]) -> Any:
