@@ -57,7 +57,7 @@ class Group(Record):
 class Verdict(Record):
     """Whether a transformation may be used in a language, and what that rests on (`verdicts.json`)."""
 
-    transformation: str = Field(description="one of the eight")
+    transformation: str = Field(description="its name")
     axis: str = Field(description="its axis")
     pool: str = Field(description="whose ratings decide: translation and cross_translation are rated as one")
     language: str = Field(description="language of the originals that were rated")
@@ -103,7 +103,9 @@ class Verdict(Record):
     pairs_sha256: str = Field(description="hash of the sample that was rated (pairs.parquet)")
     rule_id: str = Field(description="hash of the rule that it follows (acceptance, raters.per_pair)")
     ratings_sha256: str = Field(description="hash of the ratings that it rests on (ratings.parquet)")
-    generator_kind: str = Field(default="", description="of the generator, such as recorded; empty if unknown")
+    generator_kind: str = Field(
+        default="", description="of the generator, such as recorded; function, outputs; empty if unknown"
+    )
     rubric_hash: str = Field(default="", description="hash of what raters were asked (the rubric); empty if unknown")
 
 

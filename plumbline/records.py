@@ -49,7 +49,7 @@ class TransformedText(Record):
     text_id: str = Field(description="the original's hash")
     text: str = Field(description="the original in NFC")
     source_language: str = Field(description="the original's language")
-    transformation: str = Field(description="one of the eight")
+    transformation: str = Field(description="its name")
     seed: int = Field(description="transformation seed")
     language: str | None = Field(description="the drawn language, where one is drawn")
     intermediate: str | None = Field(description="output of the first of two calls")
@@ -62,9 +62,9 @@ class TransformedText(Record):
     flags: tuple[str, ...] = Field(description="error types found on the last attempt (`generation.flags`)")
     first_flags: tuple[str, ...] = Field(description="error types found on the first attempt")
     attempts: int = Field(description="answers received")
-    model: str = Field(description="the generator's model")
-    generator_hash: str = Field(description="hash of model, revision and sampling")
-    prompt_hash: str = Field(description="hash of the prompts' texts")
+    model: str = Field(description="the generator's model; of other makers the function, or the file of outputs")
+    generator_hash: str = Field(description="hash of model, revision and sampling; of other makers of theirs")
+    prompt_hash: str = Field(description="hash of the prompts' texts; empty without prompts")
     finished_at: datetime = Field(description="when the output was received, UTC")
 
 
@@ -74,7 +74,7 @@ class Pair(Record):
     KEY = ("pair_id",)
     pair_id: str = Field(description="hash of the transformed text's key")
     key: str = Field(description="the transformed text's key")
-    transformation: str = Field(description="one of the eight")
+    transformation: str = Field(description="its name")
     axis: str = Field(description="its axis")
     pool: str = Field(description="transformations rated together: translation includes cross_translation (HTEB, 2.4)")
     dataset: str = Field(description="first data set of the study that holds the text")
@@ -88,10 +88,12 @@ class Pair(Record):
     repeats: str = Field(default="", description="the pair that a repeat shows again; empty otherwise")
     original: str = Field(description="the text")
     transformed: str = Field(description="its transformation")
-    model: str = Field(description="the generator's model")
-    generator_hash: str = Field(description="hash of model, revision and sampling")
-    prompt_hash: str = Field(description="hash of the prompts' texts")
-    generator_kind: str = Field(default="", description="the generator's kind, such as recorded; empty if unknown")
+    model: str = Field(description="the generator's model; of other makers the function, or the file of outputs")
+    generator_hash: str = Field(description="hash of model, revision and sampling; of other makers of theirs")
+    prompt_hash: str = Field(description="hash of the prompts' texts; empty without prompts")
+    generator_kind: str = Field(
+        default="", description="the generator's kind, such as recorded; function, outputs; empty if unknown"
+    )
     wave: int = Field(default=1, description="1 as the sample was drawn first; each extension adds a wave")
 
 
@@ -140,7 +142,7 @@ class Score(Record):
     dataset: str = Field(description="the data set")
     task_type: str = Field(description="its task")
     language: str = Field(description="languages of its texts (codes, comma-separated)")
-    transformation: str = Field(description="one of the eight, or original")
+    transformation: str = Field(description="its name, or original")
     axis: str = Field(description="the transformation's axis, or original")
     seed: int = Field(description="transformation seed; 0 for original")
     metric: str = Field(description="mteb's name of the main metric")

@@ -36,7 +36,7 @@ class Supply(Record):
     """What a transformation's sample in one language was drawn from (`sample.json`)."""
 
     KEY = ("transformation", "language")
-    transformation: str = Field(description="one of the eight")
+    transformation: str = Field(description="its name")
     language: str = Field(description="language of the originals")
     ok: int = Field(description="outputs that could be drawn")
     failed: int = Field(description="outputs with an error that matters: nobody rates them")

@@ -31,7 +31,7 @@ class MeasureRow(Record):
     model: str = Field(description="the embedding model")
     dataset: str = Field(description="the data set")
     task_type: str = Field(description="its task")
-    transformation: str = Field(description="one of the eight")
+    transformation: str = Field(description="its name")
     axis: str = Field(description="its axis")
     seed: int = Field(description="transformation seed")
     status: Status = Field(description="whether the gate let it through")

@@ -31,7 +31,8 @@ def shift_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.D
     An observation is a data set: the difference between means over models (seeds averaged first), in points, of the
     original and the transformed texts of the same items. Columns:
     name, axis, shift (Hodges-Lehmann) with low and high (95%, from Walsh averages, not corrected), p (Wilcoxon's signed
-    ranks), p_holm (over the transformations), method, median_absolute, n (data sets), reason. Rows of axes have
+    ranks), p_holm (over the transformations on the total's axes, and over the others), method, median_absolute,
+    n (data sets), reason. Rows of axes have
     median_absolute alone, pooled over their transformations (n counts data sets x transformations). What not every
     model has does not count. Transformations that were left out have rows, too.
     """
@@ -52,7 +53,9 @@ def shift_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.D
                 tested["reason"] = NOTHING
             rows.append({"name": name, "axis": axis, **_spread(part), **tested})
     table = pd.DataFrame(rows).reindex(columns=["name", "axis", "median_absolute", *_COLUMNS])
-    table["p_holm"] = holm(table["p"].to_numpy(float))
+    in_total = table["axis"].isin(Axes.of(scores).of_total)
+    for some in (in_total, ~in_total):
+        table.loc[some, "p_holm"] = holm(table.loc[some, "p"].to_numpy(float))
     return table
 
 

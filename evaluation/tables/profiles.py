@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from evaluation.tables.pairs import counting_scores, paired_scores
+from evaluation.tables.pairs import counting_scores, of_total, paired_scores
 from evaluation.tables.scores import axis_table
 from plumbline.transformations import Axes
 
@@ -17,9 +17,9 @@ def drop_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.Da
 
     Columns: setting (`ENGLISH` or `OTHERS`, by the languages of the data set's texts), dataset, model, transformation,
     axis, original (on the same items), score, drop (original - score, in points; seeds averaged first). What is
-    undefined is not in it.
+    undefined is not in it, nor what stands on none of the total's axes.
     """
-    paired = paired_scores(counting_scores(scores, include_rejected), scores)
+    paired = paired_scores(of_total(counting_scores(scores, include_rejected), scores), scores)
     paired = paired[paired["difference"].notna()]
     languages = scores.drop_duplicates("dataset").set_index("dataset")["language"]
     english = paired["dataset"].map(languages) == "en"

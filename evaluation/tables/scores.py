@@ -47,7 +47,8 @@ def axis_table(
     `<name>_original` (of exactly the data sets and items that it rests on), `<name>_difference` (of the two, points)
     and `<name>_reason` (why it is NaN, or what of it is missing); included_rejected (names, comma-separated);
     simulated (whether any verdict rests on simulated ratings). `original` is that of whole data sets, as the paper
-    prints it: the mean over all of which at least one transformation counts. A model without a score has a row.
+    prints it: the mean over all of which at least one transformation on the total's axes counts. A model without a
+    score has a row.
 
     Of a frame of one's own model, dataset, transformation and score are enough (`evaluation.tables.given`). Raises
     ValueError where it lacks these, for names that nobody knows, and for a score that stands there twice.
@@ -68,10 +69,12 @@ def axis_table(
     paired = paired_scores(counting_scores(scores, include_rejected), scores)
     by_transformation = _by_transformation(paired)
     parts = dict(iter(by_transformation.groupby("model", sort=False)))
-    first = paired.drop_duplicates(["model", "dataset"])  # each model and data set with the original's score
+    axes = Axes.of(scores)
+    on_total = paired[paired["axis"].isin(axes.of_total)]
+    counts = on_total if len(on_total) else paired
+    first = counts.drop_duplicates(["model", "dataset"])  # each model and data set with the original's score
     own = dict(iter(first.groupby("model", sort=False)["original_all"]))
     models = scores["model"].drop_duplicates()
-    axes = Axes.of(scores)
     values, *beside = (axis_means(paired, name, axes).reindex(models) for name in ("score", "original", "difference"))
     why = failures(scores)
     simulated = any(verdict.simulated for verdict in verdicts)

@@ -152,7 +152,8 @@ class _Ground:
         table = axis_means(paired, "score", self.axes).reindex(self.models)
         moved = axis_means(paired, "difference", self.axes).reindex(self.models)
         table[f"{total}_difference"] = moved[total]
-        first = paired.drop_duplicates(["model", "dataset"])
+        on_total = paired[paired["axis"].isin(self.axes.of_total)]
+        first = (on_total if len(on_total) else paired).drop_duplicates(["model", "dataset"])
         table["original"] = first.groupby("model")["original_all"].mean(skipna=False).reindex(self.models)
         lacking = set(units.loc[~units["scored"].astype(bool), "transformation"])
         whole = {}
