@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from annotation import server
 from annotation.argilla.client import Argilla, connect
+from annotation.server import child
 from tests.annotation.argilla_site import Site, enter
+from tests.scale import FULL
+
+PLUGIN = child.PLUGIN
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords() -> Iterator[None]:
+    """Servers that this process starts hash passwords at the least cost, but in `make test-all`."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not FULL:
+            patch.setattr(child, "PLUGIN", f"{PLUGIN}{os.pathsep}{Path(__file__).with_name('quick_passwords')}")
+        yield
+
+
+@pytest.fixture(scope="module")
+def usual_passwords(quick_passwords: None) -> Iterator[None]:
+    """Servers hash passwords as they do for people: for tests of what signing in costs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(child, "PLUGIN", PLUGIN)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ MEGABYTE = 2**20
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(usual_passwords: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with running(Home(tmp_path_factory.mktemp("argilla") / "home")) as connection:
         yield enter(connection)
 
