@@ -23,6 +23,7 @@ from annotation.verdicts.rule_changes import changes
 from plumbline.errors import DataError, PlumblineError
 from plumbline.manifest import read_manifest, refuse_replaced_table
 from plumbline.study import Study, file_hash
+from plumbline.study.transformations import EIGHT
 
 State = Literal["done", "stale", "under way", "not yet"]
 _LARGE = ("texts.parquet", "transformations")  # hashed when they were made, and not again to look at them
@@ -105,7 +106,8 @@ def _generated(noted: _Noted) -> tuple[Stage, Stage]:
     if (noted.study.folder / "texts.parquet").exists():
         data = {file_hash(path) for path in noted.study.data_files() if path.exists()}
         changed = "inputs" in entry and data != set(entry["inputs"].values())
-        note = "data sets changed since" if changed else ""
+        own = any(name not in EIGHT for name in noted.study.transformations)
+        note = f"data sets{' or own transformations' if own else ''} changed since" if changed else ""
         texts = Stage("texts", "stale" if changed else "done", at, note)
     units = [(name, seed) for name in noted.study.transformations for seed in noted.study.seeds]
     there = sum(noted.study.transformation_file(*unit).exists() for unit in units)

@@ -27,7 +27,7 @@ from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, Sa
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec, LocalDataset
 from plumbline.study.evaluation import EvaluationSpec
-from plumbline.study.generator import GeneratorSpec, NoGenerator, RetrySpec
+from plumbline.study.generator import CandidateSpec, GeneratorSpec, NoGenerator, RetrySpec
 from plumbline.study.own_transformations import own_transformations
 from plumbline.study.transformations import EIGHT, Transformation
 
@@ -53,7 +53,7 @@ class Study(Part):
     generator: GeneratorSpec = Field(
         default=NoGenerator(), description="the language model; none where no transformation asks one"
     )
-    candidates: tuple[GeneratorSpec, ...] = Field(default=(), description="other generators to compare with")
+    candidates: tuple[CandidateSpec, ...] = Field(default=(), description="other generators to compare with")
     retry: RetrySpec = RetrySpec()
     sample: SampleSpec = SampleSpec()
     rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
@@ -92,7 +92,7 @@ class Study(Part):
 
     @field_validator("candidates")
     @classmethod
-    def _distinct_candidates(cls, value: tuple[GeneratorSpec, ...]) -> tuple[GeneratorSpec, ...]:
+    def _distinct_candidates(cls, value: tuple[CandidateSpec, ...]) -> tuple[CandidateSpec, ...]:
         refuse_duplicates([f"{spec.model}@{spec.revision}" for spec in value], "candidate")
         return value
 

@@ -97,9 +97,9 @@ class VllmGenerator(_Generator):
         return [*super().identity(), *([] if precision == {"quantization": None, "dtype": "auto"} else [precision])]
 
 
-GeneratorSpec = Annotated[
-    RecordedGenerator | OpenAIGenerator | VllmGenerator | NoGenerator, Field(discriminator="kind")
-]
+_Asked = RecordedGenerator | OpenAIGenerator | VllmGenerator
+CandidateSpec = Annotated[_Asked, Field(discriminator="kind")]
+GeneratorSpec = Annotated[_Asked | NoGenerator, Field(discriminator="kind")]
 
 
 class RetrySpec(Part):

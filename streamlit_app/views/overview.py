@@ -37,8 +37,8 @@ WORDS = {
 def draw(study: Study) -> None:
     """The page."""
     st.caption(
-        "Do embedding models hold when a text changes and its meaning does not? A generator transforms texts, people"
-        " say whether each transformation keeps the meaning, and only what they accept is evaluated."
+        "Do embedding models hold when a text changes and its meaning does not? Texts are transformed, people say"
+        " whether each transformation keeps the meaning, and only what they accept is evaluated."
     )
     with st.expander("Words used here"):
         st.text("\n".join(f"{word}: {meaning}" for word, meaning in WORDS.items()))

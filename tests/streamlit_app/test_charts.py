@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from generation.errors import RATES
-from plumbline.exhibits.palette import COLOURS, SHAPES
+from plumbline.exhibits.palette import COLOURS, SHAPES, colours, shapes
 from plumbline.transformations import AXES
 from streamlit_app import charts
 
@@ -17,7 +17,16 @@ def test_colours_and_shapes_are_one_to_an_axis() -> None:
     assert len({shape for _, shape in charts.MOVES.values()}) == len(charts.MOVES)
 
 
-@pytest.mark.parametrize("colour", [*COLOURS.values(), *(colour for colour, _ in charts.MOVES.values())])
+OWN = colours(("one", "two", "three"))
+
+
+def test_own_axes_have_colours_and_shapes_that_htebs_do_not_have() -> None:
+    axes = ("noise", "length", "syntax")
+    assert colours(axes)["length"] == COLOURS["length"] and shapes(axes)["length"] == SHAPES["length"]
+    assert len({*COLOURS.values(), *OWN.values()}) == len({*SHAPES.values(), *shapes(OWN).values()}) == 6
+
+
+@pytest.mark.parametrize("colour", [*COLOURS.values(), *OWN.values(), *(colour for colour, _ in charts.MOVES.values())])
 @pytest.mark.parametrize("page", ["#FFFFFF", "#171614"])  # Streamlit's
 def test_colours_stand_out_on_light_and_dark_pages(colour: str, page: str) -> None:
     """WCAG 2.1: graphics need a contrast of 3 to 1."""
