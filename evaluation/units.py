@@ -6,6 +6,7 @@ a model and a protocol that identity becomes the score's `unit_id`.
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import math
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,11 @@ UNDEFINED = "the metric is undefined: all similarities, or all gold values, are 
 UNDEFINED_ORIGINAL = "on the original texts of the same items the metric is undefined"
 
 Place = tuple[str, str, int]  # data set, transformation, seed
+
+
+@functools.cache
+def _mteb_version() -> str:
+    return importlib.metadata.version("mteb")  # reads a file, and a study may have thousands of units
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,7 @@ class Unit:
             model.model_id,
             study.evaluation.protocol,
             METRICS[self.dataset.task],
-            importlib.metadata.version("mteb"),
+            _mteb_version(),
         )
 
     def row(self, study: Study, model: Model, made: Numbers) -> Score:
