@@ -19,6 +19,7 @@ from annotation.crowd.commands import add_crowd_commands
 from annotation.csv_answers import collect_csv, column_mapping
 from annotation.offering import alone
 from annotation.planning_command import add_plan_options, plan_text
+from annotation.preview import SHOWN, write_preview
 from annotation.ratings.exclusions import decide
 from annotation.ratings.review import review_text
 from annotation.sampling.candidates import flagged_supply
@@ -129,6 +130,12 @@ def _simulate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _preview(options: argparse.Namespace) -> int:
+    study = cli.study_of(options)
+    print(f"{study.name}: what raters will see -> {write_preview(study, options.pairs)}; open it in a browser")
+    return 0
+
+
 def _collect(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     if bool(options.csv) != bool(options.columns):
@@ -231,19 +238,16 @@ def _parser() -> argparse.ArgumentParser:
     add_serve_options(
         add("serve", serve, "start Argilla on this machine and keep it running until Ctrl-C", argilla=True)
     )
+    _add_preview_options(
+        add("preview", _preview, "write a page that shows what raters will see of each queue", argilla=False)
+    )
     add("publish", _publish, "publish the pairs to the annotators in Argilla", argilla=True)
     add("simulate", _simulate, "rehearse: let the study's simulated raters answer", argilla=True)
     _add_collect_options(add("collect", _collect, "fetch the answers given so far", argilla=True))
     add("status", _status, "how far the study is, who is behind, what is decided, and what to do next", argilla=False)
-    reviewing = add("review", _review, "show signs of careless answers; decide which raters count", argilla=False)
-    deciding = reviewing.add_mutually_exclusive_group()
-    deciding.add_argument(
-        "--exclude", metavar="RATER", help="exclude a rater: the answers stay in the data and no longer count"
+    _add_review_options(
+        add("review", _review, "show signs of careless answers; decide which raters count", argilla=False)
     )
-    deciding.add_argument(
-        "--keep", metavar="RATER", help="keep a rater: the answers count, whatever was decided before"
-    )
-    reviewing.add_argument("--reason", metavar="TEXT", help="your reason; it is kept with the decision")
     accepting = add("accept", _accept, "compute agreement and verdicts from the collected answers", argilla=False)
     accepting.add_argument(
         "--amend", metavar="REASON", help="why the rules changed after the first rating; every report shows it"
@@ -264,6 +268,23 @@ def _add_sample_options(parser: argparse.ArgumentParser) -> None:
         help="add the pairs that the study asks for now to a sample that raters may have seen, as a further wave;"
         " what was offered stays as it is, and the reason is kept",
     )
+
+
+def _add_preview_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--pairs", type=cli.count, default=SHOWN, metavar="N", help="pairs of a queue at most (default: %(default)s)"
+    )
+
+
+def _add_review_options(parser: argparse.ArgumentParser) -> None:
+    deciding = parser.add_mutually_exclusive_group()
+    deciding.add_argument(
+        "--exclude", metavar="RATER", help="exclude a rater: the answers stay in the data and no longer count"
+    )
+    deciding.add_argument(
+        "--keep", metavar="RATER", help="keep a rater: the answers count, whatever was decided before"
+    )
+    parser.add_argument("--reason", metavar="TEXT", help="your reason; it is kept with the decision")
 
 
 def _add_collect_options(parser: argparse.ArgumentParser) -> None:

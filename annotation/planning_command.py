@@ -61,8 +61,10 @@ def _notes(rule: AcceptanceSpec, means: Sequence[float], study: Study) -> list[s
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """The options of `python -m annotation plan`."""
     usual = Assumed()
-    parser.add_argument("--pairs", type=_count, nargs="+", default=PAIRS, metavar="N", help="pairs of a transformation")
-    parser.add_argument("--raters", type=_count, nargs="+", default=RATERS, metavar="N", help="raters of each pair")
+    parser.add_argument(
+        "--pairs", type=cli.count, nargs="+", default=PAIRS, metavar="N", help="pairs of a transformation"
+    )
+    parser.add_argument("--raters", type=cli.count, nargs="+", default=RATERS, metavar="N", help="raters of each pair")
     parser.add_argument(
         "--means", type=_mean, nargs="+", metavar="M", help="true means to try (default: around the threshold)"
     )
@@ -74,14 +76,10 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
             metavar="SD",
             help=f"standard deviation of {what} in points (default: {getattr(usual, name):g})",
         )
-    parser.add_argument("--campaigns", type=_count, default=1000, metavar="N", help="simulated for each number (1000)")
+    parser.add_argument(
+        "--campaigns", type=cli.count, default=1000, metavar="N", help="simulated for each number (1000)"
+    )
     parser.add_argument("--seed", type=_seed, metavar="N", help="of the simulation (default: the sample's)")
-
-
-def _count(value: str) -> int:
-    if value.isdecimal() and 1 <= int(value) <= 100_000:
-        return int(value)
-    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 1 to 100000")
 
 
 def _seed(value: str) -> int:

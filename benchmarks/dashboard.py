@@ -25,7 +25,7 @@ from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
 
 DEMO = ROOT / "studies" / "demo.yaml"
-PAGES = ("drift", "verdicts", "campaign", "robustness", "model", "rankings", "texts")
+PAGES = ("drift", "verdicts", "preview", "campaign", "robustness", "model", "rankings", "texts")
 MODELS, DATASETS, SEEDS, PAIRS = 50, 32, (1337, 1338, 1339), 2000
 LANGUAGES = ("am", "ar", "de", "en", "es", "fr", "ha", "hi", "ja", "sw")
 LOOKED_AT = 3000  # milliseconds that somebody looks at the first page

@@ -17,6 +17,7 @@ PICTURES = {
     "drift": ("drift", "Drift against ratings"),
     "verdicts": ("verdicts", "Means against the threshold"),
     "robustness": ("robustness", "By axis (Figure 4)"),
+    "rankings": ("rankings", "Original against transformed ranks"),
 }
 
 

@@ -37,6 +37,8 @@ _FOLDER_TROUBLE = {
     errno.EIO,
 }
 
+MOST = 100_000  # of what an option counts
+
 
 def run(main: Callable[[], int | None]) -> None:
     """Run a command: expected errors are one line and exit status 2, an interrupt is 130, a bug is a traceback.
@@ -98,6 +100,13 @@ def positive(value: str) -> float:
         if 0 < (number := float(value)) < math.inf:
             return number
     raise argparse.ArgumentTypeError(f"{value!r} is not a number above 0")
+
+
+def count(value: str) -> int:
+    """A whole number from 1 on, for an option."""
+    if value.isdecimal() and 1 <= int(value) <= MOST:
+        return int(value)
+    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 1 to {MOST}")
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "nothing") -> str:

@@ -46,6 +46,7 @@ SECTIONS = {
     "transformations -> pairs -> people -> verdicts": (
         _annotation("plan", "how many pairs and raters are needed, and what they cost"),
         _annotation("sample", "draw the pairs that people rate"),
+        _annotation("preview", "a page that shows what raters will see of each queue"),
         _annotation("serve", "Argilla on this machine, until Ctrl-C"),
         _annotation("users", "annotators' accounts: add, list, reset, remove"),
         _annotation("publish", "put the pairs before the annotators"),

@@ -19,6 +19,7 @@ PAGES = {
     "Overview": "overview",
     "Drift and ratings": "drift",
     "Verdicts": "verdicts",
+    "What raters see": "preview",
     "Campaign": "campaign",
     "Robustness": "robustness",
     "One model": "model",

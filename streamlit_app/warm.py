@@ -15,6 +15,7 @@ from threading import Lock, Timer
 MODULES = (
     "streamlit_app.views.drift",
     "streamlit_app.views.verdicts",
+    "streamlit_app.views.preview",
     "streamlit_app.views.campaign",
     "streamlit_app.views.robustness",
     "streamlit_app.views.model",

@@ -66,6 +66,7 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> Flow:
     assert stages == [
         "generation.run",
         "annotation sample",
+        "annotation preview",
         "annotation publish",
         "annotation simulate",
         "annotation collect",

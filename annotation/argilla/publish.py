@@ -64,7 +64,7 @@ def publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]] |
 
 
 def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]]) -> Publication:
-    rubric, pairs = _rubric(study), shown(study)
+    (rubric, _), pairs = rubric_to_ask(study), shown(study)
     refuse_other_prompts(study, pairs)
     refuse_other_sample(study)
     _refuse_too_much(study, rubric, pairs)
@@ -79,10 +79,10 @@ def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]])
     return Publication(_fill(study, argilla, rubric, pairs, corrected), admission, corrected)
 
 
-def _rubric(study: Study) -> Rubric:
-    """The study's own while it may still be corrected; from the first collected rating on the one that was asked."""
+def rubric_to_ask(study: Study) -> tuple[Rubric, bool]:
+    """What `publish` asks: the study's own, and once a rating was collected the one that was fixed; whether it was."""
     begun = first_rating(read_all_ratings(study)) is not None
-    return asked_rubric(study) if begun else load_rubric(study)
+    return (asked_rubric(study) if begun else load_rubric(study)), begun
 
 
 def _refuse_too_much(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> None:
@@ -170,12 +170,13 @@ def send_pairs(argilla: Argilla, dataset_id: str, name: str, pairs: Sequence[Pai
     """Put pairs into a dataset that does not have them, with what raters may know of them. Raises ServiceError."""
     with tqdm(total=len(pairs), unit="pair", desc=f"publishing {name}", disable=not pairs) as bar:
         for start in range(0, len(pairs), BATCH):
-            batch = [_record(pair) for pair in pairs[start : start + BATCH]]
+            batch = [record_of(pair) for pair in pairs[start : start + BATCH]]
             argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": batch})
             bar.update(len(batch))
 
 
-def _record(pair: Pair) -> dict[str, Any]:
+def record_of(pair: Pair) -> dict[str, Any]:
+    """A pair as Argilla takes it, with what raters may know of it."""
     return {
         "external_id": pair.pair_id,
         "fields": {"original": pair.original, "transformed": pair.transformed},

@@ -29,7 +29,7 @@ DEMO = ROOT / "studies" / "demo.yaml"
 APP = ROOT / "streamlit_app" / "app.py"
 MODELS = ("tests/first", "tests/second")
 TIME = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-VIEWS = ("overview", "drift", "verdicts", "campaign", "robustness", "model", "rankings", "texts")
+VIEWS = ("overview", "drift", "verdicts", "preview", "campaign", "robustness", "model", "rankings", "texts")
 Open = Callable[..., AppTest]
 
 

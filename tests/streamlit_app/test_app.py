@@ -45,6 +45,7 @@ SECTIONS = {
         "Ratings and agreement (HTEB, Table 2)",
         "Another threshold",
     ],
+    "preview": ["Queues in Argilla and on crowd platforms"],
     "campaign": ["Progress", "Raters", "Time on task", "Signs and decisions", "Crowd work"],
     "robustness": [
         "By axis (Figure 4)",

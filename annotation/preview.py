@@ -1,0 +1,96 @@
+"""What raters will see of each queue, as one HTML page made of what is published to Argilla and of the crowd's page.
+
+A page and not a server: it can be opened without anything running, kept beside the study, and sent to somebody who
+reads the language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from annotation.addressed import addressed_lines
+from annotation.argilla.publish import record_of, rubric_to_ask
+from annotation.argilla.wording import COMMENT, Words
+from annotation.crowd.batches import make_batches
+from annotation.crowd.mturk.question import question_html
+from annotation.crowd.platform import Offer
+from annotation.rubric import Rubric
+from annotation.sampling.controls import read_controls
+from annotation.sampling.queues import Queue, queues_of
+from annotation.sampling.sample import read_pairs
+from annotation.wordings import rubric_file
+from plumbline.records import Pair
+from plumbline.store import atomic
+from plumbline.study import Study
+
+FILE = "preview.html"
+SHOWN = 3  # pairs of a queue, by default
+
+
+def write_preview(study: Study, most: int = SHOWN) -> Path:
+    """Write the page into the study's folder, atomically; the file. Raises as `preview_html`."""
+    html = preview_html(study, most)
+    path = study.folder / FILE
+    with atomic(path) as file:
+        file.write(html.encode())
+    return path
+
+
+def preview_html(study: Study, most: int = SHOWN) -> str:
+    """The page, with at most so many pairs of a queue. Raises DataError or StudyError, such as before sampling."""
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (not needed by most commands)
+
+    pairs, controls = read_pairs(study), read_controls(study)
+    rubric, fixed = rubric_to_ask(study)
+    queues = queues_of([*pairs, *controls])
+    batches = _batches(study, rubric, pairs, controls)
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(files("annotation").joinpath(FILE).read_text(encoding="utf-8"))
+    texts = {(queue.language, queue.output_language) for queue in queues}
+    return template.render(
+        study=study.name,
+        made_from=[str(study.folder / name) for name in ("pairs.parquet", "controls.parquet")],
+        worded_by=str(study.folder / "rules.json" if fixed else rubric_file(study)),
+        notes=addressed_lines(study, rubric, texts),
+        queues=[_queue(study, rubric, queue, own, most, batches.get(queue, "")) for queue, own in queues.items()],
+    )
+
+
+def _queue(study: Study, rubric: Rubric, queue: Queue, own: Sequence[Pair], most: int, page: str) -> dict[str, Any]:
+    """A queue as Argilla shows it, and the page of its first batch on a crowd platform, if workers are asked."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415 (not needed by most commands)
+
+    words = Words.of(rubric, queue)
+    records = [record_of(pair)["fields"] for pair in sorted(own, key=lambda pair: pair.pair_id)[:most]]
+    return {
+        "name": queue.dataset(study),
+        "number": len(own),
+        "language": rubric.language_for(queue.language, queue.output_language),
+        # As Argilla renders guidelines: the rubric's own Markdown alone, whose tags are text.
+        "guidelines": MarkdownIt("commonmark", {"html": False, "breaks": True}).render(words.guidelines),
+        "records": [[(title, record[name]) for name, title in words.fields.items()] for record in records],
+        "questions": list(_questions(words)),
+        "page": page,
+    }
+
+
+def _questions(words: Words) -> Iterator[tuple[str, str, Sequence[int]]]:
+    """Title, description and points of each question; the comment has none."""
+    for name, (title, description) in words.questions.items():
+        yield title, description, () if name == COMMENT else words.scales[name]
+
+
+def _batches(study: Study, rubric: Rubric, pairs: Sequence[Pair], controls: Sequence[Pair]) -> dict[Queue, str]:
+    """The page of each queue's first batch, where crowd workers are asked."""
+    if study.crowd is None:
+        return {}
+    known = {pair.pair_id: pair for pair in [*pairs, *controls]}
+    found: dict[Queue, str] = {}
+    for batch in make_batches(study, pairs, controls):
+        if batch.queue not in found:
+            offer = Offer(batch, tuple(known[one] for one in batch.pair_ids), places=1, reward=0)
+            found[batch.queue] = question_html(study, rubric, offer, "about:blank")
+    return found
