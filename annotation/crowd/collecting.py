@@ -60,8 +60,8 @@ def collect(campaign: Campaign, *, replace: bool = False) -> Collection:
     campaign.refresh()
     new = _read(campaign)
     rubric = asked_rubric(study)
-    there = campaign.ledger.work()
-    works = [one for one in there if one.answered and not one.trouble]
+    submissions = campaign.ledger.work()
+    works = [one for one in submissions if one.answered and not one.trouble]
     for batch_id in dict.fromkeys(work.batch_id for work in works):
         campaign.offer(batch_id)  # refuses another sample than the one that was offered
     parts: dict[str, Part] = {}
@@ -71,10 +71,10 @@ def collect(campaign: Campaign, *, replace: bool = False) -> Collection:
             answers = _answers(campaign, work, rubric)
             parts[work.batch_id] = Part("", (*before.answers, *answers))
     source = source_of(campaign.platform.name, mode)
-    replace = replace or _only_returned(campaign.study, source, parts, there)
+    replace = replace or _only_returned(campaign.study, source, parts, submissions)
     _keep(study, source, parts, replace=replace, live=mode == "live")
     finish(campaign)  # a rejected worker's ratings do not count, also where they were read only now
-    troubles = {one.submission.submission_id: one.trouble for one in there if one.trouble}
+    troubles = {one.submission.submission_id: one.trouble for one in submissions if one.trouble}
     return Collection(read_ratings(study), new, troubles)
 
 
