@@ -7,26 +7,31 @@ reads the language.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from annotation.addressed import addressed_lines
 from annotation.argilla.publish import record_of, rubric_to_ask
-from annotation.argilla.wording import COMMENT, Words
+from annotation.argilla.wording import COMMENT as FREE
+from annotation.argilla.wording import Words
 from annotation.crowd.batches import make_batches
 from annotation.crowd.mturk.question import question_html
 from annotation.crowd.platform import Offer
 from annotation.rubric import Rubric
 from annotation.sampling.controls import read_controls
-from annotation.sampling.queues import Queue, queues_of
-from annotation.sampling.sample import read_pairs
+from annotation.sampling.queues import Queue
+from annotation.sampling.sample import COMMAND, read_pairs
 from annotation.wordings import rubric_file
 from plumbline.records import Pair
-from plumbline.store import atomic
+from plumbline.store import as_record, atomic, read_frame
 from plumbline.study import Study
 
 FILE = "preview.html"
+MADE_FROM = ("pairs.parquet", "controls.parquet")
 SHOWN = 3  # pairs of a queue, by default
 
 
@@ -43,31 +48,50 @@ def preview_html(study: Study, most: int = SHOWN) -> str:
     """The page, with at most so many pairs of a queue. Raises DataError or StudyError, such as before sampling."""
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (not needed by most commands)
 
-    pairs, controls = read_pairs(study), read_controls(study)
+    queues = _queues(study, most)
     rubric, fixed = rubric_to_ask(study)
-    queues = queues_of([*pairs, *controls])
-    batches = _batches(study, rubric, pairs, controls)
+    batches = _batches(study, rubric)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(files("annotation").joinpath(FILE).read_text(encoding="utf-8"))
     texts = {(queue.language, queue.output_language) for queue in queues}
     return template.render(
         study=study.name,
-        made_from=[str(study.folder / name) for name in ("pairs.parquet", "controls.parquet")],
+        made_from=[str(study.folder / name) for name in MADE_FROM],
         worded_by=str(study.folder / "rules.json" if fixed else rubric_file(study)),
         notes=addressed_lines(study, rubric, texts),
-        queues=[_queue(study, rubric, queue, own, most, batches.get(queue, "")) for queue, own in queues.items()],
+        queues=[_shown(study, rubric, queue, one, batches.get(queue, "")) for queue, one in queues.items()],
     )
 
 
-def _queue(study: Study, rubric: Rubric, queue: Queue, own: Sequence[Pair], most: int, page: str) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Queued:
+    """How many pairs a queue has, and the first of them, in the order in which they are published."""
+
+    number: int
+    first: Sequence[Pair]
+
+
+def _queues(study: Study, most: int) -> dict[Queue, _Queued]:
+    """Every queue; of a large sample the pairs that are shown are made, and no others."""
+    command = study.command(COMMAND)
+    tables = [read_frame(study.folder / name, Pair, command) for name in MADE_FROM]
+    found = {}
+    for names, own in pd.concat(tables).groupby(["pool", "language", "output_language"], sort=False):
+        first = own.sort_values("pair_id").head(most)
+        rows = (dict(zip(first.columns, row, strict=True)) for row in first.itertuples(index=False, name=None))
+        found[Queue(*map(str, names))] = _Queued(len(own), [as_record(row, Pair) for row in rows])
+    return found
+
+
+def _shown(study: Study, rubric: Rubric, queue: Queue, queued: _Queued, page: str) -> dict[str, Any]:
     """A queue as Argilla shows it, and the page of its first batch on a crowd platform, if workers are asked."""
     from markdown_it import MarkdownIt  # noqa: PLC0415 (not needed by most commands)
 
     words = Words.of(rubric, queue)
-    records = [record_of(pair)["fields"] for pair in sorted(own, key=lambda pair: pair.pair_id)[:most]]
+    records = [record_of(pair)["fields"] for pair in queued.first]
     return {
         "name": queue.dataset(study),
-        "number": len(own),
+        "number": queued.number,
         "language": rubric.language_for(queue.language, queue.output_language),
         # As Argilla renders guidelines: the rubric's own Markdown alone, whose tags are text.
         "guidelines": MarkdownIt("commonmark", {"html": False, "breaks": True}).render(words.guidelines),
@@ -80,13 +104,14 @@ def _queue(study: Study, rubric: Rubric, queue: Queue, own: Sequence[Pair], most
 def _questions(words: Words) -> Iterator[tuple[str, str, Sequence[int]]]:
     """Title, description and points of each question; the comment has none."""
     for name, (title, description) in words.questions.items():
-        yield title, description, () if name == COMMENT else words.scales[name]
+        yield title, description, () if name == FREE else words.scales[name]
 
 
-def _batches(study: Study, rubric: Rubric, pairs: Sequence[Pair], controls: Sequence[Pair]) -> dict[Queue, str]:
+def _batches(study: Study, rubric: Rubric) -> dict[Queue, str]:
     """The page of each queue's first batch, where crowd workers are asked."""
     if study.crowd is None:
         return {}
+    pairs, controls = read_pairs(study), read_controls(study)
     known = {pair.pair_id: pair for pair in [*pairs, *controls]}
     found: dict[Queue, str] = {}
     for batch in make_batches(study, pairs, controls):

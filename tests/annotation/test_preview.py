@@ -22,6 +22,7 @@ from annotation.sampling.shown import shown
 from generation.run import generate
 from plumbline.errors import DataError
 from plumbline.records import Pair
+from plumbline.store import write_table
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, small
 from tests.commands import here
@@ -100,9 +101,7 @@ def test_the_command_writes_it(variant: Make) -> None:
 
 
 @pytest.mark.browser
-def test_in_a_browser_texts_are_text_and_run_their_way(
-    page: Page, variant: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_a_browser_texts_are_text_and_run_their_way(page: Page, variant: Make) -> None:
     arabic = "جلست القطة على الحصيرة."
     changes = {"rubric": "pteb", "transformations": ["paraphrasing"], "wordings": ["ar"], "crowd": {}, "acceptance": {}}
     study: Study = variant(name="hostile", **changes)
@@ -115,9 +114,8 @@ def test_in_a_browser_texts_are_text_and_run_their_way(
         )  # fmt: skip
 
     made = [pair(1, HOSTILE, "A cat sat.", "en"), pair(2, arabic, arabic, "ar")]
-    monkeypatch.setattr("annotation.preview.read_pairs", lambda _: made)
-    monkeypatch.setattr("annotation.preview.read_controls", lambda _: [])
-    study.folder.mkdir(parents=True)
+    write_table(study.folder / "pairs.parquet", made, Pair)
+    write_table(study.folder / "controls.parquet", list[Pair](), Pair)
     file: Path = write_preview(study)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
