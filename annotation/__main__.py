@@ -143,7 +143,9 @@ def _collect(options: argparse.Namespace) -> int:
     outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]
     with stage(study, "collect", _shown(study), outputs):
         if options.csv:
-            columns = column_mapping(options.columns, asked_rubric(study).question_names())
+            rubric = asked_rubric(study)
+            optional = [one.name for one in rubric.asked() if not one.required]
+            columns = column_mapping(options.columns, rubric.question_names(), optional)
             ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
         else:
             with connect(home) as argilla:

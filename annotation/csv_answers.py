@@ -20,6 +20,7 @@ import pandas as pd
 from annotation import server
 from annotation.offering import alone, refuse_other_sample
 from annotation.pseudonyms import named_pseudonym, pseudonym_key
+from annotation.questions import Question, Value
 from annotation.ratings.answers import Answer, Part, check, keep
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
@@ -27,6 +28,7 @@ from annotation.sampling.shown import shown
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.reading import read_text
+from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.words import trim
 
@@ -47,7 +49,7 @@ def collect_csv(
         pairs = {pair.pair_id: pair for pair in shown(study)}
         refuse_other_sample(study)
         refuse_other_prompts(study, list(pairs.values()))
-        form = _Form(study, rubric, path, columns, pseudonym_key(home))
+        form = _Form(study, rubric, pairs, path, columns, pseudonym_key(home))
         answers: dict[tuple[str, str], Answer] = {}
         lines: dict[tuple[str, str], int] = {}
         for line, row in form.rows():
@@ -64,9 +66,13 @@ def collect_csv(
         return keep(study, path.name, {path.name: part}, replace=replace)
 
 
-def column_mapping(text: str, questions: Sequence[str]) -> dict[str, str]:
-    """`pair=Pair,rater=E-mail,...` as a mapping; the columns' own names may hold commas. Raises StudyError."""
-    known, needed = ["pair", "rater", *questions, "time", "comment"], ["pair", "rater", *questions]
+def column_mapping(text: str, questions: Sequence[str], optional: Sequence[str] = ()) -> dict[str, str]:
+    """`pair=Pair,rater=E-mail,...` as a mapping; the columns' own names may hold commas. Raises StudyError.
+
+    Questions that are `optional` may be left out.
+    """
+    known = ["pair", "rater", *questions, "time", "comment"]
+    needed = [name for name in known[:-2] if name not in optional]
     found: dict[str, str] = {}
     for part in re.split(rf",(?=\s*(?:{'|'.join(known)})=)", text):
         name, _, column = (word.strip() for word in part.partition("="))
@@ -89,6 +95,7 @@ class _Form:
 
     study: Study
     rubric: Rubric
+    pairs: Mapping[str, Pair]
     path: Path
     columns: Mapping[str, str]
     key: bytes
@@ -126,22 +133,45 @@ class _Form:
             at = _time(row["time"], where)
         else:
             at = datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
+        pair = self.pairs.get(row["pair"])
+        asked = [one.name for one in self.rubric.asked(pair.pool if pair else None)]
         return Answer(
             pair_id=row["pair"],
             rater_id=named_pseudonym(self.key, self.study.name, row["rater"]),
             status="submitted",
-            values={name: _value(row[name], f"{where}, {name}") for name in self.rubric.question_names()},
+            values={
+                one.name: _value(one, row.get(one.name, ""), f"{where}, {one.name}")
+                for one in self.rubric.questions
+                if row.get(one.name, "") or one.name in asked
+            },
             comment=row.get("comment", ""),
             submitted_at=at.isoformat(),
         )
 
 
-def _value(text: str, where: str) -> int | None:
+def _value(question: Question, text: str, where: str) -> Value:
+    """A cell in the form in which answers are kept; labels by their names or by their words in any language."""
     if not text:
         return None
+    if question.kind == "text":
+        return text
+    if question.labels:
+        return _labels(question, text)
     if not re.fullmatch(r"-?[0-9]{1,9}(\.0{1,9})?", text):
         raise DataError(f"{where}: the answer {text[:40]!r} is not a whole number of the scale")
     return int(float(text))
+
+
+def _labels(question: Question, text: str) -> str:
+    """The labels that a cell names, in the form in which they are kept; what is none stays, and is refused."""
+    known = {name: name for name in question.labels}
+    for name, words in question.labels.items():
+        known |= {trim(wording).casefold(): name for wording in words.values()}
+    if question.kind == "ranking":
+        return text
+    whole = [text] if question.kind == "label" or text.casefold() in known else re.split("[,;]", text)
+    named = [known.get(trim(part).casefold(), trim(part).replace(" ", "-")) for part in whole]
+    return str(question.asked(()).kept(named))
 
 
 def _time(text: str, where: str) -> datetime:

@@ -29,7 +29,7 @@ from annotation.statistics.intervals import (
     over_pairs_and_raters,
 )
 from annotation.statistics.summaries import Design
-from annotation.verdicts.rules import outcomes
+from annotation.verdicts.rules import outcomes, short
 from plumbline.errors import StudyError
 from plumbline.streams import stream
 from plumbline.study import Study
@@ -97,7 +97,7 @@ def outlook(
     """
     values = simulated(assumed, size, mean, design.scale, campaigns, generator)
     low, high, used = _ends(values, design, generator)
-    decisions = outcomes(values.mean(axis=(1, 2)), low, high, design.rule)
+    decisions = outcomes(values.mean(axis=(1, 2)), low, high, short("", design.rule))
     rule = design.rule
     if size[0] < rule.min_pairs or size[1] < rule.min_raters or size[0] * size[1] < rule.min_ratings:
         decisions = np.full(campaigns, "undecided")
@@ -220,6 +220,11 @@ def plan(
     sizes, means = _sizes(sizes), tuple(means)
     if campaigns < 1:
         raise ValueError(f"a plan needs at least 1 campaign, not {campaigns}")
+    if study.acceptance.rules:
+        raise StudyError(
+            f"{study.file}: a plan simulates one threshold on means, and the study has acceptance.rules; plan a copy"
+            " that has acceptance.threshold in their place"
+        )
     design = Design.of(study, load_rubric(study))
     seed = study.sample.seed if seed is None else seed
     threshold = design.rule.threshold

@@ -19,6 +19,8 @@ from plumbline.study.campaign import AcceptanceSpec
 
 def plan_text(study: Study, options: argparse.Namespace) -> str:
     """What `python -m annotation plan` prints: assumptions, a row for each size, and how to read it."""
+    if study.acceptance.rules:
+        plan(study)  # says why not
     design = Design.of(study, load_rubric(study))
     rule, assumed = design.rule, Assumed(options.spread, options.bias, options.noise)
     sizes = [(pairs, raters) for pairs in options.pairs for raters in options.raters]

@@ -16,7 +16,6 @@ import pandas as pd
 
 from annotation.addressed import addressed_lines
 from annotation.argilla.publish import record_of, rubric_to_ask
-from annotation.argilla.wording import COMMENT as FREE
 from annotation.argilla.wording import Words
 from annotation.crowd.batches import make_batches
 from annotation.crowd.mturk.question import question_html
@@ -88,7 +87,7 @@ def _shown(study: Study, rubric: Rubric, queue: Queue, queued: _Queued, page: st
     from markdown_it import MarkdownIt  # noqa: PLC0415 (not needed by most commands)
 
     words = Words.of(rubric, queue)
-    records = [record_of(pair)["fields"] for pair in queued.first]
+    records = [record_of(pair, words.asked)["fields"] for pair in queued.first]
     return {
         "name": queue.dataset(study),
         "number": queued.number,
@@ -101,10 +100,12 @@ def _shown(study: Study, rubric: Rubric, queue: Queue, queued: _Queued, page: st
     }
 
 
-def _questions(words: Words) -> Iterator[tuple[str, str, Sequence[int]]]:
-    """Title, description and points of each question; the comment has none."""
+def _questions(words: Words) -> Iterator[tuple[str, str, str, Sequence[str]]]:
+    """Title, description, how it is chosen, and points or labels of each question; texts have none."""
     for name, (title, description) in words.questions.items():
-        yield title, description, () if name == FREE else words.scales[name]
+        form = words.forms.get(name)  # the comment has none
+        chosen = "checkbox" if form and form.kind == "multi_label" else "radio"
+        yield title, description, chosen, [said or str(value) for value, said in form.options] if form else []
 
 
 def _batches(study: Study, rubric: Rubric) -> dict[Queue, str]:

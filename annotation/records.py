@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
+from annotation.questions import Kind
+from plumbline.later import Later
 from plumbline.records import Number, Record
+from plumbline.study.campaign import RuleSpec
 
 Outcome = Literal["accepted", "rejected", "undecided"]
 
@@ -21,8 +24,25 @@ class Estimate(Record):
     reason: str = Field(default="", description="why there is no number, or no interval; empty where there are both")
 
 
-class Summary(Record):
+class Share(Record):
+    """How many of the answers to a question have a label."""
+
+    label: str = Field(description="which label")
+    share: Estimate = Field(description="its share; interval over pairs (Wilson's, of the effective number)")
+
+
+class Coefficient(Record):
+    """Agreement on answers that are no points of a scale."""
+
+    name: str = Field(description="AC1, Fleiss' kappa, alpha (nominal), alpha (MASI)")
+    label: str = Field(default="", description="the label of several that it is about, as yes or no; empty for all")
+    estimate: Estimate = Field(description="the number")
+
+
+class Summary(Later, Record):
     """The ratings of one question within one group, as HTEB's Table 2 reports them. NaN is null in the file."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"kind", "median", "shares", "coefficients"})
 
     question: str = Field(description="quality or fluency")
     n_pairs: int = Field(description="pairs with at least one rating that counts")
@@ -41,6 +61,12 @@ class Summary(Record):
     alpha: Estimate = Field(description="Krippendorff's alpha, ordinal; BCa bootstrap")
     kappa: Estimate = Field(description="mean of Cohen's kappas of all two raters, squared weights; jackknife")
     raw: Estimate = Field(description="share of equal ones among all twos of ratings of a pair; BCa bootstrap")
+    kind: Kind = Field(default="rating", description="of the question; only ratings have means, AC2, alpha and kappa")
+    median: Estimate | None = Field(
+        default=None, description="median of the pairs' means, where a rule asks for it; interval by order statistics"
+    )
+    shares: tuple[Share, ...] = Field(default=(), description="of labels: how often each was given")
+    coefficients: tuple[Coefficient, ...] = Field(default=(), description="of labels: agreement")
 
 
 class Group(Record):
@@ -54,8 +80,10 @@ class Group(Record):
     questions: tuple[Summary, ...] = Field(description="one for each question")
 
 
-class Verdict(Record):
+class Verdict(Later, Record):
     """Whether a transformation may be used in a language, and what that rests on (`verdicts.json`)."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"rules", "combine"})
 
     transformation: str = Field(description="its name")
     axis: str = Field(description="its axis")
@@ -79,10 +107,13 @@ class Verdict(Record):
         description="waves of the sample that these pairs are of, or where there are none those that were drawn",
     )
     questions: tuple[Summary, ...] = Field(description="one for each question")
-    threshold: float = Field(description="the least mean that is accepted")
+    threshold: Number = Field(description="the least mean that is accepted; NaN where `rules` say what is")
     rule: Literal["mean", "lower_bound"] = Field(default="mean", description="what must reach it")
+    rules: tuple[RuleSpec, ...] = Field(default=(), description="the rules that judged it; none for one threshold")
+    combine: Literal["all", "any"] = Field(default="all", description="whether all of them must hold, or any")
     probability: Number = Field(
-        default=math.nan, description="how close it was: P(mean >= threshold) of the question where it is least"
+        default=math.nan,
+        description="how close it was: P(mean >= threshold) of the question where it is least; NaN with `rules`",
     )
     n_excluded: int = Field(default=0, description="ratings that quality control excluded, over all questions")
     decision_with_excluded: Outcome | None = Field(
@@ -118,8 +149,11 @@ class PairMean(Record):
     language: str = Field(description="its original's language")
     question: str = Field(description="quality or fluency")
     n_ratings: int = Field(description="its ratings that count")
-    mean: float = Field(description="their mean")
-    decision: Outcome = Field(description="whether the mean reaches the threshold; undecided with too few raters")
+    mean: float = Field(description="their mean; NaN of labels")
+    decision: Outcome = Field(
+        description="whether the mean reaches the threshold; undecided with too few raters. With `acceptance.rules`,"
+        " whether the pair's own ratings meet them all together"
+    )
 
 
 class Sign(Record):

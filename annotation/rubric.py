@@ -6,21 +6,22 @@ What raters read stands there in several languages; English, which is always the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import langcodes
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
+from annotation.asked_rules import without_effect, wrong_rules
+from annotation.questions import Asked, FieldTitles, PoolText, Question, Sense, Value, Words, said, wordings
 from annotation.wordings import ENGLISH, rubric_file, rubric_folders, with_wordings
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
-from plumbline.languages import language_code
 from plumbline.reading import read_yaml
 from plumbline.study import Study
 from plumbline.study.base import Part, first_complaint
-from plumbline.study.campaign import AcceptanceSpec, QualitySpec
+from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.transformations import EIGHT
 from plumbline.words import trim
 
@@ -30,56 +31,6 @@ _PAPERS_SCALES = ((1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5))
 TAKEN = ("pair", "rater", "time", "comment")  # what else `collect --csv` maps columns to, and Argilla's free comment
 _NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 LIMIT = 1000  # characters of a question's description that Argilla takes
-
-
-def _worded(value: dict[str, str]) -> dict[str, str]:
-    if ENGLISH not in value:
-        raise ValueError("the English wording is missing, which stands in for languages that have none; add `en`")
-    unknown = [code for code in value if language_code(code) != code]
-    if unknown:
-        raise ValueError(f"languages are named by their code: {unknown[0]!r} should be {language_code(unknown[0])!r}")
-    return value
-
-
-Words = Annotated[dict[str, str], AfterValidator(_worded)]  # a wording by language code
-
-
-def said(words: dict[str, str], language: str) -> str:
-    """A wording in a language, or in English where it has none."""
-    return words.get(language, words[ENGLISH])
-
-
-class Question(Part):
-    """One question, answered with a point on the rubric's scale."""
-
-    name: str = Field(description="quality, fluency or similarity, in records and tables")
-    title: Words = Field(description="what the rater is asked")
-    points: dict[int, Words] = Field(description="what each point of the scale means")
-
-
-class Sense(Part):
-    """What a question means for one pool."""
-
-    hint: Words | None = Field(default=None, description="what to judge; shown before the points")
-    points: dict[int, Words] = Field(default={}, description="meanings of points that differ in this pool")
-
-
-class PoolText(Part):
-    """How a pool of transformations is explained to raters."""
-
-    title: Words
-    asked: Words = Field(description="what the program was asked to do")
-    questions: dict[str, Sense] = Field(default={}, description="wordings of this pool's own, by question")
-    expected: dict[str, dict[str, int]] = Field(
-        default={}, description="right answers by kind of control and question; a control without any is not used"
-    )
-
-
-class FieldTitles(Part):
-    """What the two texts are called."""
-
-    original: Words
-    transformed: Words
 
 
 class Rubric(Part):
@@ -96,6 +47,7 @@ class Rubric(Part):
     questions: tuple[Question, ...] = Field(min_length=1)
     guidelines: Words
     pools: dict[str, PoolText]
+    _asked: dict[str | None, list[Asked]] = PrivateAttr(default_factory=dict)
 
     @field_validator("scale")
     @classmethod
@@ -106,25 +58,8 @@ class Rubric(Part):
 
     @model_validator(mode="after")
     def _whole(self) -> Rubric:
-        for question in self.questions:
-            if sorted(question.points) != list(self.scale):
-                raise ValueError(f"question {question.name!r} must describe every point of the scale, and no other")
-        for name, pool in self.pools.items():
-            if unknown := sorted(set(pool.expected) - set(CONTROLS)):
-                raise ValueError(f"pool {name!r}: no control is called {unknown[0]!r}; use {' or '.join(CONTROLS)}")
-            named = {*pool.questions, *(question for answers in pool.expected.values() for question in answers)}
-            if unknown := sorted(named - set(self.question_names())):
-                raise ValueError(f"pool {name!r} names a question {unknown[0]!r} that the rubric does not have")
-            points = [point for sense in pool.questions.values() for point in sense.points]
-            points += [answer for answers in pool.expected.values() for answer in answers.values()]
-            off = [point for point in points if point not in self.scale]
-            if off:
-                raise ValueError(f"pool {name!r} has a point {off[0]} that is not on the scale")
-            for language in self.guidelines:
-                for question in self.questions:
-                    if len(self.description(name, question, language)) > LIMIT:
-                        raise ValueError(f"pool {name!r}, {question.name!r} in {language!r}: hint and points together"
-                                         f" are longer than the {LIMIT} characters that Argilla takes")  # fmt: skip
+        if wrong := next(_incomplete(self), ""):
+            raise ValueError(wrong)
         return self
 
     def question_names(self) -> list[str]:
@@ -140,31 +75,59 @@ class Rubric(Part):
             )
         return self.pools[name]
 
-    def expected(self, pool: str, control: str) -> dict[str, int]:
+    def asked(self, pool: str | None = None) -> Sequence[Asked]:
+        """What numbers need to know of the questions, in order: of all, or of those that a pool is asked."""
+        if pool not in self._asked:
+            every = (question.asked(self.scale) for question in self.questions)
+            self._asked[pool] = [one for one in every if pool is None or one.asked_in(pool)]
+        return self._asked[pool]
+
+    def asked_questions(self, pool: str) -> list[Question]:
+        """The questions that a pool is asked, with their words, in order."""
+        return [question for question in self.questions if question.asked(self.scale).asked_in(pool)]
+
+    def scale_of(self, question: str) -> tuple[int, ...]:
+        """The scale of a rating: its own, or the rubric's."""
+        return next(one.scale for one in self.asked() if one.name == question)
+
+    def rating_names(self) -> list[str]:
+        """The names of the questions that are answered with a point of a scale, in order."""
+        return [question.name for question in self.questions if question.kind == "rating"]
+
+    def expected(self, pool: str, control: str) -> dict[str, Value]:
         """The answers that a control of a pool (`positive` or `negative`) should get, by question; {} where none is."""
-        return self.pool(pool).expected.get(control, {})
+        right = self.pool(pool).expected.get(control, {})
+        asked = {one.name: one for one in self.asked()}
+        return {name: asked[name].kept(value) for name, value in right.items() if asked[name].asked_in(pool)}
 
     def description(self, pool: str, question: Question, language: str) -> str:
-        """What to judge in a pool, and what each point means there."""
+        """What to judge in a pool, and what each point means there; labels have their words on their buttons."""
         hint, points = self.meaning(pool, question, language)
+        if question.kind != "rating":
+            return hint
         return f"{hint} {'; '.join(f'{point} = {meaning}' for point, meaning in points.items())}.".lstrip()
 
     def guidelines_for(self, pool: str, language: str) -> str:
         """The guidelines of one campaign, as Argilla shows them (Markdown, the rubric's own text alone)."""
         text = self.pool(pool)
         parts = [f"## {said(text.title, language)}", said(text.asked, language), said(self.guidelines, language)]
-        for question in self.questions:
-            hint, points = self.meaning(pool, question, language)
-            lines = "\n".join(f"- **{point}** {meaning}" for point, meaning in points.items())
-            parts.append(f"**{said(question.title, language)}** {hint}\n\n{lines}")
+        for question in self.asked_questions(pool):
+            hint, options = self.meaning(pool, question, language)
+            lines = "\n".join(
+                f"- **{option}** {meaning}" if question.kind == "rating" else f"- {meaning}"
+                for option, meaning in options.items()
+            )
+            parts.append(f"**{said(question.title, language)}** {hint}" + (f"\n\n{lines}" if lines else ""))
         return "\n\n".join(parts) + "\n"
 
-    def meaning(self, pool: str, question: Question, language: str) -> tuple[str, dict[int, str]]:
-        """What a question means in a pool: the hint (or nothing), and each point of the scale."""
+    def meaning(self, pool: str, question: Question, language: str) -> tuple[str, dict[int | str, str]]:
+        """What a question means in a pool: the hint (or nothing), and each point of its scale, or each label."""
         sense = self.pool(pool).questions.get(question.name, Sense())
-        points = {**question.points, **sense.points}
         hint = said(sense.hint, language) if sense.hint else ""
-        return hint, {point: said(points[point], language) for point in self.scale}
+        if question.kind != "rating":
+            return hint, {name: said(words, language) for name, words in question.labels.items()}
+        points = {**question.points, **sense.points}
+        return hint, {point: said(points[point], language) for point in question.asked(self.scale).scale}
 
     def field_titles(self, language: str, original: str, transformed: str) -> tuple[str, str]:
         """What the two texts are called; with their languages (codes) where these differ."""
@@ -181,6 +144,46 @@ class Rubric(Part):
     def language_for(self, language: str, output_language: str) -> str:
         """The language to address raters in: that of the texts that they judge, or English if there is no wording."""
         return next((code for code in (output_language, language) if code in self.guidelines), ENGLISH)
+
+
+def _incomplete(rubric: Rubric) -> Iterator[str]:
+    """What a rubric lacks, or says of questions, points, labels and controls that it does not have."""
+    for question, one in zip(rubric.questions, rubric.asked(), strict=True):
+        if sorted(question.points) != list(one.scale):
+            yield f"question {one.name!r} must describe every point of the scale, and no other"
+        if unknown := [pool for pool in one.pools if pool not in rubric.pools]:
+            yield f"question {one.name!r} is asked about a pool {unknown[0]!r} that the rubric does not explain"
+    asked = {one.name: one for one in reversed(rubric.asked())}
+    for name, pool in rubric.pools.items():
+        if unknown := sorted(set(pool.expected) - set(CONTROLS)):
+            yield f"pool {name!r}: no control is called {unknown[0]!r}; use {' or '.join(CONTROLS)}"
+        named = {*pool.questions, *(question for answers in pool.expected.values() for question in answers)}
+        if unknown := sorted(named - set(asked)):
+            yield f"pool {name!r} names a question {unknown[0]!r} that the rubric does not have"
+        if not any(one.required for one in rubric.asked(name)):
+            yield f"pool {name!r} has no question that must be answered"
+        yield from _strange(name, pool, asked)
+        for language in rubric.guidelines:
+            for question in rubric.asked_questions(name):
+                if len(rubric.description(name, question, language)) > LIMIT:
+                    yield (f"pool {name!r}, {question.name!r} in {language!r}: hint and points together"
+                           f" are longer than the {LIMIT} characters that Argilla takes")  # fmt: skip
+
+
+def _strange(name: str, pool: PoolText, asked: Mapping[str, Asked]) -> Iterator[str]:
+    """Points and labels of a pool that its questions do not have."""
+    for question, sense in pool.questions.items():
+        if off := [point for point in sense.points if point not in asked[question].scale]:
+            yield f"pool {name!r} has a point {off[0]} that is not on the scale"
+    for control, answers in pool.expected.items():
+        for question, right in answers.items():
+            one = asked[question]
+            if one.kind == "rating" and right not in one.scale:
+                yield f"pool {name!r} has a point {right} that is not on the scale"
+            elif one.kind == "text":
+                yield f"pool {name!r}, {control}: {question!r} is a text, of which no answer is the right one"
+            elif wrong := one.wrong(one.kept(right)):
+                yield f"pool {name!r}, {control}, {question!r}: {wrong}"
 
 
 def load_rubric(study: Study, folder: Path | None = None) -> Rubric:
@@ -233,55 +236,41 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
             yield f"question {name!r}: this name stands for something else in files of ratings; give it another"
     if twice := sorted({name for name in names if names.count(name) > 1}):
         yield f"question {twice[0]!r} appears twice; give each question its own name"
+    for one in rubric.asked():
+        if one.kind == "ranking":
+            yield f"question {one.name!r}: rankings are not asked yet; ask for ratings or labels"
     if rubric.threshold is not None and not rubric.scale[0] <= rubric.threshold <= rubric.scale[-1]:
         yield f"threshold {rubric.threshold:g} is outside the scale {rubric.scale[0]} to {rubric.scale[-1]}"
-    for place, wording in _wordings(rubric.model_dump(), ""):
+    for place, wording in wordings(rubric.model_dump(), ""):
         if not trim(wording):
             yield f"{place} is empty; give it a wording"
-
-
-def _wordings(node: Any, place: str) -> Iterator[tuple[str, str]]:
-    """Each wording of a rubric, with its place."""
-    parts = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, (list, tuple)) else ()
-    for name, part in parts:
-        yield from _wordings(part, f"{place}.{name}".lstrip("."))
-    if isinstance(node, str):
-        yield place, node
 
 
 def _refuse_rules_of_another_scale(study: Study, rubric: Rubric) -> None:
     """Refuse rules in points that the scale cannot hold, and defaults that were meant for another scale."""
     low, high, rules = rubric.scale[0], rubric.scale[-1], study.acceptance
     missing = []
-    if "threshold" not in rules.model_fields_set and rules.threshold != _usual_threshold(rubric):
+    if not rules.rules and "threshold" not in rules.model_fields_set and rules.threshold != _usual_threshold(rubric):
         own = "" if rubric.threshold is None else f"; the rubric's own is {rubric.threshold:g}"
         missing.append(f"acceptance.threshold (which mean is accepted there{own})")
-    if rubric.scale not in _PAPERS_SCALES:
+    other = [one.scale for one in rubric.asked() if one.kind == "rating" and one.scale not in _PAPERS_SCALES]
+    if other:
         missing += [
             f"quality.{name} (its default of {getattr(study.quality, name):g} is meant for 1 to 5)"
             for name in ("within", "apart", "low")
             if name not in study.quality.model_fields_set
         ]
     if missing:
-        which = f"rubric {rubric.name!r} has the scale {low} to {high}, for which the study must say"
+        scale = (*other, rubric.scale)[0]
+        which = f"rubric {rubric.name!r} has the scale {scale[0]} to {scale[-1]}, for which the study must say"
         raise StudyError(f"{study.file}: {which} {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}")
-    if not low <= rules.threshold <= high:
+    used = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))
+    if first := next(wrong_rules(rules, rubric.asked(), list(rubric.pools), used), ""):
+        raise StudyError(f"{study.file}: {first}")
+    if not rules.rules and not low <= rules.threshold <= high:
         raise StudyError(f"{study.file}: acceptance.threshold {rules.threshold:g} is outside the scale {low} to {high}")
-    if wrong := next(_without_effect(study.quality, low, high), ""):
+    if wrong := next(without_effect(study.quality, low, high), ""):
         raise StudyError(f"{study.file}: on the scale {low} to {high} {wrong}")
-
-
-def _without_effect(quality: QualitySpec, low: int, high: int) -> Iterator[str]:
-    """Which rules of `quality` would tell nothing on this scale, as they hold for every answer or for none."""
-    most = high - low  # points between any two answers
-    if quality.within >= most:
-        yield f"quality.within {quality.within} makes every answer to a control right; give less than {most}"
-    if quality.apart > most:
-        yield f"quality.apart {quality.apart:g} is a sign against nobody; give at most {most}"
-    if quality.low < low:
-        yield f"quality.low {quality.low:g} lists no pair for review; give at least {low}"
-    if quality.low >= high:
-        yield f"quality.low {quality.low:g} lists every pair for review; give less than {high}"
 
 
 def _usual_threshold(rubric: Rubric) -> float | None:

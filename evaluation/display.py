@@ -47,7 +47,7 @@ def report(
         parts.append(_transformations(scores, include_rejected=True))
     parts += [_datasets(scores), _left_out(scores)]
     if ratings is not None:
-        question = load_rubric(study).question_names()[0]
+        question = next(iter(load_rubric(study).rating_names()), "")
         frame = drift_by_quality(pairs, ratings, drift, per_pair=study.raters.per_pair, question=question)
         table = drift_correlations(frame, study.sample.seed)
         empty = "no model has a drift yet" if drift.empty else "no pair has a rating that counts"

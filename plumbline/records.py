@@ -106,7 +106,9 @@ class Rating(Record):
     language: str = Field(description="its original's language")
     rater_id: str = Field(description="pseudonym; names never leave the server")
     question: str = Field(description="quality or fluency")
-    value: int | None = Field(description="the point on the scale; missing in a draft or a discarded answer")
+    value: int | None = Field(
+        description="the point on the scale; missing in a draft, a discarded answer, and where there is no scale"
+    )
     status: Literal["submitted", "draft", "discarded"] = Field(description="only submitted ones count")
     submitted_at: datetime = Field(description="when the answer last changed, UTC")
     source: str = Field(description="where it was given: argilla, mturk, prolific, or the CSV file's name")
@@ -115,6 +117,9 @@ class Rating(Record):
         default=math.nan, description="seconds spent on the pair, or since the rater's previous answer; NaN if unknown"
     )
     comment: str = Field(default="", description="the rater's free comment")
+    answer: str = Field(
+        default="", description="to a question without a scale: the label, the labels, the order, the text; else empty"
+    )
     excluded: str = Field(default="", description="why a person excluded it; empty if nobody did")
     surplus: bool = Field(
         default=False,

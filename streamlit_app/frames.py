@@ -14,7 +14,7 @@ import pandas as pd
 
 from annotation.records import Estimate, Look, Verdict
 from annotation.status.stages import Stage
-from annotation.verdicts.tables import band, display, number, with_interval
+from annotation.verdicts.tables import band, display, number, rated, with_interval
 from plumbline.exhibits.palette import GAIN, LOSS
 from plumbline.study.transformations import KNOWN
 
@@ -140,12 +140,13 @@ def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Styler:
             "Language": f"{row['language']} {row['task_type']}".strip(),
             "Decision": DECISIONS[row["decision"]],
         }
-        for summary in verdict.questions:
+        for summary in rated(verdict.questions):
             name, mean = summary.question, summary.mean
             shown[f"{name.capitalize()} [95% interval]"] = with_interval(
                 Estimate(value=mean, low=summary.low, high=summary.high)
             )
-            shown[f"{name.capitalize()} − {verdict.threshold:g}"] = signed(mean - verdict.threshold)
+            if not verdict.rules:
+                shown[f"{name.capitalize()} − {verdict.threshold:g}"] = signed(mean - verdict.threshold)
             shown[f"AC2 ({name})"] = f"{number(summary.ac2.value)} {band(summary.ac2.value)}"
         shown |= {"Pairs": row["n_pairs"], "Ratings": row["n_ratings"], "Reasons": row["reasons"]}
         shown["Raters"] = "simulated" if row["simulated"] else "people"

@@ -85,13 +85,14 @@ def _draw(pair: Pair, ratings: pd.DataFrame) -> None:
         "rater_id": "Rater",
         "question": "Question",
         "value": "Rating",
+        "answer": "Answer",
         "status": "Status",
         "comment": "Comment",
         "excluded": "Excluded",
         "submitted_at": st.column_config.DatetimeColumn("Answered", format="YYYY-MM-DD HH:mm", timezone="UTC"),
         "simulated": "Simulated",
     }
-    empty = [name for name in ("comment", "excluded") if not ratings[name].str.strip().any()]
+    empty = [name for name in ("answer", "comment", "excluded") if not ratings[name].str.strip().any()]
     st.dataframe(
         ratings.drop(columns=empty),
         hide_index=True,

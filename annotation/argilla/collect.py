@@ -112,12 +112,12 @@ class _Reading:
                 yield record["external_id"], response
 
     def _answer(self, pair_id: str, response: Mapping[str, Any]) -> Answer:
-        given = response.get("values") or {}
+        given, asked = response.get("values") or {}, self.rubric.asked(self.pairs[pair_id].pool)
         answer = Answer(
             pair_id=pair_id,
             rater_id=self.raters[response["user_id"]],
             status=response["status"],
-            values={name: given.get(name, {}).get("value") for name in self.rubric.question_names()},
+            values={one.name: one.kept(given.get(one.name, {}).get("value")) for one in asked},
             comment=given.get(COMMENT, {}).get("value") or "",
             submitted_at=f"{response['updated_at'].removesuffix('Z')}+00:00",
         )

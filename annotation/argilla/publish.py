@@ -15,7 +15,8 @@ from typing import Any
 from tqdm import tqdm
 
 from annotation.argilla.client import Argilla, Listed, translated
-from annotation.argilla.wording import COMMENT, Words, answered, put_right
+from annotation.argilla.forms import Form, question_of
+from annotation.argilla.wording import ASKED, COMMENT, Words, answered, put_right
 from annotation.argilla.workspaces import Admission, admit_annotators
 from annotation.offering import ARGILLA, alone, begin_offering, refuse_other_sample
 from annotation.ratings.ratings import read_all_ratings
@@ -103,7 +104,7 @@ def _refuse_answered(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequ
     if not changed or not any(answered(argilla, dataset_id) for dataset_id in open_now.values()):
         return
     queue, what = next(iter(changed.items()))
-    if wanted[queue].scales != shown_now[queue].scales:
+    if wanted[queue].forms != shown_now[queue].forms:
         raise StudyError(
             f"the dataset {queue.dataset(study)!r} in Argilla asks {_asked(shown_now[queue])}, the rubric"
             f" {rubric.name!r} {_asked(wanted[queue])}, and there are answers; give the new study another name"
@@ -115,8 +116,8 @@ def _refuse_answered(study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequ
     )
 
 
-def _asked(words: Words) -> dict[str, list[int]]:
-    return {name: list(points) for name, points in words.scales.items()}
+def _asked(words: Words) -> dict[str, str]:
+    return {name: str(form) for name, form in words.forms.items()}
 
 
 def _fill(
@@ -144,7 +145,7 @@ def _fill(
             _check_answers(study, name, dataset.distribution["min_submitted"])
             present = {record["external_id"] for record in argilla.records(dataset_id)}
         missing = sorted((pair for pair in wanted if pair.pair_id not in present), key=lambda pair: pair.pair_id)
-        send_pairs(argilla, dataset_id, name, missing)
+        send_pairs(argilla, dataset_id, name, missing, Words.of(rubric, queue).asked)
         new[name] = len(missing)
     return new
 
@@ -159,27 +160,33 @@ def _put_right(argilla: Argilla, dataset: Listed, words: Words) -> tuple[bool, s
         return False, ""
     now = Words.shown(argilla, dataset.id)
     what = words.corrects(now)
-    if words.scales != now.scales:
+    if not words.fits(now):
         return False, what
     if what:
         put_right(argilla, dataset.id, words)
     return True, what
 
 
-def send_pairs(argilla: Argilla, dataset_id: str, name: str, pairs: Sequence[Pair]) -> None:
-    """Put pairs into a dataset that does not have them, with what raters may know of them. Raises ServiceError."""
+def send_pairs(argilla: Argilla, dataset_id: str, name: str, pairs: Sequence[Pair], asked: str) -> None:
+    """Put pairs into a dataset that does not have them, with what raters may know of them. Raises ServiceError.
+
+    What was `asked` of the program stands with each pair, but in datasets of earlier versions, which have no place.
+    """
+    fields = argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"] if pairs else []
+    shown_as = asked if any(one["name"] == ASKED for one in fields) else ""
     with tqdm(total=len(pairs), unit="pair", desc=f"publishing {name}", disable=not pairs) as bar:
         for start in range(0, len(pairs), BATCH):
-            batch = [record_of(pair) for pair in pairs[start : start + BATCH]]
+            batch = [record_of(pair, shown_as) for pair in pairs[start : start + BATCH]]
             argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": batch})
             bar.update(len(batch))
 
 
-def record_of(pair: Pair) -> dict[str, Any]:
-    """A pair as Argilla takes it, with what raters may know of it."""
+def record_of(pair: Pair, asked: str = "") -> dict[str, Any]:
+    """A pair as Argilla takes it, with what raters may know of it; what was `asked` where the dataset has its field."""
+    more = {ASKED: asked} if asked else {}
     return {
         "external_id": pair.pair_id,
-        "fields": {"original": pair.original, "transformed": pair.transformed},
+        "fields": {**more, "original": pair.original, "transformed": pair.transformed},
         "metadata": {name: getattr(pair, name) for name in SHOWN},
     }
 
@@ -187,7 +194,7 @@ def record_of(pair: Pair) -> dict[str, Any]:
 def create_dataset(
     argilla: Argilla, rubric: Rubric, queue: Queue, where: tuple[str, str], per_pair: int, *, note: str = ""
 ) -> str:
-    """A dataset for pairs of a queue: two texts, the rubric's questions, a free comment, `per_pair` answers a pair.
+    """A dataset for pairs of a queue: what was asked, two texts, the questions, a free comment, `per_pair` answers.
 
     `where` are the workspace's name and its own; `note` (Markdown) stands above and below the guidelines. Returns the
     dataset's id; raises ServiceError.
@@ -203,17 +210,8 @@ def create_dataset(
             for name, title in words.fields.items()
         ],
         questions=[
-            *(
-                rg.RatingQuestion(
-                    name=name,
-                    title=words.questions[name][0],
-                    description=words.questions[name][1],
-                    values=list(points),
-                    client=client,
-                )
-                for name, points in words.scales.items()
-            ),
-            rg.TextQuestion(name=COMMENT, title=words.questions[COMMENT][0], required=False, client=client),
+            question_of(name, *words.questions[name], form, client)
+            for name, form in {**words.forms, COMMENT: Form("text", (), required=False)}.items()
         ],
         metadata=[rg.TermsMetadataProperty(name=name, visible_for_annotators=True, client=client) for name in SHOWN],
         distribution=rg.TaskDistribution(min_submitted=per_pair),

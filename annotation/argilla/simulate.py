@@ -9,7 +9,7 @@ says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from tqdm import tqdm
@@ -18,8 +18,10 @@ from annotation import server
 from annotation.argilla.client import SIMULATED, Argilla, User
 from annotation.argilla.workspaces import admit, published, workspaces_of
 from annotation.offering import alone
+from annotation.questions import Asked, Value, labels_of, ranked
 from annotation.rubric import Rubric
 from annotation.sampling.shown import shown
+from annotation.statistics.intervals import Floats
 from annotation.verdicts.preregistration import asked_rubric
 from generation.generators.recorded import Recorded
 from generation.run import read_transformed
@@ -48,7 +50,7 @@ def simulate(study: Study, argilla: Argilla) -> int:
 
 def _simulate(study: Study, argilla: Argilla) -> int:
     rubric = asked_rubric(study)
-    truth = _author_ratings(study, rubric)
+    truth, pools = _truths(study, rubric), {pair.pair_id: pair.pool for pair in shown(study)}
     accounts = _accounts(study, argilla)
     todo: dict[str, list[Answer]] = {rater.name: [] for rater in study.raters.simulated}
     for dataset in published(study, argilla).values():
@@ -59,7 +61,8 @@ def _simulate(study: Study, argilla: Argilla) -> int:
             answered = {response["user_id"] for response in record.get("responses") or []}
             for rater in _turns(study, pair_id, answered, accounts):
                 values = simulated_answer(study, rater, pair_id, truth[pair_id], rubric)
-                values_json = {question: {"value": value} for question, value in values.items()}
+                asked = {one.name: one for one in rubric.asked(pools[pair_id])}
+                values_json = {name: {"value": asked[name].given(value)} for name, value in values.items()}
                 todo[rater.name].append({"record_id": record["id"], "values": values_json, "status": "submitted"})
     total = sum(map(len, todo.values()))
     with tqdm(total=total, unit="answer", desc="simulated raters", disable=total == 0) as bar:
@@ -72,19 +75,45 @@ def _simulate(study: Study, argilla: Argilla) -> int:
 
 
 def simulated_answer(
-    study: Study, rater: SimulatedRater, pair_id: str, truth: Mapping[str, int], rubric: Rubric
-) -> dict[str, int]:
-    """One simulated rater's answers to one pair: a pure function of seed, rater and pair."""
-    answers = {}
-    for question in rubric.question_names():
-        seed = int(identity("simulation-v1", study.raters.simulation_seed, rater.name, pair_id, question), 16)
-        felt = truth[question] + rater.bias + np.random.default_rng(seed).normal(0.0, rater.noise)
-        answers[question] = int(np.clip(round(felt), rubric.scale[0], rubric.scale[-1]))
+    study: Study, rater: SimulatedRater, pair_id: str, truth: Mapping[str, float], rubric: Rubric
+) -> dict[str, Value]:
+    """One simulated rater's answers to one pair: a pure function of seed, rater and pair.
+
+    `truth` has a point of the scale for each rating, and for labels a place among them, from 0 on; who is kind (of a
+    positive bias) goes up the scale, and towards the first label.
+    """
+    answers: dict[str, Value] = {}
+    for one in rubric.asked():
+        if one.kind == "text" and one.required:
+            answers[one.name] = f"A text by simulated rater {rater.name}"
+        if one.name not in truth:
+            continue
+        seed = int(identity("simulation-v1", study.raters.simulation_seed, rater.name, pair_id, one.name), 16)
+        noise = np.random.default_rng(seed).normal(0.0, rater.noise, 2)
+        if one.kind == "rating":
+            felt = truth[one.name] + rater.bias + noise[0]
+            answers[one.name] = int(np.clip(round(felt), one.scale[0], one.scale[-1]))
+        else:
+            answers[one.name] = _labels(one, truth[one.name] - rater.bias + noise)
     return answers
 
 
-def _author_ratings(study: Study, rubric: Rubric) -> dict[str, dict[str, int]]:
-    """The author's rating of each pair's output, by pair id and question; controls get the expected answers."""
+def _labels(one: Asked, felt: Floats) -> str:
+    """The label at a place that is felt, those at both places, or all of them by how near they are to the first."""
+    places = [int(place) for place in np.clip(np.round(felt), 0, len(one.labels) - 1)]
+    if one.kind == "label":
+        return one.labels[places[0]]
+    if one.kind == "multi_label":
+        return str(one.kept([one.labels[place] for place in sorted(set(places))]))
+    near = sorted(range(len(one.labels)), key=lambda place: (abs(place - felt[0]), place))
+    return ranked({one.labels[place]: rank for rank, place in enumerate(near, 1)})
+
+
+def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
+    """What each pair deserves, by pair id and question: the author's ratings; of controls the expected answers.
+
+    Nobody recorded labels: their first is taken for the best, and the others for less, as far as the first rating is.
+    """
     recorded = Recorded.of(study) if any(kind.calls for kind in study.kinds.values()) else None
     languages = {
         row.key: row.language
@@ -92,33 +121,48 @@ def _author_ratings(study: Study, rubric: Rubric) -> dict[str, dict[str, int]]:
         for seed in study.seeds
         for row in read_transformed(study, name, seed)
     }
-    rated: dict[str, dict[str, int]] = {}
+    found: dict[str, dict[str, float]] = {}
     for pair in shown(study):
+        asked = rubric.asked(pair.pool)
+        ratings = [one for one in asked if one.kind == "rating"]
         if pair.control in ("positive", "negative"):
-            highest = dict.fromkeys(rubric.question_names(), rubric.scale[-1])
-            rated[pair.pair_id] = highest | rubric.expected(pair.pool, pair.control)
+            expected = rubric.expected(pair.pool, pair.control)
+            rated = {one.name: float(expected.get(one.name, one.scale[-1]) or 0) for one in ratings}
         else:
-            kind = study.kinds[pair.transformation]
-            rated[pair.pair_id] = (
-                _author_rating(recorded, pair, languages.get(pair.key), rubric)
+            expected, kind = {}, study.kinds[pair.transformation]
+            rated = (
+                _author_rating(recorded, pair, languages.get(pair.key), ratings)
                 if recorded is not None and kind.calls
-                else _meant(kind, rubric)
+                else _meant(kind, ratings)
             )
-    return rated
+        best = 1.0
+        if ratings:
+            low, high = ratings[0].scale[0], ratings[0].scale[-1]
+            best = (rated.get(ratings[0].name, high) - low) / (high - low)
+        places = {one.name: _place(one, expected.get(one.name), best) for one in asked if one.labels}
+        found[pair.pair_id] = {**rated, **places}
+    return found
 
 
-def _meant(kind: Transformation, rubric: Rubric) -> dict[str, int]:
+def _place(one: Asked, expected: Value, best: float) -> float:
+    """Where among its labels the truth is: at the first that is expected, or the further on the worse it is."""
+    if expected is not None:
+        return float(one.labels.index(labels_of(str(expected))[0]))
+    return (1 - best) * (len(one.labels) - 1)
+
+
+def _meant(kind: Transformation, asked: Sequence[Asked]) -> dict[str, float]:
     """What a transformation is meant to be, where nobody rated its outputs."""
-    first, *_ = rubric.question_names()
-    best = dict.fromkeys(rubric.question_names(), rubric.scale[-1])
-    return best if kind.meaning == "kept" else {**best, first: rubric.scale[0]}
+    best = {one.name: float(one.scale[-1]) for one in asked}
+    first = {one.name: float(one.scale[0]) for one in asked[:1]}
+    return best if kind.meaning == "kept" else best | first
 
 
-def _author_rating(recorded: Recorded, pair: Pair, language: str | None, rubric: Rubric) -> dict[str, int]:
+def _author_rating(recorded: Recorded, pair: Pair, language: str | None, asked: Sequence[Asked]) -> dict[str, float]:
     found = recorded.find(pair.transformation, language, pair.original)
-    given = {} if found is None else {question: getattr(found, question, None) for question in rubric.question_names()}
-    rating = {question: value for question, value in given.items() if value is not None}
-    if len(rating) < len(rubric.questions):
+    given = {} if found is None else {one.name: getattr(found, one.name, None) for one in asked}
+    rating = {question: float(value) for question, value in given.items() if value is not None}
+    if any(one.required and one.name not in rating for one in asked):
         raise DataError(
             f"pair {pair.pair_id} ({pair.transformation}) has no author's rating; only recordings carry one"
         )

@@ -10,14 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from annotation.argilla.client import Argilla
-from annotation.rubric import Rubric, said
+from annotation.argilla.forms import Form
+from annotation.questions import said
+from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from annotation.verdicts.rule_changes import from_to
 
 COMMENT = "comment"
-_POINTS = (0, 10)  # what Argilla takes of a rating's points, of a title's characters, and of the guidelines'
-_TITLE, _GUIDELINES = 500, 10_000
-FIELDS = ("original", "transformed")
+ASKED = "asked"  # the field with what was asked of the program; datasets of earlier versions have none
+FIELDS = (ASKED, "original", "transformed")
+_TITLE, _GUIDELINES = 500, 10_000  # characters of a title, and of guidelines, that Argilla takes
 
 
 @dataclass(frozen=True)
@@ -27,22 +29,24 @@ class Words:
     guidelines: str
     fields: Mapping[str, str]
     questions: Mapping[str, tuple[str, str]]
-    scales: Mapping[str, tuple[int, ...]]  #: the points of each question that has some
+    forms: Mapping[str, Form]  #: how each question but the free comment is answered
+    asked: str = ""  #: what was asked of the program, as it stands with each pair; nobody knows it of a dataset
 
     @classmethod
     def of(cls, rubric: Rubric, queue: Queue, note: str = "") -> Words:
         """What a rubric says to the raters of a queue; `note` (Markdown) stands above and below the guidelines."""
         language = rubric.language_for(queue.language, queue.output_language)
-        titles = rubric.field_titles(language, queue.language, queue.output_language)
-        asked = {
-            one.name: (said(one.title, language), rubric.description(queue.pool, one, language))
-            for one in rubric.questions
+        texts = rubric.field_titles(language, queue.language, queue.output_language)
+        questions = rubric.asked_questions(queue.pool)
+        worded = {
+            one.name: (said(one.title, language), rubric.description(queue.pool, one, language)) for one in questions
         }
         return cls(
             guidelines="\n\n".join(filter(None, (note, rubric.guidelines_for(queue.pool, language), note))),
-            fields=dict(zip(FIELDS, titles, strict=True)),
-            questions={**asked, COMMENT: (said(rubric.comment, language), "")},
-            scales=dict.fromkeys(rubric.question_names(), rubric.scale),
+            fields=dict(zip(FIELDS, (said(rubric.fields.asked, language), *texts), strict=True)),
+            questions={**worded, COMMENT: (said(rubric.comment, language), "")},
+            forms={one.name: Form.of(rubric, queue.pool, one, language) for one in questions},
+            asked=said(rubric.pool(queue.pool).asked, language),
         )
 
     @classmethod
@@ -54,33 +58,29 @@ class Words:
             guidelines=argilla.request("GET", f"/datasets/{dataset_id}")["guidelines"] or "",
             fields={one["name"]: one["title"] for one in fields},
             questions={one["name"]: (one["title"], one["description"] or "") for one in questions},
-            scales={
-                one["name"]: tuple(option["value"] for option in one["settings"]["options"])
-                for one in questions
-                if one["settings"]["type"] == "rating"
-            },
+            forms={one["name"]: Form.shown(one) for one in questions if one["name"] != COMMENT},
         )
 
     def corrects(self, shown: Words) -> str:
         """What is said otherwise than a dataset shows it, in words; empty if nothing."""
-        if self.scales != shown.scales:
-            return f"the questions and their points {from_to(shown.points(), self.points())}"
+        if self.forms != shown.forms:
+            return f"the questions and their points {from_to(shown.answers(), self.answers())}"
         found = []
         for name, own in self.questions.items():
             for old, new in zip(shown.questions.get(name, ("", "")), own, strict=True):
                 found += [f"the question {name!r} {from_to(old, new)}"] if old != new else []
-        if self.fields != shown.fields:
-            found.append(f"the texts' titles {from_to(list(shown.fields.values()), list(self.fields.values()))}")
+        titles = {name: title for name, title in self.fields.items() if name != ASKED or name in shown.fields}
+        if titles != shown.fields:
+            found.append(f"the texts' titles {from_to(list(shown.fields.values()), list(titles.values()))}")
         if self.guidelines.strip() != shown.guidelines.strip():
             found.append(f"the guidelines {from_to(shown.guidelines.strip(), self.guidelines.strip())}")
         return "; ".join(found)
 
     def too_much(self) -> str:
         """What of it Argilla does not take, in words; empty if it takes all."""
-        for name, points in self.scales.items():
-            if not _POINTS[0] <= points[0] <= points[-1] <= _POINTS[1]:
-                has = f"question {name!r} has points from {points[0]} to {points[-1]}"
-                return f"{has}, it takes {_POINTS[0]} to {_POINTS[1]}"
+        for name, form in self.forms.items():
+            if what := form.too_much():
+                return f"question {name!r} {what}"
         titles = [*self.fields.values(), *(title for title, _ in self.questions.values())]
         if longest := next((title for title in titles if len(title) > _TITLE), ""):
             return f"the title {longest[:40]!r}... has {len(longest)} characters, it takes {_TITLE}"
@@ -88,9 +88,16 @@ class Words:
             return f"the guidelines have {len(self.guidelines)} characters, it takes {_GUIDELINES}"
         return ""
 
-    def points(self) -> str:
-        """The questions and their points, in words."""
-        return "; ".join(f"{name} {', '.join(map(str, points))}" for name, points in self.scales.items())
+    def fits(self, shown: Words) -> bool:
+        """Whether a dataset that shows those words can be made to show these: Argilla changes no form and no pair.
+
+        What was asked stands with each pair, and in the guidelines, where it can be read back.
+        """
+        return self.forms == shown.forms and (ASKED not in shown.fields or self.asked in shown.guidelines)
+
+    def answers(self) -> str:
+        """The questions with what can be answered, in words."""
+        return "; ".join(f"{name} {form}" for name, form in self.forms.items())
 
 
 def put_right(argilla: Argilla, dataset_id: str, words: Words) -> None:

@@ -29,6 +29,7 @@ from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.shown import shown
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
+from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.crowd import PLATFORMS
 
@@ -87,12 +88,12 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
     pairs = {pair.pair_id: pair for pair in shown(study)}
     refuse_other_prompts(study, list(pairs.values()))
     rubric, answers, left_out = asked_rubric(study), list[Answer](), dict[str, str]()
-    for submission, given in read_archive(path, study, pairs):
+    for submission, given in read_archive(path, study, {pair_id: pair.pool for pair_id, pair in pairs.items()}):
         if submission.state == "rejected":
             left_out[submission.submission_id] = f"assignment {submission.submission_id} was rejected"
             continue
         rater = worker_pseudonym(key, study.name, "mturk", submission.worker)
-        own = [_answer(one, rater, submission.posted_id, rubric) for one in given]
+        own = [_answer(one, rater, submission.posted_id, rubric, pairs) for one in given]
         for answer in own:
             check(answer, f"{path}, assignment {submission.submission_id}", rubric, pairs)
         answers += own
@@ -143,7 +144,7 @@ def _read(campaign: Campaign) -> int:
         try:
             given = campaign.platform.answers(work.submission, offer)
             _check(work, given, [pair.pair_id for pair in offer.pairs])
-            for answer in _rated(work, given, rubric):
+            for answer in _rated(work, given, rubric, campaign.pairs):
                 check(answer, f"submission {work.submission.submission_id}", rubric, campaign.pairs)
         except DataError as error:
             ledger.keep_answers(work.submission.submission_id, "[]", str(error))
@@ -168,14 +169,15 @@ def _check(work: Work, given: Sequence[Answer], pair_ids: Sequence[str]) -> None
 def _answers(campaign: Campaign, work: Work, rubric: Rubric) -> list[Answer]:
     """The kept answers of a submission."""
     rows = json.loads(campaign.ledger.answers(work.submission.submission_id))
-    return _rated(work, [Answer(**row) for row in rows], rubric)
+    return _rated(work, [Answer(**row) for row in rows], rubric, campaign.pairs)
 
 
-def _rated(work: Work, given: Sequence[Answer], rubric: Rubric) -> list[Answer]:
-    return [_answer(one, work.pseudonym, work.batch_id, rubric) for one in given]
+def _rated(work: Work, given: Sequence[Answer], rubric: Rubric, pairs: Mapping[str, Pair]) -> list[Answer]:
+    return [_answer(one, work.pseudonym, work.batch_id, rubric, pairs) for one in given]
 
 
-def _answer(one: Answer, rater: str, batch: str, rubric: Rubric) -> Answer:
-    """An answer with its rater, to each question of the rubric."""
-    values = {name: one.values.get(name) for name in rubric.question_names()}
+def _answer(one: Answer, rater: str, batch: str, rubric: Rubric, pairs: Mapping[str, Pair]) -> Answer:
+    """An answer with its rater, to each question that the pair is asked."""
+    asked = rubric.asked(pairs[one.pair_id].pool)
+    values = {question.name: question.kept(one.values.get(question.name)) for question in asked}
     return dataclasses.replace(one, values=values, rater_id=rater, batch=batch)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from annotation.crowd.campaign import Campaign
 from annotation.crowd.judging import named
+from annotation.questions import Value
 from annotation.ratings.answers import Answer
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.cli import columns
@@ -41,7 +42,7 @@ def sheet_text(campaign: Campaign, submission_id: str) -> str:
     return "\n".join([head, *none, columns(header, rows), "", *texts])
 
 
-def _cells(answer: Answer | None, questions: list[str], expected: Mapping[str, int]) -> list[str]:
+def _cells(answer: Answer | None, questions: list[str], expected: Mapping[str, Value]) -> list[str]:
     if answer is None:
         return ["–"] * (len(questions) + 1)
     values = [

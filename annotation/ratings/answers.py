@@ -21,6 +21,7 @@ from typing import Any
 
 import pandas as pd
 
+from annotation.questions import Value
 from annotation.ratings.exclusions import read_decisions
 from annotation.ratings.ratings import read_all_ratings, read_ratings, write_ratings
 from annotation.rubric import Rubric
@@ -42,7 +43,7 @@ class Answer:
     """One rater's answer to one pair, from wherever it comes; the time in UTC (ISO 8601)."""
 
     pair_id: str
-    values: Mapping[str, int | None]  #: by question
+    values: Mapping[str, Value]  #: by question that the pair is asked, in the form in which it is kept
     submitted_at: str
     status: str = "submitted"
     comment: str = ""
@@ -68,13 +69,15 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair])
     """Raise DataError for an answer that cannot be a rating of this study; `where` begins the line."""
     if answer.pair_id not in pairs:
         raise DataError(f"{where}: no pair {answer.pair_id!r} is in pairs.parquet or controls.parquet")
-    for question in rubric.question_names():
-        value = answer.values.get(question)
-        if value is None and answer.status == "submitted":
-            raise DataError(f"{where}: a submitted answer without {question!r}")
-        if value is not None and value not in rubric.scale:
-            scale = f"{rubric.scale[0]} to {rubric.scale[-1]}"
-            raise DataError(f"{where}, {question}: the answer {value!r} is not on the scale {scale}")
+    asked = {one.name: one for one in rubric.asked(pairs[answer.pair_id].pool)}
+    for name, one in asked.items():
+        value = answer.values.get(name)
+        if value is None and one.required and answer.status == "submitted":
+            raise DataError(f"{where}: a submitted answer without {name!r}")
+        if value is not None and (wrong := one.wrong(value)):
+            raise DataError(f"{where}, {name}: {wrong}")
+    if strange := next((name for name, value in answer.values.items() if name not in asked and value is not None), ""):
+        raise DataError(f"{where}: answers {strange[:60]!r}, which is not asked about this pair")
     at = datetime.fromisoformat(answer.submitted_at)
     if at < EARLIEST:
         raise DataError(f"{where}: answered at {answer.submitted_at}, before there were such studies; correct the time")
@@ -124,7 +127,7 @@ def last_snapshot(study: Study, source: str) -> dict[str, Part]:
 
 
 def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) -> pd.DataFrame:
-    """A row for each answer and question."""
+    """A row for each answer and question; what need not be answered, and was not, has none once it is submitted."""
     seconds = _seconds(answers)
     rows = [
         {
@@ -133,7 +136,8 @@ def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) ->
             "language": pairs[answer.pair_id].language,
             "rater_id": answer.rater_id,
             "question": question,
-            "value": value,
+            "value": value if isinstance(value, int) else None,
+            "answer": value if isinstance(value, str) else "",
             "status": answer.status,
             "submitted_at": answer.submitted_at,
             "source": source,
@@ -146,6 +150,7 @@ def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) ->
         }
         for answer, taken in zip(answers, seconds, strict=True)
         for question, value in answer.values.items()
+        if value is not None or answer.status != "submitted"
     ]
     frame = pd.DataFrame(rows, columns=list(Rating.model_fields))
     times = pd.to_datetime(frame["submitted_at"], utc=True, format="ISO8601").astype("datetime64[us, UTC]")
@@ -181,8 +186,10 @@ def _refuse_twice(frame: pd.DataFrame, source: str) -> None:
 
 
 def _refuse_loss(before: pd.DataFrame, now: pd.DataFrame, source: str) -> None:
-    had = pd.MultiIndex.from_frame(before.loc[before["status"] == "submitted", KEY])
-    lost = len(had.difference(pd.MultiIndex.from_frame(now[KEY])))
+    """By pair and rater: who took back what need not be answered has lost no answer."""
+    whole = KEY[:2]
+    had = pd.MultiIndex.from_frame(before.loc[before["status"] == "submitted", whole])
+    lost = int((~had.isin(pd.MultiIndex.from_frame(now[whole]))).sum())
     if lost:
         raise DataError(
             f"{lost} ratings that were collected before are not on the server, or not in the file ({source});"

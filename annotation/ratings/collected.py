@@ -25,7 +25,7 @@ _OF_PAIRS = (
 )
 _OF_RATINGS = (
     *("pair_id", "transformation", "language", "rater_id", "question", "status"),
-    *("source", "batch", "comment", "excluded"),
+    *("source", "batch", "comment", "answer", "excluded"),
 )
 
 

@@ -21,7 +21,9 @@ def signs_of(study: Study, collected: Collected | None = None, rubric: Rubric | 
     `collected` and the study's `rubric` are for who has them at hand.
     """
     found = collected or Collected.read(study)
-    return find_signs(found.ratings, found.pairs, study.quality, (rubric or load_rubric(study)).expected)
+    asked = rubric or load_rubric(study)
+    labelled = [one.name for one in asked.asked() if one.kind in ("label", "multi_label")]
+    return find_signs(found.ratings, found.pairs, study.quality, asked.expected, labelled)
 
 
 def review_text(study: Study, collected: Collected, decided: Sequence[Decision], signs: Sequence[Sign]) -> str:

@@ -10,11 +10,12 @@ import itertools
 import math
 import re
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
+from annotation.questions import Value
 from annotation.ratings.ratings import rows_of
 from annotation.records import Sign
 from plumbline.study.campaign import QualitySpec
@@ -23,7 +24,7 @@ from plumbline.words import count_words
 COMMENTS = "comments (a hint)"  # the rule that proves nothing
 
 # (pool, kind of control) -> question: the answer that an attentive rater gives; `Rubric.expected` is one.
-Expected = Callable[[str, str], Mapping[str, int]]
+Expected = Callable[[str, str], Mapping[str, Value]]
 
 # What chat programs write and hurried people do not (PTEB, appendix B, names dashes and stock phrases).
 _DASHES = re.compile(r"[—–]")
@@ -35,12 +36,16 @@ _STOCK = re.compile(
 _WORDY = 30  # words of a comment
 
 
-def find_signs(ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected) -> list[Sign]:
+def find_signs(
+    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected, labelled: Collection[str] = ()
+) -> list[Sign]:
     """All signs in the submitted ratings, by rater and rule.
 
     `ratings` holds `plumbline.records.Rating` rows, excluded ones among them: what was decided does not hide why.
     `pairs` holds `plumbline.records.Pair` rows, of the sample and the controls; `expected` tells the right answers to
-    these. Every rule looks at all raters at once: what one costs does not grow with how many others there are.
+    these, and `labelled` names the questions that are answered with labels: repeats of these are compared, too. One
+    label for nearly all pairs may be what they are, and is no sign; of rankings and texts nothing is. Every
+    rule looks at all raters at once: what one costs does not grow with how many others there are.
     """
     if not pairs["pair_id"].is_unique:
         pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
@@ -49,10 +54,10 @@ def find_signs(ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, e
         return []
     found = itertools.chain(
         _controls(own, rules, expected),
-        _repeats(own, rules, pairs),
-        _one_answer(own, rules),
+        _repeats(own, rules, pairs, labelled),
+        _one_answer(own.dropna(subset=["value"]), rules),
         _too_fast(own, rules, pairs),
-        _apart(own, rules),
+        _apart(own.dropna(subset=["value"]), rules),
         _comments(own),
     )
     return sorted(found, key=lambda sign: sign.rater_id)  # stable: a rater's stay in the order of the rules
@@ -61,15 +66,18 @@ def find_signs(ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, e
 def _of_pairs(ratings: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """The submitted ratings of these pairs, with what is known of each.
 
-    `pair` is its row in `pairs`, and `answer` numbers what one rater gave to one pair, as it comes.
+    `pair` is its row in `pairs`, `answer` numbers what one rater gave to one pair, as it comes, and `said` is the
+    rating's own where there is no scale.
     """
     place = rows_of(pairs, ratings["pair_id"])
     known = (place >= 0) & (ratings["status"] == "submitted").to_numpy()
-    own = ratings.loc[known, ["rater_id", "question", "value", "seconds", "comment"]].reset_index(drop=True)
+    columns = ["rater_id", "question", "value", "answer", "seconds", "comment"]
+    answered = ratings if "answer" in ratings else ratings.assign(answer="")
+    own = answered.loc[known, columns].reset_index(drop=True).rename(columns={"answer": "said"})
     own = own.assign(pair=place[known], value=own["value"].astype(float))
     facts = {name: pairs[name].astype("category").array[own["pair"]] for name in ("pool", "control")}
     # Names as categories, in their order: they are compared and grouped by as numbers.
-    words = dict.fromkeys(["rater_id", "question", *facts], "category")
+    words = dict.fromkeys(["rater_id", "question", "said", *facts], "category")
     found: pd.DataFrame = own.assign(**facts).astype(words)
     return found.assign(answer=pd.factorize(_codes(found["rater_id"]) * len(pairs) + found["pair"].to_numpy())[0])
 
@@ -84,7 +92,7 @@ def low_pairs(ratings: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
 
     Columns: pair_id, transformation, question, mean, n. PTEB, appendix B, step 3: they are read by a person.
     """
-    counting = ratings[ratings["status"] == "submitted"]
+    counting = ratings[(ratings["status"] == "submitted") & ratings["value"].notna()]
     means = counting.groupby(["pair_id", "transformation", "question"], as_index=False).agg(
         mean=("value", "mean"), n=("value", "size")
     )
@@ -108,41 +116,53 @@ def _control_answers(own: pd.DataFrame, expected: Expected) -> pd.DataFrame:
     """Each rating of a control that has a right answer, with that: `right`."""
     asked = own[own["control"].isin(["positive", "negative"])]
     groups = asked.groupby(["pool", "control", "question"], observed=True).indices
-    right = np.full(len(asked), math.nan)
+    right, wanted = np.full(len(asked), math.nan), np.full(len(asked), "", object)
     for group, rows in groups.items():
         pool, kind, question = map(str, typing.cast("tuple[str, ...]", group))
-        right[rows] = expected(pool, kind).get(question, math.nan)
-    answers: pd.DataFrame = asked.assign(right=right).dropna(subset=["right"])
+        known = expected(pool, kind).get(question)
+        if isinstance(known, str):
+            wanted[rows] = known
+        elif known is not None:
+            right[rows] = known
+    answers: pd.DataFrame = asked.assign(right=right, wanted=wanted)[~np.isnan(right) | (wanted != "")]
     return answers
 
 
 def _missed(answers: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
-    return answers[(answers["value"] - answers["right"]).abs() > rules.within]
+    other = (answers["wanted"] != "") & (answers["said"].astype(str) != answers["wanted"])
+    return answers[other | ((answers["value"] - answers["right"]).abs() > rules.within)]
 
 
 def _controls(own: pd.DataFrame, rules: QualitySpec, expected: Expected) -> Iterator[Sign]:
     answers = _control_answers(own, expected)
     n = answers["rater_id"].value_counts()
     missed = _missed(answers, rules)
-    rows = missed[["control", "question", "value", "right"]].itertuples(index=False, name=None)
-    said = (f"{control} {question} {value:g} for {right:g}" for control, question, value, right in rows)
+    rows = missed[["control", "question", "value", "said", "right", "wanted"]].itertuples(index=False, name=None)
+    said = (
+        f"{control} {question} {own or f'{value:g}'} for {wanted or f'{right:g}'}"
+        for control, question, value, own, right, wanted in rows
+    )
     for rater, lines in _of_raters(missed, said).items():
         evidence = f"{len(lines)} of {n[rater]} answers to controls are off: {_some(lines)}"
         yield Sign(rater_id=rater, rule="controls", evidence=evidence, n=int(n[rater]))
 
 
-def _repeats(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Iterator[Sign]:
-    again = own[own["control"] == "repeat"]
+def _repeats(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame, labelled: Collection[str]) -> Iterator[Sign]:
+    again = own[(own["control"] == "repeat") & (own["value"].notna() | own["question"].isin(list(labelled)))]
     first = pd.Index(pairs["pair_id"]).get_indexer(pairs["repeats"])[again["pair"]]
-    before = own.loc[own["pair"].isin(first), ["rater_id", "pair", "question", "value"]]
+    before = own.loc[own["pair"].isin(first), ["rater_id", "pair", "question", "value", "said"]]
     both = again.assign(first=first).merge(
         before, left_on=["rater_id", "first", "question"], right_on=["rater_id", "pair", "question"],
         suffixes=("", "_before"),
     )  # fmt: skip
-    apart = both[(both["value"] - both["value_before"]).abs() > rules.within]
+    other = both["value"].isna() & (both["said"].astype(str) != both["said_before"].astype(str))
+    apart = both[other | ((both["value"] - both["value_before"]).abs() > rules.within)]
     n = both["rater_id"].value_counts()
-    rows = apart[["question", "value_before", "value"]].itertuples(index=False, name=None)
-    said = (f"{question} {before:g} then {now:g}" for question, before, now in rows)
+    rows = apart[["question", "value_before", "said_before", "value", "said"]].itertuples(index=False, name=None)
+    said = (
+        f"{question} {said_before or f'{before:g}'} then {said_now or f'{now:g}'}"
+        for question, before, said_before, now, said_now in rows
+    )
     for rater, lines in _of_raters(apart, said).items():
         evidence = f"{len(lines)} of {n[rater]} repeated answers are inconsistent: {_some(lines)}"
         yield Sign(rater_id=rater, rule="repeats", evidence=evidence, n=int(n[rater]))
@@ -158,11 +178,12 @@ def _of_raters(rows: pd.DataFrame, said: Iterable[str]) -> dict[str, list[str]]:
 
 def _one_answer(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
     """Raters most of whose pairs have the same values for all questions that they were asked."""
+    own = own.assign(answer=pd.factorize(own["answer"])[0])
     rater, question = _codes(own["rater_id"]), _codes(own["question"])
     questions = [str(name) for name in own["question"].cat.categories]
     asked = np.zeros((len(own["rater_id"].cat.categories), len(questions)), bool)
     asked[rater, question] = True
-    values = np.full((own["answer"].max() + 1, len(questions)), math.nan)
+    values = np.full((own["answer"].max() + 1 if len(own) else 0, len(questions)), math.nan)
     values[own["answer"], question] = own["value"]
     first = ~own["answer"].duplicated()
     whole = pd.DataFrame(values).assign(rater_id=own["rater_id"].array[first])

@@ -88,7 +88,7 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
     shape = alt.Shape("decision:N", title="Decision", scale=shapes)
     lines = alt.Chart(rows.dropna(subset=["low", "high"])).mark_rule(strokeWidth=2)
     points = alt.Chart(rows.dropna(subset=["mean"])).mark_point(size=110, filled=True, opacity=1)
-    limits = alt.Chart(pd.DataFrame({"threshold": sorted(rows["threshold"].unique())}))
+    limits = alt.Chart(pd.DataFrame({"threshold": sorted(rows["threshold"].dropna().unique())}))
     layers = [
         limits.mark_rule(strokeDash=[5, 4], color=_INK).encode(x=across("threshold")),
         lines.encode(x=across("low"), x2="high:Q", y=row, color=colour),
@@ -108,7 +108,7 @@ def means_in_words(means: pd.DataFrame) -> str:
     for name, one in zip(_verdict_names(means), means.to_dict(orient="records"), strict=True):
         mean = Estimate(value=one["mean"], low=one["low"], high=one["high"])
         told.append(f"{name}, mean {with_interval(mean)}")
-    limits = " and ".join(number(limit) for limit in sorted(means["threshold"].unique()))
+    limits = " and ".join(number(limit) for limit in sorted(means["threshold"].dropna().unique()))
     return f"Threshold {limits}. {'; '.join(told)}."
 
 

@@ -17,7 +17,9 @@ from annotation.verdicts.tables import (
     chance,
     display,
     kept_out,
+    label_table,
     number,
+    rated,
     verdict_table,
     with_interval,
 )
@@ -34,9 +36,11 @@ def verdicts_exhibit(material: Material) -> Exhibit:
     for verdict in material.verdicts:
         row = {"Transformation": display(verdict.transformation, pooled=False), where: _place(verdict)}
         row["Decision"] = verdict.decision
-        for one in verdict.questions:
+        for one in rated(verdict.questions):
             mean = Estimate(value=one.mean, low=one.low, high=one.high)
             row[f"{one.question.capitalize()} [95%]"] = with_interval(mean)
+        for one in verdict.questions:
+            row |= {f"{one.question.capitalize()}: {own.label}": with_interval(own.share) for own in one.shares}
         row["P"] = chance(verdict.probability)
         row["Pairs"] = f"{verdict.n_pairs:,}"
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
@@ -44,7 +48,7 @@ def verdicts_exhibit(material: Material) -> Exhibit:
             row["With excluded"] = f"{verdict.decision_with_excluded or verdict.decision} ({verdict.n_excluded})"
         row["Reasons"] = "; ".join([*verdict.reasons, *kept_out(verdict)])
         rows.append(row)
-    return Exhibit("verdicts", "Verdicts", verdict_table(material.verdicts), pd.DataFrame(rows))
+    return Exhibit("verdicts", "Verdicts", verdict_table(material.verdicts), pd.DataFrame(rows).fillna("–"))
 
 
 def table_two_exhibit(material: Material) -> Exhibit:
@@ -52,21 +56,21 @@ def table_two_exhibit(material: Material) -> Exhibit:
     rows = []
     for group in material.groups:
         row = {"Of": group.level, "Name": group_name(group)}
-        for one in group.questions:
+        for one in rated(group.questions):
             question = one.question.capitalize()
             row[f"{question} mean ± SD"] = f"{number(one.mean)} ± {number(one.sd)}"
             row[f"{question} AC2"] = number(one.ac2.value)
             row[f"{question} n"] = f"{one.n_ratings:,}"
         rows.append(row)
     caption = "Table 2: ratings and agreement; n counts single ratings"
-    return Exhibit("table_2", caption, agreement_table(material.groups), pd.DataFrame(rows))
+    return Exhibit("table_2", caption, agreement_table(material.groups), pd.DataFrame(rows).fillna("–"))
 
 
 def agreement_exhibit(material: Material) -> Exhibit:
     """Every coefficient of agreement with its interval, and why one is missing."""
     full, printed = [], []
     for group in material.groups:
-        for one in group.questions:
+        for one in rated(group.questions):
             row: dict[str, object] = {"level": group.level, "name": group.name, "question": one.question}
             shown = {"Of": group.level, "Name": group_name(group), "Question": one.question}
             for name, title in COEFFICIENTS.items():
@@ -79,11 +83,30 @@ def agreement_exhibit(material: Material) -> Exhibit:
     return Exhibit("agreement", "Agreement with 95% intervals", pd.DataFrame(full), pd.DataFrame(printed))
 
 
+def labels_exhibit(material: Material) -> Exhibit:
+    """Shares of labels and agreement on them; of texts that they are not compared. Empty where all have scales."""
+    full = label_table(material.groups)
+    printed = pd.DataFrame(
+        {
+            "Of": row["level"],
+            "Name": display(row["name"]),
+            "Question": row["question"],
+            "Label": row["label"] or "all",
+            "Number": row["number"],
+            "Value [95%]": with_interval(Estimate(value=row["value"], low=row["low"], high=row["high"])),
+            "n": f"{row['n_ratings']:,}",
+            "Why none": row["reason"],
+        }
+        for row in full.to_dict("records")
+    )
+    return Exhibit("labels", "Labels and texts: shares and agreement, with 95% intervals", full, printed)
+
+
 def missing_agreement(groups: Sequence[Group]) -> list[str]:
     """Why coefficients or their intervals are missing: a line a reason, question and groups."""
     where: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for group in groups:
-        for one in group.questions:
+        for one in rated(group.questions):
             reasons: dict[str, list[str]] = {}
             for name, title in COEFFICIENTS.items():
                 if reason := getattr(one, name).reason:
@@ -98,15 +121,17 @@ def missing_agreement(groups: Sequence[Group]) -> list[str]:
 
 def shares_frame(material: Material) -> pd.DataFrame:
     """How often each point was given: a row a question, transformation and point, of the ratings that count."""
-    own = material.counting.astype({"value": int})
+    counting = material.counting
+    own = counting[counting["value"].notna()].astype({"value": int})
     counts = own.groupby(["question", "transformation", "value"]).size().to_dict()
     names = [name for name in material.study.transformations if name in set(own["transformation"])]
     rows = []
     for question in material.questions:
         for name in names:
-            given = [counts.get((question, name, point), 0) for point in material.rubric.scale]
+            scale = material.rubric.scale_of(question)
+            given = [counts.get((question, name, point), 0) for point in scale]
             total = sum(given)
-            points = zip(material.rubric.scale, given, strict=True)
+            points = zip(scale, given, strict=True)
             rows += [(question, name, point, n, n / total if total else 0.0, total) for point, n in points]
     return pd.DataFrame(rows, columns=["question", "transformation", "value", "n", "share", "total"])
 
@@ -116,11 +141,18 @@ def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
     of_verdict = ["transformation", "language", "task_type", "axis", "decision", "threshold"]
     of_question = ["question", "mean", "low", "high", "interval", "interval_reason"]
     rows = [
-        [*(getattr(verdict, name) for name in of_verdict), *(getattr(one, name) for name in of_question)]
+        [*(getattr(verdict, name) for name in of_verdict[:-1]), _limit(verdict, one.question)]
+        + [getattr(one, name) for name in of_question]
         for verdict in verdicts
-        for one in verdict.questions
+        for one in rated(verdict.questions)
     ]
     return pd.DataFrame(rows, columns=[*of_verdict, *of_question])
+
+
+def _limit(verdict: Verdict, question: str) -> float:
+    """What the mean of a question must reach, or not pass; NaN where no rule is about it."""
+    own = [one.limit for one in verdict.rules if one.question == question and one.statistic == "mean"]
+    return own[0] if own else verdict.threshold
 
 
 def raters_exhibit(material: Material) -> Exhibit:

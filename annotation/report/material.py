@@ -55,8 +55,8 @@ class Material:
 
     @property
     def questions(self) -> list[str]:
-        """The questions' names, in the rubric's order."""
-        return self.rubric.question_names()
+        """The names of the questions that are rated on a scale, in the rubric's order."""
+        return self.rubric.rating_names()
 
     @property
     def submitted(self) -> pd.DataFrame:

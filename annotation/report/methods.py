@@ -10,6 +10,7 @@ from annotation.addressed import addressed_lines
 from annotation.ratings.signs import controls_missed
 from annotation.report.makers import listed, made_by
 from annotation.report.material import Material
+from annotation.report.said import LABELS, many, other_questions, several_rules, verb
 from annotation.sampling.near_duplicates import NEAR
 from annotation.statistics.intervals import RESAMPLES
 from annotation.verdicts.preregistration import amendments, fixed_text
@@ -38,15 +39,6 @@ def methods(material: Material) -> list[str]:
     parts = (_sample, _raters, _quality, _acceptance, _agreement, made_by)
     paragraphs = (" ".join(filter(None, part(material))) for part in parts)
     return [paragraph for paragraph in paragraphs if paragraph]
-
-
-def many(number: int, thing: str) -> str:
-    """`1 rating`, `2 ratings`, `1,000 ratings`."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-def _verb(number: int, thing: str, one: str, several: str) -> str:
-    return f"{many(number, thing)} {one if number == 1 else several}"
 
 
 def _sample(material: Material) -> list[str]:
@@ -81,7 +73,7 @@ def _supply(material: Material) -> str:
         return ""
     ok, failed = sum(one.ok for one in material.supply), sum(one.failed for one in material.supply)
     waiting = sum(one.unanswered for one in material.supply)
-    later = f"; {_verb(waiting, 'output', 'was', 'were')} still to come" if waiting else ""
+    later = f"; {verb(waiting, 'output', 'was', 'were')} still to come" if waiting else ""
     out = sum(one.kept_out for one in material.supply)
     every = ok + failed + out
     names = listed(sorted({flag for one in material.supply for flag in one.without}))
@@ -124,12 +116,15 @@ def _controls(material: Material) -> str:
 
 
 def _raters(material: Material) -> list[str]:
-    questions = [f"{question.name} (“{question.title['en']}”)" for question in material.asked.questions]
-    scale = material.asked.scale
+    rubric = material.asked
+    plain = {one.name for one in rubric.asked() if one.kind == "rating" and one.scale == rubric.scale}
+    questions = [f"{one.name} (“{one.title['en']}”)" for one in rubric.questions if one.name in plain]
+    scale = rubric.scale
     asked = (
         f"Raters answered {many(len(questions), 'question')} about a pair{', each' if questions[1:] else ''} on a scale"
         f" from {scale[0]} to {scale[-1]}, by the rubric {material.asked.name}: {listed(questions)}."
     )
+    asked = " ".join([*([asked] if questions else []), *other_questions(rubric, plain)])
     rated, per_pair = material.counting, material.study.raters.per_pair
     if rated.empty:
         return [asked, "There are no ratings that count."]
@@ -138,13 +133,13 @@ def _raters(material: Material) -> list[str]:
     full = int((rated.groupby("pair_id")["rater_id"].nunique() >= per_pair).sum())
     first = "the first rater" if per_pair == 1 else f"the first {per_pair} raters"
     allowed = " among those who are not excluded" if len(material.excluded) else ""
-    late = f" ({_verb(len(material.surplus), 'rating', 'came', 'came')} later)" if len(material.surplus) else ""
+    late = f" ({verb(len(material.surplus), 'rating', 'came', 'came')} later)" if len(material.surplus) else ""
     return [
         asked,
-        f"{_verb(len(rated), 'rating', 'counts', 'count')} (a rating is one rater's answer to one question about one"
+        f"{verb(len(rated), 'rating', 'counts', 'count')} (a rating is one rater's answer to one question about one"
         f" pair). They are those of {_who(material)}, collected from {_sources(material)} and {dated}.",
         f"Of each pair the ratings of {first} by time of submission{allowed} count{late}; {full:,} of"
-        f" {_verb(len(material.pairs), 'pair', 'has', 'have')} ratings from that many.",
+        f" {verb(len(material.pairs), 'pair', 'has', 'have')} ratings from that many.",
     ]
 
 
@@ -179,7 +174,7 @@ def _quality(material: Material) -> list[str]:
     ]
     raters = len({sign.rater_id for sign in material.signs})
     where = f" in the answers of {many(raters, 'rater')}" if raters else ""
-    found = f"{_verb(len(material.signs), 'sign', 'was', 'were')} found{where}."
+    found = f"{verb(len(material.signs), 'sign', 'was', 'were')} found{where}."
     return [
         f"Answers were searched for signs of carelessness: {'; '.join(told)}"
         f" (habits of raters with at least {rules.least_answers} pairs).",
@@ -196,7 +191,7 @@ def _exclusions(material: Material) -> str:
     others = [one for one in material.verdicts if one.decision_with_excluded not in (None, one.decision)]
     share = f"{len(others)} of {many(len(material.verdicts), 'verdict')}" if others else "no verdict"
     counted = f"; had {'it' if ratings == 1 else 'they'} counted, {share} would be different" if ratings else ""
-    return f"{_verb(raters, 'rater', 'was', 'were')} excluded, with {many(ratings, 'rating')} of the sample{counted}."
+    return f"{verb(raters, 'rater', 'was', 'were')} excluded, with {many(ratings, 'rating')} of the sample{counted}."
 
 
 def _acceptance(material: Material) -> list[str]:
@@ -204,7 +199,9 @@ def _acceptance(material: Material) -> list[str]:
     several = len(material.questions) > 1
     every, some = ("on every question", " on any") if several else ("", "")
     reach = f"reaches {rule.threshold:g} {every}".rstrip()
-    if rule.rule == "mean":
+    if rule.rules:
+        decides = several_rules(rule)
+    elif rule.rule == "mean":
         decides = f"accepted where its mean rating {reach}, and rejected where it does not"
     else:
         decides = (
@@ -218,7 +215,11 @@ def _acceptance(material: Material) -> list[str]:
         "anytime": "The rule allows to look after every rating and to stop when it has decided.",
     }
     interval = "anytime" if rule.stop == "anytime" else rule.interval
-    shown = "" if rule.rule == "lower_bound" else " They are shown and decide nothing."
+    shown = (
+        ""
+        if rule.rule == "lower_bound" or any(one.by == "interval" for one in rule.rules)
+        else " They are shown and decide nothing."
+    )
     return [
         f"A transformation is judged {_SCOPES[rule.scope]}: it is {decides}.{shared}",
         _minimums(material),
@@ -265,7 +266,11 @@ def _fixed(material: Material) -> str:
 def _agreement(material: Material) -> list[str]:
     if not material.groups:
         return []
+    labels = [LABELS] if any(one.coefficients for group in material.groups for one in group.questions) else []
+    if not material.questions:
+        return labels
     return [
+        *labels,
         "Agreement is reported as Gwet's AC2 with ordinal weights (Gwet 2008, Br. J. Math. Stat. Psychol. 61,"
         " 29-48), Krippendorff's alpha with the ordinal metric (Krippendorff 2019, Content Analysis, 4th ed.,"
         " chapter 12), the mean of Cohen's kappas of all two raters with squared weights (Light 1971, Psychological"

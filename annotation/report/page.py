@@ -17,7 +17,8 @@ from annotation.report.charts import mean_intervals, means_in_words, rating_shar
 from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
 from annotation.report.makers import listed
 from annotation.report.material import Material, read_material
-from annotation.report.methods import INTERVALS, many, methods
+from annotation.report.methods import INTERVALS, methods
+from annotation.report.said import many
 from annotation.verdicts.doubts import LOOKED_FOR
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.tables import SIMULATED
@@ -33,6 +34,7 @@ _MAKERS = (
     exhibits.verdicts_exhibit,
     exhibits.table_two_exhibit,
     exhibits.agreement_exhibit,
+    exhibits.labels_exhibit,
     exhibits.raters_exhibit,
     exhibits.signs_exhibit,
     exhibits.decisions_exhibit,
@@ -66,7 +68,10 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
 def all_tables(material: Material) -> dict[str, Exhibit]:
     """The tables by name, in the page's order; some may be empty."""
     makers = (*_MAKERS, *(_CROWD_MAKERS if material.crowd else ()))
-    return {made.name: made for made in (make(material) for make in makers)}
+    made = {one.name: one for one in (make(material) for make in makers)}
+    if made["labels"].frame.empty:  # every question has a scale
+        del made["labels"]
+    return made
 
 
 def figure_frames(material: Material) -> dict[str, pd.DataFrame]:
@@ -135,16 +140,18 @@ def _table_two(material: Material, tables: Mapping[str, Exhibit]) -> Section:
         return Section("Ratings and agreement", ["There are no ratings that count."])
     missing = missing_agreement(material.groups)
     parts = ["\n".join(["What is missing, and why:", *missing])] if missing else []
-    return Section("Ratings and agreement", [tables["table_2"].table(), tables["agreement"].table(), *parts])
+    labels = [tables["labels"].table()] if "labels" in tables else []
+    return Section("Ratings and agreement", [tables["table_2"].table(), tables["agreement"].table(), *parts, *labels])
 
 
 def _share_figures(material: Material, shares: pd.DataFrame) -> list[Figure]:
     """How often each point was given: a figure a question."""
-    scale = material.rubric.scale
+    scales = {question: material.rubric.scale_of(question) for question in material.questions}
     return [
         Figure(
-            rating_shares(own, scale),
-            f"{question.capitalize()}: shares of the points {scale[0]} to {scale[-1]} by transformation; n counts"
+            rating_shares(own, scales[question]),
+            f"{question.capitalize()}: shares of the points {scales[question][0]} to {scales[question][-1]} by"
+            " transformation; n counts"
             f" single ratings ({SHARES}.csv).",
             f"{question.capitalize()}. {shares_in_words(own)}",
         )
@@ -157,7 +164,7 @@ def _mean_figures(material: Material, means: pd.DataFrame) -> list[Figure]:
     """Means against the threshold: a figure a question."""
     return [
         Figure(
-            mean_intervals(own, material.rubric.scale),
+            mean_intervals(own, material.rubric.scale_of(question)),
             f"{question.capitalize()}: mean rating of what each verdict rests on, with its 95% interval; the dashed"
             f" line is the threshold. Intervals are {INTERVALS[own['interval'].iloc[0]]} ({MEANS}.csv).",
             f"{question.capitalize()}. {means_in_words(own)}",

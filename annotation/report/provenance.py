@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
+from annotation.questions import said
 from annotation.records import Verdict
 from annotation.report.exhibits import stamp
 from annotation.report.material import Material
-from annotation.rubric import said
 from annotation.verdicts.preregistration import amendments
 from plumbline.exhibits.table import Exhibit
 from plumbline.study import file_hash
@@ -44,7 +44,7 @@ def wording_exhibit(material: Material) -> Exhibit:
     for pool, language in shown:
         text = rubric.pool(pool)
         rows.append((pool, language, "guidelines", f"{said(text.asked, language)} {said(rubric.guidelines, language)}"))
-        for question in rubric.questions:
+        for question in rubric.asked_questions(pool):
             words = f"{said(question.title, language)} {rubric.description(pool, question, language)}"
             rows.append((pool, language, question.name, words))
     frame = pd.DataFrame(rows, columns=["pool", "language", "part", "words"])

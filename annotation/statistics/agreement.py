@@ -20,7 +20,7 @@ from annotation.records import Estimate
 from annotation.statistics.intervals import Floats, bca, jackknife, quantile
 
 LEAST_SHARED = 5  # pairs that two raters must share, for a kappa of theirs: below, it is drawn towards 0
-_ALIKE = "no two ratings of a pair differ, so the spread is unknown"
+ALIKE = "no two ratings of a pair differ, so the spread is unknown"
 _SCARCE = "the ratings vary too little to be resampled"
 Integers = NDArray[np.int64]
 
@@ -93,22 +93,27 @@ def gwet_ac2(answers: Answers) -> Estimate:
         p_e,i = T / (q (q - 1)) sum_k (1 - pi_k) r_k / r
     """
     counts = answers.counts()
-    if reason := _nothing_to_tell(counts):
+    if reason := nothing_to_tell(counts):
         return undefined(reason)
-    pairs, points = counts.shape
+    points = counts.shape[1]
     weights = _ordinal_weights(points)
+    shares = counts / counts.sum(axis=1)[:, None]
+    spread = 1 - shares.mean(axis=0)
+    return corrected(counts, weights, weights.sum() / (points * (points - 1)) * (shares @ spread))
+
+
+def corrected(counts: Integers, weights: Floats, per_pair: Floats) -> Estimate:
+    """Agreement beyond chance by `weights` of two points, with each pair's chance agreement, as for `gwet_ac2`."""
+    pairs = len(counts)
     ratings = counts.sum(axis=1)
     several = ratings >= 2
     agreed = (counts * (counts @ weights - 1)).sum(axis=1) / np.maximum(ratings * (ratings - 1), 1)
-    shares = counts / ratings[:, None]
-    spread = 1 - shares.mean(axis=0)
-    per_pair = weights.sum() / (points * (points - 1)) * (shares @ spread)  # each pair's chance agreement
     by_chance = per_pair.mean()
     if math.isclose(by_chance, 1):
         return undefined("chance agreement is complete, so agreement is undefined")
     value = float((agreed[several].mean() - by_chance) / (1 - by_chance))
-    if _all_agree(counts):
-        return Estimate(value=value, low=math.nan, high=math.nan, reason=_ALIKE)
+    if all_agree(counts):
+        return Estimate(value=value, low=math.nan, high=math.nan, reason=ALIKE)
     linear = pairs / several.sum() * (agreed - by_chance * several) - 2 * (1 - value) * (per_pair - by_chance)
     error = math.sqrt(((linear / (1 - by_chance) - value) ** 2).sum() / (pairs * (pairs - 1)))
     half = float(quantile(np.array([pairs - 1.0]))[0]) * error
@@ -128,17 +133,17 @@ def krippendorff_alpha(answers: Answers, generator: np.random.Generator) -> Esti
     Krippendorff (2019), Content Analysis, 4th ed., chapter 12. Pairs with one rating do not count.
     """
     counts = answers.counts()
-    if reason := _nothing_to_tell(counts):
+    if reason := nothing_to_tell(counts):
         return undefined(reason)
     counts = counts[counts.sum(axis=1) >= 2]
     value = float(krippendorff.alpha(value_counts=counts, value_domain=answers.scale, level_of_measurement="ordinal"))
-    if _all_agree(counts):
-        return Estimate(value=value, low=math.nan, high=math.nan, reason=_ALIKE)
-    kinds, times = _kinds(counts)
-    return _bootstrapped(value, *bca(_alpha, _coincidences(kinds), times, generator))
+    if all_agree(counts):
+        return Estimate(value=value, low=math.nan, high=math.nan, reason=ALIKE)
+    rows, times = kinds(counts)
+    return bootstrapped(value, *bca(_alpha, coincidences(rows), times, generator))
 
 
-def _coincidences(counts: Integers) -> Floats:
+def coincidences(counts: Integers) -> Floats:
     """Each pair's part of the coincidence matrix, as a row: ordered pairs of its ratings over their number less 1."""
     points = counts.shape[1]
     both = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(points)
@@ -146,13 +151,13 @@ def _coincidences(counts: Integers) -> Floats:
     return parts
 
 
-def _alpha(coincidences: Floats) -> Floats:
+def _alpha(sums: Floats) -> Floats:
     """Alpha of summed coincidences, a row each: 1 - observed over expected disagreement; what `bca` resamples.
 
     The ordinal distance of two points is the number of ratings between them, both ends counted half.
     """
-    points = math.isqrt(coincidences.shape[-1])
-    observed = coincidences.reshape(-1, points, points)
+    points = math.isqrt(sums.shape[-1])
+    observed = sums.reshape(-1, points, points)
     each = observed.sum(axis=-1)
     place = np.cumsum(each, axis=-1) - each / 2
     distance = (place[:, :, None] - place[:, None, :]) ** 2
@@ -170,15 +175,15 @@ def raw_agreement(answers: Answers, generator: np.random.Generator) -> Estimate:
     counts = answers.counts()
     counts = counts[counts.sum(axis=1) >= 2]
     if not len(counts):
-        return undefined(_nothing_to_tell(counts))
+        return undefined(nothing_to_tell(counts))
     ratings = counts.sum(axis=1)
-    kinds, times = _kinds(np.stack([(counts * (counts - 1)).sum(axis=1), ratings * (ratings - 1)], axis=1))
-    equal, every = times @ kinds
+    rows, times = kinds(np.stack([(counts * (counts - 1)).sum(axis=1), ratings * (ratings - 1)], axis=1))
+    equal, every = times @ rows
     value = float(equal / every)
     if len(counts) == 1 or equal == every:
-        reason = "one pair has no spread" if len(counts) == 1 else _ALIKE
+        reason = "one pair has no spread" if len(counts) == 1 else ALIKE
         return Estimate(value=value, low=math.nan, high=math.nan, reason=reason)
-    return _bootstrapped(value, *bca(lambda sums: sums[:, 0] / sums[:, 1], kinds.astype(np.float64), times, generator))
+    return bootstrapped(value, *bca(lambda sums: sums[:, 0] / sums[:, 1], rows.astype(np.float64), times, generator))
 
 
 def mean_kappa(answers: Answers) -> Estimate:
@@ -190,7 +195,7 @@ def mean_kappa(answers: Answers) -> Estimate:
     thousands. The interval is a jackknife over pairs: of those tried (percentile, BCa, Fisher's z) the one that covered
     94 to 96% with 30 pairs and three raters.
     """
-    if reason := _nothing_to_tell(answers.counts()):
+    if reason := nothing_to_tell(answers.counts()):
         return undefined(reason)
     pair, couple, first, second = _couples(answers)
     shared = np.bincount(couple)
@@ -212,7 +217,7 @@ def mean_kappa(answers: Answers) -> Estimate:
     with np.errstate(invalid="ignore", divide="ignore"):  # a pair without which no two raters are left is no sample
         left_out = (whole + np.bincount(pair, np.where(keep, change, 0))) / (weight - np.bincount(pair, loss * keep))
     low, high = jackknife(whole / weight, left_out[np.isfinite(left_out)])
-    return Estimate(value=whole / weight, low=low, high=min(high, 1.0), reason=_ALIKE if math.isnan(low) else "")
+    return Estimate(value=whole / weight, low=low, high=min(high, 1.0), reason=ALIKE if math.isnan(low) else "")
 
 
 def _couples(answers: Answers) -> tuple[Integers, Integers, Integers, Integers]:
@@ -252,23 +257,28 @@ def undefined(reason: str) -> Estimate:
     return Estimate(value=math.nan, low=math.nan, high=math.nan, reason=reason)
 
 
-def _kinds(rows: Integers) -> tuple[Integers, Integers]:
+def kinds(rows: Integers) -> tuple[Integers, Integers]:
     """(the different rows of small whole numbers, how often each stands there)."""
     base = int(rows.max()) + 1
+    if base ** rows.shape[1] > np.iinfo(np.int64).max:  # of many sets of labels: a row is no number any more
+        found, times = np.unique(rows, axis=0, return_counts=True)
+        return found, times
     codes = rows @ base ** np.arange(rows.shape[1])
     _, first, times = np.unique(codes, return_index=True, return_counts=True)
     return rows[first], times
 
 
-def _bootstrapped(value: float, low: float, high: float) -> Estimate:
+def bootstrapped(value: float, low: float, high: float) -> Estimate:
+    """A number with the ends of its bootstrap interval, or why there are none."""
     return Estimate(value=value, low=low, high=high, reason=_SCARCE if math.isnan(low) else "")
 
 
-def _all_agree(counts: Integers) -> bool:
+def all_agree(counts: Integers) -> bool:
+    """Whether no two ratings of a pair differ."""
     return bool((counts.max(axis=1) == counts.sum(axis=1)).all())
 
 
-def _nothing_to_tell(counts: Integers) -> str:
+def nothing_to_tell(counts: Integers) -> str:
     """Why ratings cannot show agreement beyond chance; empty where they can."""
     shared = counts[counts.sum(axis=1) >= 2]
     if not len(shared):

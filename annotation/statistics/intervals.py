@@ -86,6 +86,40 @@ def over_pairs_and_raters(sums: Floats, counts: Floats, rater_sums: Floats, rate
     return _known(_mean(sums, counts), pairs + raters, _freedom(both))
 
 
+def wilson(share: Mean, pairs: int) -> tuple[float, float]:
+    """95% interval of a share whose answers come in clusters: Wilson's, of the effective number of answers.
+
+    Wilson (1927), JASA 22, 209-212, with n = p (1 - p) / error^2, as many independent answers as would be as sure, and
+    Student's quantile for the normal one: the modified Wilson interval of Franco et al. (2019), J. Survey Stat.
+    Methodol. 7, 334-364. n is at most the number of `pairs`, as if each had one answer: where few pairs differ, the
+    error knows too little of how alike their answers are (with all answers as the limit, a share of 95% was covered in
+    92% of campaigns). NaN where there are no degrees of freedom.
+    """
+    p, error = float(share.value), float(share.error)
+    n = float(pairs) if math.isnan(error) or p in (0, 1) else min(p * (1 - p) / error**2, float(pairs))
+    t = float(quantile(np.asarray(share.freedom)))
+    if math.isnan(t):
+        return math.nan, math.nan
+    middle, reach = p + t**2 / (2 * n), t * math.sqrt(p * (1 - p) / n + t**2 / (4 * n**2))
+    scale = 1 + t**2 / n
+    return max(0.0, min(p, (middle - reach) / scale)), min(1.0, max(p, (middle + reach) / scale))
+
+
+def of_median(values: Floats) -> tuple[float, float, float]:
+    """(median, low, high) of independent values; NaN for the ends of fewer than 6, which are too few for any.
+
+    The ends are order statistics, so that whatever the distribution, they hold its median with 95% or more (Conover,
+    Practical Nonparametric Statistics, 3rd ed., section 3.2): the k-th from either end, with the largest k for which
+    a binomial of n and 1/2 is below k with a probability of 2.5% at most.
+    """
+    from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
+
+    n, ordered = len(values), np.sort(values)
+    k = int(stats.binom.ppf((1 - CONFIDENCE) / 2, n, 0.5))
+    middle = float(np.median(values))
+    return (middle, float(ordered[k - 1]), float(ordered[n - k])) if k else (middle, math.nan, math.nan)
+
+
 def _mean(sums: Floats, counts: Floats) -> Floats:
     mean: Floats = sums.sum(axis=-1) / counts.sum(axis=-1)
     return mean

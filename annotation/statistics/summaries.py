@@ -14,10 +14,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from annotation.questions import Asked
 from annotation.records import Estimate, Group, Summary
 from annotation.rubric import Rubric
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement, undefined
-from annotation.statistics.intervals import Mean, confidence_sequence, holding, over_pairs, over_pairs_and_raters
+from annotation.statistics.intervals import (
+    Mean,
+    confidence_sequence,
+    holding,
+    of_median,
+    over_pairs,
+    over_pairs_and_raters,
+)
+from annotation.statistics.labels import coefficients, shares
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import TRANSFORMATIONS, axes_in_order, in_order
@@ -35,6 +44,8 @@ class Design:
     per_pair: int = 3  #: raters of a pair that count, the first by time
     rule: AcceptanceSpec = field(default_factory=AcceptanceSpec)
     seed: int = 1337  #: the sample's: of the order in which an anytime rule takes the pairs
+    others: Mapping[str, Asked] = field(default_factory=dict)  #: questions that are no required ratings on `scale`
+    pools: Mapping[str, str] = field(default_factory=dict)  #: of transformations beside HTEB's eight
 
     def __post_init__(self) -> None:
         """Raises ValueError for what no campaign can ask."""
@@ -49,8 +60,24 @@ class Design:
     @classmethod
     def of(cls, study: Study, rubric: Rubric) -> Design:
         """The study's, with its rubric's questions and scale."""
-        questions, per_pair = tuple(rubric.question_names()), study.raters.per_pair
-        return cls(questions, rubric.scale, per_pair, study.acceptance, study.sample.seed)
+        asked, per_pair = rubric.asked(), study.raters.per_pair
+        names = tuple(one.name for one in asked)
+        others = {one.name: one for one in asked if one != Asked(one.name, scale=rubric.scale)}
+        pools = {name: kind.pool for name, kind in study.kinds.items()}
+        return cls(names, rubric.scale, per_pair, study.acceptance, study.sample.seed, others, pools)
+
+    def asked(self, question: str) -> Asked:
+        """What there is to know of a question."""
+        return self.others.get(question) or Asked(question, scale=self.scale)
+
+    def pool_of(self, transformation: str) -> str:
+        """The pool of a transformation; of one that nobody named a pool for, its own name."""
+        kind = TRANSFORMATIONS.get(transformation)
+        return self.pools.get(transformation, kind.pool if kind else transformation)
+
+    def needed(self, pool: str) -> tuple[str, ...]:
+        """The questions that must be answered about the pairs of a pool: a pair counts with enough answers to each."""
+        return tuple(name for name in self.questions if self.asked(name).required and self.asked(name).asked_in(pool))
 
 
 def points_of(scale: Sequence[int]) -> tuple[int, ...]:
@@ -70,6 +97,7 @@ def compact(ratings: pd.DataFrame) -> pd.DataFrame:
     words = [name for name in ("transformation", "language", "question", "pool", "task_type") if name in ratings]
     ids = {name: pd.factorize(ratings[name], sort=True)[0] for name in ("pair_id", "rater_id")}
     more = [name for name in ("turn",) if name in ratings]
+    words += ["answer"] if "answer" in ratings else []
     kept = ratings[[*words, *more, "value", "submitted_at", "simulated"]].astype(dict.fromkeys(words, "category"))
     return kept.assign(**ids)
 
@@ -83,13 +111,16 @@ def summarise(
     `turn` (`verdicts.counted`), widened to hold the mean. All numbers are of the same ratings: those given. `seed` is
     that of resampling pairs: equal ratings, equal intervals; None leaves out what no decision rests on.
     """
-    own = ratings[ratings["question"] == question]
-    answers = Answers.of(own, design.scale)
+    asked, own = design.asked(question), ratings[ratings["question"] == question]
+    if asked.kind != "rating":
+        return _of_labels(asked, own, design, seed, anytime=anytime)
+    answers = Answers.of(own, asked.scale)
+    limit = _limit(question, design)
     if own.empty:
         mean = low = high = probability = math.nan
         reason = "no ratings"
     else:
-        (mean, low, high, probability), reason = _mean(own, answers, design, anytime=anytime)
+        (mean, low, high, probability), reason = _mean(own, answers, design, limit, anytime=anytime)
     return Summary.model_validate(
         {
             "question": question,
@@ -103,7 +134,46 @@ def summarise(
             "interval": "anytime" if anytime else design.rule.interval,
             "interval_reason": reason,
             "probability": probability,
+            "median": _median(question, answers, design),
             **_coefficients(answers, seed),
+        }
+    )
+
+
+def _limit(question: str, design: Design) -> float:
+    """The threshold that a mean's P is about; NaN where rules of their own have others."""
+    return math.nan if design.rule.rules else design.rule.threshold
+
+
+def _median(question: str, answers: Answers, design: Design) -> Estimate | None:
+    """The median of the pairs' means, where a rule asks for it."""
+    if not any(one.question == question and one.statistic == "median" for one in design.rule.rules):
+        return None
+    if not answers.pairs:
+        return undefined("no ratings")
+    sums, counts = answers.totals(answers.pair)
+    value, low, high = of_median(sums / counts)
+    few = f"{answers.pairs} pairs are too few for an interval of a median" if math.isnan(low) else ""
+    return Estimate(value=value, low=low, high=high, reason=few)
+
+
+def _of_labels(asked: Asked, own: pd.DataFrame, design: Design, seed: int | None, *, anytime: bool) -> Summary:
+    """The same of answers that are no points of a scale: shares and agreement of labels; texts are but counted."""
+    what = "texts are read, not counted" if asked.kind == "text" else f"a {asked.kind.replace('_', '-')} has none"
+    none = undefined(what)
+    return Summary.model_validate(
+        {
+            "question": asked.name,
+            "kind": asked.kind,
+            "n_pairs": own["pair_id"].nunique(),
+            "n_raters": own["rater_id"].nunique(),
+            "n_ratings": len(own),
+            **dict.fromkeys(("mean", "sd", "low", "high", "probability"), math.nan),
+            "interval": "anytime" if anytime else design.rule.interval,
+            "interval_reason": what,
+            **dict.fromkeys(("ac2", "alpha", "kappa", "raw"), none),
+            "shares": shares(asked, own, design.rule.interval, anytime=anytime),
+            "coefficients": coefficients(asked, own, seed),
         }
     )
 
@@ -121,14 +191,14 @@ def _coefficients(answers: Answers, seed: int | None) -> dict[str, Estimate]:
 
 
 def _mean(
-    own: pd.DataFrame, answers: Answers, design: Design, *, anytime: bool
+    own: pd.DataFrame, answers: Answers, design: Design, limit: float, *, anytime: bool
 ) -> tuple[tuple[float, float, float, float], str]:
     """((mean, low, high, P(mean >= threshold)), why there is no interval) of at least one rating."""
     found, reason = mean_of(answers, design.rule.interval)
-    mean, probability = float(found.value), float(found.at_least(design.rule.threshold))
+    mean, probability = float(found.value), float(found.at_least(limit))
     if anytime:
         in_turn = own.groupby("turn")["value"].mean().to_numpy(np.float64)
-        ends = holding(confidence_sequence(in_turn, (design.scale[0], design.scale[-1])), found.value)
+        ends = holding(confidence_sequence(in_turn, (answers.scale[0], answers.scale[-1])), found.value)
         return (mean, float(ends[0]), float(ends[1]), probability), ""
     return (mean, float(found.low), float(found.high), probability), reason
 
@@ -180,6 +250,10 @@ def _group(level: str, name: str, axis: str, ratings: pd.DataFrame, design: Desi
             "axis": axis,
             "transformations": tuple(in_order(sorted(present))),
             "simulated": bool(ratings["simulated"].any()),
-            "questions": tuple(summarise(ratings, question, design, seed) for question in design.questions),
+            "questions": tuple(
+                summarise(ratings, question, design, seed)
+                for question in design.questions
+                if not design.asked(question).pools or (ratings["question"] == question).any()
+            ),
         }
     )

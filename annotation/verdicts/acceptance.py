@@ -67,17 +67,22 @@ def _evidence(study: Study) -> Evidence:
 
 def _check(evidence: Evidence) -> None:
     """Refuse ratings that cannot be judged: none at all, of other pairs, or off the scale."""
-    study, ratings, scale = evidence.study, evidence.collected.sample_ratings, evidence.rubric.scale
+    study, ratings = evidence.study, evidence.collected.sample_ratings
     strange = set(ratings["pair_id"].unique()) - {pair.pair_id for pair in evidence.collected.sample_pairs}
     if strange:
         raise DataError(
             f"{len(strange)} rated pairs are not in the sample (first {min(strange)});"
             f" run `{study.command('annotation collect')}` again"
         )
-    values = ratings.loc[ratings["status"] == "submitted", "value"]
-    if values.isna().any() or not values.isin(scale).all():
-        raise DataError(f"{SAMPLE} holds submitted values off the scale {scale[0]} to {scale[-1]}")
-    if values.empty:
+    submitted = ratings[ratings["status"] == "submitted"]
+    for one in evidence.rubric.asked():
+        own = submitted[submitted["question"] == one.name]
+        if one.kind != "rating":
+            if wrong := next((said for answer in own["answer"].unique() if (said := one.wrong(answer))), ""):
+                raise DataError(f"{SAMPLE}, {one.name}: {wrong}")
+        elif own["value"].isna().any() or not own["value"].isin(one.scale).all():
+            raise DataError(f"{SAMPLE} holds submitted values off the scale {one.scale[0]} to {one.scale[-1]}")
+    if submitted.empty:
         raise DataError(
             f"{study.folder / SAMPLE}: no rating in it was submitted, so there is nothing to judge; run"
             f" `{study.command('annotation collect')}` when raters have answered"

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from annotation.questions import Asked
 from annotation.statistics.summaries import Design
 from annotation.verdicts.tables import count
 from plumbline.identity import identity_from, prefix
@@ -62,7 +64,7 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: Ma
     `sample` has a row a pair (pair_id, pool, language, task_type, wave), `ratings` are those that count, `dealt` says
     how many raters are done with each pair (`annotation.ratings.ratings.dealt_with`).
     """
-    answered = answers(ratings, design.questions)
+    answered = answers(ratings, design)
     if design.rule.stop == "fixed":
         return Basis(_of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions), {})
     order = in_order(sample["pair_id"], design.seed, dict(zip(sample["pair_id"], sample["wave"], strict=True)))
@@ -114,18 +116,33 @@ def in_order(pair_ids: Iterable[str], seed: int, waves: Mapping[str, int] | None
     return sorted(pair_ids, key=lambda pair_id: (wave_of.get(pair_id, 1), identity_from(start, pair_id)))
 
 
-def answers(ratings: pd.DataFrame, questions: Sequence[str]) -> pd.Series:
-    """How many ratings each pair has, on the question where it has the fewest; `ratings` are those that count."""
+def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:
+    """How many answers each pair has, on the question that needs one where it has the fewest.
+
+    `ratings` are those that count. Questions that need no answer, or are not asked about a pair, play no part.
+    """
     pair, names = pd.factorize(ratings["pair_id"])
-    least = [
-        np.bincount(pair[(ratings["question"] == question).to_numpy()], minlength=len(names)) for question in questions
-    ]
-    return pd.Series(np.min(least, axis=0), index=names)
+    least = np.full(len(names), np.iinfo(np.int64).max)
+    for question in design.questions:
+        asked = design.asked(question)
+        if asked.required:
+            got = np.bincount(pair[(ratings["question"] == question).to_numpy()], minlength=len(names))
+            least = np.minimum(least, np.where(_asked(ratings, names, asked, design), got, least))
+    return pd.Series(least, index=names)
+
+
+def _asked(ratings: pd.DataFrame, pair_ids: pd.Index, asked: Asked, design: Design) -> NDArray[np.bool_]:
+    """Of which pairs a question is asked."""
+    if not asked.pools:
+        return np.ones(len(pair_ids), np.bool_)
+    first = ratings.drop_duplicates("pair_id").set_index("pair_id")["transformation"].astype(str)
+    pools = first.map(design.pool_of)
+    return pools.reindex(pair_ids).isin(asked.pools).to_numpy()
 
 
 def with_enough(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
     """The ratings of pairs that `min_raters` answered on every question; `ratings` are those that count."""
-    answered = answers(ratings, design.questions)
+    answered = answers(ratings, design)
     return _of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions)
 
 

@@ -16,7 +16,7 @@ from annotation.records import Decision, Sign, Summary, Verdict
 from annotation.sampling.candidates import Supply
 from annotation.verdicts.counted import SCOPES
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.tables import count, number
+from annotation.verdicts.tables import count, number, rated
 from plumbline.study import Study
 
 FEW_PAIRS = 20  # below, an accepted transformation is called thin (HTEB rates 100; `min_pairs` is 20 by default)
@@ -141,7 +141,7 @@ def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Where AC2 looks fair and alpha does not: raters agree on what is frequent, and tell pairs apart hardly or not."""
     found: dict[str, None] = {}
     for one in verdicts:
-        for summary in one.questions:
+        for summary in rated(one.questions):
             if _hollow(summary):
                 place = f"{_words(one.pool)} ({one.language}) {summary.question}"
                 found[f"{place} {number(summary.alpha.value)} beside {number(summary.ac2.value)}"] = None

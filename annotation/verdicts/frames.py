@@ -56,6 +56,8 @@ def judge(
     design = Design() if design is None else design
     if not isinstance(design, Design):
         raise ValueError(f"an annotation.Design is needed, not a {type(design).__name__}")
+    if labelled := [name for name in design.questions if design.asked(name).kind != "rating"]:
+        raise ValueError(f"judge takes ratings alone, and the design asks {labelled[0]!r}, which has no scale")
     filled(ratings, ("pair_id", "rater_id", "question"), "ratings")
     need(ratings, ("value",), "ratings")
     rated = ratings.assign(pair_id=ratings["pair_id"].astype(str), rater_id=ratings["rater_id"].astype(str))

@@ -1,92 +1,179 @@
-"""The rule of a study's `acceptance`: from means and their intervals to a decision with its reasons."""
+"""The rules of a study's `acceptance`: from means, medians, shares and their intervals to a decision with its reasons.
+
+One threshold for all is a rule on the mean of each rated question (`short`): there is one way to decide.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotation.records import Summary
 from annotation.statistics.intervals import Floats
-from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 
 _ROUNDING = 1e-9
 
 
-def outcomes(mean: Floats, low: Floats, high: Floats, rule: AcceptanceSpec) -> NDArray[np.str_]:
-    """The rule on one question, of one campaign or many: accepted, rejected or undecided; NaN never passes.
+@dataclass(frozen=True)
+class Found:
+    """What a rule is about, as it was found in one group of ratings."""
 
-    By `mean` the mean decides. By `lower_bound` the lower end of the interval must reach the threshold; rejected is
-    what has even its upper end below, and what lies between is undecided.
+    rule: RuleSpec
+    value: float
+    low: float
+    high: float
+    why: str  #: there is no interval; empty where there is one
+
+    @property
+    def outcome(self) -> str:
+        """Accepted, rejected or undecided."""
+        return str(outcomes(np.array(self.value), np.array(self.low), np.array(self.high), self.rule))
+
+    @property
+    def what(self) -> str:
+        """The question, with the label whose share it is."""
+        return f"{self.rule.label} in {self.rule.question}" if self.rule.label else self.rule.question
+
+    @property
+    def number(self) -> str:
+        """The statistic with its number: `mean quality 4.17`."""
+        of = "of " if self.rule.label else ""
+        return f"{self.rule.statistic} {of}{self.what} {self.value:.2f}"
+
+
+def short(question: str, rule: AcceptanceSpec) -> RuleSpec:
+    """The rule that one threshold is for a question."""
+    by: Literal["value", "interval"] = "value" if rule.rule == "mean" else "interval"
+    # Not validated: what is asked may be a threshold without end, which every mean reaches.
+    return RuleSpec.model_construct(question=question, at_least=rule.threshold, by=by)
+
+
+def rules_for(pool: str, rule: AcceptanceSpec) -> tuple[RuleSpec, ...]:
+    """The rules that judge a pool: its own before those for all pools about the same question; () of one threshold."""
+    own = tuple(one for one in rule.rules if pool in one.pools)
+    said = {one.question for one in own}
+    return tuple(one for one in rule.rules if one in own or (not one.pools and one.question not in said))
+
+
+def outcomes(value: Floats, low: Floats, high: Floats, rule: RuleSpec) -> NDArray[np.str_]:
+    """One rule, of one campaign or many: accepted, rejected or undecided; NaN never passes.
+
+    By `value` the number decides. By `interval` its end must keep to the limit, the lower end to `at_least`, the upper
+    end to `at_most`; rejected is what has even its other end beyond, and what lies between is undecided.
     """
-    ends = (mean, mean) if rule.rule == "mean" else (low, high)
-    reached = [end >= rule.threshold for end in ends]
-    missed = [end < rule.threshold for end in ends]
-    return np.select([reached[0] & reached[1], missed[0] & missed[1]], ["accepted", "rejected"], "undecided")
+    ends = (value, value) if rule.by == "value" else (low, high)
+    if rule.at_least is not None:
+        kept, missed = [end >= rule.at_least for end in ends], [end < rule.at_least for end in ends]
+    else:
+        kept, missed = [end <= rule.limit for end in ends], [end > rule.limit for end in ends]
+    return np.select([kept[0] & kept[1], missed[0] & missed[1]], ["accepted", "rejected"], "undecided")
 
 
-def decide(summaries: Sequence[Summary], n_pairs: int, rule: AcceptanceSpec) -> tuple[str, tuple[str, ...]]:
-    """(decision, reasons) of one group of ratings: too few is undecided, whatever the means say.
+def found(summaries: Sequence[Summary], rule: AcceptanceSpec, rules: Iterable[RuleSpec] = ()) -> list[Found]:
+    """What the rules are about: `rules`, or without any the one threshold on each rated question."""
+    by_name = {one.question: one for one in summaries}
+    own = list(rules)
+    if not rule.rules:
+        own = [short(one.question, rule) for one in summaries if one.kind == "rating"]
+    return [_found(one, by_name[one.question]) for one in own]
 
-    Accepted is what every question accepts, rejected what any rejects. What is not a number never passes. Raises
-    RuntimeError for an interval that does not hold its own mean: no decision rests on numbers that contradict.
+
+def _found(rule: RuleSpec, summary: Summary) -> Found:
+    if rule.statistic == "mean":
+        return Found(rule, summary.mean, summary.low, summary.high, summary.interval_reason)
+    if rule.statistic == "median" and summary.median is not None:
+        estimate = summary.median
+    else:
+        estimate = next(one.share for one in summary.shares if one.label == rule.label)
+    return Found(rule, estimate.value, estimate.low, estimate.high, estimate.reason)
+
+
+def decide(
+    summaries: Sequence[Summary], n_pairs: int, rule: AcceptanceSpec, rules: Sequence[RuleSpec] = ()
+) -> tuple[str, tuple[str, ...]]:
+    """(decision, reasons) of one group of ratings: too few is undecided, whatever the numbers say.
+
+    Accepted is what all rules accept, rejected what any rejects; combined by `any`, accepted is what one accepts, and
+    rejected what all reject. What is not a number never passes. Raises RuntimeError for an interval that does not hold
+    its own number: no decision rests on numbers that contradict.
     """
-    for summary in summaries:
-        if summary.low > summary.mean + _ROUNDING or summary.high < summary.mean - _ROUNDING:
+    judged = found(summaries, rule, rules)
+    if not judged:
+        return "undecided", ("no rule is about it",)
+    for one in judged:
+        if one.low > one.value + _ROUNDING or one.high < one.value - _ROUNDING:
             raise RuntimeError(  # a bug: both are of the same ratings
-                f"the interval of {summary.question} ({summary.low:.2f} to {summary.high:.2f}) does not hold its own"
-                f" mean {summary.mean:.2f}"
+                f"the interval of {one.what} ({one.low:.2f} to {one.high:.2f}) does not hold its own"
+                f" {one.rule.statistic} {one.value:.2f}"
             )
-    if lacking := tuple(_lacking(summaries, n_pairs, rule)):
+    if lacking := tuple(_lacking(summaries, judged, n_pairs, rule)):
         return "undecided", lacking
-    by_question = [str(outcomes(np.array(s.mean), np.array(s.low), np.array(s.high), rule)) for s in summaries]
-    for decision in ("rejected", "undecided"):
-        if decision in by_question:
-            of_it = [s for s, outcome in zip(summaries, by_question, strict=True) if outcome == decision]
-            return decision, tuple(_reason(summary, decision, rule) for summary in of_it)
-    return "accepted", (_accepted(summaries, rule),)
+    order = ("rejected", "undecided", "accepted") if rule.combine == "all" else ("accepted", "undecided", "rejected")
+    by_outcome = {name: [one for one in judged if one.outcome == name] for name in order}
+    decision = next(name for name in order if by_outcome[name])
+    if decision == "accepted":
+        return decision, ("; ".join(_accepted(by_outcome[decision])),)
+    return decision, tuple(_reason(one) for one in by_outcome[decision])
 
 
-def _lacking(summaries: Sequence[Summary], n_pairs: int, rule: AcceptanceSpec) -> list[str]:
+def _lacking(summaries: Sequence[Summary], judged: Sequence[Found], n_pairs: int, rule: AcceptanceSpec) -> list[str]:
     """What is missing for any decision."""
     if n_pairs < rule.min_pairs:
         which = "that count in the sequence" if rule.stop == "anytime" else f"with at least {rule.min_raters} raters"
         return [f"pairs {which}: {n_pairs}, of at least {rule.min_pairs} that are needed"]
-    few = [s for s in summaries if s.n_ratings < rule.min_ratings]
+    asked = dict.fromkeys(one.rule.question for one in judged)
+    own = [one for one in summaries if one.question in asked]
+    few = [s for s in own if s.n_ratings < rule.min_ratings]
     if few:
         return [f"ratings of {s.question}: {s.n_ratings}, of at least {rule.min_ratings} that are needed" for s in few]
-    if unknown := [s.question for s in summaries if math.isnan(s.mean)]:
-        return [f"no mean {question}" for question in unknown]
+    if unknown := [one for one in judged if math.isnan(one.value)]:
+        return [f"no {one.rule.statistic} {one.what}" for one in unknown]
     if rule.min_ac2 is None:
         return []
-    low = [s for s in summaries if not s.ac2.value >= rule.min_ac2]
+    agreed = {s.question: ("AC2", s.ac2) if s.kind == "rating" else ("AC1", s.coefficients[0].estimate) for s in own}
     return [
-        f"AC2 of {s.question} is "
-        + (f"undefined ({s.ac2.reason})" if math.isnan(s.ac2.value) else f"{s.ac2.value:.2f}")
+        f"{name} of {question} is "
+        + (f"undefined ({one.reason})" if math.isnan(one.value) else f"{one.value:.2f}")
         + f", at least {rule.min_ac2:g} is needed"
-        for s in low
+        for question, (name, one) in agreed.items()
+        if not one.value >= rule.min_ac2
     ]
 
 
-def _reason(summary: Summary, decision: str, rule: AcceptanceSpec) -> str:
-    """Why one question is not accepted."""
-    if decision == "rejected" and rule.rule == "mean":
-        return f"mean {summary.question} {summary.mean:.2f} is below {rule.threshold:g}"
-    if decision == "rejected":
-        return (
-            f"upper end of {summary.question} {summary.high:.2f} (mean {summary.mean:.2f}) is below {rule.threshold:g}"
-        )
-    if math.isnan(summary.low):
-        return f"no interval of {summary.question} (mean {summary.mean:.2f}): {summary.interval_reason}"
-    ends = f"{summary.low:.2f} to {summary.high:.2f}"
-    return f"interval of {summary.question} {ends} (mean {summary.mean:.2f}) does not decide about {rule.threshold:g}"
+def _reason(one: Found) -> str:
+    """Why one rule does not accept."""
+    rule, limit = one.rule, f"{one.rule.limit:g}"
+    beyond, end, at_end = ("below", "upper", one.high) if rule.at_least is not None else ("above", "lower", one.low)
+    if one.outcome == "rejected" and rule.by == "value":
+        return f"{one.number} is {beyond} {limit}"
+    told = f"({rule.statistic} {one.value:.2f})"
+    if one.outcome == "rejected":
+        return f"{end} end of {one.what} {at_end:.2f} {told} is {beyond} {limit}"
+    if math.isnan(one.low):
+        return f"no interval of {one.what} {told}: {one.why}"
+    return f"interval of {one.what} {one.low:.2f} to {one.high:.2f} {told} does not decide about {limit}"
 
 
-def _accepted(summaries: Sequence[Summary], rule: AcceptanceSpec) -> str:
-    """Why all questions are."""
-    if rule.rule == "mean":
-        return f"mean {', '.join(f'{s.question} {s.mean:.2f}' for s in summaries)}: at least {rule.threshold:g}"
-    ends = ", ".join(f"{s.question} {s.low:.2f} (mean {s.mean:.2f})" for s in summaries)
-    return f"lower end of {ends}: at least {rule.threshold:g}"
+def _accepted(judged: Sequence[Found]) -> list[str]:
+    """Why rules accept: a part for those of one kind and limit."""
+    parts: dict[tuple[object, ...], list[Found]] = {}
+    for one in judged:
+        parts.setdefault((one.rule.statistic, one.rule.by, one.rule.at_least, one.rule.at_most), []).append(one)
+    return [_kept(own) for own in parts.values()]
+
+
+def _kept(own: Sequence[Found]) -> str:
+    rule = own[0].rule
+    limit = f"at {'least' if rule.at_least is not None else 'most'} {rule.limit:g}"
+    if rule.by == "value":
+        first, *others = (one.number for one in own)
+        return ", ".join([first, *(other.removeprefix(f"{rule.statistic} ") for other in others)]) + f": {limit}"
+    upper = rule.at_least is None
+    ends = (f"{one.what} {one.high if upper else one.low:.2f} ({rule.statistic} {one.value:.2f})" for one in own)
+    return f"{'upper' if upper else 'lower'} end of {', '.join(ends)}: {limit}"

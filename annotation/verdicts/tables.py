@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
@@ -22,7 +22,7 @@ def agreement_table(groups: Sequence[Group]) -> pd.DataFrame:
     rows = []
     for group in groups:
         row: dict[str, object] = {"level": group.level, "name": group.name, "axis": group.axis}
-        for summary in group.questions:
+        for summary in rated(group.questions):
             row |= _cells(summary)
             row[f"{summary.question}_sd"] = summary.sd
             row[f"{summary.question}_n_pairs"] = summary.n_pairs
@@ -52,11 +52,70 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
             "n_excluded": verdict.n_excluded,
             "decision_with_excluded": verdict.decision_with_excluded or verdict.decision,
         }
-        for summary in verdict.questions:
+        for summary in rated(verdict.questions):
             row |= _cells(summary)
+        row |= {f"{question}_{label}_share{end}": value for question, label, end, value in _shares(verdict.questions)}
         row["simulated"] = verdict.simulated
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def rated(summaries: Iterable[Summary]) -> list[Summary]:
+    """Those of questions that are answered with a point of a scale: of these alone there are means, AC2 and kappa."""
+    return [one for one in summaries if one.kind == "rating"]
+
+
+def _shares(summaries: Iterable[Summary]) -> Iterator[tuple[str, str, str, float]]:
+    """(question, label, end of the column's name, number) of each label's share and its interval."""
+    for summary in summaries:
+        for one in summary.shares:
+            for end, name in (("", "value"), ("_low", "low"), ("_high", "high")):
+                yield summary.question, one.label, end, getattr(one.share, name)
+
+
+def label_table(groups: Sequence[Group]) -> pd.DataFrame:
+    """Shares of labels and agreement on them: a row a group, question, label and number.
+
+    Columns: level, name, question, kind, label (empty: all), number (share, or what coefficient), value, low, high,
+    reason, n_ratings. Texts have one row, which says that they are not compared.
+    """
+    columns_ = ["level", "name", "question", "kind", "label", "number", "value", "low", "high", "reason", "n_ratings"]
+    rows = [
+        [group.level, group.name, one.question, one.kind, label, what, found.value, found.low, found.high, found.reason,
+         one.n_ratings]
+        for group in groups
+        for one in group.questions
+        for label, what, found in _numbers(one)
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns_)
+
+
+def _numbers(summary: Summary) -> Iterator[tuple[str, str, Estimate]]:
+    """(label, what it is, number) of a question that has no scale."""
+    if summary.kind == "rating":
+        return
+    for share in summary.shares:
+        yield share.label, "share", share.share
+    for one in summary.coefficients:
+        yield one.label, one.name, one.estimate
+    if not summary.shares:
+        yield "", "agreement", summary.ac2
+
+
+def label_text(groups: Sequence[Group]) -> str:
+    """Shares of labels and agreement on them, over all; empty where every question has a scale."""
+    table = label_table([group for group in groups if group.level in ("pool", "overall")])
+    rows, notes = [], []
+    for row in table.to_dict("records"):
+        found = Estimate(value=row["value"], low=row["low"], high=row["high"])
+        place = display(row["name"]), row["question"], row["label"] or "all"
+        rows.append([*place, row["number"], with_interval(found), str(row["n_ratings"])])
+        if row["reason"]:
+            notes.append(f"{', '.join(place)}, {row['number']}: {row['reason']}")
+    if not rows:
+        return ""
+    header = ["", "Question", "Label", "Number", "Value", "n"]
+    return "\n".join([columns(header, rows), *dict.fromkeys(notes)])
 
 
 def _cells(summary: Summary) -> dict[str, object]:
@@ -73,24 +132,30 @@ def _cells(summary: Summary) -> dict[str, object]:
 
 def agreement_text(groups: Sequence[Group]) -> str:
     """Table 2 in the paper's form (mean ± SD and AC2; pools are indented below their axis), then agreement in full."""
-    questions = [summary.question.capitalize() for summary in groups[0].questions] if groups else []
-    header = ["", *(f"{question} {what}" for question in questions for what in ("mean±SD", "AC2", "n"))]
+    questions = list(dict.fromkeys(summary.question for group in groups for summary in rated(group.questions)))
+    header = ["", *(f"{question.capitalize()} {what}" for question in questions for what in ("mean±SD", "AC2", "n"))]
     rows = []
     for group in groups:
-        row = [_row_name(group)]
-        for summary in group.questions:
-            row += [f"{number(summary.mean)}±{number(summary.sd)}", number(summary.ac2.value), str(summary.n_ratings)]
+        row, own = [_row_name(group)], {summary.question: summary for summary in rated(group.questions)}
+        for question in questions:
+            one = own.get(question)  # not asked about each pool
+            mean = "–" if one is None else f"{number(one.mean)}±{number(one.sd)}"
+            row += [mean, *(["–", "–"] if one is None else [number(one.ac2.value), str(one.n_ratings)])]
         rows.append(row)
     simulated = f"\n{SIMULATED}" if any(group.simulated for group in groups) else ""
     table = columns(header, rows, "no ratings that count") + simulated
-    return f"{table}\n\nAgreement with 95% intervals over pairs\n\n{coefficient_text(groups)}" if groups else table
+    if not groups:
+        return table
+    parts = [table, "Agreement with 95% intervals over pairs", coefficient_text(groups)]
+    labels = label_text(groups)
+    return "\n\n".join([*parts, *(["Labels and texts, with 95% intervals over pairs", labels] if labels else [])])
 
 
 def coefficient_text(groups: Sequence[Group]) -> str:
     """Every coefficient of agreement with its interval; AC2 in words too. Why a number is missing stands below."""
     rows, notes = [], []
     for group in groups:
-        for summary in group.questions:
+        for summary in rated(group.questions):
             found = [getattr(summary, name) for name in COEFFICIENTS]
             rows.append([_row_name(group), summary.question, *map(with_interval, found), band(summary.ac2.value)])
             for name, estimate in zip(COEFFICIENTS.values(), found, strict=True):

@@ -5,12 +5,14 @@ Pure functions from ratings, pairs and the study's rule to records, and what was
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
+from annotation.questions import labels_of
 from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Group, Look, PairMean, Verdict
 from annotation.rubric import Rubric, load_rubric
@@ -18,13 +20,14 @@ from annotation.sampling.candidates import Supply
 from annotation.statistics.summaries import Design, compact, summarise, table_two
 from annotation.verdicts.counted import SCOPES, Basis, Place, answers, basis, with_enough
 from annotation.verdicts.preregistration import FILE as RULES
-from annotation.verdicts.rules import decide
+from annotation.verdicts.rules import decide, rules_for
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.manifest import read_kept
 from plumbline.records import Pair
 from plumbline.store import read_frame, read_models
 from plumbline.study import Study, file_hash
+from plumbline.study.campaign import RuleSpec
 
 LOOKS = "looks.json"
 COMMAND = "annotation accept"
@@ -137,8 +140,10 @@ def verdicts(
                     **rests_on,
                     "task_type": own["task_type"] if "task_type" in key else "",
                     "scope": rule.scope,
-                    "rule": rule.rule,
-                    "threshold": rule.threshold,
+                    "rule": "lower_bound" if any(one.by == "interval" for one in rule.rules) else rule.rule,
+                    "threshold": math.nan if rule.rules else rule.threshold,
+                    "rules": rules_for(own["pool"], rule),
+                    "combine": rule.combine,
                 }
             )
         )
@@ -172,14 +177,19 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
         place = tuple(map(str, names))
         of_group = groups.get(place, rated.iloc[:0])
         n_pairs = int(of_group["pair_id"].nunique())
-        summaries = tuple(summarise(of_group, name, design, seed, anytime=anytime) for name in design.questions)
-        decision, reasons = decide(summaries, n_pairs, rule)
+        summaries = tuple(
+            summarise(of_group, name, design, seed, anytime=anytime)
+            for name in design.questions
+            if design.asked(name).asked_in(place[0])
+        )
+        decision, reasons = decide(summaries, n_pairs, rule, rules_for(place[0], rule))
         judged[place] = {
             "output_languages": tuple(sorted(own["output_language"].unique())),
             "decision": decision,
             "reasons": reasons,
             "sequence": _sequence(rests, place, facts, rule.min_raters),
-            "probability": float(np.min([summary.probability for summary in summaries])),  # NaN if any is
+            # NaN if any is
+            "probability": float(np.min([one.probability for one in summaries if one.kind == "rating"], initial=1.0)),
             "n_pairs": n_pairs,
             "n_ratings": len(of_group),
             "waves": _waves(own, counted),
@@ -238,21 +248,48 @@ def with_exclusions(
 def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
     """Each rated pair's own mean on each question, and whether it reaches the threshold: columns of `PairMean`.
 
-    `ratings` are those that count. A pair with fewer than `min_raters` on any question is undecided.
+    `ratings` are those that count. A pair with fewer than `min_raters` on any question is undecided. Of texts there are
+    no rows. With rules of their own each row says whether the pair's own ratings meet them together.
     """
-    rule = design.rule
-    own = ratings[ratings["question"].isin(design.questions)]
+    own = ratings[ratings["question"].isin([name for name in design.questions if design.asked(name).kind != "text"])]
     keys = ["pair_id", "transformation", "language", "question"]
     means = own.groupby(keys, as_index=False).agg(n_ratings=("value", "size"), mean=("value", "mean"))
     means["mean"] = means["mean"].astype(float)
-    reached = np.where(means["mean"] >= rule.threshold, "accepted", "rejected")
-    enough = means["pair_id"].map(answers(ratings, design.questions)) >= rule.min_raters
+    if design.rule.rules:
+        reached = means["pair_id"].map(_own_decisions(own, design))
+    else:
+        unjudged = [name for name in design.questions if design.asked(name).kind != "rating"]
+        kept = (means["mean"] >= design.rule.threshold) | means["question"].isin(unjudged)
+        reached = pd.Series(np.where(kept, "accepted", "rejected"), index=means.index)
+    enough = means["pair_id"].map(answers(ratings, design)) >= design.rule.min_raters
     means["decision"] = np.where(enough, reached, "undecided")
     return means
 
 
+def _own_decisions(ratings: pd.DataFrame, design: Design) -> pd.Series:
+    """Of each pair whether its own mean or share keeps to each rule of its pool (or to any of them, as combined)."""
+    pools = ratings["transformation"].astype(str).map(design.pool_of)
+    decided: dict[str, str] = {}
+    for pool, of_pool in ratings.groupby(pools):
+        pairs = pd.Index(of_pool["pair_id"].unique())
+        kept = [_keeps(of_pool, rule).reindex(pairs, fill_value=False) for rule in rules_for(str(pool), design.rule)]
+        together = np.logical_and if design.rule.combine == "all" else np.logical_or
+        met = together.reduce([one.to_numpy(np.bool_) for one in kept])
+        decided |= dict(zip(pairs, np.where(met, "accepted", "rejected"), strict=True))
+    return pd.Series(decided)
+
+
+def _keeps(ratings: pd.DataFrame, rule: RuleSpec) -> pd.Series:
+    """Which pairs keep to a rule by their own number: the mean of their ratings, or the share of a label."""
+    own = ratings[ratings["question"] == rule.question]
+    value = own["value"].astype(float)
+    if rule.label:
+        value = own["answer"].astype(str).map(lambda answer: float(rule.label in labels_of(answer)))
+    numbers = value.groupby(own["pair_id"]).mean()
+    return numbers >= rule.limit if rule.at_least is not None else numbers <= rule.limit
+
+
 def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset[str]:
-    """Ids of the pairs that every question accepts; `means` are those of `pair_means`."""
-    good = means[(means["decision"] == "accepted") & means["question"].isin(questions)]
-    counts = good["pair_id"].value_counts()
-    return frozenset(counts.index[counts == len(set(questions))])
+    """Ids of the pairs that every question accepts that they were asked; `means` are those of `pair_means`."""
+    own = means[means["question"].isin(questions)]
+    return frozenset(own["pair_id"]) - frozenset(own.loc[own["decision"] != "accepted", "pair_id"])

@@ -103,7 +103,7 @@ def _other_means(found: pd.DataFrame, follow: pd.DataFrame) -> Iterator[str]:
     for name in ("transformation", "language", "n_ratings", "decision"):
         for place in np.flatnonzero(own[name].to_numpy(object) != due[name].to_numpy(object))[:1]:
             yield from _difference(f"pair {', '.join(keys[place])},", name, own[name][place], due[name][place])
-    for place in np.flatnonzero(~np.isclose(own["mean"], due["mean"], rtol=_NEAR, atol=_NEAR))[:1]:
+    for place in np.flatnonzero(~np.isclose(own["mean"], due["mean"], rtol=_NEAR, atol=_NEAR, equal_nan=True))[:1]:
         yield from _difference(f"pair {', '.join(keys[place])},", "mean", own["mean"][place], due["mean"][place])
 
 
@@ -123,7 +123,13 @@ def _said(record: Verdict | Group) -> dict[str, Any]:
     """What a record says of ratings, by the names of its fields: `decision`, `questions.quality.mean`."""
     whole = record.model_dump(exclude={*_REST, "questions"})
     for summary in record.questions:
-        own = summary.model_dump(exclude={"question", *_RESAMPLED})
+        own = summary.model_dump(exclude={"question", "shares", "coefficients", *_RESAMPLED})
+        own |= {f"share of {one.label}": one.share.model_dump() for one in summary.shares}
+        own |= {
+            f"{one.name} {one.label}".strip(): one.estimate.model_dump()
+            for one in summary.coefficients
+            if not one.name.startswith("alpha")  # resampled
+        }
         whole |= {f"questions.{summary.question}.{name}": value for name, value in _flat(own)}
     return whole | {"questions": tuple(summary.question for summary in record.questions)}
 

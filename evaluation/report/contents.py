@@ -103,7 +103,7 @@ def _sensitivity(study: Study, material: Material) -> list[Exhibit]:
     """The tables that ask how far the others hang on thresholds, ratings, pairs, models and generators."""
     results, rule = material.results, study.acceptance
     made = []
-    if results.verdicts:
+    if results.verdicts and not rule.rules:
         made.append(sensitivity_tables.decisions(results, rule, material.scale))
         made.append(sensitivity_tables.thresholds(results, rule, material.scale))
     made += [
@@ -192,6 +192,8 @@ def _thresholds(study: Study, material: Material) -> dict[str, Figure]:
     results, rule = material.results, study.acceptance
     found: dict[str, Figure] = {}
     says = "; SIMULATED ratings" if any(verdict.simulated for verdict in results.verdicts) else ""
+    if rule.rules:
+        return found
     steps = tables.thresholds_of(material.scale)
     decisions = tables.threshold_decisions(results.verdicts, rule, steps)
     if len(decisions):
@@ -236,6 +238,11 @@ def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str
         "Size of models": ("sizes",),
         "Data sets": ("datasets", "translation"),
     }
+    if study.acceptance.rules:
+        about.append(
+            "The study has rules of its own (acceptance.rules). What another threshold, or other ratings and raters,"
+            " would make of verdicts is told of one threshold alone, and is left out."
+        )
     made = [Section("This report", [part for part in about if part])]
     for heading, beginnings in outline.items():
         drawn = [figure for name, figure in figures.items() if name.startswith(beginnings)]

@@ -117,7 +117,7 @@ def _material(study: Study, results: Results, short: Mapping[str, str]) -> Mater
     rubric, drawn = load_rubric(study), study.folder / "pairs.parquet"
     none = not results.verdicts and not drawn.exists()  # nobody rated anything yet
     pairs = pd.DataFrame(columns=list(Pair.model_fields)) if none else read_frame(drawn, Pair, study.command(SAMPLE))
-    question, rated = rubric.question_names()[0], read_all_ratings(study)
+    question, rated = next(iter(rubric.rating_names()), ""), read_all_ratings(study)
 
     def shortened(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(model=frame["model"].map(lambda name: short.get(name, name)))
@@ -130,7 +130,7 @@ def _material(study: Study, results: Results, short: Mapping[str, str]) -> Mater
     design, resampled = Design.of(study, rubric), pd.DataFrame()
     good = accepted_pairs(pair_means(counting, design), design.questions)
     frame["accepted"] = frame["pair_id"].isin(good)
-    if len(counting):
+    if len(counting) and not study.acceptance.rules:
         rests_on = basis(pairs, counting, design, dealt_with(rated)).ratings
         resampled = resampled_acceptance(pairs, rests_on, results.verdicts, design, seed=results.seed)
     return Material(

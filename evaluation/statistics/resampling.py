@@ -18,7 +18,7 @@ from scipy import sparse
 from annotation.records import Summary, Verdict
 from annotation.statistics.intervals import Floats, confidence_sequence, holding, over_pairs, over_pairs_and_raters
 from annotation.statistics.summaries import Design
-from annotation.verdicts.rules import decide, outcomes
+from annotation.verdicts.rules import decide, outcomes, short
 from evaluation.scopes import scope_of
 from plumbline.streams import stream
 
@@ -87,7 +87,7 @@ def _accepted(own: pd.DataFrame, verdict: Verdict, design: Design, raters: _Rate
     n_resamples = len(raters.drawn)
     if own.empty or not verdict.questions or _lacks(verdict, design):
         return np.zeros(n_resamples, np.bool_)
-    asked = [own[own["question"] == summary.question] for summary in verdict.questions]
+    asked = [own[own["question"] == one.question] for one in verdict.questions if one.kind == "rating"]
     size = max(len(part) for part in asked)
     rows = max(1, _AT_ONCE // size)
     made = []
@@ -96,13 +96,13 @@ def _accepted(own: pd.DataFrame, verdict: Verdict, design: Design, raters: _Rate
         # The same numbers for each question: where these have the same pairs, the same pairs are drawn.
         where = rng.random((len(drawn.drawn), own["pair_id"].nunique()))
         ends = (_ends(part, design, drawn, where) for part in asked)
-        made.append(np.logical_and.reduce([outcomes(*found, design.rule) == "accepted" for found in ends]))
+        made.append(np.logical_and.reduce([outcomes(*found, short("", design.rule)) == "accepted" for found in ends]))
     return np.concatenate(made)
 
 
 def _lacks(verdict: Verdict, design: Design) -> bool:
     """Whether the rule would leave the verdict undecided whatever the ratings' means."""
-    best = [_with_mean(summary, float(design.scale[-1])) for summary in verdict.questions]
+    best = [_with_mean(summary, float(design.scale[-1])) for summary in verdict.questions if summary.kind == "rating"]
     lenient = design.rule.model_copy(update={"threshold": -math.inf})
     return decide(best, verdict.n_pairs, lenient)[0] != "accepted"
 

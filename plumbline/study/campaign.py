@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from plumbline.error_types import Flag, known_flags
+from plumbline.later import Later
 from plumbline.study.base import Name, Part, Seed, refuse_duplicates
 
 
@@ -65,8 +66,45 @@ class RatersSpec(Part):
         return value
 
 
-class AcceptanceSpec(Part):
-    """When a transformation is accepted (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5)."""
+class RuleSpec(Part):
+    """One rule about one question; a rule that names pools goes before those about the same question that name none."""
+
+    question: Name = Field(description="the rubric's question that it is about")
+    statistic: Literal["mean", "median", "share"] = Field(
+        default="mean",
+        description="the mean of single ratings, the median of the pairs' means, or the share of answers with a label",
+    )
+    label: str = Field(default="", description="the label whose share it is about")
+    at_least: float | None = Field(default=None, description="what must be reached")
+    at_most: float | None = Field(default=None, description="what must not be passed, such as by a negation")
+    by: Literal["value", "interval"] = Field(
+        default="value", description="what decides: the number itself, or both ends of its 95% interval"
+    )
+    pools: tuple[Name, ...] = Field(default=(), description="the pools that it judges; all where none is named")
+
+    @model_validator(mode="after")
+    def _whole(self) -> RuleSpec:
+        if (self.at_least is None) == (self.at_most is None):
+            raise ValueError(f"the rule on {self.question!r} needs at_least or at_most, and one of them alone")
+        if (self.statistic == "share") != bool(self.label):
+            raise ValueError(f"the rule on {self.question!r}: a share is of a label, and nothing else has one")
+        if self.statistic == "share" and not 0 <= self.limit <= 1:
+            raise ValueError(f"the rule on {self.question!r}: a share is from 0 to 1, not {self.limit:g}")
+        return self
+
+    @property
+    def limit(self) -> float:
+        """What must be reached, or not passed."""
+        return float(self.at_least if self.at_least is not None else self.at_most or 0.0)
+
+
+class AcceptanceSpec(Later, Part):
+    """When a transformation is accepted (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5).
+
+    `threshold` and `rule` are the short form: one rule of that mean for each question that is rated on the scale.
+    """
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"rules", "combine"})
 
     threshold: float = Field(
         default=3.0, description="what the mean must reach on each question; required if the rubric has none"
@@ -92,8 +130,34 @@ class AcceptanceSpec(Part):
         default=None, ge=-1, le=1, description="undecided with less agreement (Gwet's AC2) on any question"
     )
 
+    rules: tuple[RuleSpec, ...] = Field(default=(), description="a rule for each question, instead of one threshold")
+    combine: Literal["all", "any"] = Field(default="all", description="whether all rules must hold, or any one of them")
+
+    @model_validator(mode="after")
+    def _rules_fit_together(self) -> AcceptanceSpec:
+        if not self.rules:
+            if "combine" in self.model_fields_set:
+                raise ValueError("combine says how rules go together, and there are none; leave it out")
+            return self
+        if said := sorted({"threshold", "rule"} & self.model_fields_set):
+            raise ValueError(f"{said[0]} and rules both say what is accepted; leave {said[0]} out")
+        same = [(one.question, one.statistic, one.label, one.at_least is None, one.pools) for one in self.rules]
+        if twice := next((one for one in same if same.count(one) > 1), None):
+            raise ValueError(f"two rules are about the {twice[1]} of {twice[0]!r}; keep one of them")
+        if self.combine == "any" and any(one.by == "interval" for one in self.rules):
+            raise ValueError("combine 'any' accepts by whichever interval is lucky; take by: value, or combine 'all'")
+        if any(one.statistic == "median" for one in self.rules) and self.interval == "pairs_and_raters":
+            raise ValueError("the interval of a median is over pairs alone; take interval 'pairs', or a mean")
+        if self.stop == "anytime" and any(one.by == "value" or one.statistic == "median" for one in self.rules):
+            raise ValueError("stop 'anytime' is proven of means and shares by their interval alone; take by: interval")
+        return self
+
     @model_validator(mode="after")
     def _has_an_interval(self) -> AcceptanceSpec:
+        if self.rules:
+            if self.stop == "anytime" and self.interval != "pairs":
+                raise ValueError("stop 'anytime' goes by an interval over pairs: it needs interval pairs")
+            return self
         if self.stop == "anytime" and (self.rule, self.interval) != ("lower_bound", "pairs"):
             raise ValueError("stop 'anytime' goes by an interval over pairs: it needs rule lower_bound, interval pairs")
         return self

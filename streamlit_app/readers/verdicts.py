@@ -34,6 +34,12 @@ def agreement(study: Study) -> Exhibit:
 
 
 @cached(*JUDGED, watches=RULES)
+def labels(study: Study) -> Exhibit:
+    """Shares of labels and agreement on them."""
+    return exhibits.labels_exhibit(material(study))
+
+
+@cached(*JUDGED, watches=RULES)
 def shares(study: Study) -> pd.DataFrame:
     """How often each point was given (`annotation.report.exhibits.shares_frame`)."""
     return exhibits.shares_frame(material(study))

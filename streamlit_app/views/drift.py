@@ -37,7 +37,11 @@ def draw(study: Study) -> None:
         st.caption("No pair has a drift.")
         return
     rubric = load_rubric(study)
-    question = choose("Question", rubric.question_names(), "question")
+    names = rubric.rating_names()
+    if not names:
+        st.caption("No question of the rubric is answered on a scale, so that there is no mean to set beside drift.")
+        return
+    question = choose("Question", names, "question")
     model = choose("Model", options.models, "model")
     language = filtered("Language", options.languages, "language", shown=language_name)
     task = filtered("Task", options.tasks, "task", shown=lambda name: name.replace("_", " "))
@@ -56,7 +60,7 @@ def draw(study: Study) -> None:
     drawn = charts.drawn_points(frame)
     if len(drawn) < len(frame):
         st.caption(f"{len(drawn):,} of {len(frame):,} points are drawn, chosen at random; ρ and the tables have all.")
-    scale = rubric.scale[0], rubric.scale[-1]
+    scale = rubric.scale_of(question)[0], rubric.scale_of(question)[-1]
     _panels(drawn, correlations, question, scale)
     name = f"{study.name}-drift-{question}"
     download_svg(name, lambda: drift_figure(drawn, correlations, question=question, scale=scale))

@@ -11,7 +11,7 @@ import streamlit as st
 from annotation.records import Verdict
 from annotation.status.text import next_step
 from annotation.verdicts.doubts import doubts_text
-from annotation.verdicts.tables import display, number
+from annotation.verdicts.tables import display, number, rated
 from plumbline.commands import as_called
 from plumbline.study import Study
 from plumbline.transformations import in_order
@@ -98,7 +98,7 @@ def _tile(name: str, verdicts: list[Verdict]) -> None:
     st.text(display(name, pooled=False))
     if len(verdicts) == 1:
         st.text(frames.DECISIONS[verdicts[0].decision])
-        st.text("\n".join(f"{one.question.capitalize()} {number(one.mean)}" for one in verdicts[0].questions))
+        st.text("\n".join(f"{one.question.capitalize()} {number(one.mean)}" for one in rated(verdicts[0].questions)))
         return
     counts = Counter[str](verdict.decision for verdict in verdicts)
     st.text("\n".join(f"{word}: {counts[decision]}" for decision, word in frames.DECISIONS.items() if counts[decision]))

@@ -7,6 +7,7 @@ from functools import partial
 
 import streamlit as st
 
+from annotation.records import Verdict
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.rubric import load_rubric
 from annotation.verdicts.tables import verdict_table
@@ -28,12 +29,17 @@ def draw(study: Study) -> None:
     if stale := ratings.verdicts_hold(study):
         complain(stale, what="These verdicts no longer hold")
     rubric = load_rubric(study)
-    question = choose("Question", rubric.question_names(), "question")
+    names = rubric.rating_names()
+    question = choose("Question", names, "question") if names else ""
     languages = sorted({verdict.language for verdict in ratings.verdicts(study)})
     language = filtered("Language", languages, "language")
     section("Verdicts", partial(_verdicts, study, language))
-    section("Means against the threshold", partial(_means, study, rubric.scale, question, language))
-    section("Ratings given", partial(_shares, study, rubric.scale, question))
+    if question:
+        scale = rubric.scale_of(question)
+        section("Means against the threshold", partial(_means, study, scale, question, language))
+        section("Ratings given", partial(_shares, study, scale, question))
+    if len(names) < len(rubric.questions):
+        section("Labels and texts", partial(_labels, study))
     section("Ratings and agreement (HTEB, Table 2)", partial(_agreement, study))
     section("Another threshold", partial(_another, study, rubric.scale))
 
@@ -52,9 +58,9 @@ def _verdicts(study: Study, language: str) -> None:
     whole = verdict_table(ratings.verdicts(study))
     whole = whole[whole["language"] == language] if language else whole
     st.caption(
-        f"A transformation is used only where people accept it: a mean of at least {verdicts[0].threshold:g} on each"
-        " question. Means are over single ratings, their 95% intervals over pairs. AC2 (Gwet's, with ordinal weights)"
-        " says how far raters agree beyond chance: 1 is always, 0 no more than chance."
+        f"A transformation is used only where people accept it: {_rule(verdicts[0])}. Means are over"
+        " single ratings, their 95% intervals over pairs. AC2 (Gwet's, with ordinal weights) says how far raters agree"
+        " beyond chance: 1 is always, 0 no more than chance."
         + (" Translation and cross-translation are judged as one: both have the numbers of both." if pooled else "")
         + _limits(study)
     )
@@ -63,6 +69,12 @@ def _verdicts(study: Study, language: str) -> None:
     table(f"{study.name}-verdicts", whole, shown, column_config=config)
     for line in frames.refusals(whole):
         st.text(line)
+
+
+def _rule(verdict: Verdict) -> str:
+    if verdict.rules:
+        return "the rules say of each what it must reach (see its reasons)"
+    return f"a mean of at least {verdict.threshold:g} on each question"
 
 
 def _means(study: Study, scale: Sequence[int], question: str, language: str) -> None:
@@ -91,7 +103,14 @@ def _agreement(study: Study) -> None:
         exhibit(study, read.agreement(study))
 
 
+def _labels(study: Study) -> None:
+    exhibit(study, read.labels(study))
+
+
 def _another(study: Study, scale: Sequence[int]) -> None:
+    if study.acceptance.rules:
+        st.caption("The study has rules of its own (acceptance.rules), and no one threshold that could be another.")
+        return
     steps, own = thresholds_of(scale), study.acceptance.threshold
     threshold = st.slider(
         "Threshold", steps[0], steps[-1], float(own), steps[1] - steps[0], key="threshold", bind="query-params"

@@ -43,12 +43,13 @@ def test_every_queue_shows_what_argilla_is_sent(variant: Make) -> None:
         for title, description in words.questions.values():
             assert escape(title) in part.replace("&#39;", "&#x27;").replace("&#34;", "&quot;")
             assert not description or description in unescape(part)
-        assert part.count('type="radio"') == min(3, len(pairs)) * sum(map(len, words.scales.values()))
+        options = sum(len(form.options) for form in words.forms.values())
+        assert part.count('type="radio"') == min(3, len(pairs)) * options
         first = sorted(pairs, key=lambda pair: pair.pair_id)[:3]
         assert re.findall(r'<p class="text" dir="auto">(.*?)</p>', part) == [
             str(escape(text, quote=False)).replace("'", "&#39;").replace('"', "&#34;")
             for pair in first
-            for text in (pair.original, pair.transformed)
+            for text in (words.asked, pair.original, pair.transformed)
         ]
         for paragraph in re.findall(r"<p>(.*?)</p>", part.split('dir="auto">')[1].split("</div>")[0]):
             plain = unescape(re.sub(r"<br />|</?strong>", "", paragraph))

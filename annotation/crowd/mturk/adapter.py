@@ -22,8 +22,9 @@ from annotation.crowd.mturk.submissions import STATES, submission_of
 from annotation.crowd.platform import Offer, Posted, RefusedError, State, Submission, UncertainError
 from annotation.crowd.steps import crowd_of
 from annotation.offering import Mode
+from annotation.questions import said
 from annotation.ratings.answers import Answer
-from annotation.rubric import Rubric, said
+from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.wordings import ENGLISH
@@ -205,7 +206,8 @@ class MTurk:
         found = self._assignment(submission.submission_id)
         if submission.submitted_at is None or not found.get("Answer"):
             raise DataError(f"{where}: has no answers")
-        sheet = Sheet(self._study.name, asked_rubric(self._study), where)
+        pools = {pair.pair_id: pair.pool for pair in offer.pairs}
+        sheet = Sheet(self._study.name, asked_rubric(self._study), pools, where)
         fields = fields_of_xml(found["Answer"], where)
         sheet.refuse_others(fields, offer.batch.batch_id)
         return sheet.answers(fields, offer.batch.pair_ids, submission.submitted_at.isoformat())

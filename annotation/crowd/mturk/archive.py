@@ -12,13 +12,14 @@ import csv
 import io
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 from annotation.crowd.mturk.form import COMMENT, DISCARDED, SECONDS, Sheet
 from annotation.crowd.mturk.submissions import STATES
 from annotation.crowd.platform import Submission
+from annotation.questions import AND
 from annotation.ratings.answers import Answer
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
@@ -34,11 +35,11 @@ _PAIR = re.compile(r"Input\.pair_id(?:_(\d+))?")
 Archived = tuple[Submission, list[Answer]]
 
 
-def read_archive(path: Path, study: Study, pair_ids: Collection[str]) -> list[Archived]:
+def read_archive(path: Path, study: Study, pools: Mapping[str, str]) -> list[Archived]:
     """The submissions of a result file, with their answers, in its order.
 
-    `pair_ids` are those of the study's sample and controls. Raises DataError with file and line for a file that is none
-    of the site's, for another study's answers, and for answers that are missing or off the scale.
+    `pools` has the pool of each pair of the study's sample and controls. Raises DataError with file and line for a file
+    that is none of the site's, for another study's answers, and for answers that are missing or off the scale.
     """
     found: list[Archived] = []
     seen: set[str] = set()
@@ -50,7 +51,7 @@ def read_archive(path: Path, study: Study, pair_ids: Collection[str]) -> list[Ar
         if submission.submission_id in seen:
             raise DataError(f"{where}: assignment {submission.submission_id} appears twice")
         seen.add(submission.submission_id)
-        found.append((submission, _answers(row, at, Sheet(study.name, rubric, where), pair_ids)))
+        found.append((submission, _answers(row, at, Sheet(study.name, rubric, pools, where))))
     return found
 
 
@@ -100,7 +101,7 @@ def _time(text: str, where: str) -> datetime:
         raise DataError(f"{where}: SubmitTime {text[:40]!r} is not a time as the MTurk site writes it") from None
 
 
-def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet, known: Collection[str]) -> list[Answer]:
+def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet) -> list[Answer]:
     answers = {name.removeprefix("Answer."): text for name, text in row.items() if name.startswith("Answer.") and text}
     if "batch" in answers:
         sheet.refuse_others(answers, answers["batch"])
@@ -113,7 +114,7 @@ def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet, known: Collecti
         asked = dict.fromkeys(places.values())
     if not asked:
         raise DataError(f"{sheet.where}: says of no pair; expected are Input.pair_id, or the answers of our own form")
-    strange = [pair_id for pair_id in asked if pair_id not in known]
+    strange = [pair_id for pair_id in asked if pair_id not in sheet.pools]
     if strange:
         raise DataError(f"{sheet.where}: pair {strange[0][:40]!r} is not one of this study's sample")
     return sheet.answers(fields, list(asked), at.isoformat())
@@ -128,8 +129,11 @@ def _site_fields(answers: Mapping[str, str], places: Mapping[str, str], rubric: 
             found[f"{pair_id}.{name}"] = answers.get(f"{name}{end}", "")
         ticked = answers.get(f"{DISCARDED}{end}", "").lower() in ("yes", "true", "on", "1")
         found[f"{pair_id}.{DISCARDED}"] = "yes" if ticked else ""
-        for name in rubric.question_names():
-            radios = [point for point in rubric.scale if answers.get(f"{name}{end}.{point}", "").lower() == "true"]
-            point = str(radios[0]) if len(radios) == 1 else ""
-            found[f"{pair_id}.{name}"] = answers.get(f"{name}{end}", point)
+        for one in rubric.asked():
+            options = map(str, one.scale or one.labels)
+            ticked_ones = [name for name in options if answers.get(f"{one.name}{end}.{name}", "").lower() == "true"]
+            several = one.kind == "multi_label" or len(ticked_ones) == 1
+            given = answers.get(f"{one.name}{end}", AND.join(ticked_ones) if several else "")
+            if given or one.required:
+                found[f"{pair_id}.{one.name}"] = given
     return found

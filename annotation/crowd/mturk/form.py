@@ -1,6 +1,7 @@
 """The fields that a form of the crowd sends back, and reading them: nothing that comes from a worker is trusted.
 
-`study` and `batch` say what was rated, `<pair>.<question>` holds a point of the scale, `<pair>.comment` a free text,
+`study` and `batch` say what was rated, `<pair>.<question>` holds a point of the scale, labels or
+a text, `<pair>.comment` a free text,
 `<pair>.seconds` the time on the pair, and `<pair>.discarded` is `yes` for one that the worker could not judge.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from xml.parsers import expat
 
+from annotation.questions import Asked, Value, labels_of
 from annotation.ratings.answers import Answer
 from annotation.rubric import Rubric
 from plumbline.errors import DataError
@@ -28,6 +30,7 @@ class Sheet:
 
     study: str
     rubric: Rubric
+    pools: Mapping[str, str]  #: of each pair that may be answered
     where: str
 
     def answers(self, fields: Mapping[str, str], pair_ids: Sequence[str], submitted_at: str) -> list[Answer]:
@@ -52,8 +55,9 @@ class Sheet:
 
     def _answer(self, fields: Mapping[str, str], pair_id: str, submitted_at: str) -> Answer:
         discarded = fields.get(f"{pair_id}.{DISCARDED}") == "yes"
-        values = {name: self._value(fields, pair_id, name) for name in self.rubric.question_names()}
-        missing = [name for name, value in values.items() if value is None]
+        asked = self.rubric.asked(self.pools[pair_id])
+        values = {one.name: self._value(fields, pair_id, one) for one in asked}
+        missing = [one.name for one in asked if one.required and values[one.name] is None]
         if missing and not discarded:
             raise DataError(f"{self.where}: pair {pair_id} has no answer to {missing[0]!r}")
         return Answer(
@@ -65,13 +69,20 @@ class Sheet:
             seconds=_seconds(fields.get(f"{pair_id}.{SECONDS}", "")),
         )
 
-    def _value(self, fields: Mapping[str, str], pair_id: str, question: str) -> int | None:
-        given = fields.get(f"{pair_id}.{question}", "")
-        points = {str(point): point for point in self.rubric.scale}
-        if given and given not in points:
-            scale = f"{self.rubric.scale[0]} to {self.rubric.scale[-1]}"
-            raise DataError(f"{self.where}: pair {pair_id}, {question}: {_short(given)} is not on the scale {scale}")
-        return points.get(given)
+    def _value(self, fields: Mapping[str, str], pair_id: str, asked: Asked) -> Value:
+        given = fields.get(f"{pair_id}.{asked.name}", "")
+        if asked.kind == "text":
+            return clean_comment(given) or None
+        points = {str(point): point for point in asked.scale}
+        if asked.kind == "rating" and given and given not in points:
+            scale = f"{asked.scale[0]} to {asked.scale[-1]}"
+            raise DataError(f"{self.where}: pair {pair_id}, {asked.name}: {_short(given)} is not on the scale {scale}")
+        if asked.kind == "rating" or not given:
+            return points.get(given)
+        value = asked.kept(labels_of(given)) if asked.kind == "multi_label" else given
+        if wrong := asked.wrong(value):
+            raise DataError(f"{self.where}: pair {pair_id}, {asked.name}: {ascii(wrong)[1:-1]}")
+        return value
 
 
 def clean_comment(text: str) -> str:

@@ -14,7 +14,8 @@ from typing import Any
 from annotation.crowd.mturk.form import COMMENT_LENGTH
 from annotation.crowd.page_words import consent_of, direction, rating_words
 from annotation.crowd.platform import Offer
-from annotation.rubric import Rubric, said
+from annotation.questions import said
+from annotation.rubric import Rubric
 from plumbline.errors import StudyError
 from plumbline.study import Study
 
@@ -72,10 +73,16 @@ def question_html(study: Study, rubric: Rubric, offer: Offer, submit_to: str) ->
 
 def _questions(rubric: Rubric, pool: str, language: str) -> list[dict[str, Any]]:
     found = []
-    for question in rubric.questions:
-        hint, points = rubric.meaning(pool, question, language)
-        title = said(question.title, language)
-        found.append({"name": question.name, "title": title, "hint": hint, "points": list(points.items())})
+    for question in rubric.asked_questions(pool):
+        hint, options = rubric.meaning(pool, question, language)
+        if question.kind == "ranking":
+            raise StudyError(
+                f"rubric {rubric.name!r}: MTurk's page cannot ask for the ranking {question.name!r}; ask annotators in"
+                " Argilla, or participants of Prolific"
+            )
+        asked = question.asked(rubric.scale)
+        words = {"name": question.name, "title": said(question.title, language), "hint": hint}
+        found.append({**words, "kind": asked.kind, "required": asked.required, "points": list(options.items())})
     return found
 
 
@@ -88,6 +95,12 @@ def _data(study: Study, rubric: Rubric, offer: Offer, language: str, words: dict
         "study": study.name,
         "batch": batch.batch_id,
         "words": words,
+        "asked": {
+            "title": said(rubric.fields.asked, language),
+            "text": said(rubric.pool(batch.pool).asked, language),
+            "lang": language,
+            "dir": direction(language),
+        },
         "comment": {"title": said(rubric.comment, language), "most": COMMENT_LENGTH},
         "questions": _questions(rubric, batch.pool, language),
         "texts": [

@@ -21,10 +21,11 @@ from typing import Any, Protocol
 from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.argilla.publish import create_dataset, send_pairs
-from annotation.argilla.wording import COMMENT
+from annotation.argilla.wording import COMMENT, Words
 from annotation.crowd.page_words import consent_of, direction, prolific_words
 from annotation.crowd.platform import Offer
 from annotation.offering import Mode
+from annotation.questions import Asked
 from annotation.ratings.answers import PAUSE, Answer
 from annotation.server.home import PRIVATE_FOLDER, changing, write_private
 from annotation.verdicts.preregistration import asked_rubric
@@ -116,7 +117,8 @@ class ArgillaRooms:
         present = {record["external_id"] for record in self._argilla.records(dataset_id)}
         # In the order of the batch: repeats come late there. Each participant sees a shuffle of their own.
         missing = [pair for pair in offer.pairs if pair.pair_id not in present]
-        send_pairs(self._argilla, dataset_id, name, missing)
+        asked = Words.of(asked_rubric(self._study), offer.batch.queue).asked
+        send_pairs(self._argilla, dataset_id, name, missing, asked)
         self._tell_server(offer, room, self._argilla.workspaces()[name], dataset_id)
         return room
 
@@ -131,7 +133,7 @@ class ArgillaRooms:
         user = next((user_id for user_id, user in members.items() if user.username == pseudonym), None)
         if user is None:
             return []
-        shown, questions = {pair.pair_id for pair in offer.pairs}, asked_rubric(self._study).question_names()
+        shown, questions = {pair.pair_id for pair in offer.pairs}, asked_rubric(self._study).asked(offer.batch.pool)
         found = []
         for record in self._argilla.records(dataset.id):
             for response in record.get("responses") or []:
@@ -243,11 +245,11 @@ def timed(answers: Sequence[Answer]) -> list[Answer]:
     return ordered
 
 
-def _answer(pair_id: str, response: Mapping[str, Any], questions: Sequence[str]) -> Answer:
+def _answer(pair_id: str, response: Mapping[str, Any], questions: Sequence[Asked]) -> Answer:
     given = response.get("values") or {}
     return Answer(
         pair_id=pair_id,
-        values={name: given.get(name, {}).get("value") for name in questions},
+        values={one.name: one.kept(given.get(one.name, {}).get("value")) for one in questions},
         comment=given.get(COMMENT, {}).get("value") or "",
         seconds=float("nan"),
         submitted_at=f"{response['updated_at'].removesuffix('Z')}+00:00",

@@ -125,7 +125,7 @@ def test_a_translations_raters_are_addressed_in_its_language_and_see_both_named(
     shown = argilla.request("GET", f"/datasets/{dataset_id}", api_key=user.api_key)
     assert "Das Programm sollte den Text übersetzen" in shown["guidelines"]
     fields = argilla.request("GET", f"/datasets/{dataset_id}/fields", api_key=user.api_key)["items"]
-    assert [field["title"] for field in fields] == ["Original (Englisch)", "Neuer Text (Deutsch)"]
+    assert [field["title"] for field in fields] == ["Was verlangt war", "Original (Englisch)", "Neuer Text (Deutsch)"]
     arabic = dataset(study, argilla, Queue("translation", "en", "ar"))  # without a wording of its own: English
     assert "asked to translate" in argilla.request("GET", f"/datasets/{arabic}", api_key=user.api_key)["guidelines"]
 
@@ -143,7 +143,7 @@ def test_nothing_that_an_annotator_can_ask_for_tells_a_control_from_a_pair(argil
     assert {len(record["external_id"]) for record in records} == {32}
     for record in records:
         whole = argilla.request("GET", f"/records/{record['id']}", api_key=user.api_key)
-        assert set(whole["fields"]) == {"original", "transformed"}
+        assert set(whole["fields"]) == {"asked", "original", "transformed"}
         assert whole["metadata"] == {"language": "en", "output_language": "en"}  # this end point hides no metadata
     properties = argilla.request("GET", f"/datasets/{dataset_id}/records", params={"limit": 100})["items"]
     arrival = [record["external_id"] for record in sorted(properties, key=lambda record: record["inserted_at"])]

@@ -13,7 +13,8 @@ import pytest
 from annotation.records import Decision, Look, RuleSet, Verdict
 from annotation.report.makers import listed
 from annotation.report.material import Material
-from annotation.report.methods import many, methods
+from annotation.report.methods import methods
+from annotation.report.said import many
 from annotation.rubric import load_rubric
 from annotation.sampling.candidates import Supply
 from annotation.verdicts.preregistration import rules_of

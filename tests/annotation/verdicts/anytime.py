@@ -17,7 +17,7 @@ from annotation.planning import rated_mean
 from annotation.statistics.intervals import Floats, confidence_sequence, holding
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import in_order, sequence
-from annotation.verdicts.rules import outcomes
+from annotation.verdicts.rules import outcomes, short
 from plumbline.study.campaign import AcceptanceSpec
 
 SCALE = (1, 2, 3, 4, 5)
@@ -143,7 +143,7 @@ def _judged(values: Floats, counting: list[list[tuple[int, list[int]]]]) -> Foun
         own = np.array([values[row][counting[row][place][1]] for row, place in zip(rows, places, strict=True)])
         mean = own.mean(axis=1)
         low, high = holding(confidence_sequence(own, (SCALE[0], SCALE[-1])), mean)
-        decisions[rows, places] = outcomes(mean, low, high, RULE)
+        decisions[rows, places] = outcomes(mean, low, high, short("quality", RULE))
     decided = decisions != "undecided"
     first = np.where(decided.any(axis=1), decided.argmax(axis=1), looks - 1)
     complete = np.array([looked[place][0] for looked, place in zip(counting, first, strict=True)])

@@ -14,7 +14,7 @@ from annotation.crowd.mturk.archive import COLUMNS, read_archive
 from plumbline.errors import DataError
 from plumbline.study import Study
 
-PAIRS = {"p0", "p1", "p2"}
+PAIRS = dict.fromkeys(("p0", "p1", "p2"), "paraphrasing")  # pools by pair
 ROW = {
     "HITId": "3HIT", "HITTypeId": "3TYPE", "Title": "Rate, please", "AssignmentId": "3A1", "WorkerId": "AW1",
     "AssignmentStatus": "Approved", "SubmitTime": "Mon Jan 12 14:21:29 PST 2015", "WorkTimeInSeconds": "412",

@@ -42,7 +42,7 @@ def test_entities_are_not_expanded() -> None:
 @pytest.fixture
 def sheet(variant: Callable[..., Study]) -> Sheet:
     study = variant(name="form", crowd={})
-    return Sheet(study.name, load_rubric(study), "here")
+    return Sheet(study.name, load_rubric(study), dict.fromkeys(("p0", "p1"), "paraphrasing"), "here")
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,0 +1,211 @@
+"""A question of a rubric, of any kind, and the one form in which its answers are kept.
+
+An answer is a point of the scale (`rating`), or a line of text: the name of a label (`label`), of several in the
+question's order (`multi_label`: `irrelevant, unnatural`), of all from the first to the last (`ranking`: `b > a = c`),
+or what was written (`text`). Names of labels have no commas and no spaces, so that each line is one answer alone.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from annotation.wordings import ENGLISH
+from plumbline.languages import language_code
+from plumbline.later import Later
+from plumbline.study.base import Part
+from plumbline.words import trim
+
+Kind = Literal["rating", "label", "multi_label", "ranking", "text"]
+KINDS: tuple[Kind, ...] = typing.get_args(Kind)
+LABELLED = ("label", "multi_label", "ranking")  # the kinds that have labels
+Value = int | str | None  # an answer in the form in which it is kept; None where there is none
+AND, BEFORE, EQUAL = ", ", " > ", " = "
+_LABEL = re.compile("[a-z][a-z0-9_-]{0,63}")
+
+
+def _worded(value: dict[str, str]) -> dict[str, str]:
+    if ENGLISH not in value:
+        raise ValueError("the English wording is missing, which stands in for languages that have none; add `en`")
+    unknown = [code for code in value if language_code(code) != code]
+    if unknown:
+        raise ValueError(f"languages are named by their code: {unknown[0]!r} should be {language_code(unknown[0])!r}")
+    return value
+
+
+Words = Annotated[dict[str, str], AfterValidator(_worded)]  # a wording by language code
+
+
+def said(words: Mapping[str, str], language: str) -> str:
+    """A wording in a language, or in English where it has none."""
+    return words.get(language, words[ENGLISH])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What numbers need to know of a question."""
+
+    name: str
+    kind: Kind = "rating"
+    scale: tuple[int, ...] = ()  #: of a rating
+    labels: tuple[str, ...] = ()  #: of the kinds that have some, in their order
+    required: bool = True
+    pools: tuple[str, ...] = ()  #: that it is asked about; empty for all
+
+    def asked_in(self, pool: str) -> bool:
+        """Whether it is asked about the pairs of a pool."""
+        return not self.pools or pool in self.pools
+
+    def wrong(self, value: Value) -> str:
+        """Why this is no answer to it; empty where it is one."""
+        if self.kind == "rating":
+            scale = f"the scale {self.scale[0]} to {self.scale[-1]}"
+            return "" if value in self.scale else f"the answer {value!r} is not on {scale}"
+        if not isinstance(value, str) or not value:
+            return f"the answer {value!r} is no {self.kind.replace('_', '-')}"
+        return "" if self.kind == "text" else self._wrong_labels(value)
+
+    def _wrong_labels(self, value: str) -> str:
+        named = labels_of(value)
+        if unknown := [name for name in named if name not in self.labels]:
+            return f"no label is called {unknown[0][:60]!r}; its labels are {', '.join(self.labels)}"
+        if self.kind == "label" and len(named) != 1:
+            return f"the answer {value[:60]!r} has {len(named)} labels, and one is asked for"
+        if len(set(named)) < len(named):
+            return f"the answer {value[:60]!r} names a label twice"
+        if self.kind == "ranking" and len(named) < len(self.labels):
+            return f"the answer {value[:60]!r} does not rank all of {', '.join(self.labels)}"
+        return ""
+
+    def kept(self, value: Any) -> Value:
+        """An answer as Argilla gives it, or as a file of ours has it, in the form in which it is kept."""
+        if value is None or isinstance(value, int):
+            return value
+        if isinstance(value, str):
+            return trim(value) or None
+        if self.kind == "ranking":
+            return ranked({str(one["value"]): int(one["rank"]) for one in value}) or None
+        return self._in_order([str(one) for one in value]) or None
+
+    def given(self, value: Value) -> Any:
+        """A kept answer as Argilla takes it."""
+        if self.kind == "multi_label":
+            return labels_of(str(value))
+        if self.kind == "ranking":
+            return [{"value": name, "rank": rank} for name, rank in ranks_of(str(value)).items()]
+        return value
+
+    def _in_order(self, named: Sequence[str]) -> str:
+        known = [label for label in self.labels if label in named]
+        return AND.join([*known, *(name for name in named if name not in known)])
+
+
+def labels_of(answer: str) -> list[str]:
+    """The labels that a kept answer names, in its order."""
+    return [name for name in re.split(r"[,>=\s]+", answer) if name]
+
+
+def ranks_of(answer: str) -> dict[str, int]:
+    """The rank of each label in a kept ranking; equal ones share the first of theirs (1, 2, 2, 4)."""
+    found: dict[str, int] = {}
+    for group in answer.split(BEFORE):
+        rank = len(found) + 1
+        found |= dict.fromkeys(labels_of(group), rank)
+    return found
+
+
+def ranked(ranks: Mapping[str, int]) -> str:
+    """Labels by their ranks as a kept ranking: `b > a = c`."""
+    groups = [[name for name in sorted(ranks) if ranks[name] == rank] for rank in sorted(set(ranks.values()))]
+    return BEFORE.join(EQUAL.join(group) for group in groups)
+
+
+def wordings(node: Any, place: str) -> Iterator[tuple[str, str]]:
+    """Each wording of a rubric, with its place."""
+    parts = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, (list, tuple)) else ()
+    for name, part in parts:
+        yield from wordings(part, f"{place}.{name}".lstrip("."))
+    if isinstance(node, str):
+        yield place, node
+
+
+class Question(Later, Part):
+    """One question about a pair; what is not said means what it meant before there were kinds: a required rating."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"kind", "scale", "labels", "required", "pools"})
+
+    name: str = Field(description="quality, fluency or similarity, in records and tables")
+    title: Words = Field(description="what the rater is asked")
+    points: dict[int, Words] = Field(default={}, description="what each point of a rating's scale means")
+    kind: Kind = Field(default="rating", description="what is answered: a point, a label, labels, an order, a text")
+    scale: tuple[int, ...] = Field(default=(), description="a rating's own scale; the rubric's where it has none")
+    labels: dict[str, Words] = Field(default={}, description="what can be chosen or ranked, with its words, in order")
+    required: bool | None = Field(default=None, description="whether it must be answered; texts need not, others must")
+    pools: tuple[str, ...] = Field(default=(), description="the pools that it is asked about; all where none is named")
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Question:
+        rating, labelled = self.kind == "rating", self.kind in LABELLED
+        if not rating and (self.points or self.scale):
+            raise ValueError(f"question {self.name!r} is a {self.kind}, which has no points and no scale")
+        if not labelled and self.labels:
+            raise ValueError(f"question {self.name!r} is a {self.kind}, which has no labels")
+        if labelled and len(self.labels) < 2:
+            raise ValueError(f"question {self.name!r} needs two labels or more")
+        if wrong := next((name for name in self.labels if not _LABEL.fullmatch(name)), ""):
+            raise ValueError(f"question {self.name!r}, label {wrong!r}: a name begins with a small letter and has small"
+                             " letters, digits, - and _ alone; its words are free")  # fmt: skip
+        if self.scale and list(self.scale) != sorted(set(self.scale)):
+            raise ValueError(f"question {self.name!r}: the scale's points must ascend")
+        return self
+
+    def asked(self, scale: tuple[int, ...]) -> Asked:
+        """What numbers need to know of it; `scale` is the rubric's."""
+        own = (self.scale or scale) if self.kind == "rating" else ()
+        needed = self.kind != "text" if self.required is None else self.required
+        return Asked(self.name, self.kind, own, tuple(self.labels), needed, self.pools)
+
+
+# A right answer: a point, a label, or all labels of several. A number in quotes is a number, as it always was.
+Right = Annotated[int | str | tuple[str, ...], Field(union_mode="left_to_right")]
+
+
+class Sense(Part):
+    """What a question means for one pool."""
+
+    hint: Words | None = Field(default=None, description="what to judge; shown before the points")
+    points: dict[int, Words] = Field(default={}, description="meanings of points that differ in this pool")
+
+
+class PoolText(Part):
+    """How a pool of transformations is explained to raters."""
+
+    title: Words
+    asked: Words = Field(description="what the program was asked to do")
+    questions: dict[str, Sense] = Field(default={}, description="wordings of this pool's own, by question")
+    expected: dict[str, dict[str, Right]] = Field(
+        default={}, description="right answers by kind of control and question; a control without any is not used"
+    )
+
+
+class FieldTitles(Later, Part):
+    """What the two texts are called, and what was asked of the program."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"asked"})
+
+    original: Words
+    transformed: Words
+    asked: Words = Field(
+        default={
+            "en": "What was asked",
+            "de": "Was verlangt war",
+            "fr": "Ce qui était demandé",
+            "es": "Lo que se pedía",
+        },
+        description="stands above the pool's `asked`",
+    )

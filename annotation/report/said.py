@@ -1,0 +1,60 @@
+"""Questions and rules of all kinds in the words of the methods section."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from annotation.report.makers import listed
+from annotation.rubric import Rubric
+from annotation.verdicts.tables import display
+from plumbline.study.campaign import AcceptanceSpec
+
+LABELS = (
+    "Agreement on labels is Gwet's AC1 (Gwet 2008, Br. J. Math. Stat. Psychol. 61, 29-48), Fleiss' kappa (Fleiss 1971,"
+    " Psychological Bulletin 76, 378-382) and Krippendorff's alpha with the nominal metric, on several labels alpha"
+    " with MASI's distance (Passonneau 2006, LREC); intervals of labels' shares are Wilson's, of the effective"
+    " number of answers (Franco et al. 2019, J. Survey Stat. Methodol. 7, 334-364)."
+)
+
+
+def many(number: int, thing: str) -> str:
+    """`1 rating`, `2 ratings`, `1,000 ratings`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def verb(number: int, thing: str, one: str, several: str) -> str:
+    """`1 rater was`, `2 raters were`."""
+    return f"{many(number, thing)} {one if number == 1 else several}"
+
+
+def other_questions(rubric: Rubric, plain: Collection[str]) -> list[str]:
+    """The questions that are no ratings on the rubric's scale."""
+    told = []
+    for question, one in zip(rubric.questions, rubric.asked(), strict=True):
+        if one.name in plain:
+            continue
+        kinds = {"label": "one of", "multi_label": "any of", "ranking": "the order of"}
+        what = f"{kinds[one.kind]} {', '.join(one.labels)}" if one.labels else "a text"
+        what = f"{one.scale[0]} to {one.scale[-1]}" if one.kind == "rating" else what
+        where = f", of {listed([display(pool) for pool in one.pools])} alone" if one.pools else ""
+        need = "" if one.required else ", which need not be given"
+        told.append(f"{one.name} (“{question.title['en']}”) asked for {what}{where}{need}.")
+    return told
+
+
+def several_rules(rule: AcceptanceSpec) -> str:
+    """Rules of their own, in words."""
+    told = []
+    for one in rule.rules:
+        end = (
+            "lower end of the 95% interval of the "
+            if one.at_least is not None
+            else "upper end of the 95% interval of the "
+        )
+        what = f"{end if one.by == 'interval' else ''}{one.statistic}{f' of {one.label}' if one.label else ''}"
+        where = f" ({listed([display(pool) for pool in one.pools])})" if one.pools else ""
+        limit = f"at {'least' if one.at_least is not None else 'most'} {one.limit:g}"
+        told.append(f"{what} of {one.question} {limit}{where}")
+    rest = "rejected where one has even the other end beyond, and undecided otherwise"
+    last = rest if any(one.by == "interval" for one in rule.rules) else "rejected otherwise"
+    return f"accepted where {'all' if rule.combine == 'all' else 'any'} of these hold: {'; '.join(told)}; {last}"

@@ -1,0 +1,194 @@
+"""Agreement on labels: Gwet's AC1, Fleiss' kappa and Krippendorff's alpha; on sets of labels, too.
+
+The same functions of counts as for ratings (`agreement`), with equal or not instead of near and far. What cannot be
+told is NaN with a reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from annotation.questions import Asked, labels_of
+from annotation.records import Coefficient, Estimate, Share
+from annotation.statistics.agreement import (
+    ALIKE,
+    Answers,
+    all_agree,
+    bootstrapped,
+    coincidences,
+    corrected,
+    kinds,
+    nothing_to_tell,
+    undefined,
+)
+from annotation.statistics.intervals import (
+    Floats,
+    bca,
+    confidence_sequence,
+    holding,
+    over_pairs,
+    over_pairs_and_raters,
+    wilson,
+)
+
+LEFT_OUT = undefined("not computed: no decision rests on it")
+_SUBSET, _OVERLAP = 2 / 3, 1 / 3  # MASI's weights of sets of which one holds the other, and of those that only overlap
+
+
+def answers_to(asked: Asked, ratings: pd.DataFrame) -> Answers:
+    """The answers to a question with labels, of a frame with pair_id, rater_id and answer; points are labels' places.
+
+    Of several labels each set that was given is a point, in the order of its text.
+    """
+    said = ratings["answer"].astype(str)
+    points = sorted(set(said)) if asked.kind == "multi_label" else asked.labels
+    place = said.map({label: number for number, label in enumerate(points)}).to_numpy(np.int64)
+    pair, rater = (pd.factorize(ratings[name])[0].astype(np.int64) for name in ("pair_id", "rater_id"))
+    return Answers(pair, rater, place.astype(np.int64), tuple(range(len(points))))
+
+
+def with_label(asked: Asked, ratings: pd.DataFrame, label: str) -> Answers:
+    """For each answer whether it has a label: 1 where it does."""
+    found = answers_to(asked, ratings)
+    has = np.array([label in labels_of(answer) for answer in ratings["answer"].astype(str)], np.int64)
+    return Answers(found.pair, found.rater, has, (0, 1))
+
+
+def ac1(answers: Answers) -> Estimate:
+    """Gwet's AC1, which is AC2 with equal or not as weights, and its interval over pairs.
+
+    Gwet (2008), Br. J. Math. Stat. Psychol. 61, 29-48; the formulas are those of `agreement.gwet_ac2`, with w_kl = 1
+    for k = l and 0 otherwise, so that T = q. Labels that nobody chose are among the q.
+    """
+    counts = answers.counts()
+    if reason := nothing_to_tell(counts):
+        return undefined(reason)
+    shares = counts / counts.sum(axis=1)[:, None]
+    chance = shares @ (1 - shares.mean(axis=0)) / (counts.shape[1] - 1)
+    return corrected(counts, np.eye(counts.shape[1]), chance)
+
+
+def fleiss_kappa(answers: Answers) -> Estimate:
+    """Fleiss' kappa, for any numbers of raters a pair, and its interval over pairs.
+
+    Fleiss (1971), Psychological Bulletin 76, 378-382; with missing ratings and the variance: Gwet (2014), Handbook of
+    Inter-Rater Reliability, 4th ed., chapters 2 and 5. As AC1, with p_e = sum_k pi_k^2 and p_e,i = sum_k pi_k r_k / r.
+    """
+    counts = answers.counts()
+    if reason := nothing_to_tell(counts):
+        return undefined(reason)
+    shares = counts / counts.sum(axis=1)[:, None]
+    return corrected(counts, np.eye(counts.shape[1]), shares @ shares.mean(axis=0))
+
+
+def nominal_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:
+    """Krippendorff's alpha with the nominal metric; BCa bootstrap interval over pairs.
+
+    Krippendorff (2019), Content Analysis, 4th ed., chapter 12. Pairs with one answer do not count.
+    """
+    return alpha_by(answers, 1 - np.eye(len(answers.scale)), generator)
+
+
+def alpha_by(answers: Answers, distance: Floats, generator: np.random.Generator) -> Estimate:
+    """Alpha with a distance of every two points of its own; BCa bootstrap interval over pairs."""
+    counts = answers.counts()
+    if reason := nothing_to_tell(counts):
+        return undefined(reason)
+    counts = counts[counts.sum(axis=1) >= 2]
+    rows, times = kinds(counts)
+    parts = coincidences(rows)
+    value = float(_alpha_by((times @ parts)[None], distance)[0])
+    if all_agree(counts):
+        return Estimate(value=value, low=math.nan, high=math.nan, reason=ALIKE)
+    return bootstrapped(value, *bca(lambda sums: _alpha_by(sums, distance), parts, times, generator))
+
+
+def _alpha_by(sums: Floats, distance: Floats) -> Floats:
+    """Alpha of summed coincidences, a row each, by a fixed distance."""
+    points = len(distance)
+    observed = sums.reshape(-1, points, points)
+    each = observed.sum(axis=-1)
+    total = each.sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = each[:, :, None] * each[:, None, :] / (total - 1)[:, None, None]
+        alpha: Floats = 1 - (observed * distance).sum(axis=(1, 2)) / (expected * distance).sum(axis=(1, 2))
+    return alpha
+
+
+def masi_alpha(answers: Answers, sets: Sequence[str], generator: np.random.Generator) -> Estimate:
+    """Krippendorff's alpha of sets of labels, with MASI's distance; BCa bootstrap interval over pairs.
+
+    Passonneau (2006), Measuring Agreement on Set-Valued Items, LREC: 1 - J M, with J the Jaccard index of two sets and
+    M 1 for equal ones, 2/3 where one holds the other, 1/3 where they overlap otherwise, and 0 where they do not.
+    """
+    return alpha_by(answers, masi(sets), generator)
+
+
+def masi(sets: Sequence[str]) -> Floats:
+    """MASI's distance of every two sets of labels, as answers are kept."""
+    named = [frozenset(labels_of(one)) for one in sets]
+    return np.array([[1 - _alike(one, other) for other in named] for one in named], np.float64)
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> float:
+    both = one & other
+    if not both:
+        return 0.0
+    weight = 1.0 if one == other else _SUBSET if both in (one, other) else _OVERLAP
+    return weight * len(both) / len(one | other)
+
+
+def coefficients(asked: Asked, ratings: pd.DataFrame, seed: int | None) -> tuple[Coefficient, ...]:
+    """Agreement on one question's answers, by its kind; without a seed what needs no resampling."""
+    if asked.kind not in ("label", "multi_label") or ratings.empty:
+        return ()
+    answers = answers_to(asked, ratings)
+    if asked.kind == "multi_label":
+        sets = sorted(set(ratings["answer"].astype(str)))
+        whole = LEFT_OUT if seed is None else masi_alpha(answers, sets, np.random.default_rng(seed))
+        each = ((label, with_label(asked, ratings, label)) for label in asked.labels)
+        return (
+            Coefficient(name="alpha (MASI)", estimate=whole),
+            *(one for label, own in each for one in _of_labels(own, seed, label)[::2]),
+        )
+    return _of_labels(answers, seed)
+
+
+def _of_labels(answers: Answers, seed: int | None, label: str = "") -> tuple[Coefficient, ...]:
+    alpha = LEFT_OUT if seed is None else nominal_alpha(answers, np.random.default_rng(seed))
+    found = {"AC1": ac1(answers), "Fleiss' kappa": fleiss_kappa(answers), "alpha (nominal)": alpha}
+    return tuple(Coefficient(name=name, label=label, estimate=one) for name, one in found.items())
+
+
+def shares(asked: Asked, ratings: pd.DataFrame, interval: str, *, anytime: bool) -> tuple[Share, ...]:
+    """How often each label was given, with the interval of the rule."""
+    if asked.kind not in ("label", "multi_label"):
+        return ()
+    return tuple(Share(label=label, share=_share(asked, ratings, label, interval, anytime)) for label in asked.labels)
+
+
+def _share(asked: Asked, ratings: pd.DataFrame, label: str, interval: str, anytime: bool) -> Estimate:
+    if ratings.empty:
+        return undefined("no ratings")
+    has = with_label(asked, ratings, label)
+    value = float(has.point.mean())
+    if anytime:
+        in_turn = ratings.assign(has=has.point).groupby("turn")["has"].mean().to_numpy(np.float64)
+        ends = holding(confidence_sequence(in_turn, (0, 1)), np.array(value))
+        return Estimate(value=value, low=float(ends[0]), high=float(ends[1]))
+    pairs = has.totals(has.pair)
+    if has.pairs < 2:
+        return Estimate(value=value, low=math.nan, high=math.nan, reason="one pair has no spread")
+    if interval == "pairs":
+        low, high = wilson(over_pairs(*pairs), has.pairs)
+        return Estimate(value=value, low=low, high=high)
+    found = over_pairs_and_raters(*pairs, *has.totals(has.rater))
+    if math.isnan(found.error):
+        reason = "too few raters, or too little spread, to tell what others would say"
+        return Estimate(value=value, low=math.nan, high=math.nan, reason=reason)
+    low, high = wilson(found, has.pairs)
+    return Estimate(value=value, low=low, high=high)

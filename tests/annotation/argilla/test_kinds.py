@@ -1,0 +1,120 @@
+"""A study with a label, several labels, a text and a scale of its own beside two ratings: from publishing to pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from annotation.argilla.client import Argilla
+from annotation.argilla.collect import collect
+from annotation.argilla.publish import publish
+from annotation.argilla.simulate import simulate
+from annotation.argilla.workspaces import published
+from annotation.csv_answers import collect_csv
+from annotation.ratings.review import signs_of
+from annotation.report.page import write_report
+from annotation.verdicts.acceptance import accept
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.verdicts import read_pair_means, read_verdicts
+from annotation.verdicts.verification import refuse_edited
+from plumbline.errors import DataError
+from streamlit_app.readers import verdicts as page
+from tests.annotation.campaigns import PARAPHRASING, Make, answer, dataset, rater, small
+from tests.annotation.kinds import BETTER, EFFORT, FAULTS, NATURAL, RULES, ask, rubric
+
+QUALITY = {"within": 1, "apart": 1.0, "low": 2.0}  # to be said for a scale of one's own
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ask(monkeypatch, tmp_path, rubric(NATURAL, FAULTS, EFFORT, BETTER))
+
+
+def made(variant: Make, name: str, **changes: Any) -> Any:
+    parts = {
+        "rubric": "kinds",
+        "acceptance": {"min_pairs": 3, "rules": RULES},
+        "sample": {"pairs": 4},
+        "quality": QUALITY,
+    }
+    return small(variant, name, **(parts | changes))
+
+
+@pytest.mark.usefixtures("asked")
+def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make) -> None:
+    study = made(variant, "kinds")
+    publish(study, argilla)
+    foreign = next(listed.id for queue, listed in published(study, argilla).items() if queue.pool == "translation")
+    questions = argilla.request("GET", f"/datasets/{foreign}/questions")["items"]
+    assert [(one["name"], one["required"]) for one in questions] == [
+        ("quality", True), ("fluency", True), ("naturalness", True), ("effort", False), ("better", False),
+        ("comment", False),
+    ]  # fmt: skip
+    own = dataset(study, argilla, PARAPHRASING)
+    names = [one["name"] for one in argilla.request("GET", f"/datasets/{own}/questions")["items"]]
+    assert names == ["quality", "fluency", "naturalness", "faults", "better", "comment"]
+    record = next(argilla.records(own))
+    assert record["fields"]["asked"] == "The program was asked to rephrase the text while keeping its meaning."
+
+    person = rater(argilla, "kinds-ada")
+    publish(study, argilla)  # lets her in, and changes nothing else
+    answer(argilla, person, record, "submitted", quality=4, fluency=5, naturalness="odd", faults=["words", "grammar"],
+           better="  <b>Better</b>  ")  # fmt: skip
+    assert simulate(study, argilla)
+    ratings = collect(study, argilla)
+    mine = ratings[(ratings["pair_id"] == record["external_id"]) & ~ratings["simulated"]].set_index("question")
+    assert mine["answer"].to_dict() == {
+        "quality": "", "fluency": "", "naturalness": "odd", "faults": "grammar, words", "better": "<b>Better</b>"
+    }  # fmt: skip
+    assert mine["value"].dropna().to_dict() == {"quality": 4, "fluency": 5}
+    assert set(ratings.loc[ratings["question"] == "faults", "transformation"]) == {"paraphrasing"}
+    assert set(ratings.loc[ratings["question"] == "effort", "transformation"]) == {"translation"}
+    pd.testing.assert_frame_equal(collect(study, argilla), ratings)  # again, from the snapshot and the server
+
+    accept(study)
+    for verdict in read_verdicts(study):
+        summaries = {one.question: one for one in verdict.questions}
+        assert summaries["naturalness"].kind == "label" and summaries["better"].kind == "text"
+        assert [one.label for one in summaries["naturalness"].shares] == ["natural", "odd", "wrong"]
+        assert sum(one.share.value for one in summaries["naturalness"].shares) == pytest.approx(1)
+        given = ratings[(ratings["question"] == "naturalness") & (ratings["transformation"] == verdict.transformation)]
+        odd = next(one.share for one in summaries["naturalness"].shares if one.label == "odd")
+        counted = given[~given["surplus"] & (given["status"] == "submitted")]
+        assert odd.value == pytest.approx((counted["answer"] == "odd").mean())
+        assert verdict.rules and pd.isna(verdict.threshold) and pd.isna(summaries["naturalness"].mean)
+    refuse_edited(study, read_verdicts(study))
+    assert set(read_pair_means(study)["question"]) == {"quality", "fluency", "naturalness", "faults", "effort"}
+    assert all(sign.rule for sign in signs_of(study))
+    assert Evidence.whole(study).design.needed("paraphrasing") == ("quality", "fluency", "naturalness")
+    html = write_report(study).read_text(encoding="utf-8")
+    assert "naturalness (“How does the new text sound?”) asked for one of natural, odd, wrong" in html
+    assert (study.folder / "report" / "labels.csv").exists()
+    labels = page.labels(study).frame
+    assert {"AC1", "Fleiss' kappa", "alpha (nominal)", "alpha (MASI)", "share", "agreement"} == set(labels["number"])
+    assert len(page.means(study)) and len(page.shares(study))
+
+
+@pytest.mark.usefixtures("asked")
+def test_an_unknown_label_is_refused_and_nothing_is_kept(argilla: Argilla, variant: Make) -> None:
+    study = made(variant, "kinds-two")
+    publish(study, argilla)
+    assert argilla.connection is not None and argilla.connection.home is not None
+    home, file = argilla.connection.home, study.folder / "answers.csv"
+    pairs = [one for one in Evidence.read(study).collected.sample_pairs if one.pool == "paraphrasing"]
+    columns = {"pair": "p", "rater": "r", "quality": "q", "fluency": "f", "naturalness": "n", "faults": "x"}
+
+    def file_with(*rows: str) -> Path:
+        file.write_text("\n".join(["p,r,q,f,n,x", *rows, ""]), encoding="utf-8")
+        return file
+
+    with pytest.raises(
+        DataError, match="line 2, naturalness: no label is called 'lovely'; its labels are natural, odd"
+    ):
+        collect_csv(study, home, file_with(f"{pairs[0].pair_id},ann,4,4,lovely,"), columns)
+    assert not (study.folder / "ratings.parquet").exists()
+    good = file_with(f"{pairs[0].pair_id},ann,4,4,Odd in places,", f"{pairs[1].pair_id},ann,4,4,natural,Words; grammar")
+    found = collect_csv(study, home, good, columns)
+    assert found["answer"].tolist().count("odd") == 1 and "grammar, words" in set(found["answer"])

@@ -1,0 +1,183 @@
+"""Questions of all kinds: how answers are kept, what is refused, and that old rubrics mean what they meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from annotation.questions import Asked, ranked, ranks_of
+from annotation.ratings.answers import Answer, check
+from annotation.rubric import load_rubric
+from annotation.sampling.controls import Pair
+from annotation.verdicts.preregistration import rules_of
+from annotation.verdicts.verdicts import rule_id
+from plumbline.errors import DataError, StudyError
+from plumbline.study import ROOT, load_study
+from tests.annotation.campaigns import Make
+from tests.annotation.kinds import BETTER, EFFORT, FAULTS, NATURAL, RULES, ask, rubric
+
+LABEL = Asked("naturalness", "label", labels=("natural", "odd", "wrong"))
+SEVERAL = Asked("faults", "multi_label", labels=("grammar", "words", "meaning"))
+ORDER = Asked("order", "ranking", labels=("a", "b", "c"))
+# As they were before there were kinds and rules of their own: written down from that version.
+RUBRICS = {"hteb": "f52fda40d11860d93371cfa746161c1f", "pteb": "bd6de291478a8fe22608f932d1e2d00a"}
+SHARE: dict[str, Any] = {"question": "naturalness", "statistic": "share", "label": "odd", "at_most": 0.5}
+QUALITY = {"within": 1, "apart": 1.0, "low": 2.0}  # to be said for a scale of one's own
+RULE_IDS = {
+    "demo": "dd2ff819e44dae2c336fc5fcad8a3fd3",
+    "pteb": "4d7fc435e79c486947c5906f1c2f1658",
+    "hteb_english": "4d7fc435e79c486947c5906f1c2f1658",
+}
+
+
+@pytest.mark.parametrize("name", RULE_IDS)
+def test_old_rubrics_and_rules_keep_their_identity(name: str) -> None:
+    study = load_study(ROOT / "studies" / f"{name}.yaml")
+    rubric_, rules = load_rubric(study), rules_of(study)
+    assert rubric_.identity() == RUBRICS[study.rubric] and rule_id(study) == RULE_IDS[name]
+    assert {tuple(sorted(one)) for one in rules["rubric"]["questions"]} == {("name", "points", "title")}
+    assert not {"rules", "combine"} & set(rules["acceptance"])
+
+
+def test_answers_are_kept_in_one_form() -> None:
+    assert SEVERAL.kept(["meaning", "grammar"]) == "grammar, meaning" == SEVERAL.kept("grammar, meaning")
+    assert SEVERAL.given("grammar, meaning") == ["grammar", "meaning"]
+    assert SEVERAL.kept([]) is None and LABEL.kept("  ") is None and LABEL.kept(None) is None
+    ranks = [{"value": "b", "rank": 1}, {"value": "a", "rank": 2}, {"value": "c", "rank": 2}]
+    assert ORDER.kept(ranks) == "b > a = c" and ORDER.given("b > a = c") == ranks
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4), min_size=1))
+def test_rankings_come_back(ranks: dict[str, int]) -> None:
+    found = ranks_of(ranked(ranks))
+    assert {(x, y): ranks[x] < ranks[y] for x in ranks for y in ranks} == {
+        (x, y): found[x] < found[y] for x in ranks for y in ranks
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "value", "said"),
+    [
+        (LABEL, "lovely", "no label is called 'lovely'; its labels are natural, odd, wrong"),
+        (LABEL, "odd, wrong", "has 2 labels, and one is asked for"),
+        (LABEL, 3, "the answer 3 is no label"),
+        (SEVERAL, "words, words", "names a label twice"),
+        (ORDER, "a > b", "does not rank all of a, b, c"),
+        (Asked("quality", scale=(1, 2, 3)), 4, "the answer 4 is not on the scale 1 to 3"),
+        (Asked("quality", scale=(1, 2, 3)), "3", "the answer '3' is not on the scale 1 to 3"),
+    ],
+)
+def test_no_answers(asked: Asked, value: Any, said: str) -> None:
+    assert said in asked.wrong(value)
+
+
+def study_with(patch: pytest.MonkeyPatch, folder: Path, variant: Make, content: dict[str, Any], **changes: Any) -> Any:
+    ask(patch, folder, content)
+    return variant(**{"rubric": "kinds", "acceptance": {"rules": RULES}, "quality": QUALITY, **changes})
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (NATURAL | {"name": "quality"}, "question 'quality' appears twice"),
+        (NATURAL | {"labels": {"natural": {"en": "x"}}}, "question 'naturalness' needs two labels or more"),
+        (NATURAL | {"labels": {"Not so": {"en": "x"}, "b": {"en": "y"}}}, "label 'Not so': a name begins with a small"),
+        (NATURAL | {"points": {1: {"en": "x"}}}, "question 'naturalness' is a label, which has no points and no scale"),
+        (BETTER | {"labels": {"a": {"en": "x"}, "b": {"en": "y"}}}, "question 'better' is a text, which has no labels"),
+        (NATURAL | {"kind": "lable"}, "kind"),
+        (NATURAL | {"pools": ["poetry"]}, "question 'naturalness' is asked about a pool 'poetry' that the rubric does"),
+        (EFFORT | {"scale": [0, 2, 1]}, "question 'effort': the scale's points must ascend"),
+        (EFFORT | {"scale": [0, 1]}, "question 'effort' must describe every point of the scale, and no other"),
+        (NATURAL | {"kind": "ranking"}, "question 'naturalness': rankings are not asked yet"),
+        (NATURAL | {"title": {"de": "Wie?"}}, "the English wording is missing"),
+    ],
+)
+def test_a_rubric_that_cannot_be_asked_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make, question: dict[str, Any], said: str
+) -> None:
+    study = study_with(monkeypatch, tmp_path, variant, rubric(question))
+    with pytest.raises(StudyError, match="kinds.yaml") as raised:
+        load_rubric(study)
+    assert said in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_label_named_twice_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make) -> None:
+    study = study_with(monkeypatch, tmp_path, variant, rubric(NATURAL))
+    file = tmp_path / "rubrics" / "kinds.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("    odd:", "    wrong:"), encoding="utf-8")
+    with pytest.raises(StudyError, match="wrong"):
+        load_rubric(study)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"question": "mood", "at_least": 3}, "acceptance.rules: no question is called 'mood'"),
+        ({"question": "naturalness", "at_least": 3}, "a label has no mean; take the share of a label"),
+        (SHARE | {"question": "quality"}, "a share is of a label, and this is a rating"),
+        (SHARE | {"label": "lovely"}, "no label is called 'lovely'"),
+        ({"question": "quality", "at_most": 6}, "6 is outside the scale 1 to 5"),
+        ({"question": "better", "at_least": 1}, "a text is not judged by a rule"),
+        ({"question": "quality", "at_least": 3, "pools": ["poetry"]}, "there is no pool 'poetry'"),
+        ({"question": "quality", "at_least": 3, "pools": ["expansion"]}, "none judges the pool"),
+        ({"question": "effort", "at_most": 1, "pools": ["translation"]}, "it need not be answered"),
+    ],
+)  # fmt: skip
+def test_rules_that_cannot_judge_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make, rule: dict[str, Any], said: str
+) -> None:
+    content = rubric(NATURAL, EFFORT, BETTER)
+    study = study_with(monkeypatch, tmp_path, variant, content, acceptance={"rules": [rule]})
+    with pytest.raises(StudyError) as raised:
+        load_rubric(study)
+    assert said in str(raised.value) and "\n" not in str(raised.value) and str(study.file) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("acceptance", "said"),
+    [
+        ({"rules": [{"question": "quality"}]}, "needs at_least or at_most"),
+        ({"rules": [{"question": "quality", "at_least": 1, "at_most": 2}]}, "needs at_least or at_most"),
+        ({"rules": RULES, "threshold": 3}, "threshold and rules both say what is accepted; leave threshold out"),
+        ({"rules": [RULES[0], RULES[0] | {"at_least": 4}]}, "two rules are about the mean of 'quality'"),
+        ({"rules": [RULES[0] | {"by": "interval"}], "combine": "any"}, "combine 'any' accepts by whichever interval"),
+        ({"rules": RULES, "stop": "anytime"}, "stop 'anytime' is proven of means and shares by their interval alone"),
+        ({"rules": [RULES[1]], "interval": "pairs_and_raters"}, "the interval of a median is over pairs alone"),
+        ({"rules": [RULES[2] | {"at_most": 40}]}, "a share is from 0 to 1, not 40"),
+        ({"combine": "any"}, "combine says how rules go together, and there are none"),
+    ],
+)
+def test_rules_that_contradict_are_one_line(variant: Make, acceptance: dict[str, Any], said: str) -> None:
+    with pytest.raises(StudyError) as raised:
+        variant(acceptance=acceptance)
+    assert said in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_one_threshold_judges_no_scale_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make
+) -> None:
+    study = study_with(monkeypatch, tmp_path, variant, rubric(EFFORT), acceptance={"threshold": 3.0},
+                       quality={"within": 1, "apart": 1.0, "low": 2.0})  # fmt: skip
+    with pytest.raises(StudyError, match="question 'effort' has a scale of its own, which one threshold cannot judge"):
+        load_rubric(study)
+
+
+def test_what_a_pair_is_not_asked_is_no_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make) -> None:
+    study = study_with(monkeypatch, tmp_path, variant, rubric(NATURAL, FAULTS, BETTER))
+    asked = load_rubric(study)
+    pair = Pair.model_construct(pair_id="p", pool="expansion")
+    values: dict[str, Any] = {"quality": 3, "fluency": 4, "naturalness": "odd", "better": None}
+    one = Answer(pair_id="p", values=values, submitted_at="2026-03-01T10:00:00+00:00", rater_id="r")
+    check(one, "here", asked, {"p": pair})
+    for change, said in (
+        ({"faults": "words"}, "here: answers 'faults', which is not asked about this pair"),
+        ({"naturalness": None}, "here: a submitted answer without 'naturalness'"),
+        ({"naturalness": "lovely"}, "here, naturalness: no label is called 'lovely'"),
+    ):
+        other = Answer(pair_id="p", values=values | change, submitted_at=one.submitted_at, rater_id="r")
+        with pytest.raises(DataError, match=said):
+            check(other, "here", asked, {"p": pair})

@@ -1,0 +1,146 @@
+"""Rules by question: mean, median and share, from below and above, by value and interval, of some pools, combined."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation.questions import Asked
+from annotation.statistics.intervals import of_median
+from annotation.statistics.summaries import Design, summarise
+from annotation.verdicts.counted import answers
+from annotation.verdicts.rules import decide, rules_for
+from annotation.verdicts.verdicts import accepted_pairs, pair_means
+from plumbline.study.campaign import AcceptanceSpec
+
+SOUND = Asked("sound", "label", labels=("natural", "odd"))
+FAULTS = Asked("faults", "multi_label", labels=("grammar", "words"), required=False, pools=("expansion",))
+SHARE = {"question": "sound", "statistic": "share", "label": "odd"}
+
+
+def design(*rules: dict[str, Any], **more: Any) -> Design:
+    spec = AcceptanceSpec(rules=rules, min_pairs=2, min_raters=1, **more)
+    return Design(("quality", "sound", "faults"), rule=spec, others={"sound": SOUND, "faults": FAULTS})
+
+
+def ratings(*rows: tuple[str, list[int], str], transformation: str = "paraphrasing") -> pd.DataFrame:
+    """Pairs by name: the values of its raters, and for each an `o` (odd) or `n` (natural)."""
+    found = [
+        {"pair_id": pair, "rater_id": f"r{i}", "question": question, "value": value, "answer": answer}
+        for pair, values, sounds in rows
+        for i, (number, sound) in enumerate(zip(values, sounds, strict=True))
+        for question, value, answer in (
+            ("quality", number, ""), ("sound", None, {"o": "odd", "n": "natural"}[sound])
+        )
+    ]  # fmt: skip
+    frame = pd.DataFrame(found).astype({"value": "Int64"})
+    at = pd.Timestamp("2026-01-01", tz="UTC")
+    return frame.assign(transformation=transformation, language="en", submitted_at=at, simulated=False)
+
+
+def judged(own: Design, frame: pd.DataFrame, pool: str = "paraphrasing") -> tuple[str, tuple[str, ...]]:
+    names = [name for name in own.questions if own.asked(name).asked_in(pool)]
+    summaries = [summarise(frame, name, own, None) for name in names]
+    return decide(summaries, frame["pair_id"].nunique(), own.rule, rules_for(pool, own.rule))
+
+
+# Quality: pairs' means 5, 4 and 1.5, mean over ratings (5 + 5 + 4 + 4 + 2 + 1) / 6 = 3.5; odd are 3 of 6.
+THREE = ratings(("a", [5, 5], "nn"), ("b", [4, 4], "no"), ("c", [2, 1], "oo"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "decision", "reason"),
+    [
+        ({"question": "quality", "at_least": 3.5}, "accepted", "mean quality 3.50: at least 3.5"),
+        ({"question": "quality", "at_least": 3.6}, "rejected", "mean quality 3.50 is below 3.6"),
+        ({"question": "quality", "at_most": 3.5}, "accepted", "mean quality 3.50: at most 3.5"),
+        ({"question": "quality", "at_most": 2}, "rejected", "mean quality 3.50 is above 2"),
+        ({"question": "quality", "statistic": "median", "at_least": 4}, "accepted", "median quality 4.00: at least 4"),
+        (SHARE | {"at_most": 0.5}, "accepted", "share of odd in sound 0.50: at most 0.5"),
+        (SHARE | {"at_most": 0.4}, "rejected", "share of odd in sound 0.50 is above 0.4"),
+        ({"question": "quality", "statistic": "median", "at_least": 4, "by": "interval"}, "undecided",
+         "no interval of quality (median 4.00): 3 pairs are too few for an interval of a median"),
+        (SHARE | {"at_most": 0.4, "by": "interval"}, "undecided", "interval of odd in sound "),
+    ],
+)  # fmt: skip
+def test_one_rule(rule: dict[str, Any], decision: str, reason: str) -> None:
+    found, reasons = judged(design(rule), THREE)
+    assert found == decision and reasons[0].startswith(reason)
+
+
+def test_intervals_from_above() -> None:
+    """A negation: 30 pairs rated 1 or 2 keep to at most 2 with their whole interval, and miss at most 1."""
+    own = ratings(*((f"p{i}", [1, 1 + i % 2], "nn") for i in range(30)))
+    rule = {"question": "quality", "by": "interval"}
+    found, (reason,) = judged(design(rule | {"at_most": 2}), own)
+    assert found == "accepted" and reason.startswith("upper end of quality 1.3") and reason.endswith(": at most 2")
+    found, (reason,) = judged(design(rule | {"at_most": 1}), own)
+    assert found == "rejected" and reason.endswith("(mean 1.25) is above 1") and reason.startswith("lower end")
+
+
+def test_all_and_any() -> None:
+    good, bad = {"question": "quality", "at_least": 3}, SHARE | {"at_most": 0.1}
+    assert judged(design(good, bad), THREE) == ("rejected", ("share of odd in sound 0.50 is above 0.1",))
+    assert judged(design(good, bad, combine="any"), THREE) == ("accepted", ("mean quality 3.50: at least 3",))
+    worse = {"question": "quality", "at_least": 4}
+    assert judged(design(worse, bad, combine="any"), THREE)[0] == "rejected"
+    few = design(good, bad, combine="any", min_ratings=7)
+    assert judged(few, THREE)[0] == "undecided"
+
+
+def test_a_rule_of_some_pools_goes_before_the_one_for_all() -> None:
+    own = design(
+        {"question": "quality", "at_least": 3},
+        SHARE | {"at_most": 0.9},
+        {"question": "quality", "at_most": 2, "pools": ["negation"]},
+    )
+    assert [(one.question, one.at_most) for one in rules_for("negation", own.rule)] == [("sound", 0.9), ("quality", 2)]
+    assert judged(own, THREE)[0] == "accepted" and judged(own, THREE, "negation")[0] == "rejected"
+    alone = design({"question": "quality", "at_most": 2, "pools": ["negation"]})
+    assert judged(alone, THREE) == ("undecided", ("no rule is about it",))
+
+
+def test_pairs_count_by_the_questions_that_need_an_answer() -> None:
+    own = design({"question": "quality", "at_least": 3})
+    assert answers(THREE, own).to_dict() == {"a": 2, "b": 2, "c": 2}  # nobody named a fault: it need not be
+    without = THREE[~((THREE["pair_id"] == "a") & (THREE["question"] == "sound"))]
+    assert answers(without, own).to_dict() == {"a": 0, "b": 2, "c": 2}
+    asked = {"sound": Asked("sound", "label", labels=("natural", "odd"), pools=("expansion",))}
+    elsewhere = Design(("quality", "sound"), rule=own.rule, others=asked)
+    assert answers(without, elsewhere).to_dict() == {"a": 2, "b": 2, "c": 2}
+
+
+def test_pairs_are_accepted_one_by_one_by_their_own_numbers() -> None:
+    own = design({"question": "quality", "at_least": 3}, SHARE | {"at_most": 0.4})
+    means = pair_means(THREE, own)
+    assert dict(zip(means["pair_id"], means["decision"], strict=True)) == {
+        "a": "accepted", "b": "rejected", "c": "rejected"
+    }  # fmt: skip
+    assert means.loc[means["question"] == "sound", "mean"].isna().all()
+    assert accepted_pairs(means, own.questions) == {"a"}
+    either = design({"question": "quality", "at_least": 3}, SHARE | {"at_most": 0.4}, combine="any")
+    assert accepted_pairs(pair_means(THREE, either), either.questions) == {"a", "b"}
+
+
+def test_shares_by_an_anytime_rule_are_sequences_of_pairs() -> None:
+    """All of 40 pairs natural: the share of odd ones is 0, and its upper end falls below a half, never to 0."""
+    spec = AcceptanceSpec(rules=[SHARE | {"at_most": 0.5, "by": "interval"}], stop="anytime", min_pairs=2)
+    own = Design(("quality", "sound"), rule=spec, others={"sound": SOUND})
+    frame = ratings(*((f"p{i:02}", [4, 4], "nn") for i in range(40)))
+    frame = frame.assign(turn=frame["pair_id"].str[1:].astype(int))
+    found = summarise(frame, "sound", own, None, anytime=True)
+    odd = found.shares[1].share
+    assert (found.interval, odd.value, odd.low) == ("anytime", 0, 0) and 0 < odd.high < 0.5
+    assert decide([found], 40, spec, spec.rules)[0] == "accepted"
+
+
+def test_medians_are_of_pairs() -> None:
+    summary = summarise(THREE, "quality", design({"question": "quality", "statistic": "median", "at_least": 1}), None)
+    assert summary.median is not None
+    assert summary.median.value == of_median(np.array([5, 4, 1.5]))[0] == 4
+    assert math.isnan(summary.probability)
+    assert summarise(THREE, "quality", Design(), None).median is None
