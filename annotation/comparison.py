@@ -170,9 +170,11 @@ def _campaigns_text(study: Study, other: Study, mine: pd.DataFrame) -> str:
 
 
 def _rated(study: Study) -> pd.DataFrame:
-    """A study's ratings of the sample that count, with what its pairs are."""
-    collected = Collected.read(study)
+    """A study's ratings on its rubric's scale that count, with what the sample's pairs are."""
+    collected, rubric = Collected.read(study), load_rubric(study)
+    on_scale = [one.name for one in rubric.asked() if one.kind == "rating" and one.scale == rubric.scale]
     counting = counting_ratings(collected.of_sample, study.raters.per_pair)
+    counting = counting[counting["question"].isin(on_scale)]
     if counting.empty:
         raise DataError(f"{study.folder}: no ratings that count; run `{study.command('annotation collect')}` first")
     facts = collected.sample.astype({"pair_id": str}).set_index("pair_id")[["pool", "wave"]]
@@ -210,4 +212,5 @@ def _table(rows: Sequence[Compared], first: str, second: str, *, paired: bool = 
 
 def _notes(rated: pd.DataFrame, said: str) -> str:
     simulated = [SIMULATED] if rated["simulated"].any() else []
-    return "\n".join([f"{said}; each pair counts once, by the mean of its ratings that count.", *simulated])
+    whole = f"{said}; each pair counts once, by the mean of its ratings that count, on the rubric's scale alone."
+    return "\n".join([whole, *simulated])
