@@ -16,7 +16,7 @@ from annotation.argilla.publish import Publication, publish
 from annotation.argilla.simulate import simulate
 from annotation.comparison import comparison_text
 from annotation.crowd.commands import add_crowd_commands
-from annotation.csv_answers import collect_csv, column_mapping
+from annotation.csv_answers import collect_csv, columns_of
 from annotation.offering import alone
 from annotation.planning_command import add_plan_options, plan_text
 from annotation.preview import SHOWN, write_preview
@@ -143,9 +143,7 @@ def _collect(options: argparse.Namespace) -> int:
     outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]
     with stage(study, "collect", _shown(study), outputs):
         if options.csv:
-            rubric = asked_rubric(study)
-            optional = [one.name for one in rubric.asked() if not one.required]
-            columns = column_mapping(options.columns, rubric.question_names(), optional)
+            columns = columns_of(study, options.columns)
             ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
         else:
             with connect(home) as argilla:

@@ -66,6 +66,12 @@ def collect_csv(
         return keep(study, path.name, {path.name: part}, replace=replace)
 
 
+def columns_of(study: Study, text: str) -> dict[str, str]:
+    """`--columns` for the questions that raters are asked. Raises StudyError as `column_mapping`."""
+    asked = asked_rubric(study).asked()
+    return column_mapping(text, [one.name for one in asked], [one.name for one in asked if not one.required])
+
+
 def column_mapping(text: str, questions: Sequence[str], optional: Sequence[str] = ()) -> dict[str, str]:
     """`pair=Pair,rater=E-mail,...` as a mapping; the columns' own names may hold commas. Raises StudyError.
 
