@@ -173,7 +173,7 @@ def _change(page: Page, name: str) -> float:
     page.locator(f"[data-testid=stSidebarNav] a[href$='/{name}']").click()
     page.wait_for_url(f"**/{name}*")
     settle(page)
-    if name not in ("texts", "rankings"):
+    if name not in ("texts", "rankings", "preview"):
         appear(page, _FIGURE)
     return time.perf_counter() - start
 
