@@ -15,6 +15,7 @@ CARRIED = [
     "studies/demo.yaml",
     "studies/demo/**/*.*",
     "studies/own.yaml",
+    "studies/negation.yaml",
     "studies/own/*.yaml",
     "studies/hteb_*.yaml",
     "studies/pteb*.yaml",

@@ -125,6 +125,13 @@ class Study(Part):
                 f"acceptance.min_pairs {rule.min_pairs} is more than sample.pairs {self.sample.pairs}:"
                 " every verdict would stay undecided; lower the one or raise the other"
             )
+        for name in self.transformations:
+            kind = own.get(name) or EIGHT[name]
+            if kind.meaning == "changed" and not any(kind.pool in one.pools for one in rule.rules):
+                raise ValueError(
+                    f"{name!r} is to change the meaning, and no rule is about it: add one to acceptance.rules, such as"
+                    f" {{question: quality, at_most: 2, pools: [{kind.pool}]}}"
+                )
         for name in self.crowd.pay.extra if self.crowd else ():
             if name not in (*EIGHT, *self.transformations):
                 raise ValueError(f"crowd.pay.extra: {name!r} is not a transformation; {nearest(name, [*EIGHT])}")

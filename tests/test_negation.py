@@ -1,0 +1,62 @@
+"""A transformation that must not keep the meaning, and rules that say so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from annotation.ratings.ratings import counting_ratings
+from annotation.rubric import load_rubric
+from annotation.sampling.sample import draw_sample
+from annotation.statistics.summaries import Design
+from annotation.verdicts.verdicts import verdicts
+from generation.run import generate
+from plumbline.errors import StudyError
+from plumbline.records import Pair
+from plumbline.study import ROOT, Study, load_study
+
+
+def rated(study: Study, pairs: list[Pair], quality: dict[str, int]) -> pd.DataFrame:
+    """Three raters' ratings of all pairs: this quality by transformation, and a fluency of 4."""
+    return pd.DataFrame(
+        [
+            {"pair_id": pair.pair_id, "transformation": pair.transformation, "language": pair.language}
+            | {"rater_id": rater, "question": question, "value": value, "status": "submitted", "excluded": ""}
+            | {"submitted_at": pd.Timestamp("2026-03-01", tz="UTC"), "simulated": True}
+            for pair in pairs
+            for rater in ("a", "b", "c")
+            for question, value in (("quality", quality[pair.transformation]), ("fluency", 4))
+        ]
+    )
+
+
+def test_negation_is_accepted_where_the_meaning_is_gone_and_typos_where_it_is_kept(tmp_path: Path) -> None:
+    study = load_study(ROOT / "studies" / "negation.yaml", tmp_path)
+    generate(study, allow_code=True)
+    pairs = draw_sample(study)
+    design = Design.of(study, load_rubric(study))
+    rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
+
+    def decisions(**quality: int) -> dict[str, str]:
+        counting = counting_ratings(rated(study, pairs, quality), 3)
+        return {one.transformation: one.decision for one in verdicts(pairs, counting, design, rests_on, None)}
+
+    assert decisions(typos=5, negation=1) == {"typos": "accepted", "negation": "accepted"}
+    assert decisions(typos=5, negation=4) == {"typos": "accepted", "negation": "rejected"}
+    assert decisions(typos=1, negation=2) == {"typos": "rejected", "negation": "accepted"}
+
+
+def test_a_changed_meaning_wants_a_rule_that_says_so(tmp_path: Path) -> None:
+    text = (ROOT / "studies" / "negation.yaml").read_text(encoding="utf-8")
+    (tmp_path / "own").mkdir()
+    for name in ("typos", "negation"):
+        (tmp_path / "own" / f"{name}.yaml").write_text((ROOT / "studies" / "own" / f"{name}.yaml").read_text())
+    rule = "    - {question: quality, at_most: 2, pools: [negation]} # it is accepted where the meaning is another\n"
+    file = tmp_path / "study.yaml"
+    file.write_text(text.replace(rule, ""), encoding="utf-8")
+    with pytest.raises(
+        StudyError, match=r"'negation' is to change the meaning, and no rule is about it: add one to acc"
+    ):
+        load_study(file)
