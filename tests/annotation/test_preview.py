@@ -122,14 +122,14 @@ def test_in_a_browser_texts_are_text_and_run_their_way(page: Page, variant: Make
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: complaints.append(request.url) if request.url.startswith("http") else None)
     page.goto(file.as_uri())
-    expect(page.locator(".text").first).to_have_text(HOSTILE)
+    expect(page.get_by_text(HOSTILE, exact=True).first).to_be_visible()
     expect(page.locator(".text", has_text="A cat sat.").first).to_have_css("direction", "ltr")
     expect(page.locator(".text", has_text=arabic).first).to_have_css("direction", "rtl")
     expect(page.locator(".guidelines").nth(1)).to_have_css("direction", "rtl")
     crowd = page.frame_locator("iframe").nth(1)
     expect(crowd.locator("html")).to_have_attribute("dir", "rtl")
-    expect(crowd.locator(".text").first).to_have_text(arabic)
+    expect(crowd.get_by_text(arabic, exact=True).first).to_be_visible()
     expect(crowd.get_by_role("radio").first).to_be_disabled()
-    expect(page.frame_locator("iframe").nth(0).locator(".text").first).to_have_text(HOSTILE)
+    expect(page.frame_locator("iframe").nth(0).get_by_text(HOSTILE, exact=True)).to_be_visible()
     assert page.title() == "What raters will see: hostile"
     assert complaints == []
