@@ -11,7 +11,7 @@ import pytest
 import yaml
 from streamlit.testing.v1 import AppTest
 
-from annotation.argilla.simulate import _author_ratings
+from annotation.argilla.simulate import _truths
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import read_pairs
@@ -150,7 +150,7 @@ def test_a_study_of_its_own_axes_alone_has_a_total_of_these(tmp_path: Path) -> N
         "hearsay": ("outputs", "said.csv"),
     }
     # In a rehearsal nobody has rated what no generator made: simulated raters go by what it is meant to be.
-    truth = _author_ratings(study, load_rubric(study))
+    truth = _truths(study, load_rubric(study))
     assert {tuple(truth[pair.pair_id].values()) for pair in read_pairs(study)} == {(5, 5)}
     table = axis_table(read_scores(study)).iloc[0]
     assert table["total"] == pytest.approx((table["noise"] + table["framing"]) / 2) and "hteb_total" not in table.index
