@@ -14,7 +14,7 @@ import pandas as pd
 
 from annotation.questions import labels_of
 from annotation.ratings.ratings import counting_ratings, dealt_with
-from annotation.records import Group, Look, PairMean, Verdict
+from annotation.records import Group, Look, PairMean, Summary, Verdict
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.candidates import Supply
 from annotation.statistics.summaries import Design, compact, summarise, table_two
@@ -188,8 +188,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             "decision": decision,
             "reasons": reasons,
             "sequence": _sequence(rests, place, facts, rule.min_raters),
-            # NaN if any is
-            "probability": float(np.min([one.probability for one in summaries if one.kind == "rating"], initial=1.0)),
+            "probability": _probability(summaries),
             "n_pairs": n_pairs,
             "n_ratings": len(of_group),
             "waves": _waves(own, counted),
@@ -197,6 +196,12 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             "simulated": bool(of_group["simulated"].any()),
         }
     return judged
+
+
+def _probability(summaries: Sequence[Summary]) -> float:
+    """The least P(mean >= threshold) of the questions that have one; NaN if any is, and where nothing is rated."""
+    found = [one.probability for one in summaries if one.kind == "rating"]
+    return float(np.min(found)) if found else math.nan
 
 
 def _waves(own: pd.DataFrame, counted: Collection[str]) -> tuple[int, ...]:

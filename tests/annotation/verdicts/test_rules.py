@@ -14,8 +14,9 @@ from annotation.statistics.intervals import of_median
 from annotation.statistics.summaries import Design, summarise
 from annotation.verdicts.counted import answers
 from annotation.verdicts.rules import decide, rules_for
-from annotation.verdicts.verdicts import accepted_pairs, pair_means
+from annotation.verdicts.verdicts import accepted_pairs, pair_means, verdicts
 from plumbline.study.campaign import AcceptanceSpec
+from tests.annotation.judgements import HASHES, pair
 
 SOUND = Asked("sound", "label", labels=("natural", "odd"))
 FAULTS = Asked("faults", "multi_label", labels=("grammar", "words"), required=False, pools=("expansion",))
@@ -144,3 +145,14 @@ def test_medians_are_of_pairs() -> None:
     assert summary.median.value == of_median(np.array([5, 4, 1.5]))[0] == 4
     assert math.isnan(summary.probability)
     assert summarise(THREE, "quality", Design(), None).median is None
+
+
+def test_where_nothing_is_rated_there_is_no_probability() -> None:
+    """Labels alone, as of wordings of an instruction: no P of a mean, rather than a P of 1."""
+    spec = AcceptanceSpec(rules=({**SHARE, "at_most": 0.6},), min_pairs=2, min_raters=1)
+    own = Design(("sound",), rule=spec, others={"sound": SOUND})
+    frame = THREE[THREE["question"] == "sound"]
+    pairs = [pair(0).model_copy(update={"pair_id": name}) for name in "abc"]
+    (found,) = verdicts(pairs, frame, own, HASHES, None)
+    assert found.decision == "accepted" and found.n_pairs == 3
+    assert math.isnan(found.probability) and math.isnan(found.threshold)
