@@ -53,9 +53,10 @@ def watch(page: Page, url: str) -> list[str]:
 class Desk:
     """Argilla's page as an annotator uses it."""
 
-    def __init__(self, page: Page, pairs: list[Pair]) -> None:
+    def __init__(self, page: Page, pairs: list[Pair], asked: str) -> None:
         self.page = page
         self.pairs = pairs
+        self.asked = asked  # of the program: it stands above each pair
 
     def shows(self, place: int, of: int, status: str = "pending") -> Pair:
         """Wait for the record at this place of the queue; the pair that is shown whole."""
@@ -63,7 +64,7 @@ class Desk:
         expect(self.page.get_by_label("Total Records")).to_have_text(f"of {of}")
         expect(self.page.get_by_label("Status of Record")).to_have_text(re.compile(status, re.IGNORECASE))
         texts = [text.strip() for text in self.page.locator(".text_field_component .content-area").all_inner_texts()]
-        (pair,) = [pair for pair in self.pairs if [pair.original, pair.transformed] == texts]
+        (pair,) = [pair for pair in self.pairs if [self.asked, pair.original, pair.transformed] == texts]
         return pair
 
     def rates(self, quality: int, fluency: int, mouse: bool = False) -> None:
@@ -121,10 +122,11 @@ def read_guidelines(desk: Desk, text: str) -> None:
     """Open the guidelines, find `text` in them, and close them."""
     panel = desk.page.get_by_role("button").filter(has_text="Guidelines")
     panel.click()
-    expect(desk.page.get_by_text(text)).to_be_visible()
+    guideline = desk.page.get_by_role("paragraph").filter(has_text=text)
+    expect(guideline).to_be_visible()
     expect(desk.page.get_by_text("If you cannot judge a pair, discard it")).to_be_visible()
     panel.click()
-    expect(desk.page.get_by_text(text)).to_have_count(0)
+    expect(guideline).to_have_count(0)
     desk.page.get_by_text("Transformation quality: does the new text").click()  # the keyboard was the panel's
 
 
@@ -172,11 +174,12 @@ def test_an_annotator_finishes_a_queue_in_the_browser(argilla: Argilla, study: S
     publish(study, argilla)
     page.add_init_script(KEEP_TOASTS)
     complaints = watch(page, argilla.url)
-    desk = Desk(page, draw_sample(study))
+    asked = load_rubric(study).pool("paraphrasing").asked["en"]
+    desk = Desk(page, draw_sample(study), asked)
 
     start(desk, argilla.url, user)
     first = desk.shows(1, of=4)
-    read_guidelines(desk, load_rubric(study).pool("paraphrasing").asked["en"])
+    read_guidelines(desk, asked)
     desk.rates(4, 5)
     second = desk.shows(2, of=4)
     page.keyboard.press("Backspace")  # cannot judge it: discard
