@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from annotation.records import Verdict
 from annotation.sampling.sample import known_pairs, read_pairs
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation import display
@@ -76,8 +77,6 @@ def evaluate(
     """
     chosen = chosen_models(study, models)
     verdicts, pairs = _judged(study, include_rejected=include_rejected)
-    refuse_stale(study, verdicts)
-    refuse_edited(study, verdicts)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         units = plan_units(study, verdicts, pairs, include_rejected=include_rejected)
         results = Results(study, units, pairs, chosen)
@@ -97,10 +96,19 @@ def evaluate(
 
 
 def _judged(study: Study, *, include_rejected: bool) -> tuple[list[Verdict], list[Pair]]:
-    """The verdicts and the sample; none of what nobody rated yet, where even that shall be scored."""
-    if not include_rejected:
-        return read_verdicts(study), read_pairs(study)
-    return read_verdicts(study) if (study.folder / "verdicts.json").exists() else [], known_pairs(study)
+    """The verdicts, which must follow from what is on disk, and the sample.
+
+    None of what nobody rated yet, where even that shall be scored.
+    """
+    if include_rejected and not (study.folder / "verdicts.json").exists():
+        return [], known_pairs(study)
+    verdicts = read_verdicts(study)
+    if not verdicts:
+        return verdicts, known_pairs(study) if include_rejected else read_pairs(study)
+    evidence = Evidence.read(study)
+    refuse_stale(study, verdicts, evidence.rubric)
+    refuse_edited(study, verdicts, evidence)
+    return verdicts, evidence.collected.sample_pairs
 
 
 def _here(study: Study, todo: Sequence[Todo], load: Loader) -> Generator[tuple[Todo, Made]]:
