@@ -111,6 +111,7 @@ def _finish(study: Study, pairs: list[Pair], datasets: list[str], seeds: tuple[i
             "source": "argilla",
             "batch": "",
             "seconds": rng.uniform(5, 60, len(three)),
+            "answer": "",
             "comment": "",
             "excluded": "",
             "surplus": False,

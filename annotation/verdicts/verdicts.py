@@ -171,7 +171,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
     ratings = rests.ratings
     rated = compact(ratings.assign(**{name: ratings["pair_id"].map(facts[name]) for name in ("pool", "task_type")}))
     groups = {tuple(map(str, place)): own for place, own in rated.groupby(key, observed=True)}
-    anytime, counted = rule.stop == "anytime", set(ratings["pair_id"].unique())
+    anytime, counted = rule.stop == "anytime", sample["pair_id"].isin(ratings["pair_id"].unique())
     judged = {}
     for names, own in sample.groupby(key, sort=False):
         place = tuple(map(str, names))
@@ -191,7 +191,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             "probability": _probability(summaries),
             "n_pairs": n_pairs,
             "n_ratings": len(of_group),
-            "waves": _waves(own, counted),
+            "waves": _waves(own["wave"], counted),
             "questions": summaries,
             "simulated": bool(of_group["simulated"].any()),
         }
@@ -204,10 +204,10 @@ def _probability(summaries: Sequence[Summary]) -> float:
     return float(np.min(found)) if found else math.nan
 
 
-def _waves(own: pd.DataFrame, counted: Collection[str]) -> tuple[int, ...]:
+def _waves(waves: pd.Series, counted: pd.Series) -> tuple[int, ...]:
     """The waves of a group's pairs that count; where none does, of those that were drawn."""
-    counts = own["pair_id"].isin(counted)
-    return tuple(sorted(map(int, own.loc[counts if counts.any() else slice(None), "wave"].unique())))
+    counting = waves[counted[waves.index]]
+    return tuple(sorted(map(int, (counting if len(counting) else waves).unique())))
 
 
 def _sequence(rests: Basis, place: Place, facts: pd.DataFrame, min_raters: int) -> tuple[str, ...]:
