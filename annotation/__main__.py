@@ -14,10 +14,10 @@ from annotation.argilla.client import connect
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import Publication, publish
 from annotation.argilla.simulate import simulate
-from annotation.comparison import comparison_text
 from annotation.crowd.commands import add_crowd_commands
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.offering import alone
+from annotation.outcome_commands import add_outcome_commands
 from annotation.planning_command import add_plan_options, plan_text
 from annotation.preview import SHOWN, write_preview
 from annotation.ratings.exclusions import decide
@@ -41,7 +41,7 @@ from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.resources import installing
-from plumbline.study import Study, load_study
+from plumbline.study import Study
 
 
 def main() -> int:
@@ -192,12 +192,6 @@ def _accept(options: argparse.Namespace) -> int:
     return 0
 
 
-def _compare(options: argparse.Namespace) -> int:
-    other = load_study(options.other, options.other_exports or options.exports) if options.other else None
-    print(comparison_text(cli.study_of(options), other))
-    return 0
-
-
 def _report(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     names = ("pairs.parquet", "ratings.parquet", "agreement.json", "verdicts.json", "decisions.json", "rules.json")
@@ -252,9 +246,7 @@ def _parser() -> argparse.ArgumentParser:
     accepting.add_argument(
         "--amend", metavar="REASON", help="why the rules changed after the first rating; every report shows it"
     )
-    comparing = add("compare", _compare, "hold waves side by side, or two campaigns on the same pairs", argilla=False)
-    comparing.add_argument("--other", metavar="FILE", help="another study that rated the same pairs")
-    comparing.add_argument("--other-exports", metavar="DIR", help="where that study's records are, if elsewhere")
+    add_outcome_commands(add)
     add("report", _report, "write the report: one HTML page, and its tables as CSV", argilla=False)
     add_crowd_commands(commands)
     add_commands(commands)

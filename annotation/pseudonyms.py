@@ -27,8 +27,12 @@ def account_pseudonym(study: str, user_id: str, *, simulated: bool) -> str:
 
 
 def named_pseudonym(key: bytes, study: str, name: str) -> str:
-    """`rater-` and eight hexadecimal digits, the same for one name in any case throughout a study."""
-    return f"rater-{_digest(key, study, name.casefold())[:8]}"
+    """`rater-` and eight hexadecimal digits, the same for one name in any case throughout a study.
+
+    Whom a file calls `simulated-...` (one that was exported, say) stays simulated.
+    """
+    kind = "simulated" if name.casefold().startswith("simulated-") else "rater"
+    return f"{kind}-{_digest(key, study, name.casefold())[:8]}"
 
 
 def worker_pseudonym(key: bytes, study: str, platform: str, worker: str) -> str:

@@ -1,0 +1,136 @@
+"""A campaign's ratings for a paper or for another tool: CSV files that anyone reads, and what stands in them.
+
+`answers.csv` has a row for each rater and pair, a column a question: the form that `collect --csv` takes, here and in
+another study on the same pairs. `ratings.csv` and `pairs.csv` have every column of the records. What raters wrote in
+their own words may hold names, so it is left out unless it is asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from annotation.questions import Asked
+from annotation.ratings.collected import Collected
+from annotation.ratings.ratings import counting_ratings
+from annotation.rubric import Rubric
+from annotation.verdicts.preregistration import asked_rubric
+from annotation.verdicts.tables import SIMULATED
+from plumbline.errors import DataError
+from plumbline.exhibits.csv import csv_bytes
+from plumbline.exhibits.folder import write_files
+from plumbline.records import Pair, Rating, Record
+from plumbline.study import Study
+from plumbline.words import trim
+
+FOLDER = "export"
+NO_LICENCE = "No licence is named: ask those who ran the study before you share this."
+_MORE = {
+    "control": "kind of check on the rater that the pair is (positive, negative, repeat); empty for one of the sample",
+    "counts": "whether the rating counts in the verdicts: submitted, of the sample, not excluded, not surplus",
+}
+
+
+def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
+    """Write `answers.csv`, `ratings.csv`, `pairs.csv` and `codebook.md` to the study's `export/`; returns the folder.
+
+    `licence` is a line for the codebook; `words` says that comments and answers in words are wanted too. Raises
+    DataError where nobody has answered yet.
+    """
+    collected, rubric = Collected.read(study), asked_rubric(study)
+    if collected.ratings.empty:
+        raise DataError(f"{study.folder}: there are no ratings yet; run `{study.command('annotation collect')}` first")
+    texts = [one.name for one in rubric.asked() if one.kind == "text"]
+    ratings = _ratings(study, collected, [] if words else texts, words=words)
+    pairs = collected.pairs.astype(dict.fromkeys(collected.pairs.select_dtypes("category"), str))
+    tables = {
+        "answers.csv": _answers(ratings, rubric.asked(), words=words),
+        "ratings.csv": ratings,
+        "pairs.csv": pairs,
+    }
+    files = {name: csv_bytes(frame) for name, frame in tables.items()}
+    files["codebook.md"] = _codebook(study, rubric, tables, files, licence).encode()
+    write_files(study.folder / FOLDER, files)
+    return study.folder / FOLDER
+
+
+def _ratings(study: Study, collected: Collected, left_out: Sequence[str], *, words: bool) -> pd.DataFrame:
+    """All ratings, of controls too, with whether they count."""
+    plain = collected.plain_ratings
+    counting = counting_ratings(collected.sample_ratings, study.raters.per_pair).index
+    kinds = collected.pairs.astype({"control": str}).set_index("pair_id")["control"]
+    found = plain.assign(control=plain["pair_id"].map(kinds).fillna(""), counts=plain.index.isin(counting))
+    found = found[~found["question"].isin(left_out)]
+    return found if words else found.drop(columns="comment")
+
+
+def _answers(ratings: pd.DataFrame, asked: Sequence[Asked], *, words: bool) -> pd.DataFrame:
+    """Submitted answers, a row a rater and pair, with a column for each question that is in `ratings`."""
+    submitted = ratings[ratings["status"] == "submitted"]
+    given = submitted["value"].astype("string").fillna("") + submitted["answer"].astype("string")
+    keys = ["pair_id", "rater_id"]
+    wide = submitted.assign(given=given).pivot(index=keys, columns="question", values="given").fillna("")
+    wide = wide[[one.name for one in asked if one.name in wide]]
+    once = submitted.groupby(keys)
+    wide["time"] = once["submitted_at"].max().map(lambda at: at.isoformat())
+    if words:
+        wide["comment"] = once["comment"].first()
+    return wide.reset_index().rename(columns={"pair_id": "pair", "rater_id": "rater"})
+
+
+def _codebook(
+    study: Study, rubric: Rubric, tables: dict[str, pd.DataFrame], files: dict[str, bytes], licence: str
+) -> str:
+    answers, ratings = tables["answers.csv"], tables["ratings.csv"]
+    asked = [one for one in rubric.asked() if one.name in answers]
+    dates = [f"{ratings['submitted_at'].agg(end):%Y-%m-%d}" for end in ("min", "max")]
+    sample = tables["pairs.csv"]["control"] == ""
+    names = ["pair", "rater", *(one.name for one in asked), "time", *(["comment"] if "comment" in answers else [])]
+    columns = ",".join(f"{name}={name}" for name in names)
+    command = f"{study.command('annotation collect')} --csv answers.csv --columns {shlex.quote(columns)}"
+    parts = [
+        f"# Ratings of the study {study.name}",
+        _line(study.description),
+        f"Licence: {_line(licence) or NO_LICENCE}",
+        *([f"**{SIMULATED}**"] if ratings["simulated"].any() else []),
+        f"{int(sample.sum())} pairs of the sample and {int((~sample).sum())} controls and repeats;"
+        f" {ratings['rater_id'].nunique()} raters, under pseudonyms; {len(answers)} submitted answers, {len(ratings)}"
+        f" ratings, of which {int(ratings['counts'].sum())} count; {dates[0]} to {dates[1]}, UTC.",
+        "A text that a spreadsheet would take for a formula has an apostrophe before it.",
+        _questions(rubric, [one.name for one in asked]),
+        "## answers.csv",
+        f"A row for each rater and pair that was submitted, a column for each question. Another study on the same pairs"
+        f" takes it in with\n\n    {command}",
+        "## ratings.csv",
+        _columns(ratings, Rating),
+        "## pairs.csv",
+        _columns(tables["pairs.csv"], Pair),
+        "## Files\n\n"
+        + "\n".join(f"- {name}: SHA-256 {hashlib.sha256(one).hexdigest()}" for name, one in files.items()),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _questions(rubric: Rubric, names: Sequence[str]) -> str:
+    """What was asked, in English, with what each answer means."""
+    parts = [f"## Questions (rubric {rubric.name})"]
+    for question in rubric.questions:
+        if question.name in names:
+            meant = question.points or question.labels
+            lines = [f"- {answer}: {_line(words['en'])}" for answer, words in meant.items()]
+            parts.append("\n".join([f"**{question.name}** ({question.kind}): {_line(question.title['en'])}\n", *lines]))
+    return "\n\n".join(parts)
+
+
+def _columns(frame: pd.DataFrame, record: type[Record]) -> str:
+    """The columns of a table, each with its meaning."""
+    meanings = {name: field.description or "" for name, field in record.model_fields.items()} | _MORE
+    return "\n".join(["| column | meaning |", "|---|---|", *(f"| {name} | {meanings[str(name)]} |" for name in frame)])
+
+
+def _line(text: str) -> str:
+    return trim(" ".join(text.split()))

@@ -1,0 +1,100 @@
+"""Exported ratings: what is in them, what is left out, and that another study takes them in with equal numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from annotation import server
+from annotation.csv_answers import collect_csv, columns_of
+from annotation.export import NO_LICENCE, export
+from annotation.pseudonyms import named_pseudonym
+from annotation.ratings.ratings import read_all_ratings, read_ratings
+from annotation.sampling.sample import draw_sample
+from annotation.verdicts.acceptance import accept
+from annotation.verdicts.verdicts import read_pair_means
+from generation.run import generate
+from plumbline.errors import DataError
+from plumbline.records import Rating
+from plumbline.store import write_table
+from plumbline.study import Study
+from tests.annotation.verdicts.test_doubts import careless
+
+Make = Callable[..., Study]
+
+
+def made(variant: Make, name: str) -> Study:
+    raters = {"raters": {"per_pair": 3}, "acceptance": {"min_pairs": 5}}
+    study = variant(name=name, transformations=["paraphrasing"], sample={"pairs": 8}, **raters)
+    generate(study)
+    return study
+
+
+def read(folder: Path, name: str) -> pd.DataFrame:
+    return pd.read_csv(folder / name, encoding="utf-8-sig", keep_default_na=False)
+
+
+def test_another_study_takes_exported_answers_in_with_equal_numbers(variant: Make, tmp_path: Path) -> None:
+    first, second = made(variant, "first"), made(variant, "second")
+    careless(first)
+    folder = export(first)
+    draw_sample(second)
+    answers = folder / "answers.csv"
+    codebook = (folder / "codebook.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^    (.* --csv answers\.csv .*)$", codebook, re.M)
+    mapping = shlex.split(command)[-1]
+    collect_csv(second, server.Home(tmp_path / "home"), answers, columns_of(second, mapping))
+    ratings = [read_all_ratings(study) for study in (first, second)]
+    assert len(ratings[0]) == len(ratings[1]) > len(read_ratings(first))  # controls and repeats came along
+    for study in (first, second):
+        accept(study)
+    key = ["pair_id", "question"]
+    means = [read_pair_means(study).sort_values(key, ignore_index=True) for study in (first, second)]
+    pd.testing.assert_frame_equal(means[0], means[1])
+    assert set(ratings[0]["rater_id"]).isdisjoint(ratings[1]["rater_id"])  # pseudonyms of pseudonyms
+
+
+def test_every_column_has_its_line_and_every_file_its_hash(variant: Make) -> None:
+    study = made(variant, "first")
+    with pytest.raises(DataError, match="no ratings yet; run `.*collect"):
+        export(study)
+    careless(study)
+    folder = export(study, licence="CC BY 4.0, by  us")
+    codebook = (folder / "codebook.md").read_text(encoding="utf-8")
+    assert "Licence: CC BY 4.0, by us\n" in codebook and NO_LICENCE not in codebook
+    for name in ("answers.csv", "ratings.csv", "pairs.csv"):
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() in codebook
+    for name in ("ratings.csv", "pairs.csv"):
+        assert all(re.search(rf"^\| {column} \| \w", codebook, re.M) for column in read(folder, name))
+    assert "- 5: does exactly what was asked and keeps the meaning in full" in codebook
+    ratings = read(folder, "ratings.csv")
+    sample = ratings["control"] == ""
+    assert ratings.loc[sample, "counts"].all() and not ratings.loc[~sample, "counts"].any()
+    assert "SIMULATED" not in codebook and NO_LICENCE in (export(study) / "codebook.md").read_text(encoding="utf-8")
+
+
+def test_what_raters_wrote_is_left_out_unless_it_is_asked_for(variant: Make) -> None:
+    study = made(variant, "first")
+    careless(study)
+    ratings = read_ratings(study).assign(comment="=cmd(), says Ada")
+    write_table(study.folder / "ratings.parquet", ratings, Rating)
+    folder = export(study)
+    assert not any("Ada" in path.read_text(encoding="utf-8") for path in folder.iterdir())
+    folder = export(study, words=True)
+    assert "'=cmd(), says Ada" in set(read(folder, "answers.csv")["comment"])
+
+
+def test_simulated_ratings_stay_simulated(variant: Make) -> None:
+    assert named_pseudonym(b"key", "study", "Simulated-1234").startswith("simulated-")
+    assert named_pseudonym(b"key", "study", "ada").startswith("rater-")
+    study = made(variant, "first")
+    careless(study)
+    ratings = read_ratings(study).assign(simulated=True)
+    write_table(study.folder / "ratings.parquet", ratings, Rating)
+    assert "SIMULATED RATINGS" in (export(study) / "codebook.md").read_text(encoding="utf-8")
