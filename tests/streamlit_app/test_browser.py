@@ -41,6 +41,7 @@ def chromium() -> Iterator[Browser]:
     if not (shutil.which("chromium") or shutil.which("chromium-browser")) and not os.environ.get("CI"):
         pytest.skip("no chromium on this machine")
     ARTEFACTS.mkdir(exist_ok=True)
+    expect.set_options(timeout=60_000)  # on a busy machine what a dialog shows takes more than the usual 5 s
     with browser.browser() as started:
         yield started
 
