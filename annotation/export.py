@@ -29,8 +29,10 @@ from plumbline.words import trim
 
 FOLDER = "export"
 NO_LICENCE = "No licence is named: ask those who ran the study before you share this."
+_SOURCES = ("argilla", "mturk", "prolific")
 _MORE = {
     "control": "kind of check on the rater that the pair is (positive, negative, repeat); empty for one of the sample",
+    "source": "where it was given: argilla, mturk, prolific, or file (a file's name may hold a person's)",
     "counts": "whether the rating counts in the verdicts: submitted, of the sample, not excluded, not surplus",
 }
 
@@ -63,7 +65,10 @@ def _ratings(study: Study, collected: Collected, left_out: Sequence[str], *, wor
     plain = collected.plain_ratings
     counting = counting_ratings(collected.sample_ratings, study.raters.per_pair).index
     kinds = collected.pairs.astype({"control": str}).set_index("pair_id")["control"]
-    found = plain.assign(control=plain["pair_id"].map(kinds).fillna(""), counts=plain.index.isin(counting))
+    sources = plain["source"].where(plain["source"].isin(_SOURCES), "file")
+    found = plain.assign(
+        source=sources, control=plain["pair_id"].map(kinds).fillna(""), counts=plain.index.isin(counting)
+    )
     found = found[~found["question"].isin(left_out)]
     return found if words else found.drop(columns="comment")
 

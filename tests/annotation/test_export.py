@@ -82,10 +82,11 @@ def test_every_column_has_its_line_and_every_file_its_hash(variant: Make) -> Non
 def test_what_raters_wrote_is_left_out_unless_it_is_asked_for(variant: Make) -> None:
     study = made(variant, "first")
     careless(study)
-    ratings = read_ratings(study).assign(comment="=cmd(), says Ada")
+    ratings = read_ratings(study).assign(comment="=cmd(), says Ada", source="Ada.csv")
     write_table(study.folder / "ratings.parquet", ratings, Rating)
     folder = export(study)
     assert not any("Ada" in path.read_text(encoding="utf-8") for path in folder.iterdir())
+    assert "file" in set(read(folder, "ratings.csv")["source"])
     folder = export(study, words=True)
     assert "'=cmd(), says Ada" in set(read(folder, "answers.csv")["comment"])
 
