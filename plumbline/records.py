@@ -69,25 +69,25 @@ class TransformedText(Record):
 
 
 class Pair(Record):
-    """An original and its transformation, to be rated (`pairs.parquet`)."""
+    """What raters judge: an original and its transformation, or an item of another subject (`pairs.parquet`)."""
 
     KEY = ("pair_id",)
-    pair_id: str = Field(description="hash of the transformed text's key")
-    key: str = Field(description="the transformed text's key")
-    transformation: str = Field(description="its name")
-    axis: str = Field(description="its axis")
+    pair_id: str = Field(description="hash of the transformed text's key, or of an item")
+    key: str = Field(description="the transformed text's key; an item's hash")
+    transformation: str = Field(description="its name; of another subject what is judged, a group of items")
+    axis: str = Field(description="its axis; of another subject the subject's kind")
     pool: str = Field(description="transformations rated together: translation includes cross_translation (HTEB, 2.4)")
     dataset: str = Field(description="first data set of the study that holds the text")
     task_type: str = Field(description="that data set's task")
     language: str = Field(description="language of the original")
     output_language: str = Field(description="language that the transformed text should be in")
     seed: int = Field(description="transformation seed")
-    control: Literal["", "positive", "negative", "repeat"] = Field(
+    control: Literal["", "positive", "negative", "known", "repeat"] = Field(
         default="", description="kind of check on the rater; empty for a pair of the sample"
     )
     repeats: str = Field(default="", description="the pair that a repeat shows again; empty otherwise")
-    original: str = Field(description="the text")
-    transformed: str = Field(description="its transformation")
+    original: str = Field(description="the text; empty where `fields` has what raters read")
+    transformed: str = Field(description="its transformation; empty where `fields` has what raters read")
     model: str = Field(description="the generator's model; of other makers the function, or the file of outputs")
     generator_hash: str = Field(description="hash of model, revision and sampling; of other makers of theirs")
     prompt_hash: str = Field(description="hash of the prompts' texts; empty without prompts")
@@ -95,6 +95,13 @@ class Pair(Record):
         default="", description="the generator's kind, such as recorded; function, outputs; empty if unknown"
     )
     wave: int = Field(default=1, description="1 as the sample was drawn first; each extension adds a wave")
+    fields: str = Field(
+        default="", description="what raters read of another subject than pairs: names with values, as JSON"
+    )
+    expected: str = Field(
+        default="", description="right answers of a known item by question, as JSON; they are shown to no rater"
+    )
+    queue: str = Field(default="", description="the queue that it stands in with others' pools; empty: its pool's own")
 
 
 class Rating(Record):

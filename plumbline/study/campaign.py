@@ -11,11 +11,16 @@ from plumbline.later import Later
 from plumbline.study.base import Name, Part, Seed, refuse_duplicates
 
 
-class ControlsSpec(Part):
+class ControlsSpec(Later, Part):
     """Control pairs, whose right answers are known, per batch of each queue (PTEB, appendix B: one of each)."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"known"})
 
     positive: int = Field(default=1, ge=0, le=1000, description="controls with nearly identical texts, per batch")
     negative: int = Field(default=1, ge=0, le=1000, description="controls with unrelated texts, per batch")
+    known: int = Field(
+        default=1, ge=0, le=1000, description="items of a subject whose right answers its file names, per batch"
+    )
 
 
 class SampleSpec(Part):
