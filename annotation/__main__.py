@@ -30,6 +30,7 @@ from annotation.sampling.shown import shown
 from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, serve
 from annotation.status.status import read_status
 from annotation.status.text import status_text
+from annotation.user_commands import add_user_commands
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
@@ -99,6 +100,9 @@ def _publish(options: argparse.Namespace) -> int:
     print(f"{study.name}: {new} new pairs published in {datasets} datasets; workspaces: {workspaces}")
     for line in done.corrections():
         print(f"  {line}")
+    if done.admission.out:
+        print(f"  taken out, for raters.people does not name them: {', '.join(done.admission.out)};"
+              " their answers stay on the server")  # fmt: skip
     if not study.raters.simulated:
         _warn_of_readers(study, done)
     for line in addressed_lines(
@@ -249,6 +253,7 @@ def _parser() -> argparse.ArgumentParser:
     add_outcome_commands(add)
     add("report", _report, "write the report: one HTML page, and its tables as CSV", argilla=False)
     add_crowd_commands(commands)
+    add_user_commands(commands)
     add_commands(commands)
     return parser
 

@@ -1,4 +1,4 @@
-"""The commands that keep a server running for months: accounts, backups, and what `serve` does on its own."""
+"""The commands that keep a server running for months: backups, and what `serve` does on its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,13 +15,13 @@ from urllib.parse import urlsplit
 
 from annotation import server
 from annotation.argilla import accounts
-from annotation.argilla.client import attach, reach
+from annotation.argilla.client import attach
 from annotation.argilla.workspaces import admit_annotators
 from annotation.server.keeper import EVERY, KEEP, Keeper
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
-from plumbline.study import Study, load_study
+from plumbline.study import Study
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -136,11 +135,13 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def _make_annotators(study: Study, connection: server.Connection) -> None:
-    """See that as many annotators as the study wants for a pair have accounts and may see it."""
-    for number in range(1, study.raters.per_pair + 1):
-        name = f"rater-{number}"
+    """See that the study's people, or as many annotators as it wants for a pair, have accounts and may see it."""
+    numbered = {f"rater-{number}": f"Rater {number}" for number in range(1, study.raters.per_pair + 1)}
+    for name in study.raters.people or ():
+        accounts.check_name(name)
+    for name, first_name in {name: name for name in study.raters.people or ()}.items() or numbered.items():
         known = connection.home is not None and server.credentials(connection.home).find(name)
-        user = server.ensure_user(connection, name, first_name=f"Rater {number}")
+        user = server.ensure_user(connection, name, first_name=first_name)
         if not known:
             print(f"Annotator {user.username}, password {user.password}   (shown this once)")
     if connection.home is not None:  # into the workspaces that there are; publishing lets them into the others
@@ -148,8 +149,7 @@ def _make_annotators(study: Study, connection: server.Connection) -> None:
 
 
 def add_commands(commands: Subparsers) -> None:
-    """`users`, `backup` and `restore`."""
-    _add_users(commands)
+    """`backup` and `restore`."""
     text = "write a checked backup of the local server, running or not"
     example = as_called("example: python -m annotation backup --to /mnt/elsewhere")
     backing = commands.add_parser("backup", help=text, description=text, epilog=example)
@@ -164,75 +164,6 @@ def add_commands(commands: Subparsers) -> None:
     restoring.set_defaults(run=_restore)
     restoring.add_argument("file", metavar="FILE", type=Path, help="a file that `backup` wrote")
     add_data_option(restoring)
-
-
-def _add_users(commands: Subparsers) -> None:
-    text = "add, list, reset and remove annotators, here or on the Argilla that ARGILLA_API_URL names"
-    examples = as_called("examples:\n  python -m annotation users add ada grace --languages en,de\n"
-                "  python -m annotation users list\n  python -m annotation users reset ada\n"
-                "  python -m annotation users remove ada\n"
-                "  python -m annotation users remove ada --force    (with the answers that ada has given)")  # fmt: skip
-    users = commands.add_parser("users", help=text, description=text, epilog=examples,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    actions = users.add_subparsers(metavar="ACTION", required=True)
-
-    def action(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        example = next(line.strip() for line in examples.splitlines() if f"users {name}" in line)
-        added = actions.add_parser(name, help=text, description=text, epilog=f"example: {example}")
-        added.set_defaults(run=run)
-        add_data_option(added)
-        return added
-
-    adding = action("add", _add, "make annotators; their drawn passwords are shown once")
-    adding.add_argument("names", metavar="NAME", nargs="+")
-    adding.add_argument("--languages", metavar="CODES", default="", help="languages that they read, for example en,de")
-    adding.add_argument("--study", metavar="FILE", help="give them access to this study now (otherwise `publish` does)")
-    action("list", _list, "show all accounts with languages and number of answers")
-    action("reset", _reset, "draw a new password for an account").add_argument("name", metavar="NAME")
-    removing = action("remove", _remove, "delete an annotator's account")
-    removing.add_argument("name", metavar="NAME")
-    removing.add_argument("--force", action="store_true", help="remove even if answers are deleted with the account")
-
-
-def _add(options: argparse.Namespace) -> int:
-    home = home_of(options)
-    codes = [code.strip() for code in options.languages.split(",") if code.strip()]
-    study = load_study(options.study) if options.study else None
-    with reach(home) as connection:
-        for name, password in accounts.add(connection, home, options.names, codes).items():
-            if password is not None:
-                print(f"Annotator {name}, password {password}   (shown this once)")
-            else:
-                users = as_called("python -m annotation users")
-                print(f"Annotator {name} has an account; a new password: {users} reset {name}")
-        if study is not None:
-            # Into the workspaces that there are; publishing lets them into the others.
-            admit_annotators(study, attach(connection), accounts.languages(connection, home))
-    return 0
-
-
-def _list(options: argparse.Namespace) -> int:
-    home = home_of(options)
-    with reach(home) as connection:
-        rows = [(one.username, one.role, ",".join(one.languages) or "-", str(one.answers))
-                for one in accounts.accounts(connection, home)]  # fmt: skip
-    print(cli.columns(("name", "role", "languages", "answers"), rows))
-    return 0
-
-
-def _reset(options: argparse.Namespace) -> int:
-    with reach(home_of(options)) as connection:
-        password = accounts.reset(connection, options.name)
-    print(f"User {options.name}, password {password}   (shown this once)")
-    return 0
-
-
-def _remove(options: argparse.Namespace) -> int:
-    home = home_of(options)
-    with reach(home) as connection:
-        answers = accounts.remove(connection, home, options.name, force=options.force)
-    print(f"User {options.name} removed, and {answers} answers with the account")
-    return 0
 
 
 def _backup(options: argparse.Namespace) -> int:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from annotation.argilla.client import Argilla, Listed
+from annotation.argilla.client import Argilla, Listed, User
 from annotation.argilla.wording import COMMENT
-from annotation.argilla.workspaces import published
+from annotation.argilla.workspaces import named_raters, published
 from annotation.offering import alone, refuse_other_sample
 from annotation.pseudonyms import account_pseudonym
 from annotation.ratings.answers import Answer, Part, check, keep, last_snapshot
@@ -19,7 +21,8 @@ from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.shown import shown
 from annotation.verdicts.preregistration import asked_rubric
-from plumbline.errors import DataError
+from plumbline.errors import DataError, StudyError
+from plumbline.identity import identity
 from plumbline.records import Pair
 from plumbline.store import write_json
 from plumbline.study import Study
@@ -42,22 +45,24 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
         pairs = {pair.pair_id: pair for pair in shown(study)}
         refuse_other_prompts(study, list(pairs.values()))
         known = {} if replace else last_snapshot(study, SOURCE)
-        parts, asked = {}, []
+        parts, asked, named = {}, [], named_raters(study, argilla)
         for queue, dataset in published(study, argilla).items():
             name = queue.dataset(study)
             members = argilla.members(dataset.workspace_id)
+            counted = members if named is None else named | _made_up(members)
             raters = {
                 user_id: account_pseudonym(study.name, user.id, simulated=user.simulated)
-                for user_id, user in members.items()
+                for user_id, user in counted.items()
             }
             asked += [
                 Member(rater_id=raters[user_id], dataset=name, simulated=user.simulated)
                 for user_id, user in members.items()
-                if user.role == "annotator"
+                if user.role == "annotator" and user_id in raters and user.username not in study.raters.former
             ]
-            reading = _Reading(argilla, name, dataset, raters, pairs, rubric)
+            reading = _Reading(argilla, study, name, dataset, raters, pairs, rubric)
             part = known.get(name)
             parts[name] = part if part is not None and reading.covers(part) else reading.part(replace=replace)
+        _refuse_unnamed(study, argilla, known, parts)
         ratings = keep(study, SOURCE, parts, replace=replace)
         write_json(study.folder / "members.json", sorted(asked, key=lambda one: (one.dataset, one.rater_id)))
         return ratings
@@ -68,6 +73,7 @@ class _Reading:
     """The reading of one dataset: whose answers to which pairs are expected."""
 
     argilla: Argilla
+    study: Study
     name: str
     dataset: Listed
     raters: Mapping[str, str]  # pseudonyms by user id
@@ -76,8 +82,9 @@ class _Reading:
 
     @property
     def state(self) -> str:
-        """What changes with every answer that comes, changes or goes."""
-        return f"{self.dataset.id} {self.dataset.last_activity_at}"
+        """What changes with every answer that comes, changes or goes, and with whose answers count."""
+        named = identity("named-v1", *sorted(self.raters)) if self.study.raters.people is not None else ""
+        return f"{self.dataset.id} {self.dataset.last_activity_at} {named}".strip()
 
     def covers(self, part: Part) -> bool:
         """Whether what was read before is all that reading again would bring."""
@@ -99,7 +106,10 @@ class _Reading:
                 f"{strange} answers on the server at {self.argilla.url} are of pairs that are not in pairs.parquet;"
                 " bring the sample back that was published, or add --replace to leave them out"
             )
-        if outside and not replace:
+        if outside and self.study.raters.people is not None:
+            print(f"  left out of {self.name}: {outside} answers of accounts that raters.people does not name",
+                  file=sys.stderr)  # fmt: skip
+        elif outside and not replace:
             raise DataError(
                 f"{outside} answers in {self.name!r} are of accounts that are no members of its workspace (the owner's,"
                 " or of people who were taken out); let them in, or add --replace to leave the answers out"
@@ -123,3 +133,22 @@ class _Reading:
         )
         check(answer, f"pair {pair_id}", self.rubric, self.pairs)
         return answer
+
+
+def _made_up(members: Mapping[str, User]) -> dict[str, User]:
+    return {user_id: user for user_id, user in members.items() if user.simulated}
+
+
+def _refuse_unnamed(study: Study, argilla: Argilla, before: Mapping[str, Part], now: Mapping[str, Part]) -> None:
+    """Raise StudyError where answers would go because the study no longer names who gave them."""
+    had, has = (Counter(one.rater_id for part in parts.values() for one in part.answers) for parts in (before, now))
+    gone = set(had) - set(has)
+    if study.raters.people is None or not gone:
+        return
+    for user in argilla.users():
+        rater = account_pseudonym(study.name, user.id, simulated=user.simulated)
+        if rater in gone and user.username not in (*study.raters.people, *study.raters.former):
+            raise StudyError(
+                f"{study.file}: raters.people no longer names {user.username!r}, of whom {had[rater]} answers were"
+                " collected; put the name under raters.former to keep them, or add --replace to drop them"
+            )

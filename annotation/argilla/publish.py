@@ -17,7 +17,7 @@ from tqdm import tqdm
 from annotation.argilla.client import Argilla, Listed, translated
 from annotation.argilla.forms import Form, question_of
 from annotation.argilla.wording import ASKED, COMMENT, Words, answered, put_right
-from annotation.argilla.workspaces import Admission, admit_annotators
+from annotation.argilla.workspaces import Admission, admit_annotators, refuse_unknown
 from annotation.offering import ARGILLA, alone, begin_offering, refuse_other_sample
 from annotation.ratings.ratings import read_all_ratings
 from annotation.rubric import Rubric, load_rubric
@@ -70,6 +70,7 @@ def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]])
     refuse_other_sample(study)
     _refuse_too_much(study, rubric, pairs)
     _refuse_answered(study, argilla, rubric, pairs)
+    refuse_unknown(study, argilla)
     fix_rules(study)
     begin_offering(study, ARGILLA, rubric)
     there = argilla.workspaces()

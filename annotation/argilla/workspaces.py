@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from annotation.argilla.client import Argilla, Listed, User
 from annotation.pseudonyms import WORKER
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import read_pairs
-from plumbline.errors import ServiceError
+from plumbline.errors import ServiceError, StudyError
 from plumbline.study import Study
 
 
@@ -23,6 +23,7 @@ class Admission:
 
     readers: Mapping[str, int]  #: of each workspace
     unknown: int  #: annotators of whom nobody said what they read: they are let in everywhere
+    out: Sequence[str] = ()  #: user names of those who were in, and whom `raters.people` does not name
 
 
 def published(study: Study, argilla: Argilla) -> dict[Queue, Listed]:
@@ -52,22 +53,62 @@ def workspaces_of(study: Study, argilla: Argilla) -> dict[str, tuple[str, frozen
 
 
 def admit_annotators(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]]) -> Admission:
-    """Let the server's annotators into those of the study's workspaces whose languages they read.
+    """Let the study's annotators into those of its workspaces whose languages they read.
 
-    But simulated ones and crowd workers. `reads` are languages by user name; whoever is not in it is let in everywhere.
-    Who is in stays.
+    `reads` are languages by user name; whoever is not in it is let in everywhere. Who is in stays, but where
+    `raters.people` names others: then they are taken out, and their answers stay on the server.
     """
-    people = [
-        user
-        for user in argilla.users()
-        if user.role == "annotator" and not user.simulated and not user.username.startswith(WORKER)
-    ]
-    readers = {}
+    people, readers, out = annotators(study, argilla), {}, set[str]()
     for name, (workspace_id, languages) in workspaces_of(study, argilla).items():
         able = [user for user in people if languages <= set(reads.get(user.username, languages))]
         admit(workspace_id, argilla, able)
         readers[name] = len(able)
-    return Admission(readers, sum(user.username not in reads for user in people))
+        if study.raters.people is not None:
+            out |= _take_out(workspace_id, argilla, {user.id for user in people})
+    return Admission(readers, sum(user.username not in reads for user in people), sorted(out))
+
+
+def annotators(study: Study, argilla: Argilla) -> list[User]:
+    """The accounts of those who may rate: of `raters.people`, or all annotators of the server.
+
+    But simulated ones and crowd workers.
+    """
+    named = study.raters.people
+    return [user for user in argilla.users() if _person(user) and (named is None or user.username in named)]
+
+
+def refuse_unknown(study: Study, argilla: Argilla) -> None:
+    """Raise StudyError where one of `raters.people` has no account that can rate."""
+    able = {user.username for user in annotators(study, argilla)}
+    if missing := [name for name in study.raters.people or () if name not in able]:
+        more = f" (and {len(missing) - 1} more)" if missing[1:] else ""
+        raise StudyError(
+            f"{study.file}: raters.people: {missing[0]!r} has no annotator's account at {argilla.url}{more};"
+            f" `{study.command('annotation users invite')}` makes what is missing"
+        )
+
+
+def named_raters(study: Study, argilla: Argilla) -> dict[str, User] | None:
+    """The accounts whose answers count wherever they are, by id: of `raters.people` and `raters.former`.
+
+    None where the study names nobody: then the members of a workspace count.
+    """
+    if study.raters.people is None:
+        return None
+    named = {*study.raters.people, *study.raters.former}
+    return {user.id: user for user in argilla.users() if user.username in named and _person(user)}
+
+
+def _person(user: User) -> bool:
+    return user.role == "annotator" and not user.simulated and not user.username.startswith(WORKER)
+
+
+def _take_out(workspace_id: str, argilla: Argilla, stay: Collection[str]) -> set[str]:
+    """Take those out of a workspace who may not rate any more; returns their names."""
+    others = [user for user in argilla.members(workspace_id).values() if _person(user) and user.id not in stay]
+    for user in others:
+        argilla.request("DELETE", f"/workspaces/{workspace_id}/users/{user.id}")
+    return {user.username for user in others}
 
 
 def admit(workspace_id: str, argilla: Argilla, users: Sequence[User]) -> None:

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from plumbline.error_types import Flag, known_flags
 from plumbline.later import Later
-from plumbline.study.base import Name, Part, Seed, refuse_duplicates
+from plumbline.study.base import Line, Name, Part, Seed, refuse_duplicates
 
 
 class ControlsSpec(Later, Part):
@@ -59,10 +59,26 @@ class RatersSpec(Part):
     per_pair: int = Field(
         default=3, ge=1, le=1000, description="raters per pair; if there are more, the earliest count"
     )
+    people: tuple[Line, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="user names of the annotators: nobody else is let in, and nobody else's answers count;"
+        " all annotators of the server where none is named",
+    )
+    former: tuple[Line, ...] = Field(
+        default=(), description="user names of people who rate no longer: they are let in no more, their answers stay"
+    )
     simulated: tuple[SimulatedRater, ...] = Field(
         default=(), description="made-up raters for rehearsals; leave out for a real campaign"
     )
     simulation_seed: Seed = 1337
+
+    @model_validator(mode="after")
+    def _named_once(self) -> RatersSpec:
+        if self.former and self.people is None:
+            raise ValueError("former goes with people, which says who rates now; add it")
+        refuse_duplicates([*(self.people or ()), *self.former], "annotator")
+        return self
 
     @field_validator("simulated")
     @classmethod

@@ -1,0 +1,118 @@
+"""`python -m annotation users`: accounts of annotators, and invitations."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from annotation import server
+from annotation.argilla import accounts
+from annotation.argilla.client import attach, reach
+from annotation.argilla.workspaces import admit_annotators
+from annotation.invitations import invite, write_invitations
+from annotation.server_commands import add_data_option, home_of, public_address
+from plumbline import cli
+from plumbline.commands import as_called
+from plumbline.study import load_study
+
+if TYPE_CHECKING:
+    from annotation.server_commands import Subparsers
+
+
+def add_user_commands(commands: Subparsers) -> None:
+    """`users` with its actions."""
+    text = "add, list, reset and remove annotators, here or on the Argilla that ARGILLA_API_URL names"
+    examples = as_called("examples:\n  python -m annotation users add ada grace --languages en,de\n"
+                "  python -m annotation users invite --study studies/mine.yaml --to invitations\n"
+                "  python -m annotation users list\n  python -m annotation users reset ada\n"
+                "  python -m annotation users remove ada\n"
+                "  python -m annotation users remove ada --force    (with the answers that ada has given)")  # fmt: skip
+    users = commands.add_parser("users", help=text, description=text, epilog=examples,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    actions = users.add_subparsers(metavar="ACTION", required=True)
+
+    def action(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        example = next(line.strip() for line in examples.splitlines() if f"users {name}" in line)
+        added = actions.add_parser(name, help=text, description=text, epilog=f"example: {example}")
+        added.set_defaults(run=run)
+        add_data_option(added)
+        return added
+
+    adding = action("add", _add, "make annotators; their drawn passwords are shown once")
+    adding.add_argument("names", metavar="NAME", nargs="+")
+    adding.add_argument("--languages", metavar="CODES", default="", help="languages that they read, for example en,de")
+    adding.add_argument("--study", metavar="FILE", help="give them access to this study now (otherwise `publish` does)")
+    inviting = action("invite", _invite, "make the accounts of a study's people, and word an invitation for each")
+    inviting.add_argument(
+        "names", metavar="NAME", nargs="*", help="whom to invite (default: the study's raters.people)"
+    )
+    inviting.add_argument("--study", metavar="FILE", required=True, help="the study, for example studies/demo.yaml")
+    inviting.add_argument("--exports", help=argparse.SUPPRESS)
+    inviting.add_argument("--to", metavar="DIR", type=Path, help="write a file for each person instead of printing")
+    inviting.add_argument("--address", metavar="URL", type=public_address, default="",
+                          help="the address that people open (default: the server's own)")  # fmt: skip
+    action("list", _list, "show all accounts with languages and number of answers")
+    action("reset", _reset, "draw a new password for an account").add_argument("name", metavar="NAME")
+    removing = action("remove", _remove, "delete an annotator's account")
+    removing.add_argument("name", metavar="NAME")
+    removing.add_argument("--force", action="store_true", help="remove even if answers are deleted with the account")
+
+
+def _add(options: argparse.Namespace) -> int:
+    home = home_of(options)
+    codes = [code.strip() for code in options.languages.split(",") if code.strip()]
+    study = load_study(options.study) if options.study else None
+    with reach(home) as connection:
+        for name, password in accounts.add(connection, home, options.names, codes).items():
+            if password is not None:
+                print(f"Annotator {name}, password {password}   (shown this once)")
+            else:
+                users = as_called("python -m annotation users")
+                print(f"Annotator {name} has an account; a new password: {users} reset {name}")
+        if study is not None:
+            # Into the workspaces that there are; publishing lets them into the others.
+            admit_annotators(study, attach(connection), accounts.languages(connection, home))
+    return 0
+
+
+def _invite(options: argparse.Namespace) -> int:
+    study, home = cli.study_of(options), home_of(options)
+    with reach(home) as connection:
+        invitations = invite(study, connection, home, options.names, options.address)
+    if options.to:
+        for path in write_invitations(invitations, options.to):
+            print(f"{path}: an invitation with a password; only you can read it")
+    else:
+        print("\n---\n".join(one.text for one in invitations), end="")
+    if server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):
+        print(f"{options.address or connection.url} can be opened on this machine alone; --address names the one that"
+              " others open (docs/server.md)", file=sys.stderr)  # fmt: skip
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    home = home_of(options)
+    with reach(home) as connection:
+        rows = [(one.username, one.role, ",".join(one.languages) or "-", str(one.answers))
+                for one in accounts.accounts(connection, home)]  # fmt: skip
+    print(cli.columns(("name", "role", "languages", "answers"), rows))
+    return 0
+
+
+def _reset(options: argparse.Namespace) -> int:
+    with reach(home_of(options)) as connection:
+        password = accounts.reset(connection, options.name)
+    print(f"User {options.name}, password {password}   (shown this once)")
+    return 0
+
+
+def _remove(options: argparse.Namespace) -> int:
+    home = home_of(options)
+    with reach(home) as connection:
+        answers = accounts.remove(connection, home, options.name, force=options.force)
+    print(f"User {options.name} removed, and {answers} answers with the account")
+    return 0

@@ -1,0 +1,119 @@
+"""Who may rate in a study, on a really started Argilla: the people it names, and those who were asked to."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from annotation import server
+from annotation.argilla import accounts
+from annotation.argilla.client import Argilla
+from annotation.argilla.collect import collect
+from annotation.argilla.publish import publish
+from annotation.argilla.workspaces import workspaces_of
+from annotation.invitations import invite, write_invitations
+from annotation.sampling.queues import queues_of
+from annotation.sampling.sample import read_pairs
+from annotation.status.status import read_members
+from plumbline.errors import DataError, StudyError
+from plumbline.study import Study
+from tests.annotation.campaigns import Make, answer, dataset, pending, rater, small
+
+
+def named(study: Study, people: Sequence[str], former: Sequence[str] = ()) -> Study:
+    """The same study with other people."""
+    return study.model_copy(
+        update={"raters": study.raters.model_copy(update={"people": tuple(people), "former": tuple(former)})}
+    )
+
+
+def inside(study: Study, argilla: Argilla) -> set[str]:
+    """Who is in any of a study's workspaces."""
+    return {
+        user.username for space, _ in workspaces_of(study, argilla).values() for user in argilla.members(space).values()
+    }
+
+
+def test_only_people_whom_a_study_names_are_let_in_and_counted(
+    argilla: Argilla, variant: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ada, bob, eve = (rater(argilla, name) for name in ("ada", "bob", "eve"))
+    everybody = small(variant, "members")
+    publish(everybody, argilla)
+    assert {"ada", "bob", "eve"} <= inside(everybody, argilla)
+    record = pending(argilla, eve, dataset(everybody, argilla))[0]
+    answer(argilla, eve, record, "submitted", quality=1, fluency=1)
+
+    study = named(everybody, ["ada", "bob"])
+    done = publish(study, argilla)
+    assert inside(study, argilla) == {"ada", "bob"} and "eve" in done.admission.out
+    for user, value in ((ada, 4), (bob, 2)):
+        answer(argilla, user, pending(argilla, user, dataset(study, argilla))[0], "submitted", quality=value, fluency=3)
+    ratings = collect(study, argilla)
+    assert sorted(ratings.loc[ratings["question"] == "quality", "value"]) == [2, 4]
+    assert "1 answers of accounts that raters.people does not name" in capsys.readouterr().err
+    assert {one.rater_id for one in read_members(study)} == set(ratings["rater_id"])
+
+    fewer = named(study, ["ada"])
+    publish(fewer, argilla)
+    assert inside(fewer, argilla) == {"ada"}
+    with pytest.raises(StudyError, match=r"no longer names 'bob', of whom 1 answers .* raters\.former"):
+        collect(fewer, argilla)
+    kept = collect(named(study, ["ada"], ["bob"]), argilla)
+    assert sorted(kept.loc[kept["question"] == "quality", "value"]) == [2, 4]
+    assert len({one.rater_id for one in read_members(study)}) == 1  # nobody waits for bob
+    dropped = collect(fewer, argilla, replace=True)
+    assert list(dropped.loc[dropped["question"] == "quality", "value"]) == [4]
+    again = collect(named(study, ["ada", "eve"], ["bob"]), argilla)  # nothing changed on the server, but who counts
+    assert sorted(again.loc[again["question"] == "quality", "value"]) == [1, 2, 4]
+
+
+def test_somebody_without_an_account_is_said_before_anything_is_published(argilla: Argilla, variant: Make) -> None:
+    study = named(small(variant, "nobodies"), ["ada-who-is-not", "grace-who-is-not"])
+    with pytest.raises(
+        StudyError, match=r"'ada-who-is-not' has no annotator's account .*\(and 1 more\); .*users invite"
+    ):
+        publish(study, argilla)
+    assert not workspaces_of(study, argilla) and not (study.folder / "offered.json").exists()
+
+
+def test_an_invitation_says_where_as_whom_and_how_long(
+    argilla: Argilla, home: server.Home, variant: Make, tmp_path: Path
+) -> None:
+    study, reached = named(small(variant, "invited"), ["ines", "otto"]), argilla.connection
+    assert reached is not None
+    accounts.add(reached, home, ["otto"], ["de", "en"])
+    invitations = invite(study, reached, home, [], "https://argilla.example.org")
+    ines, otto = (one.text for one in invitations)
+    account = server.credentials(home).find("ines")
+    assert account is not None and account.password in ines and "https://argilla.example.org" in ines
+    # 4 paraphrases at 30 s a pair, and somebody of whom no language is known may rate all queues.
+    assert "- invited-paraphrasing-EN: 4 items, about 2 minutes" in ines
+    others = [queue.dataset(study) for queue in queues_of(read_pairs(study)) if not queue.languages <= {"de", "en"}]
+    assert others and all(name in ines and name not in otto for name in others)
+    assert otto.startswith("Einladung zum Bewerten") and "4 Einträge, etwa 2 Minuten" in otto
+    publish(study, argilla)
+    assert inside(study, argilla) == {"ines", "otto"}
+    files = write_invitations(invitations, tmp_path / "letters")
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
+    assert files[0].read_text(encoding="utf-8") == ines
+    with pytest.raises(StudyError, match="does not name 'zora'"):
+        invite(study, reached, home, ["zora"])
+
+
+@pytest.mark.parametrize(
+    ("raters", "said"),
+    [
+        ({"people": []}, "at least 1 item"),
+        ({"people": ["ada", "ada"]}, "annotator 'ada' appears twice"),
+        ({"people": ["ada"], "former": ["ada"]}, "annotator 'ada' appears twice"),
+        ({"former": ["ada"]}, "former goes with people"),
+        ({"people": [""]}, "is empty"),
+    ],
+)
+def test_people_that_cannot_be(variant: Make, raters: dict[str, object], said: str) -> None:
+    with pytest.raises((StudyError, DataError), match=said):
+        variant(name="people", raters=raters)
