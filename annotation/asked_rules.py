@@ -10,12 +10,15 @@ from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RuleSpec
 
 
 def wrong_rules(
-    rule: AcceptanceSpec, asked: Sequence[Asked], pools: Sequence[str], used: Sequence[str]
+    rule: AcceptanceSpec, asked: Sequence[Asked], scale: Sequence[int], pools: Sequence[str], used: Sequence[str]
 ) -> Iterator[str]:
     """What rules say of questions that are not there, or cannot be judged so, and what they leave out.
 
-    `pools` are those of the rubric, of which the study has those `used`.
+    `scale` is the rubric's, empty where it has none; `pools` are those of the rubric, of which the study has those
+    `used`.
     """
+    if not rule.rules and not any(one.kind == "rating" for one in asked):
+        yield "no question has a scale, which a threshold is on; say what is accepted in acceptance.rules"
     by_name = {one.name: one for one in asked}
     for one in rule.rules:
         if one.question not in by_name:
@@ -29,16 +32,9 @@ def wrong_rules(
     if rule.rules:
         return
     for question in asked:
-        if question.kind == "rating" and question.scale != asked_scale(asked):
+        if question.kind == "rating" and question.scale != tuple(scale):
             yield (f"question {question.name!r} has a scale of its own, which one threshold cannot judge;"
                    " say what is accepted in acceptance.rules")  # fmt: skip
-    if not any(one.kind == "rating" for one in asked):
-        yield "no question has a scale, which a threshold is on; say what is accepted in acceptance.rules"
-
-
-def asked_scale(asked: Sequence[Asked]) -> tuple[int, ...]:
-    """The scale of the first rating; () where nothing is rated."""
-    return next((one.scale for one in asked if one.kind == "rating"), ())
 
 
 def _unjudged(rule: AcceptanceSpec, asked: Sequence[Asked], pools: Sequence[str]) -> Iterator[str]:
@@ -70,7 +66,7 @@ def without_effect(quality: QualitySpec, low: int, high: int) -> Iterator[str]:
 
 def _wrong(one: RuleSpec, asked: Asked, rule: AcceptanceSpec) -> Iterator[str]:
     if asked.kind in ("text", "ranking"):
-        yield f"a {asked.kind} is not judged by a rule"
+        yield f"a {asked.kind} is not judged by a rule; rules judge ratings and labels"
     elif one.statistic == "share" and asked.kind == "rating":
         yield "a share is of a label, and this is a rating; take its mean or median"
     elif one.statistic != "share" and asked.kind != "rating":

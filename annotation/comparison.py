@@ -173,6 +173,10 @@ def _rated(study: Study) -> pd.DataFrame:
     """A study's ratings on its rubric's scale that count, with what the sample's pairs are."""
     collected, rubric = Collected.read(study), load_rubric(study)
     on_scale = [one.name for one in rubric.asked() if one.kind == "rating" and one.scale == rubric.scale]
+    if not on_scale:
+        raise StudyError(
+            f"{study.file}: rubric {study.rubric!r} rates nothing on its scale; means are what is compared"
+        )
     counting = counting_ratings(collected.of_sample, study.raters.per_pair)
     counting = counting[counting["question"].isin(on_scale)]
     if counting.empty:

@@ -173,8 +173,9 @@ def _labels(question: Question, text: str) -> str:
     known = {name: name for name in question.labels}
     for name, words in question.labels.items():
         known |= {trim(wording).casefold(): name for wording in words.values()}
-    if question.kind == "ranking":
-        return text
+    if question.kind == "ranking":  # `b > a = c`, of names or of words
+        parts = (known.get(trim(part).casefold(), trim(part)) for part in re.split("([>=])", text))
+        return str(question.asked(()).kept(" ".join(parts)))
     whole = [text] if question.kind == "label" or text.casefold() in known else re.split("[,;]", text)
     named = [known.get(trim(part).casefold(), trim(part).replace(" ", "-")) for part in whole]
     return str(question.asked(()).kept(named))

@@ -104,7 +104,7 @@ def _questions(words: Words) -> Iterator[tuple[str, str, str, Sequence[str]]]:
     """Title, description, how it is chosen, and points or labels of each question; texts have none."""
     for name, (title, description) in words.questions.items():
         form = words.forms.get(name)  # the comment has none
-        chosen = "checkbox" if form and form.kind == "multi_label" else "radio"
+        chosen = {"multi_label": "checkbox", "ranking": "number"}.get(form.kind, "radio") if form else "radio"
         yield title, description, chosen, [said or str(value) for value, said in form.options] if form else []
 
 

@@ -26,7 +26,9 @@ KINDS: tuple[Kind, ...] = typing.get_args(Kind)
 LABELLED = ("label", "multi_label", "ranking")  # the kinds that have labels
 Value = int | str | None  # an answer in the form in which it is kept; None where there is none
 AND, BEFORE, EQUAL = ", ", " > ", " = "
-_LABEL = re.compile("[a-z][a-z0-9_-]{0,63}")
+_NAME = "[a-z][a-z0-9_-]{0,63}"
+_LABEL = re.compile(_NAME)
+_ORDER = re.compile(rf"{_NAME}(\s*[>=]\s*{_NAME})*")
 
 
 def _worded(value: dict[str, str]) -> dict[str, str]:
@@ -61,16 +63,18 @@ class Asked:
         """Whether it is asked about the pairs of a pool."""
         return not self.pools or pool in self.pools
 
-    def wrong(self, value: Value) -> str:
-        """Why this is no answer to it; empty where it is one."""
+    def wrong(self, value: Value, *, whole: bool = True) -> str:
+        """Why this is no answer to it; empty where it is one. Who is not done (`whole`) need not have ranked all."""
         if self.kind == "rating":
             scale = f"the scale {self.scale[0]} to {self.scale[-1]}"
             return "" if value in self.scale else f"the answer {value!r} is not on {scale}"
         if not isinstance(value, str) or not value:
             return f"the answer {value!r} is no {self.kind.replace('_', '-')}"
-        return "" if self.kind == "text" else self._wrong_labels(value)
+        return "" if self.kind == "text" else self._wrong_labels(value, whole=whole)
 
-    def _wrong_labels(self, value: str) -> str:
+    def _wrong_labels(self, value: str, *, whole: bool) -> str:
+        if self.kind == "ranking" and not _ORDER.fullmatch(value):
+            return f"the answer {value[:60]!r} is no order of labels, such as {BEFORE.join(self.labels[:3])}"
         named = labels_of(value)
         if unknown := [name for name in named if name not in self.labels]:
             return f"no label is called {unknown[0][:60]!r}; its labels are {', '.join(self.labels)}"
@@ -78,7 +82,7 @@ class Asked:
             return f"the answer {value[:60]!r} has {len(named)} labels, and one is asked for"
         if len(set(named)) < len(named):
             return f"the answer {value[:60]!r} names a label twice"
-        if self.kind == "ranking" and len(named) < len(self.labels):
+        if self.kind == "ranking" and whole and len(named) < len(self.labels):
             return f"the answer {value[:60]!r} does not rank all of {', '.join(self.labels)}"
         return ""
 
@@ -87,9 +91,11 @@ class Asked:
         if value is None or isinstance(value, int):
             return value
         if isinstance(value, str):
-            return trim(value) or None
-        if self.kind == "ranking":
-            return ranked({str(one["value"]): int(one["rank"]) for one in value}) or None
+            text = trim(value)
+            known = self.kind == "ranking" and not self.wrong(text, whole=False)
+            return (ranked(ranks_of(text)) if known else text) or None
+        if self.kind == "ranking":  # of a draft some may have no rank yet
+            return ranked({str(one["value"]): int(one["rank"]) for one in value if one.get("rank")}) or None
         return self._in_order([str(one) for one in value]) or None
 
     def given(self, value: Value) -> Any:
@@ -110,10 +116,15 @@ def labels_of(answer: str) -> list[str]:
     return [name for name in re.split(r"[,>=\s]+", answer) if name]
 
 
+def has_label(kind: Kind, answer: str, label: str) -> bool:
+    """Whether an answer names a label, or, of a ranking, has it first, alone or with equal ones."""
+    return ranks_of(answer).get(label) == 1 if kind == "ranking" else label in labels_of(answer)
+
+
 def ranks_of(answer: str) -> dict[str, int]:
     """The rank of each label in a kept ranking; equal ones share the first of theirs (1, 2, 2, 4)."""
     found: dict[str, int] = {}
-    for group in answer.split(BEFORE):
+    for group in answer.split(BEFORE.strip()):
         rank = len(found) + 1
         found |= dict.fromkeys(labels_of(group), rank)
     return found

@@ -25,16 +25,23 @@ class Estimate(Record):
 
 
 class Share(Record):
-    """How many of the answers to a question have a label."""
+    """How many of the answers to a question have a label, or rank it first."""
 
     label: str = Field(description="which label")
     share: Estimate = Field(description="its share; interval over pairs (Wilson's, of the effective number)")
 
 
+class MeanRank(Record):
+    """Where a label stands in the rankings of a question: 1 for first; equal ones share the mean of their places."""
+
+    label: str = Field(description="which label")
+    rank: Estimate = Field(description="the mean of its ranks; interval over pairs")
+
+
 class Coefficient(Record):
     """Agreement on answers that are no points of a scale."""
 
-    name: str = Field(description="AC1, Fleiss' kappa, alpha (nominal), alpha (MASI)")
+    name: str = Field(description="AC1, Fleiss' kappa, alpha (nominal), alpha (MASI); of rankings tau-b, W")
     label: str = Field(default="", description="the label of several that it is about, as yes or no; empty for all")
     estimate: Estimate = Field(description="the number")
 
@@ -42,7 +49,7 @@ class Coefficient(Record):
 class Summary(Later, Record):
     """The ratings of one question within one group, as HTEB's Table 2 reports them. NaN is null in the file."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"kind", "median", "shares", "coefficients"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"kind", "median", "shares", "ranks", "coefficients"})
 
     question: str = Field(description="quality or fluency")
     n_pairs: int = Field(description="pairs with at least one rating that counts")
@@ -65,8 +72,9 @@ class Summary(Later, Record):
     median: Estimate | None = Field(
         default=None, description="median of the pairs' means, where a rule asks for it; interval by order statistics"
     )
-    shares: tuple[Share, ...] = Field(default=(), description="of labels: how often each was given")
-    coefficients: tuple[Coefficient, ...] = Field(default=(), description="of labels: agreement")
+    shares: tuple[Share, ...] = Field(default=(), description="of labels: how often each was given, or ranked first")
+    ranks: tuple[MeanRank, ...] = Field(default=(), description="of rankings: each label's mean rank")
+    coefficients: tuple[Coefficient, ...] = Field(default=(), description="of labels and rankings: agreement")
 
 
 class Group(Record):

@@ -38,7 +38,7 @@ class Rubric(Part):
 
     name: str
     source: str
-    scale: tuple[int, ...] = Field(min_length=2)
+    scale: tuple[int, ...] = Field(default=(), description="of its ratings; none where each has its own, or none rates")
     threshold: float | None = Field(
         default=None, description="the mean that the rubric's source accepts; used if the study sets none"
     )
@@ -54,6 +54,8 @@ class Rubric(Part):
     def _ascending(cls, value: tuple[int, ...]) -> tuple[int, ...]:
         if list(value) != sorted(set(value)):
             raise ValueError("the scale's points must ascend")
+        if len(value) == 1:
+            raise ValueError("a scale has two points or more")
         return value
 
     @model_validator(mode="after")
@@ -149,6 +151,8 @@ class Rubric(Part):
 def _incomplete(rubric: Rubric) -> Iterator[str]:
     """What a rubric lacks, or says of questions, points, labels and controls that it does not have."""
     for question, one in zip(rubric.questions, rubric.asked(), strict=True):
+        if one.kind == "rating" and not one.scale:
+            yield f"question {one.name!r} is a rating, and there is no scale; give the rubric one, or the question"
         if sorted(question.points) != list(one.scale):
             yield f"question {one.name!r} must describe every point of the scale, and no other"
         if unknown := [pool for pool in one.pools if pool not in rubric.pools]:
@@ -236,10 +240,9 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
             yield f"question {name!r}: this name stands for something else in files of ratings; give it another"
     if twice := sorted({name for name in names if names.count(name) > 1}):
         yield f"question {twice[0]!r} appears twice; give each question its own name"
-    for one in rubric.asked():
-        if one.kind == "ranking":
-            yield f"question {one.name!r}: rankings are not asked yet; ask for ratings or labels"
-    if rubric.threshold is not None and not rubric.scale[0] <= rubric.threshold <= rubric.scale[-1]:
+    if rubric.threshold is not None and not rubric.scale:
+        yield f"threshold {rubric.threshold:g} is on no scale; leave it out, and say acceptance.rules in the study"
+    elif rubric.threshold is not None and not rubric.scale[0] <= rubric.threshold <= rubric.scale[-1]:
         yield f"threshold {rubric.threshold:g} is outside the scale {rubric.scale[0]} to {rubric.scale[-1]}"
     for place, wording in wordings(rubric.model_dump(), ""):
         if not trim(wording):
@@ -248,9 +251,9 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
 
 def _refuse_rules_of_another_scale(study: Study, rubric: Rubric) -> None:
     """Refuse rules in points that the scale cannot hold, and defaults that were meant for another scale."""
-    low, high, rules = rubric.scale[0], rubric.scale[-1], study.acceptance
-    missing = []
-    if not rules.rules and "threshold" not in rules.model_fields_set and rules.threshold != _usual_threshold(rubric):
+    rules, shared, missing = study.acceptance, rubric.scale, []
+    unsaid = not rules.rules and "threshold" not in rules.model_fields_set
+    if shared and unsaid and rules.threshold != _usual_threshold(rubric):
         own = "" if rubric.threshold is None else f"; the rubric's own is {rubric.threshold:g}"
         missing.append(f"acceptance.threshold (which mean is accepted there{own})")
     other = [one.scale for one in rubric.asked() if one.kind == "rating" and one.scale not in _PAPERS_SCALES]
@@ -261,12 +264,15 @@ def _refuse_rules_of_another_scale(study: Study, rubric: Rubric) -> None:
             if name not in study.quality.model_fields_set
         ]
     if missing:
-        scale = (*other, rubric.scale)[0]
+        scale = (*other, shared)[0]
         which = f"rubric {rubric.name!r} has the scale {scale[0]} to {scale[-1]}, for which the study must say"
         raise StudyError(f"{study.file}: {which} {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}")
     used = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))
-    if first := next(wrong_rules(rules, rubric.asked(), list(rubric.pools), used), ""):
+    if first := next(wrong_rules(rules, rubric.asked(), shared, list(rubric.pools), used), ""):
         raise StudyError(f"{study.file}: {first}")
+    if not shared:
+        return
+    low, high = shared[0], shared[-1]
     if not rules.rules and not low <= rules.threshold <= high:
         raise StudyError(f"{study.file}: acceptance.threshold {rules.threshold:g} is outside the scale {low} to {high}")
     if wrong := next(without_effect(study.quality, low, high), ""):

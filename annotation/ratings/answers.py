@@ -74,7 +74,7 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair])
         value = answer.values.get(name)
         if value is None and one.required and answer.status == "submitted":
             raise DataError(f"{where}: a submitted answer without {name!r}")
-        if value is not None and (wrong := one.wrong(value)):
+        if value is not None and (wrong := one.wrong(value, whole=answer.status == "submitted")):
             raise DataError(f"{where}, {name}: {wrong}")
     if strange := next((name for name, value in answer.values.items() if name not in asked and value is not None), ""):
         raise DataError(f"{where}: answers {strange[:60]!r}, which is not asked about this pair")

@@ -22,7 +22,7 @@ def signs_of(study: Study, collected: Collected | None = None, rubric: Rubric | 
     """
     found = collected or Collected.read(study)
     asked = rubric or load_rubric(study)
-    labelled = [one.name for one in asked.asked() if one.kind in ("label", "multi_label")]
+    labelled = [one.name for one in asked.asked() if one.labels]
     return find_signs(found.ratings, found.pairs, study.quality, asked.expected, labelled)
 
 

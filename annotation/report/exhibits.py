@@ -40,7 +40,9 @@ def verdicts_exhibit(material: Material) -> Exhibit:
             mean = Estimate(value=one.mean, low=one.low, high=one.high)
             row[f"{one.question.capitalize()} [95%]"] = with_interval(mean)
         for one in verdict.questions:
-            row |= {f"{one.question.capitalize()}: {own.label}": with_interval(own.share) for own in one.shares}
+            first = ", first" if one.ranks else ""
+            row |= {f"{one.question.capitalize()}: {own.label}{first}": with_interval(own.share) for own in one.shares}
+            row |= {f"{one.question.capitalize()}: {own.label}, rank": with_interval(own.rank) for own in one.ranks}
         row["P"] = chance(verdict.probability)
         row["Pairs"] = f"{verdict.n_pairs:,}"
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
@@ -84,7 +86,7 @@ def agreement_exhibit(material: Material) -> Exhibit:
 
 
 def labels_exhibit(material: Material) -> Exhibit:
-    """Shares of labels and agreement on them; of texts that they are not compared. Empty where all have scales."""
+    """Shares and ranks of labels, and agreement; of texts that they are not compared. Empty where all have scales."""
     full = label_table(material.groups)
     printed = pd.DataFrame(
         {
@@ -99,7 +101,9 @@ def labels_exhibit(material: Material) -> Exhibit:
         }
         for row in full.to_dict("records")
     )
-    return Exhibit("labels", "Labels and texts: shares and agreement, with 95% intervals", full, printed)
+    return Exhibit(
+        "labels", "Labels, rankings and texts: shares, ranks and agreement, with 95% intervals", full, printed
+    )
 
 
 def missing_agreement(groups: Sequence[Group]) -> list[str]:

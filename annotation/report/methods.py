@@ -10,7 +10,7 @@ from annotation.addressed import addressed_lines
 from annotation.ratings.signs import controls_missed
 from annotation.report.makers import listed, made_by
 from annotation.report.material import Material
-from annotation.report.said import LABELS, many, other_questions, several_rules, verb
+from annotation.report.said import LABELS, RANKINGS, many, other_questions, several_rules, verb
 from annotation.sampling.near_duplicates import NEAR
 from annotation.statistics.intervals import RESAMPLES
 from annotation.verdicts.preregistration import amendments, fixed_text
@@ -266,7 +266,8 @@ def _fixed(material: Material) -> str:
 def _agreement(material: Material) -> list[str]:
     if not material.groups:
         return []
-    labels = [LABELS] if any(one.coefficients for group in material.groups for one in group.questions) else []
+    kinds = {one.kind for group in material.groups for one in group.questions if one.coefficients}
+    labels = [*([LABELS] if kinds - {"ranking"} else []), *([RANKINGS] if "ranking" in kinds else [])]
     if not material.questions:
         return labels
     return [

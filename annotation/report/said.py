@@ -16,6 +16,13 @@ LABELS = (
     " number of answers (Franco et al. 2019, J. Survey Stat. Methodol. 7, 334-364)."
 )
 
+RANKINGS = (
+    "Agreement on rankings is the mean over pairs of Kendall's tau-b of every two raters of a pair (Kendall 1945,"
+    " Biometrika 33, 239-251; Ehrenberg 1952, Biometrika 39, 82-87), 0 by chance, and of Kendall's W corrected for ties"
+    " (Kendall and Babington Smith 1939, Ann. Math. Stat. 10, 275-287), which by chance is 1 over the number of raters;"
+    " intervals are t intervals over pairs. Equal labels share the mean of their ranks."
+)
+
 
 def many(number: int, thing: str) -> str:
     """`1 rating`, `2 ratings`, `1,000 ratings`."""

@@ -1,4 +1,4 @@
-"""Agreement on labels: Gwet's AC1, Fleiss' kappa and Krippendorff's alpha; on sets of labels, too.
+"""Shares of labels, and agreement on them: Gwet's AC1, Fleiss' kappa and Krippendorff's alpha; on sets of labels, too.
 
 The same functions of counts as for ratings (`agreement`), with equal or not instead of near and far. What cannot be
 told is NaN with a reason.
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from annotation.questions import Asked, labels_of
+from annotation.questions import Asked, has_label, labels_of
 from annotation.records import Coefficient, Estimate, Share
 from annotation.statistics.agreement import (
     ALIKE,
@@ -42,19 +42,19 @@ _SUBSET, _OVERLAP = 2 / 3, 1 / 3  # MASI's weights of sets of which one holds th
 def answers_to(asked: Asked, ratings: pd.DataFrame) -> Answers:
     """The answers to a question with labels, of a frame with pair_id, rater_id and answer; points are labels' places.
 
-    Of several labels each set that was given is a point, in the order of its text.
+    Of several labels each set that was given is a point, and of rankings each one, in the order of its text.
     """
     said = ratings["answer"].astype(str)
-    points = sorted(set(said)) if asked.kind == "multi_label" else asked.labels
+    points = asked.labels if asked.kind == "label" else sorted(set(said))
     place = said.map({label: number for number, label in enumerate(points)}).to_numpy(np.int64)
     pair, rater = (pd.factorize(ratings[name])[0].astype(np.int64) for name in ("pair_id", "rater_id"))
     return Answers(pair, rater, place.astype(np.int64), tuple(range(len(points))))
 
 
 def with_label(asked: Asked, ratings: pd.DataFrame, label: str) -> Answers:
-    """For each answer whether it has a label: 1 where it does."""
+    """For each answer whether it has a label, or ranks it first: 1 where it does."""
     found = answers_to(asked, ratings)
-    has = np.array([label in labels_of(answer) for answer in ratings["answer"].astype(str)], np.int64)
+    has = np.array([has_label(asked.kind, answer, label) for answer in ratings["answer"].astype(str)], np.int64)
     return Answers(found.pair, found.rater, has, (0, 1))
 
 
@@ -165,9 +165,7 @@ def _of_labels(answers: Answers, seed: int | None, label: str = "") -> tuple[Coe
 
 
 def shares(asked: Asked, ratings: pd.DataFrame, interval: str, *, anytime: bool) -> tuple[Share, ...]:
-    """How often each label was given, with the interval of the rule."""
-    if asked.kind not in ("label", "multi_label"):
-        return ()
+    """How often each label was given, or ranked first, with the interval of the rule; none of texts."""
     return tuple(Share(label=label, share=_share(asked, ratings, label, interval, anytime)) for label in asked.labels)
 
 

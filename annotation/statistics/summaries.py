@@ -17,6 +17,7 @@ import pandas as pd
 from annotation.questions import Asked
 from annotation.records import Estimate, Group, Summary
 from annotation.rubric import Rubric
+from annotation.statistics import labels, rankings
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement, undefined
 from annotation.statistics.intervals import (
     Mean,
@@ -26,7 +27,6 @@ from annotation.statistics.intervals import (
     over_pairs,
     over_pairs_and_raters,
 )
-from annotation.statistics.labels import coefficients, shares
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import TRANSFORMATIONS, axes_in_order, in_order
@@ -40,7 +40,7 @@ class Design:
     """What a study asks, of how many, and by what rule it judges; HTEB's (section 2.4) where nothing is said."""
 
     questions: tuple[str, ...] = ("quality", "fluency")
-    scale: tuple[int, ...] = HTEB_SCALE
+    scale: tuple[int, ...] = HTEB_SCALE  #: of ratings that have none of their own; empty where there is no such
     per_pair: int = 3  #: raters of a pair that count, the first by time
     rule: AcceptanceSpec = field(default_factory=AcceptanceSpec)
     seed: int = 1337  #: the sample's: of the order in which an anytime rule takes the pairs
@@ -49,7 +49,8 @@ class Design:
 
     def __post_init__(self) -> None:
         """Raises ValueError for what no campaign can ask."""
-        points_of(self.scale)
+        if self.scale != () or any(one.kind == "rating" and not one.scale for one in map(self.asked, self.questions)):
+            points_of(self.scale)
         if isinstance(self.questions, str) or not self.questions or len(set(self.questions)) < len(self.questions):
             raise ValueError(f"a design's questions are different names, such as ('quality',), not {self.questions!r}")
         if not isinstance(self.per_pair, int) or self.per_pair < 1:
@@ -158,9 +159,9 @@ def _median(question: str, answers: Answers, design: Design) -> Estimate | None:
 
 
 def _of_labels(asked: Asked, own: pd.DataFrame, design: Design, seed: int | None, *, anytime: bool) -> Summary:
-    """The same of answers that are no points of a scale: shares and agreement of labels; texts are but counted."""
+    """The same of answers that are no points of a scale: labels, and where they are ranked; texts are but counted."""
     what = "texts are read, not counted" if asked.kind == "text" else f"a {asked.kind.replace('_', '-')} has none"
-    none = undefined(what)
+    none, interval, ranking = undefined(what), design.rule.interval, asked.kind == "ranking"
     return Summary.model_validate(
         {
             "question": asked.name,
@@ -169,11 +170,12 @@ def _of_labels(asked: Asked, own: pd.DataFrame, design: Design, seed: int | None
             "n_raters": own["rater_id"].nunique(),
             "n_ratings": len(own),
             **dict.fromkeys(("mean", "sd", "low", "high", "probability"), math.nan),
-            "interval": "anytime" if anytime else design.rule.interval,
+            "interval": "anytime" if anytime else interval,
             "interval_reason": what,
             **dict.fromkeys(("ac2", "alpha", "kappa", "raw"), none),
-            "shares": shares(asked, own, design.rule.interval, anytime=anytime),
-            "coefficients": coefficients(asked, own, seed),
+            "shares": labels.shares(asked, own, interval, anytime=anytime),
+            "ranks": rankings.mean_ranks(asked, own, interval, anytime=anytime) if ranking else (),
+            "coefficients": (rankings.coefficients(asked, own) if ranking else labels.coefficients(asked, own, seed)),
         }
     )
 

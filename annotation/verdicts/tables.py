@@ -54,7 +54,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
         }
         for summary in rated(verdict.questions):
             row |= _cells(summary)
-        row |= {f"{question}_{label}_share{end}": value for question, label, end, value in _shares(verdict.questions)}
+        row |= dict(_of_labels(verdict.questions))
         row["simulated"] = verdict.simulated
         rows.append(row)
     return pd.DataFrame(rows)
@@ -65,19 +65,21 @@ def rated(summaries: Iterable[Summary]) -> list[Summary]:
     return [one for one in summaries if one.kind == "rating"]
 
 
-def _shares(summaries: Iterable[Summary]) -> Iterator[tuple[str, str, str, float]]:
-    """(question, label, end of the column's name, number) of each label's share and its interval."""
+def _of_labels(summaries: Iterable[Summary]) -> Iterator[tuple[str, float]]:
+    """(column, number) of each label's share (of rankings that of firsts), its mean rank, and their intervals."""
     for summary in summaries:
-        for one in summary.shares:
+        share = "first" if summary.kind == "ranking" else "share"
+        found = [(one.label, share, one.share) for one in summary.shares]
+        for label, what, estimate in [*found, *((one.label, "rank", one.rank) for one in summary.ranks)]:
             for end, name in (("", "value"), ("_low", "low"), ("_high", "high")):
-                yield summary.question, one.label, end, getattr(one.share, name)
+                yield f"{summary.question}_{label}_{what}{end}", getattr(estimate, name)
 
 
 def label_table(groups: Sequence[Group]) -> pd.DataFrame:
-    """Shares of labels and agreement on them: a row a group, question, label and number.
+    """Shares and ranks of labels, and agreement on them: a row a group, question, label and number.
 
-    Columns: level, name, question, kind, label (empty: all), number (share, or what coefficient), value, low, high,
-    reason, n_ratings. Texts have one row, which says that they are not compared.
+    Columns: level, name, question, kind, label (empty: all), number (share; ranked first, mean rank; or what
+    coefficient), value, low, high, reason, n_ratings. Texts have one row, which says that they are not compared.
     """
     columns_ = ["level", "name", "question", "kind", "label", "number", "value", "low", "high", "reason", "n_ratings"]
     rows = [
@@ -95,7 +97,9 @@ def _numbers(summary: Summary) -> Iterator[tuple[str, str, Estimate]]:
     if summary.kind == "rating":
         return
     for share in summary.shares:
-        yield share.label, "share", share.share
+        yield share.label, "ranked first" if summary.kind == "ranking" else "share", share.share
+    for rank in summary.ranks:
+        yield rank.label, "mean rank", rank.rank
     for one in summary.coefficients:
         yield one.label, one.name, one.estimate
     if not summary.shares:
@@ -103,7 +107,7 @@ def _numbers(summary: Summary) -> Iterator[tuple[str, str, Estimate]]:
 
 
 def label_text(groups: Sequence[Group]) -> str:
-    """Shares of labels and agreement on them, over all; empty where every question has a scale."""
+    """Shares and ranks of labels and agreement on them, over all; empty where every question has a scale."""
     table = label_table([group for group in groups if group.level in ("pool", "overall")])
     rows, notes = [], []
     for row in table.to_dict("records"):
@@ -148,7 +152,9 @@ def agreement_text(groups: Sequence[Group]) -> str:
         return table
     parts = [table, "Agreement with 95% intervals over pairs", coefficient_text(groups)]
     labels = label_text(groups)
-    return "\n\n".join([*parts, *(["Labels and texts, with 95% intervals over pairs", labels] if labels else [])])
+    return "\n\n".join(
+        [*parts, *(["Labels, rankings and texts, with 95% intervals over pairs", labels] if labels else [])]
+    )
 
 
 def coefficient_text(groups: Sequence[Group]) -> str:

@@ -123,8 +123,9 @@ def _said(record: Verdict | Group) -> dict[str, Any]:
     """What a record says of ratings, by the names of its fields: `decision`, `questions.quality.mean`."""
     whole = record.model_dump(exclude={*_REST, "questions"})
     for summary in record.questions:
-        own = summary.model_dump(exclude={"question", "shares", "coefficients", *_RESAMPLED})
+        own = summary.model_dump(exclude={"question", "shares", "ranks", "coefficients", *_RESAMPLED})
         own |= {f"share of {one.label}": one.share.model_dump() for one in summary.shares}
+        own |= {f"rank of {one.label}": one.rank.model_dump() for one in summary.ranks}
         own |= {
             f"{one.name} {one.label}".strip(): one.estimate.model_dump()
             for one in summary.coefficients

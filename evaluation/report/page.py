@@ -122,6 +122,7 @@ def _material(study: Study, results: Results, short: Mapping[str, str]) -> Mater
     def shortened(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(model=frame["model"].map(lambda name: short.get(name, name)))
 
+    scale = rubric.scale_of(question) if question else (0, 0)  # without a question nothing is drawn on it
     frame = tables.drift_by_quality(
         pairs, rated, shortened(read_drift(study)), per_pair=study.raters.per_pair, question=question
     )
@@ -138,7 +139,7 @@ def _material(study: Study, results: Results, short: Mapping[str, str]) -> Mater
         frame,
         correlations,
         question,
-        (rubric.scale[0], rubric.scale[-1]),
+        (scale[0], scale[-1]),
         resampled,
         shortened(read_accepted_scores(study)),
         shortened(read_text_drift(study)),

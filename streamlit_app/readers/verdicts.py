@@ -35,7 +35,7 @@ def agreement(study: Study) -> Exhibit:
 
 @cached(*JUDGED, watches=RULES)
 def labels(study: Study) -> Exhibit:
-    """Shares of labels and agreement on them."""
+    """Shares and ranks of labels, and agreement on them."""
     return exhibits.labels_exhibit(material(study))
 
 

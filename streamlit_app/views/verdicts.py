@@ -39,7 +39,7 @@ def draw(study: Study) -> None:
         section("Means against the threshold", partial(_means, study, scale, question, language))
         section("Ratings given", partial(_shares, study, scale, question))
     if len(names) < len(rubric.questions):
-        section("Labels and texts", partial(_labels, study))
+        section("Labels, rankings and texts", partial(_labels, study))
     section("Ratings and agreement (HTEB, Table 2)", partial(_agreement, study))
     section("Another threshold", partial(_another, study, rubric.scale))
 

@@ -37,6 +37,12 @@ EFFORT: dict[str, Any] = {
     "required": False,
 }
 BETTER: dict[str, Any] = {"name": "better", "kind": "text", "title": {"en": "How would you say it?"}}
+ORDER: dict[str, Any] = {
+    "name": "order",
+    "kind": "ranking",
+    "title": {"en": "What suffered most?"},
+    "labels": {"sense": {"en": "Its sense"}, "tone": {"en": "Its tone"}, "form": {"en": "Its form"}},
+}
 RULES: list[dict[str, Any]] = [
     {"question": "quality", "at_least": 3},
     {"question": "fluency", "statistic": "median", "at_least": 3},

@@ -13,12 +13,14 @@ from annotation.questions import Asked, ranked, ranks_of
 from annotation.ratings.answers import Answer, check
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import Pair
+from annotation.statistics.summaries import Design
 from annotation.verdicts.preregistration import rules_of
 from annotation.verdicts.verdicts import rule_id
 from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT, load_study
 from tests.annotation.campaigns import Make
 from tests.annotation.kinds import BETTER, EFFORT, FAULTS, NATURAL, RULES, ask, rubric
+from tests.annotation.kinds import ORDER as ORDER_
 
 LABEL = Asked("naturalness", "label", labels=("natural", "odd", "wrong"))
 SEVERAL = Asked("faults", "multi_label", labels=("grammar", "words", "meaning"))
@@ -92,7 +94,7 @@ def study_with(patch: pytest.MonkeyPatch, folder: Path, variant: Make, content: 
         (NATURAL | {"pools": ["poetry"]}, "question 'naturalness' is asked about a pool 'poetry' that the rubric does"),
         (EFFORT | {"scale": [0, 2, 1]}, "question 'effort': the scale's points must ascend"),
         (EFFORT | {"scale": [0, 1]}, "question 'effort' must describe every point of the scale, and no other"),
-        (NATURAL | {"kind": "ranking"}, "question 'naturalness': rankings are not asked yet"),
+        (ORDER_ | {"labels": {"a": {"en": "A"}}}, "question 'order' needs two labels or more"),
         (NATURAL | {"title": {"de": "Wie?"}}, "the English wording is missing"),
     ],
 )
@@ -122,6 +124,7 @@ def test_a_label_named_twice_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_pa
         (SHARE | {"label": "lovely"}, "no label is called 'lovely'"),
         ({"question": "quality", "at_most": 6}, "6 is outside the scale 1 to 5"),
         ({"question": "better", "at_least": 1}, "a text is not judged by a rule"),
+        ({"question": "order", "at_most": 2}, "a ranking is not judged by a rule; rules judge ratings and labels"),
         ({"question": "quality", "at_least": 3, "pools": ["poetry"]}, "there is no pool 'poetry'"),
         ({"question": "quality", "at_least": 3, "pools": ["expansion"]}, "none judges the pool"),
         ({"question": "effort", "at_most": 1, "pools": ["translation"]}, "it need not be answered"),
@@ -130,7 +133,7 @@ def test_a_label_named_twice_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_rules_that_cannot_judge_are_one_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make, rule: dict[str, Any], said: str
 ) -> None:
-    content = rubric(NATURAL, EFFORT, BETTER)
+    content = rubric(NATURAL, EFFORT, BETTER, ORDER_)
     study = study_with(monkeypatch, tmp_path, variant, content, acceptance={"rules": [rule]})
     with pytest.raises(StudyError) as raised:
         load_rubric(study)
@@ -164,6 +167,55 @@ def test_one_threshold_judges_no_scale_of_its_own(
                        quality={"within": 1, "apart": 1.0, "low": 2.0})  # fmt: skip
     with pytest.raises(StudyError, match="question 'effort' has a scale of its own, which one threshold cannot judge"):
         load_rubric(study)
+
+
+def labels_alone(**changes: Any) -> dict[str, Any]:
+    """A rubric without any rating, and so without a scale."""
+    content = rubric()
+    pools = {name: {part: pool[part] for part in ("title", "asked")} for name, pool in content["pools"].items()}
+    del content["scale"], content["threshold"]
+    return content | {"questions": [NATURAL, ORDER_, BETTER], "pools": pools} | changes
+
+
+def test_a_rubric_without_a_rating_needs_no_scale(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make
+) -> None:
+    ask(monkeypatch, tmp_path, labels_alone())
+    study = variant(rubric="kinds", acceptance={"rules": [SHARE]})  # and `quality` has nothing to say in points
+    asked = load_rubric(study)
+    assert (asked.scale, asked.threshold, asked.rating_names()) == ((), None, [])
+    assert Design.of(study, asked).needed("paraphrasing") == ("naturalness", "order")
+    with pytest.raises(StudyError) as raised:
+        load_rubric(variant(rubric="kinds", acceptance={}))
+    assert str(raised.value).endswith(
+        "no question has a scale, which a threshold is on; say what is accepted in acceptance.rules"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"threshold": 3}, "threshold 3 is on no scale; leave it out, and say acceptance.rules in the study"),
+        ({"scale": [3]}, "a scale has two points or more"),
+        ({"questions": [NATURAL, {"name": "quality", "title": {"en": "Good?"}}]},
+         "question 'quality' is a rating, and there is no scale; give the rubric one, or the question"),
+    ],
+)  # fmt: skip
+def test_a_rubric_without_a_scale_is_whole(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make, changes: dict[str, Any], said: str
+) -> None:
+    ask(monkeypatch, tmp_path, labels_alone(**changes))
+    with pytest.raises(StudyError, match="kinds.yaml") as raised:
+        load_rubric(variant(rubric="kinds", acceptance={"rules": [SHARE]}))
+    assert said in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_scale_of_each_question_needs_rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make) -> None:
+    ask(monkeypatch, tmp_path, labels_alone(questions=[NATURAL, EFFORT | {"required": True, "pools": []}]))
+    rules = [{"question": "effort", "at_most": 1}]
+    assert load_rubric(variant(rubric="kinds", quality=QUALITY, acceptance={"rules": rules})).scale == ()
+    with pytest.raises(StudyError, match="question 'effort' has a scale of its own, which one threshold cannot judge"):
+        load_rubric(variant(rubric="kinds", quality=QUALITY, acceptance={"threshold": 1.0}))
 
 
 def test_what_a_pair_is_not_asked_is_no_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make) -> None:

@@ -1,7 +1,7 @@
 """The fields that a form of the crowd sends back, and reading them: nothing that comes from a worker is trusted.
 
-`study` and `batch` say what was rated, `<pair>.<question>` holds a point of the scale, labels or
-a text, `<pair>.comment` a free text,
+`study` and `batch` say what was rated, `<pair>.<question>` holds a point of the scale, labels,
+an order of labels or a text, `<pair>.comment` a free text,
 `<pair>.seconds` the time on the pair, and `<pair>.discarded` is `yes` for one that the worker could not judge.
 """
 
@@ -79,7 +79,7 @@ class Sheet:
             raise DataError(f"{self.where}: pair {pair_id}, {asked.name}: {_short(given)} is not on the scale {scale}")
         if asked.kind == "rating" or not given:
             return points.get(given)
-        value = asked.kept(labels_of(given)) if asked.kind == "multi_label" else given
+        value = asked.kept(labels_of(given) if asked.kind == "multi_label" else given)
         if wrong := asked.wrong(value):
             raise DataError(f"{self.where}: pair {pair_id}, {asked.name}: {ascii(wrong)[1:-1]}")
         return value

@@ -75,11 +75,6 @@ def _questions(rubric: Rubric, pool: str, language: str) -> list[dict[str, Any]]
     found = []
     for question in rubric.asked_questions(pool):
         hint, options = rubric.meaning(pool, question, language)
-        if question.kind == "ranking":
-            raise StudyError(
-                f"rubric {rubric.name!r}: MTurk's page cannot ask for the ranking {question.name!r}; ask annotators in"
-                " Argilla, or participants of Prolific"
-            )
         asked = question.asked(rubric.scale)
         words = {"name": question.name, "title": said(question.title, language), "hint": hint}
         found.append({**words, "kind": asked.kind, "required": asked.required, "points": list(options.items())})

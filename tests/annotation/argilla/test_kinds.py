@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla.workspaces import published
 from annotation.csv_answers import collect_csv
+from annotation.preview import preview_html
 from annotation.ratings.review import signs_of
 from annotation.report.page import write_report
 from annotation.verdicts.acceptance import accept
@@ -23,14 +25,15 @@ from annotation.verdicts.verification import refuse_edited
 from plumbline.errors import DataError
 from streamlit_app.readers import verdicts as page
 from tests.annotation.campaigns import PARAPHRASING, Make, answer, dataset, rater, small
-from tests.annotation.kinds import BETTER, EFFORT, FAULTS, NATURAL, RULES, ask, rubric
+from tests.annotation.kinds import BETTER, EFFORT, FAULTS, NATURAL, ORDER, RULES, ask, rubric
 
+ORDERED = [{"value": "form", "rank": 2}, {"value": "sense", "rank": 2}, {"value": "tone", "rank": 1}]
 QUALITY = {"within": 1, "apart": 1.0, "low": 2.0}  # to be said for a scale of one's own
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    ask(monkeypatch, tmp_path, rubric(NATURAL, FAULTS, EFFORT, BETTER))
+    ask(monkeypatch, tmp_path, rubric(NATURAL, FAULTS, EFFORT, BETTER, ORDER))
 
 
 def made(variant: Make, name: str, **changes: Any) -> Any:
@@ -51,11 +54,11 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make) -> 
     questions = argilla.request("GET", f"/datasets/{foreign}/questions")["items"]
     assert [(one["name"], one["required"]) for one in questions] == [
         ("quality", True), ("fluency", True), ("naturalness", True), ("effort", False), ("better", False),
-        ("comment", False),
+        ("order", True), ("comment", False),
     ]  # fmt: skip
     own = dataset(study, argilla, PARAPHRASING)
     names = [one["name"] for one in argilla.request("GET", f"/datasets/{own}/questions")["items"]]
-    assert names == ["quality", "fluency", "naturalness", "faults", "better", "comment"]
+    assert names == ["quality", "fluency", "naturalness", "faults", "better", "order", "comment"]
     sampled = {pair.pair_id for pair in Evidence.read(study).collected.sample_pairs}
     record = next(one for one in argilla.records(own) if one["external_id"] in sampled)
     assert record["fields"]["asked"] == "The program was asked to rephrase the text while keeping its meaning."
@@ -63,12 +66,13 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make) -> 
     person = rater(argilla, "kinds-ada")
     publish(study, argilla)  # lets her in, and changes nothing else
     answer(argilla, person, record, "submitted", quality=4, fluency=5, naturalness="odd", faults=["words", "grammar"],
-           better="  <b>Better</b>  ")  # fmt: skip
+           better="  <b>Better</b>  ", order=ORDERED)  # fmt: skip
     assert simulate(study, argilla)
     ratings = collect(study, argilla)
     mine = ratings[(ratings["pair_id"] == record["external_id"]) & ~ratings["simulated"]].set_index("question")
     assert mine["answer"].to_dict() == {
-        "quality": "", "fluency": "", "naturalness": "odd", "faults": "grammar, words", "better": "<b>Better</b>"
+        "quality": "", "fluency": "", "naturalness": "odd", "faults": "grammar, words", "better": "<b>Better</b>",
+        "order": "tone > form = sense",
     }  # fmt: skip
     assert mine["value"].dropna().to_dict() == {"quality": 4, "fluency": 5}
     assert set(ratings.loc[ratings["question"] == "faults", "transformation"]) == {"paraphrasing"}
@@ -85,16 +89,22 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make) -> 
         odd = next(one.share for one in summaries["naturalness"].shares if one.label == "odd")
         counted = given[~given["surplus"] & (given["status"] == "submitted")]
         assert odd.value == pytest.approx((counted["answer"] == "odd").mean())
+        assert {one.label for one in summaries["order"].ranks} == {"sense", "tone", "form"}
         assert verdict.rules and pd.isna(verdict.threshold) and pd.isna(summaries["naturalness"].mean)
     refuse_edited(study, read_verdicts(study))
-    assert set(read_pair_means(study)["question"]) == {"quality", "fluency", "naturalness", "faults"}
+    assert set(read_pair_means(study)["question"]) == {"quality", "fluency", "naturalness", "faults", "order"}
     assert all(sign.rule for sign in signs_of(study))
-    assert Evidence.whole(study).design.needed("paraphrasing") == ("quality", "fluency", "naturalness")
+    assert Evidence.whole(study).design.needed("paraphrasing") == ("quality", "fluency", "naturalness", "order")
     html = write_report(study).read_text(encoding="utf-8")
     assert "naturalness (“How does the new text sound?”) asked for one of natural, odd, wrong" in html
+    assert "Kendall's tau-b" in unescape(html)
+    assert "order (“What suffered most?”) asked for the order of form, sense, tone" in html
+    shown = preview_html(study)  # of each queue two pairs or more: a rank for each of three labels
+    assert shown.count('<input type="number"> Its tone') == shown.count('<div class="pair">') > 5
     assert (study.folder / "report" / "labels.csv").exists()
     labels = page.labels(study).frame
-    assert {"AC1", "Fleiss' kappa", "alpha (nominal)", "alpha (MASI)", "share", "agreement"} == set(labels["number"])
+    assert {"AC1", "Fleiss' kappa", "alpha (nominal)", "alpha (MASI)", "share", "agreement", "tau-b", "W",
+            "mean rank", "ranked first"} == set(labels["number"])  # fmt: skip
     assert len(page.means(study)) and len(page.shares(study))
 
 
@@ -105,17 +115,34 @@ def test_an_unknown_label_is_refused_and_nothing_is_kept(argilla: Argilla, varia
     assert argilla.connection is not None and argilla.connection.home is not None
     home, file = argilla.connection.home, study.folder / "answers.csv"
     pairs = [one for one in Evidence.read(study).collected.sample_pairs if one.pool == "paraphrasing"]
-    columns = {"pair": "p", "rater": "r", "quality": "q", "fluency": "f", "naturalness": "n", "faults": "x"}
+    columns = {
+        "pair": "p",
+        "rater": "r",
+        "quality": "q",
+        "fluency": "f",
+        "naturalness": "n",
+        "faults": "x",
+        "order": "o",
+    }
 
     def file_with(*rows: str) -> Path:
-        file.write_text("\n".join(["p,r,q,f,n,x", *rows, ""]), encoding="utf-8")
+        file.write_text("\n".join(["p,r,q,f,n,x,o", *rows, ""]), encoding="utf-8")
         return file
 
     with pytest.raises(
         DataError, match="line 2, naturalness: no label is called 'lovely'; its labels are natural, odd"
     ):
-        collect_csv(study, home, file_with(f"{pairs[0].pair_id},ann,4,4,lovely,"), columns)
+        collect_csv(study, home, file_with(f"{pairs[0].pair_id},ann,4,4,lovely,,tone>form>sense"), columns)
     assert not (study.folder / "ratings.parquet").exists()
-    good = file_with(f"{pairs[0].pair_id},ann,4,4,Odd in places,", f"{pairs[1].pair_id},ann,4,4,natural,Words; grammar")
+    half = f"{pairs[0].pair_id},ann,4,4,natural,,tone > sense"
+    with pytest.raises(
+        DataError, match="line 2, order: the answer 'tone > sense' does not rank all of form, sense, tone"
+    ):
+        collect_csv(study, home, file_with(half), columns)
+    good = file_with(
+        f"{pairs[0].pair_id},ann,4,4,Odd in places,,Its tone > its form=sense",
+        f"{pairs[1].pair_id},ann,4,4,natural,Words; grammar,form>tone>sense",
+    )
     found = collect_csv(study, home, good, columns)
     assert found["answer"].tolist().count("odd") == 1 and "grammar, words" in set(found["answer"])
+    assert {"tone > form = sense", "form > tone > sense"} <= set(found["answer"])

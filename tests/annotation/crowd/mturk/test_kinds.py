@@ -18,12 +18,12 @@ from tests.annotation.crowd.made_offers import make_offer
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.crowd.mturk.test_question_browser import Worker
 from tests.annotation.crowd.test_campaign import launch, step
-from tests.annotation.kinds import BETTER, FAULTS, NATURAL, RULES, ask, rubric
+from tests.annotation.kinds import BETTER, FAULTS, NATURAL, ORDER, RULES, ask, rubric
 
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[MTurkSite]:
-    ask(monkeypatch, tmp_path, rubric(NATURAL, FAULTS, BETTER))
+    ask(monkeypatch, tmp_path, rubric(NATURAL, FAULTS, BETTER, ORDER))
     with MTurkSite() as running:
         yield running
 
@@ -45,9 +45,16 @@ def test_a_worker_answers_all_kinds(page: Page, variant: Make, site: MTurkSite) 
     page.get_by_role("checkbox", name="Grammar").check()
     page.get_by_role("textbox", name="How would you say it?").fill('<b>"Asleep"</b>')
     page.get_by_role("button").click()
+    expect(page.locator("#message")).to_contain_text("What suffered most?")
+    expect(page.get_by_role("combobox").first).to_be_focused()
+    for rank in "122":  # form, sense, tone by keyboard alone: a digit chooses a rank, Tab goes on to the next label
+        page.keyboard.press(rank)
+        page.keyboard.press("Tab")
+    page.get_by_role("button").click()
     (answer,) = worker.answers()
     assert answer.values == {
-        "quality": 4, "fluency": 5, "naturalness": "odd", "faults": "grammar, meaning", "better": '<b>"Asleep"</b>'
+        "quality": 4, "fluency": 5, "naturalness": "odd", "faults": "grammar, meaning", "better": '<b>"Asleep"</b>',
+        "order": "form > sense = tone",
     }  # fmt: skip
     assert not worker.complaints
 
@@ -57,7 +64,7 @@ def test_a_batch_of_all_kinds_is_collected_paid_and_judged(variant: Make, site: 
     launch(study, site)
     (hit,) = site.hits
     good = honest(study)
-    other = {"naturalness": "natural", "faults": "words, grammar", "better": ""}
+    other = {"naturalness": "natural", "faults": "words, grammar", "better": "", "order": "tone>sense = form"}
 
     def fields(**changes: str) -> dict[str, str]:
         given = {**other, **changes}
@@ -72,8 +79,8 @@ def test_a_batch_of_all_kinds_is_collected_paid_and_judged(variant: Make, site: 
     assert "naturalness: no label is called" in troubles[strange] and "lovely" in troubles[strange]
     step(study, site, collect)  # from the ledger
     ratings = read_ratings(study)
-    assert set(ratings["answer"]) == {"", "natural", "grammar, words"}
-    assert len(ratings) == 4 * 4  # pairs; quality, fluency, naturalness, faults: the empty text is no answer
+    assert set(ratings["answer"]) == {"", "natural", "grammar, words", "tone > form = sense"}
+    assert len(ratings) == 4 * 5  # pairs; quality, fluency, naturalness, faults, order: the empty text is no answer
     step(study, site, lambda campaign: judging.approve(campaign, [kind]))
     (verdict,) = accept(study).verdicts
     assert verdict.decision == "accepted", verdict.reasons
