@@ -14,14 +14,15 @@ from annotation.argilla.client import connect
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import Publication, publish
 from annotation.argilla.simulate import simulate
+from annotation.argilla.workspaces import names_at
 from annotation.crowd.commands import add_crowd_commands
 from annotation.csv_answers import collect_csv, columns_of
+from annotation.names import known_names, remember_names
 from annotation.offering import alone
 from annotation.outcome_commands import add_outcome_commands
 from annotation.planning_command import add_plan_options, plan_text
 from annotation.preview import SHOWN, write_preview
-from annotation.ratings.exclusions import decide
-from annotation.ratings.review import review_text
+from annotation.review_command import add_review_options, review
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import read_controls
 from annotation.sampling.extension import extend_sample
@@ -33,7 +34,6 @@ from annotation.status.text import status_text
 from annotation.user_commands import add_user_commands
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.doubts import doubts_text
-from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import agreement_text, verdict_text
 from generation.flagged import flagged_lines
@@ -152,6 +152,7 @@ def _collect(options: argparse.Namespace) -> int:
         else:
             with connect(home) as argilla:
                 ratings = collect(study, argilla, replace=options.replace)
+                remember_names(home, study, names_at(study, argilla))
     counts = ratings["status"].value_counts()
     parts = ", ".join(f"{counts.get(status, 0)} {status}" for status in ("submitted", "draft", "discarded"))
     simulated = f", {int(ratings['simulated'].sum())} of them simulated" if ratings["simulated"].any() else ""
@@ -161,26 +162,8 @@ def _collect(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    print(as_called(status_text(read_status(study, datetime.now(UTC)), study.arguments)))
-    return 0
-
-
-def _review(options: argparse.Namespace) -> int:
-    if options.reason is not None and not (options.exclude or options.keep):
-        raise StudyError("--reason goes with --exclude or --keep: name the rater that it is about")
-    study = cli.study_of(options)
-    evidence = Evidence.read(study)
-    evidence.refuse_other_rules()
-    rater = options.exclude or options.keep
-    if not rater:
-        print(review_text(study, evidence.collected, evidence.decisions, evidence.signs))
-        return 0
-    with alone(study):
-        decision = decide(
-            study, rater, exclude=bool(options.exclude), reason=options.reason or "", signs=evidence.signs
-        )
-    done = "excluded" if decision.exclude else "kept"
-    print(f"{study.name}: {rater} is {done}: {decision.reason}; run `{study.command('annotation accept')}` again")
+    names = known_names(home_of(options), study)
+    print(as_called(status_text(read_status(study, datetime.now(UTC)), study.arguments, names)))
     return 0
 
 
@@ -242,10 +225,8 @@ def _parser() -> argparse.ArgumentParser:
     add("publish", _publish, "publish the pairs to the annotators in Argilla", argilla=True)
     add("simulate", _simulate, "rehearse: let the study's simulated raters answer", argilla=True)
     _add_collect_options(add("collect", _collect, "fetch the answers given so far", argilla=True))
-    add("status", _status, "how far the study is, who is behind, what is decided, and what to do next", argilla=False)
-    _add_review_options(
-        add("review", _review, "show signs of careless answers; decide which raters count", argilla=False)
-    )
+    add("status", _status, "how far the study is, who is behind, what is decided, and what to do next", argilla=True)
+    add_review_options(add("review", review, "show signs of careless answers; decide which raters count", argilla=True))
     accepting = add("accept", _accept, "compute agreement and verdicts from the collected answers", argilla=False)
     accepting.add_argument(
         "--amend", metavar="REASON", help="why the rules changed after the first rating; every report shows it"
@@ -271,17 +252,6 @@ def _add_preview_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pairs", type=cli.count, default=SHOWN, metavar="N", help="pairs of a queue at most (default: %(default)s)"
     )
-
-
-def _add_review_options(parser: argparse.ArgumentParser) -> None:
-    deciding = parser.add_mutually_exclusive_group()
-    deciding.add_argument(
-        "--exclude", metavar="RATER", help="exclude a rater: the answers stay in the data and no longer count"
-    )
-    deciding.add_argument(
-        "--keep", metavar="RATER", help="keep a rater: the answers count, whatever was decided before"
-    )
-    parser.add_argument("--reason", metavar="TEXT", help="your reason; it is kept with the decision")
 
 
 def _add_collect_options(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -18,8 +18,9 @@ from pathlib import Path
 import pandas as pd
 
 from annotation import server
+from annotation.names import remember_names
 from annotation.offering import alone, refuse_other_sample
-from annotation.pseudonyms import named_pseudonym, pseudonym_key
+from annotation.pseudonyms import is_pseudonym, named_pseudonym, pseudonym_key
 from annotation.questions import Question, Value
 from annotation.ratings.answers import Answer, Part, check, keep
 from annotation.rubric import Rubric
@@ -40,9 +41,10 @@ def collect_csv(
 ) -> pd.DataFrame:
     """Take a file's answers into the ratings, beside those of other sources; returns the sample's ratings.
 
-    The file's name is their source: the same file again replaces what it gave before. Raters' names stay outside:
-    pseudonyms are made with a key that only `home` has. Without a column for it the time is the file's. Raises
-    DataError with file and line for what is no rating of this study.
+    The file's name is their source: the same file again replaces what it gave before. Raters' names stay out of the
+    records: pseudonyms are made with a key that only `home` has, which remembers the names (`annotation.names`).
+    Without a column for it the time is the file's. Raises DataError with file and line for what is no rating of this
+    study.
     """
     with alone(study):
         rubric = asked_rubric(study)
@@ -62,6 +64,7 @@ def collect_csv(
             answers[place], lines[place] = answer, line
         if not answers:
             raise DataError(f"{path}: no answers in it, only a header; correct --csv")
+        remember_names(home, study, form.names)
         part = Part(sha256(path.read_bytes()).hexdigest(), tuple(answers[place] for place in sorted(answers)))
         return keep(study, path.name, {path.name: part}, replace=replace)
 
@@ -105,6 +108,7 @@ class _Form:
     path: Path
     columns: Mapping[str, str]
     key: bytes
+    names: dict[str, str] = field(default_factory=dict)  #: of those who answered, by pseudonym
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """The line and the wanted cells of each row that is not blank."""
@@ -141,9 +145,12 @@ class _Form:
             at = datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
         pair = self.pairs.get(row["pair"])
         asked = [one.name for one in self.rubric.asked(pair.pool if pair else None)]
+        rater = named_pseudonym(self.key, self.study.name, row["rater"])
+        if not is_pseudonym(row["rater"]):
+            self.names.setdefault(rater, row["rater"])
         return Answer(
             pair_id=row["pair"],
-            rater_id=named_pseudonym(self.key, self.study.name, row["rater"]),
+            rater_id=rater,
             status="submitted",
             values={
                 one.name: _value(one, row.get(one.name, ""), f"{where}, {one.name}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from plumbline.identity import identity
 if TYPE_CHECKING:
     from annotation.server import Home
 
+_PSEUDONYM = re.compile(r"(rater|simulated)-[0-9a-f]{8}|worker-[0-9a-f]{12}")
 WORKER = "worker-"  # accounts of crowd workers in Argilla begin so, and nobody else's
 
 
@@ -33,6 +35,11 @@ def named_pseudonym(key: bytes, study: str, name: str) -> str:
     """
     kind = "simulated" if name.casefold().startswith("simulated-") else "rater"
     return f"{kind}-{_digest(key, study, name.casefold())[:8]}"
+
+
+def is_pseudonym(name: str) -> bool:
+    """Whether it is one of these, as in a file that was exported, and nobody's name."""
+    return bool(_PSEUDONYM.fullmatch(name))
 
 
 def worker_pseudonym(key: bytes, study: str, platform: str, worker: str) -> str:

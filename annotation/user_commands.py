@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -12,9 +13,13 @@ from urllib.parse import urlsplit
 from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.client import attach, reach
-from annotation.argilla.workspaces import admit_annotators
-from annotation.invitations import invite, write_invitations
+from annotation.argilla.workspaces import admit_annotators, names_at
+from annotation.letters import Letter, Standing, invite, remind, standings, write_letters
+from annotation.names import known_names
 from annotation.server_commands import add_data_option, home_of, public_address
+from annotation.status.status import read_status
+from annotation.status.text import ago
+from annotation.verdicts.evidence import Evidence
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.study import load_study
@@ -28,6 +33,7 @@ def add_user_commands(commands: Subparsers) -> None:
     text = "add, list, reset and remove annotators, here or on the Argilla that ARGILLA_API_URL names"
     examples = as_called("examples:\n  python -m annotation users add ada grace --languages en,de\n"
                 "  python -m annotation users invite --study studies/mine.yaml --to invitations\n"
+                "  python -m annotation users remind --study studies/mine.yaml\n"
                 "  python -m annotation users list\n  python -m annotation users reset ada\n"
                 "  python -m annotation users remove ada\n"
                 "  python -m annotation users remove ada --force    (with the answers that ada has given)")  # fmt: skip
@@ -53,9 +59,18 @@ def add_user_commands(commands: Subparsers) -> None:
     inviting.add_argument("--study", metavar="FILE", required=True, help="the study, for example studies/demo.yaml")
     inviting.add_argument("--exports", help=argparse.SUPPRESS)
     inviting.add_argument("--to", metavar="DIR", type=Path, help="write a file for each person instead of printing")
-    inviting.add_argument("--address", metavar="URL", type=public_address, default="",
+    inviting.add_argument("--address", metavar="URL", type=public_address,
                           help="the address that people open (default: the server's own)")  # fmt: skip
-    action("list", _list, "show all accounts with languages and number of answers")
+    reminding = action(
+        "remind", _remind, "show who is behind, fast, far from the others or done, and word a letter to each"
+    )
+    reminding.add_argument("--study", metavar="FILE", required=True, help="the study, for example studies/demo.yaml")
+    reminding.add_argument("--exports", help=argparse.SUPPRESS)
+    reminding.add_argument("--to", metavar="DIR", type=Path, help="write a file for each person instead of printing")
+    reminding.add_argument("--address", metavar="URL", type=public_address,
+                           help="the address that people open (default: none is named)")  # fmt: skip
+    listing = action("list", _list, "show all accounts with languages and number of answers")
+    listing.add_argument("--study", metavar="FILE", help="show also what each is called in this study's records")
     action("reset", _reset, "draw a new password for an account").add_argument("name", metavar="NAME")
     removing = action("remove", _remove, "delete an annotator's account")
     removing.add_argument("name", metavar="NAME")
@@ -82,24 +97,53 @@ def _add(options: argparse.Namespace) -> int:
 def _invite(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     with reach(home) as connection:
-        invitations = invite(study, connection, home, options.names, options.address)
-    if options.to:
-        for path in write_invitations(invitations, options.to):
-            print(f"{path}: an invitation with a password; only you can read it")
-    else:
-        print("\n---\n".join(one.text for one in invitations), end="")
+        invitations = invite(study, connection, home, options.names, options.address or "")
+    _hand_out(invitations, options.to)
     if server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):
         print(f"{options.address or connection.url} can be opened on this machine alone; --address names the one that"
               " others open (docs/server.md)", file=sys.stderr)  # fmt: skip
     return 0
 
 
+def _remind(options: argparse.Namespace) -> int:
+    study, home = cli.study_of(options), home_of(options)
+    evidence, now = Evidence.read(study), datetime.now(UTC)
+    status = read_status(study, now, evidence.collected, lambda: evidence.signs)
+    found = standings(status, evidence.signs, known_names(home, study))
+    rows = [_row(one, now) for one in found]
+    header = ["name", "rater", "answers", "open", "last answer", "remarks"]
+    print(cli.columns(header, rows, empty=f"nobody is known by name; `{study.command('annotation collect')}` brings"
+                                          " names, of answers in Argilla and in files"), end="\n\n")  # fmt: skip
+    _hand_out(remind(study, found, accounts.languages_unasked(home), options.address or ""), options.to)
+    return 0
+
+
+def _row(one: Standing, now: datetime) -> list[str]:
+    last, left = ago(one.last, now) if one.last else "–", "–" if one.open is None else str(one.open)
+    remarks = "excluded" if one.excluded else "; ".join(map(": ".join, one.remarks.items()))
+    return [one.name, one.rater_id, str(one.answers), left, last, remarks]
+
+
+def _hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
+    """Print letters, or write them where only this user can read them."""
+    if folder is None:
+        print("\n---\n".join(one.text for one in letters), end="")
+        return
+    for path in write_letters(letters, folder):
+        print(f"{path}: only you can read it")
+
+
 def _list(options: argparse.Namespace) -> int:
-    home = home_of(options)
+    home, study = home_of(options), load_study(options.study) if options.study else None
     with reach(home) as connection:
-        rows = [(one.username, one.role, ",".join(one.languages) or "-", str(one.answers))
+        rows = [[one.username, one.role, ",".join(one.languages) or "-", str(one.answers)]
                 for one in accounts.accounts(connection, home)]  # fmt: skip
-    print(cli.columns(("name", "role", "languages", "answers"), rows))
+        known = names_at(study, attach(connection)) if study is not None else {}
+    raters = {name: rater for rater, name in known.items()}
+    header = ["name", "role", "languages", "answers"]
+    if study is not None:
+        header, rows = [*header, "rater"], [[*row, raters.get(row[0], "-")] for row in rows]
+    print(cli.columns(header, rows))
     return 0
 
 

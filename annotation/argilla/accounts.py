@@ -6,6 +6,7 @@ Which languages an annotator reads is not Argilla's to know: the home keeps it, 
 from __future__ import annotations
 
 import json
+import os
 import re
 import unicodedata
 from collections import Counter
@@ -161,6 +162,12 @@ def keep_languages(connection: server.Connection, home: server.Home, name: str, 
 def languages_at(argilla: Argilla, home: server.Home) -> dict[str, tuple[str, ...]]:
     """The same for a server that is being worked with, the home's own or one elsewhere."""
     return languages(argilla.connection or server.Connection(argilla.url, ""), home)
+
+
+def languages_unasked(home: server.Home) -> dict[str, tuple[str, ...]]:
+    """The same for the server that the environment names, or the home's own, which is not asked."""
+    url = os.environ.get("ARGILLA_API_URL", "").strip().rstrip("/")
+    return {name: tuple(codes) for name, codes in _read(home).get(url or OWN_SERVER, {}).items()}
 
 
 def _place(connection: server.Connection) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from annotation.argilla.client import Argilla, Listed, User
-from annotation.pseudonyms import WORKER
+from annotation.pseudonyms import WORKER, account_pseudonym
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import read_pairs
 from plumbline.errors import ServiceError, StudyError
@@ -97,6 +97,12 @@ def named_raters(study: Study, argilla: Argilla) -> dict[str, User] | None:
         return None
     named = {*study.raters.people, *study.raters.former}
     return {user.id: user for user in argilla.users() if user.username in named and _person(user)}
+
+
+def names_at(study: Study, argilla: Argilla) -> dict[str, str]:
+    """The user names of a server's annotators by their pseudonyms in a study."""
+    people = filter(_person, argilla.users())
+    return {account_pseudonym(study.name, user.id, simulated=False): user.username for user in people}
 
 
 def _person(user: User) -> bool:

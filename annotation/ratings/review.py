@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from annotation.names import named
 from annotation.ratings.collected import Collected
 from annotation.ratings.ratings import read_ratings
 from annotation.ratings.signs import find_signs, low_pairs
@@ -26,20 +28,31 @@ def signs_of(study: Study, collected: Collected | None = None, rubric: Rubric | 
     return find_signs(found.ratings, found.pairs, study.quality, asked.expected, labelled)
 
 
-def review_text(study: Study, collected: Collected, decided: Sequence[Decision], signs: Sequence[Sign]) -> str:
+def review_text(
+    study: Study,
+    collected: Collected,
+    decided: Sequence[Decision],
+    signs: Sequence[Sign],
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """Signs by rater, pairs that people found bad, and the decisions so far. Raises DataError before any rating."""
     if not (study.folder / "ratings.parquet").exists():
         read_ratings(study)  # its error names what is missing
     ratings = collected.of_sample
     simulated = " (simulated ratings)" if ratings["simulated"].any() else ""
-    found = [[sign.rater_id, sign.rule, sign.evidence] for sign in signs]
+    found = [[named(sign.rater_id, names), sign.rule, sign.evidence] for sign in signs]
     low = low_pairs(ratings, study.quality)
     pairs = [
         [row["pair_id"][:12], row["transformation"], row["question"], f"{row['mean']:.2f}", str(row["n"])]
         for row in low.head(SHOWN).to_dict(orient="records")
     ]
     decisions = [
-        [one.rater_id, "excluded" if one.exclude else "kept", f"{one.decided_at:%Y-%m-%d %H:%M}", one.reason]
+        [
+            named(one.rater_id, names),
+            "excluded" if one.exclude else "kept",
+            f"{one.decided_at:%Y-%m-%d %H:%M}",
+            one.reason,
+        ]
         for one in decided
     ]
     more = f"\n... and {len(low) - SHOWN} more" if len(low) > SHOWN else ""

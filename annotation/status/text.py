@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 import pandas as pd
 
 from annotation.argilla.collect import SOURCE
+from annotation.names import named
 from annotation.offering import LEDGER, ledgers
 from annotation.status.progress import FEW, IDLE
 from annotation.status.status import Status
@@ -17,8 +20,11 @@ from plumbline.cli import columns
 DASH = "–"
 
 
-def status_text(status: Status, arguments: str) -> str:
-    """The status for a terminal; `arguments` are those that name the study in the commands that it advises."""
+def status_text(status: Status, arguments: str, names: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The status for a terminal; `arguments` are those that name the study in the commands that it advises.
+
+    `names` are raters' by pseudonym, as far as this machine's user may see them (`annotation.names`).
+    """
     study = status.study
     parts = [
         f"Study {study.name} on {status.now:%Y-%m-%d at %H:%M} UTC" + (f"\n{SIMULATED}" if status.simulated else ""),
@@ -26,7 +32,7 @@ def status_text(status: Status, arguments: str) -> str:
         "\n".join([*status.rules, *status.notes, *(f"WARNING: {line}" for line in status.warnings)]),
     ]
     if len(status.progress):
-        parts += [_progress_text(status), _rater_text(status)]
+        parts += [_progress_text(status), _rater_text(status, names)]
     if status.sources:
         parts.append(doubts_text(status.doubts, judged=status.judged))
     return "\n\n".join([*parts, f"Next: {next_step(status, arguments)}"])
@@ -161,12 +167,12 @@ def _progress_text(status: Status) -> str:
     return f"{columns(header, rows)}\n{note}"
 
 
-def _rater_text(status: Status) -> str:
+def _rater_text(status: Status, names: Mapping[str, str]) -> str:
     if status.raters.empty:
         return "No rater is known yet."
     rows = [
         [
-            row["rater_id"],
+            named(row["rater_id"], names),
             str(row["answers"]),
             DASH if pd.isna(row["open"]) else str(int(row["open"])),
             DASH if pd.isna(row["last"]) else ago(row["last"], status.now),

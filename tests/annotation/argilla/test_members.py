@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,14 +15,15 @@ from annotation.argilla import accounts
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.argilla.workspaces import workspaces_of
-from annotation.invitations import invite, write_invitations
+from annotation.argilla.workspaces import published, workspaces_of
+from annotation.letters import invite, write_letters
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import read_pairs
 from annotation.status.status import read_members
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater, small
+from tests.commands import here
 
 
 def named(study: Study, people: Sequence[str], former: Sequence[str] = ()) -> Study:
@@ -97,7 +100,7 @@ def test_an_invitation_says_where_as_whom_and_how_long(
     assert otto.startswith("Einladung zum Bewerten") and "4 Einträge, etwa 2 Minuten" in otto
     publish(study, argilla)
     assert inside(study, argilla) == {"ines", "otto"}
-    files = write_invitations(invitations, tmp_path / "letters")
+    files = write_letters(invitations, tmp_path / "letters")
     assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
     assert files[0].read_text(encoding="utf-8") == ines
     with pytest.raises(StudyError, match="does not name 'zora'"):
@@ -117,3 +120,43 @@ def test_an_invitation_says_where_as_whom_and_how_long(
 def test_people_that_cannot_be(variant: Make, raters: dict[str, object], said: str) -> None:
     with pytest.raises((StudyError, DataError), match=said):
         variant(name="people", raters=raters)
+
+
+def test_the_coordinator_sees_names_and_no_record_has_them(
+    argilla: Argilla, home: server.Home, variant: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    people = ["marguerite", "ottokar"]
+    users = [rater(argilla, name) for name in people]
+    study = small(variant, "naming", raters={"per_pair": 2, "people": people})
+    publish(study, argilla)
+    first = pending(argilla, users[1], dataset(study, argilla))[0]
+    for one in published(study, argilla).values():
+        for record in pending(argilla, users[0], one.id):
+            answer(argilla, users[0], record, "submitted", quality=4, fluency=4)
+    answer(argilla, users[1], first, "submitted", quality=1, fluency=1)
+
+    def run(*words: str) -> str:
+        done = here("annotation", *words, "--study", str(study.file), "--exports", str(study.folder.parent))
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    monkeypatch.setenv("PLUMBLINE_ARGILLA_HOME", str(home.path))
+    run("collect")
+    assert stat.S_IMODE((home.path / "names.json").stat().st_mode) == 0o600
+    told = run("status")
+    pseudonyms = {name: re.search(rf"(rater-[0-9a-f]{{8}}) {name}", told) for name in people}
+    assert all(pseudonyms.values())
+    assert run("review", "--exclude", "ottokar", "--reason", "asked to be left out").startswith("naming: rater-")
+    assert re.search(r"rater-[0-9a-f]{8} ottokar +excluded", run("review"))
+    letters = tmp_path / "letters"
+    run("users", "remind", "--to", str(letters))
+    assert [file.name for file in letters.iterdir()] == ["marguerite.txt"]  # nobody writes to who is excluded
+    assert "You have answered everything" in (letters / "marguerite.txt").read_text(encoding="utf-8")
+    assert "- naming-paraphrasing-EN: 4 items" in run("users", "invite", "ottokar")
+    run("accept")
+    run("report")
+    for file in study.folder.rglob("*"):
+        if file.is_file():
+            content = file.read_bytes()
+            content = gzip.decompress(content) if file.suffix == ".gz" else content
+            assert not [name for name in people if name.encode() in content], file

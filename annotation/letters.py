@@ -1,4 +1,4 @@
-"""An invitation for each annotator of a study: where to go, as whom, and how much work it is."""
+"""Letters to a study's annotators: invitations (where to go, as whom, how much work) and reminders (what is open)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from annotation import server
@@ -17,27 +19,44 @@ from annotation.argilla import accounts
 from annotation.argilla.client import attach
 from annotation.argilla.workspaces import admit_annotators
 from annotation.crowd.pay import assumed_hours
+from annotation.records import Sign
 from annotation.sampling.queues import queues_of
 from annotation.sampling.shown import shown
 from annotation.server.home import write_private
+from annotation.status.status import Status
 from annotation.wordings import ENGLISH
 from plumbline.errors import StudyError
 from plumbline.languages import language_name
 from plumbline.study import Study
 from plumbline.study.crowd import PaySpec
 
+_SIGNS = {"fast": "too fast", "apart": "apart from the others"}  # signs that a person is told of
+
 
 @dataclass(frozen=True)
-class Invitation:
+class Letter:
     """What one person is told."""
 
     name: str
-    text: str = field(repr=False)  #: holds the password
+    text: str = field(repr=False)  #: an invitation holds the password
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one annotator gets on."""
+
+    name: str
+    rater_id: str
+    answers: int
+    open: int | None  #: items that still want an answer and have none of the person's; None for who answers in a file
+    last: datetime | None  #: when the last answer was submitted
+    excluded: bool
+    remarks: Mapping[str, str]  #: why a letter says something: behind, fast, apart, done; what was found, in words
 
 
 def invite(
     study: Study, connection: server.Connection, home: server.Home, names: Sequence[str], address: str = ""
-) -> list[Invitation]:
+) -> list[Letter]:
     """Make accounts where they are missing, let them in, and word an invitation for each of `names`.
 
     `names` default to the study's `raters.people`; `address` to where the server is. Passwords that this machine does
@@ -62,17 +81,43 @@ def invite(
         queues = [(queue.dataset(study), number, hours[queue]) for queue, number in work.items()
                   if not codes or queue.languages <= set(codes)]  # fmt: skip
         account = {"name": name, "password": own.password if own is not None else drawn[name] or ""}
-        made.append(Invitation(name, _text(study, address or connection.url, account, codes, queues)))
+        made.append(Letter(name, _text(study, address or connection.url, account, codes, queues)))
     return made
 
 
-def write_invitations(invitations: Sequence[Invitation], folder: Path) -> list[Path]:
+def write_letters(letters: Sequence[Letter], folder: Path) -> list[Path]:
     """A file for each, which only this user can read."""
     server.make_folder(server.Home(folder))
-    paths = [folder / f"{one.name}.txt" for one in invitations]
-    for path, one in zip(paths, invitations, strict=True):
+    paths = [folder / f"{one.name}.txt" for one in letters]
+    for path, one in zip(paths, letters, strict=True):
         write_private(path, one.text)
     return paths
+
+
+def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -> list[Standing]:
+    """How those annotators get on whose names are known, those with most left to do first."""
+    rules = {(sign.rater_id, sign.rule): sign.evidence for sign in signs}
+    found = []
+    for row in status.raters[status.raters["rater_id"].isin(list(names))].to_dict("records"):
+        rater, left = row["rater_id"], None if pd.isna(row["open"]) else int(row["open"])
+        remarks = {"behind": row["behind"], **{key: rules.get((rater, rule), "") for key, rule in _SIGNS.items()}}
+        remarks["done"] = "all is answered" if row["answers"] and left == 0 else ""
+        last = None if pd.isna(row["last"]) else row["last"]
+        said = {key: what for key, what in remarks.items() if what}
+        found.append(Standing(names[rater], rater, row["answers"], left, last, row["excluded"], said))
+    return sorted(found, key=lambda one: (-(one.open or 0), one.name))
+
+
+def remind(study: Study, found: Sequence[Standing], reads: Mapping[str, Sequence[str]], address: str) -> list[Letter]:
+    """A letter to each of whom there is something to say, in the person's language; none to who is excluded."""
+    letters = []
+    for one in found:
+        if one.remarks and not one.excluded:
+            words = _words_for(reads.get(one.name, ()))
+            parts = [words[key].format(open=one.open, address=address).strip() for key in one.remarks]
+            head = [words["remind"].format(study=study.name), "", words["dear"].format(name=one.name), ""]
+            letters.append(Letter(one.name, "\n".join([*head, *parts]) + "\n"))
+    return letters
 
 
 def _hours(study: Study) -> Mapping[Any, float]:
@@ -91,8 +136,7 @@ def _text(
     codes: Sequence[str],
     queues: Sequence[tuple[str, int, float]],
 ) -> str:
-    said = _words()
-    words = next((said[code] for code in codes if code in said), said[ENGLISH])
+    words = _words_for(codes)
     rows = [
         (words["address"], address),
         (words["name"], account["name"]),
@@ -108,9 +152,15 @@ def _text(
     return "\n".join([*lines, "", words["how"]]) + "\n"
 
 
+def _words_for(codes: Sequence[str]) -> dict[str, str]:
+    """The words in the first of some languages that has any, else in English."""
+    said = _words()
+    return next((said[code] for code in codes if code in said), said[ENGLISH])
+
+
 @functools.cache
 def _words() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = yaml.safe_load(
-        files("annotation").joinpath("invitation.yaml").read_text(encoding="utf-8")
+        files("annotation").joinpath("letters.yaml").read_text(encoding="utf-8")
     )
     return found
