@@ -10,7 +10,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -27,18 +27,22 @@ from annotation.statistics.intervals import (
     needed_wealth,
     over_pairs,
     over_pairs_and_raters,
+    wilson,
 )
 from annotation.statistics.summaries import Design
-from annotation.verdicts.rules import outcomes, short
+from annotation.verdicts.rules import in_words, outcomes, short
 from plumbline.errors import StudyError
 from plumbline.streams import stream
 from plumbline.study import Study
+from plumbline.study.campaign import RuleSpec
 from plumbline.study.crowd import PaySpec
 
 PAIRS, RATERS = (30, 50, 100, 200), (2, 3, 5)
 SIZES = tuple(itertools.product(PAIRS, RATERS))
 AWAY = (-0.5, -0.25, 0.0, 0.25, 0.5)  # true means to try, from the threshold
-COLUMNS = ["pairs", "raters", "mean", "accepted", "rejected", "undecided", "right", "width", "used"]
+SHARES_AWAY = (-0.1, -0.05, 0.0, 0.05, 0.1)  # and true shares
+YES_OR_NO = (0, 1)  # the scale of a label: an answer has it, or not
+COLUMNS = ["rule", "pairs", "raters", "mean", "accepted", "rejected", "undecided", "right", "width", "used"]
 COLUMNS += ["ratings", "hours", "dollars"]
 
 
@@ -47,7 +51,8 @@ class Assumed:
     """How ratings vary, as standard deviations in points of the scale before they are rounded to it.
 
     At a mean of 4.09 these give the standard deviation (1.04) and the AC2 (0.69; there 0.68) of HTEB's Table 2, quality
-    overall; how much of it is the raters' bias the paper does not say.
+    overall; how much of it is the raters' bias the paper does not say. A label is given where what is felt is above
+    one value (a probit model), so that of shares the proportions of these numbers alone count.
     """
 
     spread: float = 0.8  # of the pairs' true quality
@@ -62,7 +67,7 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What campaigns of one size conclude on one question, if its true mean is `mean`: shares and averages of many."""
+    """What campaigns of one size conclude by one rule, if the truth is `mean`: shares and averages of many."""
 
     pairs: int
     raters: int
@@ -70,12 +75,13 @@ class Outlook:
     accepted: float
     rejected: float
     undecided: float
-    width: float  # of the interval, in points; NaN where there is none
+    width: float  # of the interval, in points, or as a share; NaN where there is none
     used: float  # pairs complete by the decision; all of them unless the rule stops early
 
-    def right(self, threshold: float) -> float:
-        """The share of right verdicts: accepted at a true mean of at least the threshold, not accepted below."""
-        return self.accepted if self.mean >= threshold else 1 - self.accepted
+    def right(self, rule: RuleSpec) -> float:
+        """The share of right verdicts: accepted where the truth keeps to the rule's limit, not accepted where not."""
+        kept = self.mean >= rule.limit if rule.at_least is not None else self.mean <= rule.limit
+        return self.accepted if kept else 1 - self.accepted
 
 
 @dataclass(frozen=True)
@@ -93,13 +99,16 @@ def outlook(
 ) -> Outlook:
     """Simulate campaigns of `size` (pairs, raters of each pair), whose mean over all pairs and all raters is `mean`.
 
-    In each campaign pairs and raters are drawn anew. `min_ac2` is left out.
+    The design has one rule: its threshold, or one of `rules` on a mean or on a label's share, which then is `mean`. In
+    each campaign pairs and raters are drawn anew. `min_ac2` is left out.
     """
-    values = simulated(assumed, size, mean, design.scale, campaigns, generator)
-    low, high, used = _ends(values, design, generator)
-    decisions = outcomes(values.mean(axis=(1, 2)), low, high, short("", design.rule))
-    rule = design.rule
-    if size[0] < rule.min_pairs or size[1] < rule.min_raters or size[0] * size[1] < rule.min_ratings:
+    (judged,) = design.rule.rules or (_threshold(design),)
+    scale = scale_of(design, judged)
+    values = simulated(assumed, size, mean, scale, campaigns, generator)
+    low, high, used = _ends(values, design, judged, scale, generator)
+    decisions = outcomes(values.mean(axis=(1, 2)), low, high, judged)
+    least = design.rule
+    if size[0] < least.min_pairs or size[1] < least.min_raters or size[0] * size[1] < least.min_ratings:
         decisions = np.full(campaigns, "undecided")
     shares = [float((decisions == name).mean()) for name in ("accepted", "rejected", "undecided")]
     known = ~np.isnan(high - low)
@@ -108,7 +117,14 @@ def outlook(
     return Outlook(size[0], size[1], mean, accepted, rejected, undecided, width, float(used.mean()))
 
 
-def _ends(values: Floats, design: Design, generator: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+def scale_of(design: Design, rule: RuleSpec) -> tuple[int, ...]:
+    """The points that a rule's answers have; those of a label are 0 and 1."""
+    return YES_OR_NO if rule.label else design.asked(rule.question).scale
+
+
+def _ends(
+    values: Floats, design: Design, rule: RuleSpec, scale: Sequence[int], generator: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
     """(lower ends, upper ends, pairs used) of the rule's interval, a campaign each.
 
     By `anytime` the pairs stand in the order of the sequence, and become complete in another one that has nothing to do
@@ -117,10 +133,10 @@ def _ends(values: Floats, design: Design, generator: np.random.Generator) -> tup
     sums, counts = values.sum(axis=2), np.full(values.shape[:2], float(values.shape[2]))
     every = np.full(len(values), float(values.shape[1]))
     if design.rule.stop == "anytime":
-        bottom, top = design.scale[0], design.scale[-1]
+        bottom, top = scale[0], scale[-1]
         means = sums / counts
         low, high = holding(confidence_sequence(means, (bottom, top)), means.mean(axis=1))
-        shares, limit = (means - bottom) / (top - bottom), (design.rule.threshold - bottom) / (top - bottom)
+        shares, limit = (means - bottom) / (top - bottom), (rule.limit - bottom) / (top - bottom)
         decided = np.maximum(log_wealth(shares, limit), log_wealth(1 - shares, 1 - limit)) >= needed_wealth()
         first = np.where(decided.any(axis=1), decided.argmax(axis=1) + 1, len(means.T))
         needed = np.minimum(np.maximum(first, design.rule.min_pairs), len(means.T))
@@ -130,7 +146,7 @@ def _ends(values: Floats, design: Design, generator: np.random.Generator) -> tup
         found = over_pairs(sums, counts)
     else:
         found = over_pairs_and_raters(sums, counts, values.sum(axis=1), counts.sum(axis=1)[:, None] / values.shape[2:])
-    return found.low, found.high, every
+    return *(wilson(found, values.shape[1]) if rule.label else (found.low, found.high)), every
 
 
 def simulated(
@@ -197,15 +213,16 @@ def plan(
 ) -> pd.DataFrame:
     """How sure a study of each size will be, and what it costs, by simulated campaigns.
 
-    `sizes` are (pairs of each transformation, raters of each pair), `means` true means to try (default: around the
-    threshold), `campaigns` how many are simulated for each row; equal seeds (default: the sample's) give equal numbers,
-    whatever other rows are asked for.
-    The frame has a row for each size and mean: pairs, raters, mean; accepted, rejected, undecided (shares of the
-    campaigns, on one question); right (the share of right verdicts: accepted at a true mean of at least the threshold,
-    not accepted below); width (of the 95% interval, in points of the scale; NaN where there is none); used (pairs
-    complete by the decision); ratings, hours and dollars (of the whole study, without a platform's fees). Raises
-    StudyError for a mean that ratings on the study's scale cannot have, ValueError for sizes that are none and
-    campaigns below 1.
+    `sizes` are (pairs of each transformation, raters of each pair), `means` true means to try (of rules on labels true
+    shares; each is taken by the rules on whose scale it lies; default: around the limits), `campaigns` how many are
+    simulated for each row; equal seeds (default: the sample's) give equal numbers, whatever other rows are asked for.
+    The frame has a row for each rule, size and mean: rule (in words; one threshold is one rule, for each question),
+    pairs, raters, mean (of a rule on a share: the share); accepted, rejected, undecided (shares of the campaigns, by
+    this rule alone); right (the share of right verdicts: accepted where the mean keeps to the limit, not accepted where
+    it does not); width (of the 95% interval, in points of the scale or as a share; NaN where there is none); used
+    (pairs complete by the decision); ratings, hours and dollars (of the whole study, without a platform's fees). Rules
+    on medians have no rows: a median of ratings goes in steps. Raises StudyError where there are no others, and for a
+    mean that ratings on the study's scale cannot have, ValueError for sizes that are none and campaigns below 1.
 
     Source: the prices are HTEB's (Ethical Considerations); the simulation is ours (docs/method.md).
 
@@ -217,26 +234,38 @@ def plan(
         30       3   3.4  0.955     1584
        100       3   3.4  0.995     5088
     """
-    sizes, means = _sizes(sizes), tuple(means)
+    sizes, means = _sizes(sizes), tuple(dict.fromkeys(means))
     if campaigns < 1:
         raise ValueError(f"a plan needs at least 1 campaign, not {campaigns}")
-    if study.acceptance.rules:
-        raise StudyError(
-            f"{study.file}: a plan simulates one threshold on means, and the study has acceptance.rules; plan a copy"
-            " that has acceptance.threshold in their place"
-        )
     design = Design.of(study, load_rubric(study))
+    rules = planned_rules(study, design)
+    if strange := [mean for mean in means if not any(_on_scale(mean, design, rule) for rule in rules)]:
+        latent_mean(strange[0], 1.0, scale_of(design, rules[0]))  # says why not
     seed = study.sample.seed if seed is None else seed
-    threshold = design.rule.threshold
     rows = []
-    for size in dict.fromkeys(sizes):
-        cost = price(study, len(design.questions), size)
-        for mean in dict.fromkeys(means or around(design)):
-            own = stream(seed, "plan", *map(str, size), f"{mean:g}")
-            found = outlook(design, assumed, size, mean, campaigns, own)
+    for rule, (pairs, raters) in itertools.product(rules, dict.fromkeys(sizes)):
+        cost = price(study, len(design.questions), (pairs, raters))
+        words, own = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
+        alone = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if own else design
+        for mean in [mean for mean in means if _on_scale(mean, design, rule)] or _around(design, rule):
+            generator = stream(seed, "plan", str(pairs), str(raters), f"{mean:g}", *own)
+            found = outlook(alone, assumed, (pairs, raters), mean, campaigns, generator)
             costs = {"ratings": cost.ratings, "hours": cost.hours, "dollars": cost.dollars}
-            rows.append({**asdict(found), "right": found.right(threshold), **costs})
+            rows.append({"rule": words, **asdict(found), "right": found.right(rule), **costs})
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def planned_rules(study: Study, design: Design) -> list[RuleSpec]:
+    """The rules that a plan is about: the study's on means and shares, or its one threshold; StudyError for none."""
+    found = [one for one in design.rule.rules or (_threshold(design),) if one.statistic != "median"]
+    if not found:
+        raise StudyError(f"{study.file}: its rules are on medians alone, which go in steps of ratings; none is planned")
+    return found
+
+
+def _threshold(design: Design) -> RuleSpec:
+    """The study's one threshold as a rule; it is one for each question that is rated."""
+    return short(next(name for name in design.questions if design.asked(name).kind == "rating"), design.rule)
 
 
 def _sizes(sizes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -248,7 +277,12 @@ def _sizes(sizes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return [(int(pairs), int(raters)) for pairs, raters in found]
 
 
-def around(design: Design) -> list[float]:
-    """True means to try: around the threshold, on the scale."""
-    means = (design.rule.threshold + away for away in AWAY)
-    return [mean for mean in means if design.scale[0] < mean < design.scale[-1]]
+def _around(design: Design, rule: RuleSpec) -> list[float]:
+    """True means or shares to try: around the rule's limit, on its scale."""
+    found = [round(rule.limit + away, 10) for away in (SHARES_AWAY if rule.label else AWAY)]
+    return [mean for mean in found if _on_scale(mean, design, rule)]
+
+
+def _on_scale(mean: float, design: Design, rule: RuleSpec) -> bool:
+    scale = scale_of(design, rule)
+    return scale[0] < mean < scale[-1]

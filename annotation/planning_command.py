@@ -9,37 +9,62 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from annotation.planning import PAIRS, RATERS, Assumed, around, pay_of, plan
+from annotation.planning import PAIRS, RATERS, Assumed, pay_of, plan, planned_rules
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
+from annotation.verdicts.rules import in_words
 from plumbline import cli
 from plumbline.study import Study
-from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 
 
 def plan_text(study: Study, options: argparse.Namespace) -> str:
     """What `python -m annotation plan` prints: assumptions, a row for each size, and how to read it."""
-    if study.acceptance.rules:
-        plan(study)  # says why not
     design = Design.of(study, load_rubric(study))
     rule, assumed = design.rule, Assumed(options.spread, options.bias, options.noise)
     sizes = [(pairs, raters) for pairs in options.pairs for raters in options.raters]
     seed = study.sample.seed if options.seed is None else options.seed
-    means = options.means or around(design)
-    found = plan(study, sizes, means, assumed, options.campaigns, seed)
-    parts = [rule.rule, f"interval {rule.interval}", f"stop {rule.stop}", f"threshold {rule.threshold:g}"]
+    rules = planned_rules(study, design)
+    found = plan(study, sizes, options.means or (), assumed, options.campaigns, seed)
+    parts = [f"interval {rule.interval}", f"stop {rule.stop}"]
+    if rule.rules:
+        said = f"rules combined by {rule.combine}, {', '.join(parts)}"
+    else:
+        said = f"rule {rule.rule}, {', '.join(parts)}, threshold {rule.threshold:g}"
+    tables = [_table(found[found["rule"] == in_words(one)], rule, one) for one in rules]
+    titled = (part for one, table in zip(rules, tables, strict=True) for part in (_title(one), table, ""))
     return "\n".join(
         [
-            f"Plan of study {study.name}: rule {', '.join(parts)}",
+            f"Plan of study {study.name}: {said}",
             f"{options.campaigns} simulated campaigns for each size and true mean, seed {seed}",
             f"Assumed standard deviations, in points: pairs {assumed.spread:g}, raters' bias {assumed.bias:g},"
             f" noise {assumed.noise:g}",
             "",
-            _table(found, rule),
-            "",
-            *_notes(rule, means, study),
+            *(titled if rule.rules else (tables[0], "")),
+            *_notes(rule, list(found["mean"]), study),
         ]
     )
+
+
+def _title(rule: RuleSpec) -> str:
+    by = "its value" if rule.by == "value" else "both ends of its interval"
+    return f"{in_words(rule)}, decided by {by}"
+
+
+def _of_rules(rule: AcceptanceSpec) -> list[str]:
+    """How to read the rows of several rules."""
+    together = (
+        "A verdict is accepted where all rules accept: less often than by the one that accepts least."
+        if rule.combine == "all"
+        else "A verdict is accepted where any rule accepts: more often than by the one that accepts most."
+    )
+    medians = [in_words(one) for one in rule.rules if one.statistic == "median"]
+    return [
+        "at M: share of right verdicts by the rule alone where the mean, or share, over all pairs and all raters is M:",
+        "accepted where M keeps to the limit, not accepted where it does not. At the limit itself: the share accepted.",
+        *([together] if len(rule.rules) > 1 else []),
+        *(f"Not planned, since a median of ratings goes in steps: {one}." for one in medians),
+    ]
 
 
 def _notes(rule: AcceptanceSpec, means: Sequence[float], study: Study) -> list[str]:
@@ -48,11 +73,16 @@ def _notes(rule: AcceptanceSpec, means: Sequence[float], study: Study) -> list[s
     longer = ", ".join(f"{share:.0%} more for {name.replace('_', ' ')}" for name, share in paid.extra.items() if share)
     used = "Pairs used: complete when the rule decides, where raters have orders of their own, as here they have."
     fixed = "The interval takes the raters as they are: it knows nothing of what other raters would say (raters' bias)."
-    return [
-        *([fixed] if rule.rule == "lower_bound" and rule.interval == "pairs" else []),
+    share = " or as a share" if any(one.label for one in rule.rules) else ""
+    by_interval = rule.rule == "lower_bound" or any(one.by == "interval" for one in rule.rules)
+    short = [
         "at M: share of right verdicts on a question whose mean over all pairs and all raters is M, accepted at",
         f"{rule.threshold:g} or above and not accepted below.{border}",
-        "Width: of the 95% interval, in points. Pairs: of one verdict (the two translations share theirs).",
+    ]
+    return [
+        *([fixed] if by_interval and rule.interval == "pairs" else []),
+        *(_of_rules(rule) if rule.rules else short),
+        f"Width: of the 95% interval, in points{share}. Pairs: of one verdict (the two translations share theirs).",
         *([used] if rule.stop == "anytime" else []),
         f"Ratings, hours, dollars: of all {len(study.transformations)} transformations, with controls and repeats;",
         f"{paid.hourly:g} dollars an hour at {paid.seconds:g} s a pair{', ' + longer if longer else ''},",
@@ -68,7 +98,11 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--raters", type=cli.count, nargs="+", default=RATERS, metavar="N", help="raters of each pair")
     parser.add_argument(
-        "--means", type=_mean, nargs="+", metavar="M", help="true means to try (default: around the threshold)"
+        "--means",
+        type=_mean,
+        nargs="+",
+        metavar="M",
+        help="true means to try, or shares of labels (default: around the threshold, or the rules' limits)",
     )
     for name, what in (("spread", "the pairs' quality"), ("bias", "the raters' habits"), ("noise", "single ratings")):
         parser.add_argument(
@@ -101,17 +135,17 @@ def _deviation(value: str) -> float:
     return 0.0 if value in ("0", "0.0") else cli.positive(value)
 
 
-def _table(found: pd.DataFrame, rule: AcceptanceSpec) -> str:
+def _table(found: pd.DataFrame, rule: AcceptanceSpec, judged: RuleSpec) -> str:
     """A row for each size: shares of right verdicts by true mean, width of the interval, pairs used, and the price.
 
-    `found` is a frame of `plan`. At the threshold itself the share accepted is shown.
+    `found` are the rows of `plan` of one rule. At the threshold itself the share accepted is shown.
     """
     early = rule.stop == "anytime"
     means = found["mean"].drop_duplicates()
     header = ["Pairs", "Raters", *(f"at {mean:g}" for mean in means), "Width", *(["Pairs used"] if early else [])]
     rows = []
     for (pairs, raters), own in found.groupby(["pairs", "raters"], sort=False):
-        shares = own["accepted"].where(own["mean"] == rule.threshold, own["right"])
+        shares = own["accepted"].where(own["mean"] == judged.limit, own["right"])
         last = own.iloc[-1]
         rows.append(
             [

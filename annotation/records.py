@@ -88,10 +88,17 @@ class Group(Record):
     questions: tuple[Summary, ...] = Field(description="one for each question")
 
 
+class Chance(Record):
+    """How sure it is that what a rule is about keeps to its limit."""
+
+    probability: Number = Field(description="P that the mean, or share, of all pairs does; NaN where it has none")
+    reason: str = Field(default="", description="why it has none; empty where it has")
+
+
 class Verdict(Later, Record):
     """Whether a transformation may be used in a language, and what that rests on (`verdicts.json`)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"rules", "combine"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"rules", "combine", "probabilities"})
 
     transformation: str = Field(description="its name")
     axis: str = Field(description="its axis")
@@ -121,8 +128,10 @@ class Verdict(Later, Record):
     combine: Literal["all", "any"] = Field(default="all", description="whether all of them must hold, or any")
     probability: Number = Field(
         default=math.nan,
-        description="how close it was: P(mean >= threshold) of the question where it is least; NaN with `rules`",
+        description="how close it was: P(mean >= threshold) of the question where it is least; of `rules` the least of"
+        " theirs, combined by any the greatest; NaN if one of them is",
     )
+    probabilities: tuple[Chance, ...] = Field(default=(), description="P of each of `rules`, in their order")
     n_excluded: int = Field(default=0, description="ratings that quality control excluded, over all questions")
     decision_with_excluded: Outcome | None = Field(
         default=None, description="the decision had they counted; none where nothing was excluded"

@@ -20,6 +20,7 @@ from annotation.verdicts.tables import (
     label_table,
     number,
     rated,
+    rule_chances,
     verdict_table,
     with_interval,
 )
@@ -44,6 +45,8 @@ def verdicts_exhibit(material: Material) -> Exhibit:
             row |= {f"{one.question.capitalize()}: {own.label}{first}": with_interval(own.share) for own in one.shares}
             row |= {f"{one.question.capitalize()}: {own.label}, rank": with_interval(own.rank) for own in one.ranks}
         row["P"] = chance(verdict.probability)
+        own = rule_chances(verdict)
+        row |= {f"P: {rule}": chance(one.probability) for rule, one in own if len(verdict.rules) > 1}
         row["Pairs"] = f"{verdict.n_pairs:,}"
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
         if any(one.n_excluded for one in material.verdicts):

@@ -21,7 +21,7 @@ from annotation.report.methods import INTERVALS, methods
 from annotation.report.said import many
 from annotation.verdicts.doubts import LOOKED_FOR
 from annotation.verdicts.preregistration import amendments, fixed_text
-from annotation.verdicts.tables import SIMULATED
+from annotation.verdicts.tables import SIMULATED, rule_chances
 from plumbline.exhibits.csv import csv_bytes
 from plumbline.exhibits.folder import write_files
 from plumbline.exhibits.page import Figure, Section, write_page
@@ -29,6 +29,14 @@ from plumbline.exhibits.table import Exhibit
 from plumbline.study import Study
 
 FOLDER = "report"
+_P = (
+    "P is the probability that the mean reaches the threshold, by the mean's t distribution, for the question where it"
+    " is lowest."
+)
+_P_OF_RULES = (
+    "P is the probability that what a rule is about keeps to its limit: of a mean by its t distribution, of a share by"
+    " the score test of the effective number of answers; of several rules the lowest, or combined by any the highest."
+)
 SHARES, MEANS = "ratings_by_point", "means"  # files of what the figures show
 _MAKERS = (
     exhibits.verdicts_exhibit,
@@ -127,12 +135,20 @@ def _decided(material: Material, tables: Mapping[str, Exhibit]) -> Section:
         parts.append(
             "“With excluded” is the decision had excluded ratings counted, and how many of them are among its ratings."
         )
+    parts += _no_chances(material)
     parts.append(
-        "P is the probability that the mean reaches the threshold, by the mean's t distribution, for the question"
-        " where it is lowest. Failed is the share of outputs that failed and were not rated. Pairs are those with"
-        " enough raters. Intervals are 95%."
+        f"{_P_OF_RULES if material.study.acceptance.rules else _P} Failed is the share of outputs that failed and were"
+        " not rated. Pairs are those with enough raters. Intervals are 95%."
     )
     return Section("What was decided", [*parts, tables["verdicts"].table()])
+
+
+def _no_chances(material: Material) -> list[str]:
+    """Why rules have no P, a line a reason."""
+    missing: dict[str, None] = {}
+    for verdict in material.verdicts:
+        missing |= {f"No P of {rule}: {one.reason}.": None for rule, one in rule_chances(verdict) if one.reason}
+    return list(missing)
 
 
 def _table_two(material: Material, tables: Mapping[str, Exhibit]) -> Section:

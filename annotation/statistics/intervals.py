@@ -86,8 +86,8 @@ def over_pairs_and_raters(sums: Floats, counts: Floats, rater_sums: Floats, rate
     return _known(_mean(sums, counts), pairs + raters, _freedom(both))
 
 
-def wilson(share: Mean, pairs: int) -> tuple[float, float]:
-    """95% interval of a share whose answers come in clusters: Wilson's, of the effective number of answers.
+def wilson(share: Mean, pairs: int) -> tuple[Floats, Floats]:
+    """95% intervals of shares whose answers come in clusters: Wilson's, of the effective number of answers.
 
     Wilson (1927), JASA 22, 209-212, with n = p (1 - p) / error^2, as many independent answers as would be as sure, and
     Student's quantile for the normal one: the modified Wilson interval of Franco et al. (2019), J. Survey Stat.
@@ -95,14 +95,31 @@ def wilson(share: Mean, pairs: int) -> tuple[float, float]:
     error knows too little of how alike their answers are (with all answers as the limit, a share of 95% was covered in
     92% of campaigns). NaN where there are no degrees of freedom.
     """
-    p, error = float(share.value), float(share.error)
-    n = float(pairs) if math.isnan(error) or p in (0, 1) else min(p * (1 - p) / error**2, float(pairs))
-    t = float(quantile(np.asarray(share.freedom)))
-    if math.isnan(t):
-        return math.nan, math.nan
-    middle, reach = p + t**2 / (2 * n), t * math.sqrt(p * (1 - p) / n + t**2 / (4 * n**2))
+    p, n, t = share.value, _effective(share, pairs), quantile(share.freedom)
+    middle, reach = p + t**2 / (2 * n), t * np.sqrt(p * (1 - p) / n + t**2 / (4 * n**2))
     scale = 1 + t**2 / n
-    return max(0.0, min(p, (middle - reach) / scale)), min(1.0, max(p, (middle + reach) / scale))
+    low, high = np.minimum(p, (middle - reach) / scale), np.maximum(p, (middle + reach) / scale)
+    return np.maximum(low, 0.0), np.minimum(high, 1.0)
+
+
+def score_at_least(share: Mean, pairs: int, limit: float) -> Floats:
+    """P(share >= limit), one minus the one-sided p-value of the score test, whose inverse `wilson` is.
+
+    0 < limit < 1. The error is that of the limit and not of the share: sqrt(limit (1 - limit) / n), with n as there.
+    """
+    from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
+
+    error = np.sqrt(limit * (1 - limit) / _effective(share, pairs))
+    return np.asarray(stats.t.cdf((share.value - limit) / error, share.freedom))
+
+
+def _effective(share: Mean, pairs: int) -> Floats:
+    """As many independent answers as would be as sure of a share; at most one for each pair."""
+    p, error = share.value, share.error
+    unknown = np.isnan(error) | (p <= 0) | (p >= 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Floats = np.where(unknown, float(pairs), np.minimum(p * (1 - p) / error**2, float(pairs)))
+    return found
 
 
 def of_median(values: Floats) -> tuple[float, float, float]:

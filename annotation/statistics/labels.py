@@ -182,11 +182,11 @@ def _share(asked: Asked, ratings: pd.DataFrame, label: str, interval: str, anyti
     if has.pairs < 2:
         return Estimate(value=value, low=math.nan, high=math.nan, reason="one pair has no spread")
     if interval == "pairs":
-        low, high = wilson(over_pairs(*pairs), has.pairs)
+        low, high = map(float, wilson(over_pairs(*pairs), has.pairs))
         return Estimate(value=value, low=low, high=high)
     found = over_pairs_and_raters(*pairs, *has.totals(has.rater))
     if math.isnan(found.error):
         reason = "too few raters, or too little spread, to tell what others would say"
         return Estimate(value=value, low=math.nan, high=math.nan, reason=reason)
-    low, high = wilson(found, has.pairs)
+    low, high = map(float, wilson(found, has.pairs))
     return Estimate(value=value, low=low, high=high)

@@ -54,6 +54,13 @@ def short(question: str, rule: AcceptanceSpec) -> RuleSpec:
     return RuleSpec.model_construct(question=question, at_least=rule.threshold, by=by)
 
 
+def in_words(rule: RuleSpec) -> str:
+    """A rule in words: `mean quality at least 3`, `share of odd in sound at most 0.1 (negation)`."""
+    what = f"of {rule.label} in {rule.question}" if rule.label else rule.question
+    where = f" ({', '.join(rule.pools)})" if rule.pools else ""
+    return f"{rule.statistic} {what} at {'least' if rule.at_least is not None else 'most'} {rule.limit:g}{where}"
+
+
 def rules_for(pool: str, rule: AcceptanceSpec) -> tuple[RuleSpec, ...]:
     """The rules that judge a pool: its own before those for all pools about the same question; () of one threshold."""
     own = tuple(one for one in rule.rules if pool in one.pools)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
-from annotation.records import Estimate, Group, Summary, Verdict
+from annotation.records import Chance, Estimate, Group, Summary, Verdict
+from annotation.verdicts.rules import in_words
 from plumbline.cli import columns
 from plumbline.languages import language_name
 
@@ -55,9 +56,15 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
         for summary in rated(verdict.questions):
             row |= _cells(summary)
         row |= dict(_of_labels(verdict.questions))
+        row |= {f"P: {rule}": one.probability for rule, one in rule_chances(verdict)}
         row["simulated"] = verdict.simulated
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def rule_chances(verdict: Verdict) -> list[tuple[str, Chance]]:
+    """(rule in words, its P) of a verdict by rules of their own; of one that was reached before there was P, none."""
+    return list(zip(map(in_words, verdict.rules), verdict.probabilities, strict=False))
 
 
 def rated(summaries: Iterable[Summary]) -> list[Summary]:
@@ -185,7 +192,8 @@ def _row_name(group: Group) -> str:
 def verdict_text(verdicts: Sequence[Verdict]) -> str:
     """The verdicts with their reasons, one a line.
 
-    P is the least P(mean >= threshold) of the questions, Failed the share of outputs that failed and nobody rates.
+    P is the least P(mean >= threshold) of the questions, or of the rules of their own; Failed the share of outputs that
+    failed and nobody rates.
     """
     tasks = any(verdict.task_type for verdict in verdicts)
     rows = [

@@ -14,10 +14,11 @@ import pandas as pd
 
 from annotation.questions import labels_of
 from annotation.ratings.ratings import counting_ratings, dealt_with
-from annotation.records import Group, Look, PairMean, Summary, Verdict
+from annotation.records import Group, Look, PairMean, Verdict
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.candidates import Supply
 from annotation.statistics.summaries import Design, compact, summarise, table_two
+from annotation.verdicts.chances import chances, overall
 from annotation.verdicts.counted import SCOPES, Basis, Place, answers, basis, with_enough
 from annotation.verdicts.preregistration import FILE as RULES
 from annotation.verdicts.rules import decide, rules_for
@@ -182,13 +183,16 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             for name in design.questions
             if design.asked(name).asked_in(place[0])
         )
-        decision, reasons = decide(summaries, n_pairs, rule, rules_for(place[0], rule))
+        rules = rules_for(place[0], rule)
+        decision, reasons = decide(summaries, n_pairs, rule, rules)
+        sure = chances(of_group, rules, design)
         judged[place] = {
             "output_languages": tuple(sorted(own["output_language"].unique())),
             "decision": decision,
             "reasons": reasons,
             "sequence": _sequence(rests, place, facts, rule.min_raters),
-            "probability": _probability(summaries),
+            "probability": overall(summaries, sure, rule),
+            "probabilities": sure,
             "n_pairs": n_pairs,
             "n_ratings": len(of_group),
             "waves": _waves(own["wave"], counted),
@@ -196,12 +200,6 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             "simulated": bool(of_group["simulated"].any()),
         }
     return judged
-
-
-def _probability(summaries: Sequence[Summary]) -> float:
-    """The least P(mean >= threshold) of the questions that have one; NaN if any is, and where nothing is rated."""
-    found = [one.probability for one in summaries if one.kind == "rating"]
-    return float(np.min(found)) if found else math.nan
 
 
 def _waves(waves: pd.Series, counted: pd.Series) -> tuple[int, ...]:

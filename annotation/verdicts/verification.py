@@ -16,6 +16,7 @@ import pandas as pd
 
 from annotation.records import Group, PairMean, Verdict
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.rules import in_words
 from annotation.verdicts.verdicts import COMMAND, conclude, read_agreement, read_pair_means, with_supply
 from plumbline.errors import DataError
 from plumbline.languages import language_name
@@ -121,7 +122,10 @@ def _other_groups(found: Sequence[Group], follow: Sequence[Group]) -> Iterator[s
 
 def _said(record: Verdict | Group) -> dict[str, Any]:
     """What a record says of ratings, by the names of its fields: `decision`, `questions.quality.mean`."""
-    whole = record.model_dump(exclude={*_REST, "questions"})
+    whole = record.model_dump(exclude={*_REST, "questions", "probabilities"})
+    if isinstance(record, Verdict):
+        sure = zip(map(in_words, record.rules), record.probabilities, strict=False)
+        whole |= {f"probabilities.{rule}": one.probability for rule, one in sure}
     for summary in record.questions:
         own = summary.model_dump(exclude={"question", "shares", "ranks", "coefficients", *_RESAMPLED})
         own |= {f"share of {one.label}": one.share.model_dump() for one in summary.shares}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from scipy import stats
 
 from annotation.planning import Assumed, Outlook, outlook, plan, price, simulated
 from annotation.planning_command import plan_text
+from annotation.questions import Asked
 from annotation.rubric import load_rubric
 from annotation.statistics.agreement import Answers, gwet_ac2
 from annotation.statistics.summaries import Design
@@ -21,11 +24,12 @@ from annotation.verdicts.verdicts import verdicts
 from plumbline.errors import StudyError
 from plumbline.streams import stream
 from plumbline.study import Study
-from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.verdicts.test_verdicts import HASHES, START, pair
 from tests.commands import here
 
 SCALE = (1, 2, 3, 4, 5)
+RULE = RuleSpec(question="quality", at_least=3)
 
 
 def design(**rule: object) -> Design:
@@ -85,10 +89,12 @@ def test_the_mean_rule_is_right_as_often_as_theory_says() -> None:
     found = look((100, 3), 3.15, assumed)
     many = simulated(assumed, (2, 3), 3.15, SCALE, 50_000, np.random.default_rng(2))
     expected = stats.norm.cdf(0.15 / math.sqrt(many.mean(axis=2).var() / 100))
-    assert found.right(3.0) == found.accepted == pytest.approx(expected, abs=0.03)  # 3 points: 3 SDs of 1,000 campaigns
+    assert (
+        found.right(RULE) == found.accepted == pytest.approx(expected, abs=0.03)
+    )  # 3 points: 3 SDs of 1,000 campaigns
     assert found.accepted + found.rejected == 1
     below = look((100, 3), 2.85, assumed)
-    assert below.right(3.0) == 1 - below.accepted == pytest.approx(expected, abs=0.03)
+    assert below.right(RULE) == 1 - below.accepted == pytest.approx(expected, abs=0.03)
 
 
 def test_rules_keep_their_promise_at_the_threshold() -> None:
@@ -145,6 +151,93 @@ def test_plans_decide_as_verdicts_do(rule: dict[str, str]) -> None:
         decisions += [one.decision for one in verdicts(pairs, frame, own, HASHES, 1)]
     assert planned.accepted * 30 == pytest.approx(decisions.count("accepted"))
     assert planned.undecided * 30 == pytest.approx(decisions.count("undecided"))
+
+
+NATURAL = Asked("sound", "label", labels=("natural", "odd"))
+ODD: dict[str, Any] = {"question": "sound", "statistic": "share", "label": "odd"}
+
+
+def of_share(**rule: object) -> Design:
+    spec = AcceptanceSpec.model_validate({"rules": [ODD | rule], "min_pairs": 20})
+    return Design(("sound",), rule=spec, others={"sound": NATURAL})
+
+
+def test_a_rule_on_a_share_is_right_as_often_as_theory_says() -> None:
+    """At most 0.3 may be odd, 0.25 are: P(share of 100 x 3 answers <= 0.3), nearly normal by the pairs' own shares."""
+    assumed = Assumed(spread=0.8, bias=0.0, noise=1.0)
+    found = outlook(of_share(at_most=0.3), assumed, (100, 3), 0.25, 1000, np.random.default_rng(3))
+    many = simulated(assumed, (2, 3), 0.25, (0, 1), 50_000, np.random.default_rng(4))
+    assert many.mean() == pytest.approx(0.25, abs=0.005)
+    error = math.sqrt(many.mean(axis=2).var() / 100)
+    assert found.accepted == pytest.approx(stats.norm.cdf((0.3 - 0.25 + 1 / 600) / error), abs=0.04)
+    assert found.right(RuleSpec.model_validate(ODD | {"at_most": 0.3})) == found.accepted
+    assert found.right(RuleSpec.model_validate(ODD | {"at_least": 0.3})) == 1 - found.accepted
+    beyond = outlook(of_share(at_most=0.3), assumed, (100, 3), 0.35, 1000, np.random.default_rng(3))
+    assert beyond.right(RuleSpec.model_validate(ODD | {"at_most": 0.3})) == 1 - beyond.accepted > 0.8
+
+
+@pytest.mark.parametrize("more", [{}, {"stop": "anytime"}])
+def test_rules_by_interval_keep_their_promise_at_the_limit(more: dict[str, str]) -> None:
+    """The truth at the limit is accepted in 5% of campaigns at most: shares, and means from above."""
+    same = Assumed(bias=0.0)
+    for limit in ({"at_most": 0.3}, {"at_least": 0.3}):
+        own = of_share(by="interval", **limit)
+        own = replace(own, rule=own.rule.model_copy(update=more))
+        assert outlook(own, same, (50, 3), 0.3, 1000, np.random.default_rng(1)).accepted <= 0.05
+    negation = design(rules=[{"question": "quality", "at_most": 2, "by": "interval"}], **more)
+    assert outlook(negation, same, (50, 3), 2.0, 1000, np.random.default_rng(1)).accepted <= 0.05
+    assert outlook(negation, same, (50, 3), 1.4, 200, np.random.default_rng(1)).accepted > 0.9
+
+
+@pytest.mark.parametrize(("rule", "share"), [({"at_most": 0.3}, 0.28), ({"at_most": 0.3, "by": "interval"}, 0.15)])
+def test_plans_decide_shares_as_verdicts_do(rule: dict[str, Any], share: float) -> None:
+    """The same 30 campaigns by `outlook`, and as frames of labels by `verdicts`."""
+    own, pairs = of_share(**rule), [pair(i) for i in range(25)]
+    planned = outlook(own, Assumed(), (25, 3), share, 30, np.random.default_rng(4))
+    decisions = []
+    for campaign in simulated(Assumed(), (25, 3), share, (0, 1), 30, np.random.default_rng(4)):
+        frame = pd.DataFrame(
+            {
+                "pair_id": [one.pair_id for one in pairs for _ in range(3)],
+                "transformation": "paraphrasing",
+                "language": "en",
+                "rater_id": [f"rater-{i}" for i in range(3)] * len(pairs),
+                "question": "sound",
+                "value": pd.array([None] * 75, "Int64"),
+                "answer": np.where(campaign.ravel() == 1, "odd", "natural"),
+                "submitted_at": START,
+                "simulated": True,
+            }
+        )
+        decisions += [one.decision for one in verdicts(pairs, frame, own, HASHES, None)]
+    assert planned.accepted * 30 == pytest.approx(decisions.count("accepted"))
+    assert planned.undecided * 30 == pytest.approx(decisions.count("undecided"))
+    assert 0 < planned.accepted < 1
+
+
+def test_a_study_with_rules_is_planned_rule_by_rule(variant: Callable[..., Study]) -> None:
+    """A row for each rule but medians; given means are taken by the rules on whose scale they lie."""
+    rules = [
+        {"question": "quality", "at_least": 3, "by": "interval"},
+        {"question": "quality", "at_most": 2, "pools": ["expansion"]},
+        {"question": "fluency", "statistic": "median", "at_least": 3},
+    ]
+    study = variant(acceptance={"rules": rules})
+    found = plan(study, [(30, 3)], [2.5], campaigns=20)
+    assert found["rule"].tolist() == ["mean quality at least 3", "mean quality at most 2 (expansion)"]
+    assert found["right"].tolist() == (1 - found["accepted"]).tolist() and found["dollars"].gt(0).all()
+    assert plan(study, [(30, 3)], campaigns=2)["mean"].tolist() == [2.5, 2.75, 3, 3.25, 3.5, 1.5, 1.75, 2, 2.25, 2.5]
+    with pytest.raises(StudyError, match="cannot have a mean of 0.5 on a scale from 1 to 5"):
+        plan(study, [(30, 3)], [2.5, 0.5], campaigns=2)
+    with pytest.raises(StudyError, match="its rules are on medians alone"):
+        plan(variant(acceptance={"rules": rules[2:]}), [(30, 3)])
+    options = argparse.Namespace(
+        pairs=[30], raters=[2], means=None, spread=0.8, bias=0.25, noise=1.1, campaigns=5, seed=1
+    )
+    text = plan_text(study, options)
+    assert "rules combined by all, interval pairs, stop fixed" in text
+    assert "mean quality at least 3, decided by both ends of its interval\nPairs  Raters  at 2.5" in text
+    assert "Not planned, since a median of ratings goes in steps: median fluency at least 3." in text
 
 
 def test_a_mean_off_the_scale_is_refused() -> None:

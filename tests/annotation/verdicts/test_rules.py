@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from annotation.questions import Asked
+from annotation.records import Chance, Verdict
 from annotation.statistics.intervals import of_median
 from annotation.statistics.summaries import Design, summarise
+from annotation.verdicts.chances import chances
 from annotation.verdicts.counted import answers
 from annotation.verdicts.rules import decide, rules_for
+from annotation.verdicts.tables import verdict_table
 from annotation.verdicts.verdicts import accepted_pairs, pair_means, verdicts
-from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.judgements import HASHES, pair
 
 SOUND = Asked("sound", "label", labels=("natural", "odd"))
@@ -147,7 +152,58 @@ def test_medians_are_of_pairs() -> None:
     assert summarise(THREE, "quality", Design(), None).median is None
 
 
-def test_where_nothing_is_rated_there_is_no_probability() -> None:
+def sure(own: Design, *rules: dict[str, Any]) -> list[Chance]:
+    return list(chances(THREE, [RuleSpec.model_validate(one) for one in rules], own))
+
+
+def test_each_rule_has_its_probability() -> None:
+    """Means as with one threshold: pairs' sums 10, 8, 3, mean 3.5, residuals 3, 1, -4: error^2 = 3/2 * 26/36.
+
+    Shares by the score test: 3 of 6 are odd, the pairs 0/2, 1/2, 2/2: error^2 = 3/2 * 2/36, n = 1/4 / (1/12) = 3, at a
+    limit of 0.6 sqrt(0.24 / 3); two degrees of freedom.
+    """
+    own = design({"question": "quality", "at_least": 3})
+    least, most, odd, rare, median, none = sure(
+        own, {"question": "quality", "at_least": 3}, {"question": "quality", "at_most": 3}, SHARE | {"at_most": 0.6},
+        SHARE | {"at_least": 0.6}, {"question": "quality", "statistic": "median", "at_least": 3},
+        SHARE | {"at_most": 0},
+    )  # fmt: skip
+    expected = stats.t.cdf(0.5 / math.sqrt(1.5 * 26 / 36), 2)
+    assert (least.probability, most.probability) == pytest.approx((expected, 1 - expected))
+    assert least.probability == pytest.approx(summarise(THREE, "quality", Design(), None).probability)
+    assert odd.probability == pytest.approx(stats.t.cdf(0.1 / math.sqrt(0.24 / 3), 2))
+    assert rare.probability == pytest.approx(1 - odd.probability)
+    assert math.isnan(median.probability) and median.reason.endswith("order statistics, without a P")
+    assert math.isnan(none.probability) and none.reason.startswith("no share lies beyond 0 or 1")
+
+
+def test_a_share_at_the_end_of_its_interval_has_a_p_of_975() -> None:
+    """P and the interval are one test: at a limit that is an end of Wilson's interval P is 0.975, or 0.025."""
+    frame = ratings(*((f"p{i}", [4, 4], "no" if i % 3 else "nn") for i in range(12)))
+    summary = summarise(frame, "sound", design({"question": "quality", "at_least": 1}), None)
+    share = summary.shares[1].share
+    for limit, p in ((share.low, 0.975), (share.high, 0.025), (share.value, 0.5)):
+        (found,) = chances(
+            frame, [RuleSpec.model_validate(SHARE | {"at_least": limit})], design(SHARE | {"at_most": 1})
+        )
+        assert found.probability == pytest.approx(p, abs=1e-9)
+
+
+def test_a_verdict_is_as_sure_as_its_least_sure_rule() -> None:
+    both = {"question": "quality", "at_least": 3}, SHARE | {"at_most": 0.6}
+    pairs = [pair(0).model_copy(update={"pair_id": name}) for name in "abc"]
+    for combine, which in (("all", min), ("any", max)):
+        (found,) = verdicts(pairs, THREE, design(*both, combine=combine), HASHES, None)
+        each = [one.probability for one in found.probabilities]
+        assert len(each) == 2 and each[0] != each[1] and found.probability == which(each)
+        assert verdict_table([found]).iloc[0]["P: share of odd in sound at most 0.6"] == each[1]
+        assert Verdict.model_validate_json(found.model_dump_json()).probabilities == found.probabilities
+    (short,) = verdicts(pairs, THREE, Design(("quality",), rule=AcceptanceSpec(min_pairs=2)), HASHES, None)
+    assert short.probabilities == () and "probabilities" not in short.model_dump()
+    assert short.probability == short.questions[0].probability
+
+
+def test_where_nothing_is_rated_the_probability_is_that_of_the_labels() -> None:
     """Labels alone, as of wordings of an instruction: no P of a mean, rather than a P of 1."""
     spec = AcceptanceSpec(rules=({**SHARE, "at_most": 0.6},), min_pairs=2, min_raters=1)
     own = Design(("sound",), rule=spec, others={"sound": SOUND})
@@ -155,4 +211,7 @@ def test_where_nothing_is_rated_there_is_no_probability() -> None:
     pairs = [pair(0).model_copy(update={"pair_id": name}) for name in "abc"]
     (found,) = verdicts(pairs, frame, own, HASHES, None)
     assert found.decision == "accepted" and found.n_pairs == 3
-    assert math.isnan(found.probability) and math.isnan(found.threshold)
+    assert found.probability == found.probabilities[0].probability and math.isnan(found.threshold)
+    undone = own.rule.model_copy(update={"rules": ()})
+    (found,) = verdicts(pairs, frame, replace(own, rule=undone), HASHES, None)
+    assert found.decision == "undecided" and math.isnan(found.probability)
