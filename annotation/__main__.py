@@ -26,7 +26,7 @@ from annotation.review_command import add_review_options, review
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import read_controls
 from annotation.sampling.extension import extend_sample
-from annotation.sampling.sample import draw_sample, read_supply, sample_settings
+from annotation.sampling.sample import draw_sample, read_pairs, read_supply, sample_settings
 from annotation.sampling.shown import shown
 from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, serve
 from annotation.status.status import read_status
@@ -94,6 +94,7 @@ def _shown(study: Study) -> list[Path]:
 
 def _publish(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
+    read_pairs(study)  # no server is started to say that there are none
     with stage(study, "publish", _shown(study)), connect(home) as argilla:
         done = publish(study, argilla, accounts.languages_at(argilla, home))
     new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
@@ -128,7 +129,8 @@ def _warn_of_readers(study: Study, done: Publication) -> None:
 
 def _simulate(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    with connect(home_of(options)) as argilla:
+    read_pairs(study)  # no server is started to say that there are none
+    with connect(home_of(options), existing=True) as argilla:
         given = simulate(study, argilla)
     print(f"{study.name}: {given} answers given by simulated raters")
     return 0
@@ -144,13 +146,14 @@ def _collect(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     if bool(options.csv) != bool(options.columns):
         raise StudyError("--csv and --columns go together: the file, and which column holds what")
-    outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]
-    with stage(study, "collect", _shown(study), outputs):
+    outputs = ("ratings.parquet", "control_ratings.parquet", "members.json")
+    with stage(study, "collect", _shown(study), [study.folder / name for name in outputs]):
         if options.csv:
             columns = columns_of(study, options.columns)
             ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
         else:
-            with connect(home) as argilla:
+            read_pairs(study)  # no server is started to say that there are none
+            with connect(home, existing=True) as argilla:
                 ratings = collect(study, argilla, replace=options.replace)
                 remember_names(home, study, names_at(study, argilla))
     counts = ratings["status"].value_counts()

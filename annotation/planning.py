@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy import optimize, stats
 
 from annotation.crowd import pay
 from annotation.rubric import load_rubric
@@ -167,12 +166,16 @@ def simulated(
 
 def rated_mean(latent: float, deviation: float, scale: Sequence[int]) -> float:
     """The mean of normal values that were rounded to whole points and kept on the scale."""
+    from scipy import stats  # noqa: PLC0415 (half a second, of which other commands have no need)
+
     steps = np.arange(scale[0], scale[-1])  # a rating is the lowest point plus the steps that the value is above
     return float(scale[0] + stats.norm.cdf((latent - steps - 0.5) / deviation).sum())
 
 
 def latent_mean(mean: float, deviation: float, scale: Sequence[int]) -> float:
     """The inverse of `rated_mean`. Raises StudyError for a mean that ratings on the scale cannot have."""
+    from scipy import optimize  # noqa: PLC0415 (as above)
+
     if deviation <= 0 or not scale[0] < mean < scale[-1]:
         raise StudyError(f"ratings that vary cannot have a mean of {mean:g} on a scale from {scale[0]} to {scale[-1]}")
     reach = 20 * deviation

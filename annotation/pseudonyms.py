@@ -11,13 +11,10 @@ import hashlib
 import hmac
 import re
 import secrets
-from typing import TYPE_CHECKING
 
+from annotation.server.home import Home, changing, make_folder, write_private
 from plumbline.errors import DataError
 from plumbline.identity import identity
-
-if TYPE_CHECKING:
-    from annotation.server import Home
 
 _PSEUDONYM = re.compile(r"(rater|simulated)-[0-9a-f]{8}|worker-[0-9a-f]{12}")
 WORKER = "worker-"  # accounts of crowd workers in Argilla begin so, and nobody else's
@@ -50,8 +47,6 @@ def worker_pseudonym(key: bytes, study: str, platform: str, worker: str) -> str:
 
 def pseudonym_key(home: Home) -> bytes:
     """The secret that pseudonyms of raters who have no account are made with; drawn when first asked for."""
-    from annotation.server.home import changing, make_folder, write_private  # noqa: PLC0415 (brings its HTTP client along)
-
     make_folder(home)
     file = home.path / "pseudonyms.key"
     with changing(home):

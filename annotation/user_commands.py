@@ -135,7 +135,7 @@ def _hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
 
 def _list(options: argparse.Namespace) -> int:
     home, study = home_of(options), load_study(options.study) if options.study else None
-    with reach(home) as connection:
+    with reach(home, existing=True) as connection:
         rows = [[one.username, one.role, ",".join(one.languages) or "-", str(one.answers)]
                 for one in accounts.accounts(connection, home)]  # fmt: skip
         known = names_at(study, attach(connection)) if study is not None else {}
@@ -148,7 +148,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _reset(options: argparse.Namespace) -> int:
-    with reach(home_of(options)) as connection:
+    with reach(home_of(options), existing=True) as connection:
         password = accounts.reset(connection, options.name)
     print(f"User {options.name}, password {password}   (shown this once)")
     return 0
@@ -156,7 +156,7 @@ def _reset(options: argparse.Namespace) -> int:
 
 def _remove(options: argparse.Namespace) -> int:
     home = home_of(options)
-    with reach(home) as connection:
+    with reach(home, existing=True) as connection:
         answers = accounts.remove(connection, home, options.name, force=options.force)
     print(f"User {options.name} removed, and {answers} answers with the account")
     return 0

@@ -118,14 +118,19 @@ MODULES = [
     "evaluation.report",
     "streamlit_app",
 ]
+#: What takes a tenth of a second to two seconds to import, and is no part of knowing what a command is asked.
+SLOW = {"altair", "argilla", "boto3", "datasets", "httpx", "mteb", "ray", "scipy", "sklearn", "statsmodels", "torch"}
+WITH_SLOW = {"evaluation.report": {"altair", "scipy"}}  # what it does is to draw and to compute
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_command_line_helps_with_an_example(module: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+def test_every_command_line_helps_with_an_example_and_at_once(module: str) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", module, "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert f"example: python -m {module}" in done.stdout
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "argparse" in imported
+    assert imported & SLOW == WITH_SLOW.get(module, set())
 
 
 def test_every_command_that_documents_name_exists(

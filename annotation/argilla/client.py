@@ -13,14 +13,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
+from annotation import server
 from plumbline.addresses import key_in, proxy_for, refuse_no_address
+from plumbline.commands import as_called
 from plumbline.errors import PlumblineError, ServiceError
-
-if TYPE_CHECKING:
-    from annotation import server
 
 SIMULATED = "simulated-"  # prefix of simulated raters' user names; people's names never have it
 #: Keys of Argilla's own images and guides.
@@ -121,9 +120,13 @@ def _user(item: Mapping[str, str]) -> User:
 
 
 @contextlib.contextmanager
-def connect(home: server.Home) -> Iterator[Argilla]:
-    """A server to work with: the one that the environment names, or the home's own."""
-    with reach(home) as connection:
+def connect(home: server.Home, *, existing: bool = False) -> Iterator[Argilla]:
+    """A server to work with: the one that the environment names, or the home's own.
+
+    With `existing` a home on which no server ever ran is refused (ServiceError) before one is made and started there:
+    for commands that look for what is on it.
+    """
+    with reach(home, existing=existing) as connection:
         argilla = attach(connection)
         try:
             yield argilla
@@ -132,10 +135,8 @@ def connect(home: server.Home) -> Iterator[Argilla]:
 
 
 @contextlib.contextmanager
-def reach(home: server.Home) -> Iterator[server.Connection]:
+def reach(home: server.Home, *, existing: bool = False) -> Iterator[server.Connection]:
     """The same without the SDK, which takes a second to import."""
-    from annotation.server import Connection, running  # noqa: PLC0415 (brings its HTTP client along)
-
     url = os.environ.get("ARGILLA_API_URL", "").strip()
     try:
         key = key_in("ARGILLA_API_KEY")
@@ -151,9 +152,14 @@ def reach(home: server.Home) -> Iterator[server.Connection]:
         raise ServiceError("ARGILLA_API_KEY is set but ARGILLA_API_URL is not; set both, or none for the local server")
     if url and key:
         guard(url, key)
-        yield Connection(url.rstrip("/"), key)
+        yield server.Connection(url.rstrip("/"), key)
         return
-    with running(home) as connection:
+    if existing and not server.has_database(home):
+        raise ServiceError(
+            f"{home.path}: no Argilla has run here, so it has no accounts and no answers; name its folder (--data), or"
+            f" start one (`{as_called('python -m annotation serve')}`)"
+        )
+    with server.running(home) as connection:
         yield connection
 
 
@@ -165,10 +171,8 @@ def guard(url: str, key: str) -> None:
     """
     import httpx  # noqa: PLC0415 (many commands import this module and ask no server)
 
-    from annotation.server import is_loopback  # noqa: PLC0415
-
     parts = urlsplit(url)
-    private = is_loopback(parts.hostname or "")
+    private = server.is_loopback(parts.hostname or "")
     if key in WELL_KNOWN_KEYS and not private:
         raise ServiceError(f"ARGILLA_API_KEY is the key that Argilla's guides print, and {url} is open to the network: "
                            "give its owner another password and key first")  # fmt: skip

@@ -15,7 +15,7 @@ from .backup import backup, restore
 from .connection import Connection, is_loopback
 from .environment import ensure_environment
 from .home import OWNER, Credentials, Home, User, credentials, make_folder
-from .postgres import URL_VARIABLE
+from .postgres import URL_VARIABLE, has_database
 from .process import running, serve
 from .users import ensure_user
 
@@ -30,6 +30,7 @@ __all__ = [
     "credentials",
     "ensure_environment",
     "ensure_user",
+    "has_database",
     "is_loopback",
     "make_folder",
     "restore",

@@ -71,10 +71,9 @@ def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") ->
     Raises DataError when there is nothing to back up or the database is damaged, ServiceError when it cannot be
     written; then nothing is left behind.
     """
-    address = postgres.kept(home)
-    if address is None and not home.database.exists():
+    if not postgres.has_database(home):
         raise DataError(f"{home.path}: there is no database to back up; start the server once, or name another --data")
-    folder = (folder or home.backups).absolute()
+    address, folder = postgres.kept(home), (folder or home.backups).absolute()
     now = datetime.now(UTC)
     target = folder / f"argilla-{now:%Y%m%dT%H%M%SZ}-{reason}{SUFFIX}"
     try:

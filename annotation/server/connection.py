@@ -8,8 +8,6 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
-
 from plumbline.errors import DataError, ServiceError
 from plumbline.reading import read_json
 
@@ -72,6 +70,8 @@ def wait_for(home: Home) -> Connection | None:
 
 def probe(home: Home) -> Connection | None:
     """The server that `home`'s state names, if it accepts the owner's key now."""
+    import httpx  # noqa: PLC0415 (a tenth of a second, and most commands ask no server)
+
     try:
         state: Any = read_json(home.state)
         url = str(state["url"])

@@ -59,6 +59,11 @@ def kept(home: Home) -> str | None:
     return checked(address, str(home.database_url_file))
 
 
+def has_database(home: Home) -> bool:
+    """Whether a server has run on this home. Raises what `kept` raises."""
+    return home.database.exists() or kept(home) is not None
+
+
 def checked(address: str, where: str) -> str:
     """`address` with the server's driver in it. Raises StudyError, which does not repeat it: it may hold a password."""
     try:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import httpx
-
 from plumbline.errors import ServiceError
 
 from .connection import Connection
@@ -51,6 +49,8 @@ def ensure_user(server: Home | Connection, username: str, first_name: str, role:
 
 def call(server: Connection, method: str, path: str, body: dict[str, str] | None = None) -> Any:
     """One call of Argilla's API, its JSON back. Raises ServiceError, one line, without the body that was sent."""
+    import httpx  # noqa: PLC0415 (a tenth of a second, and most commands ask no server)
+
     ours = server.home is not None
     try:
         # Our own server is on this machine: no proxy of the user's environment shall stand between.

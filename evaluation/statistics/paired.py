@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from plumbline.frames import same_index
 
@@ -84,6 +83,8 @@ def spearman_interval(x: Values, y: Values, *, n_resamples: int = 1000, rng: np.
 
     Source: the interval is Efron's percentile bootstrap, as the drift figure of HTEB (Figure 3) has it.
     """
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
     first, second = paired(x, y)
     n = len(first)
     reason = _undefined(first, second)
@@ -94,10 +95,8 @@ def spearman_interval(x: Values, y: Values, *, n_resamples: int = 1000, rng: np.
     resampled = row_correlations(stats.rankdata(first[drawn], axis=1), stats.rankdata(second[drawn], axis=1))
     defined = resampled[np.isfinite(resampled)]
     if len(defined) < DEFINED_SHARE * n_resamples:
-        lost = n_resamples - len(defined)
-        return Estimate(
-            rho, math.nan, math.nan, n, f"no interval: rho is undefined in {lost} of {n_resamples} resamples"
-        )
+        why = f"no interval: rho is undefined in {n_resamples - len(defined)} of {n_resamples} resamples"
+        return Estimate(rho, math.nan, math.nan, n, why)
     low, high = np.percentile(defined, [2.5, 97.5])
     return Estimate(rho, float(low), float(high), n, "")
 
@@ -120,6 +119,8 @@ def wilcoxon(first: Values, second: Values) -> SignedRank:
     >>> print(f"T = {found.statistic:g}, p = {found.p:.4f} ({found.method}, n = {found.n})")
     T = 5, p = 0.0391 (exact, n = 9)
     """
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
     differences = np.round(np.subtract(*paired(first, second)), _DIGITS)
     if not np.isfinite(differences).all():
         return SignedRank(math.nan, math.nan, len(differences), 0, "", "the test needs finite values")

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from evaluation.statistics.paired import DEFINED_SHARE, Floats, Value, Values, paired, row_correlations
 from plumbline.frames import need, numbers
@@ -22,6 +21,8 @@ def kendall(first: Values, second: Values) -> Value:
 
     NaN for fewer than 2 models, for scores that are not finite and where all scores of one side are equal.
     """
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
     x, y = paired(first, second)
     reason = ""
     if len(x) < 2:
@@ -43,6 +44,8 @@ def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rn
 
     Source: HTEB, Table 3 (median over 1,000 splits stratified by task); how odd ones are split is ours.
     """
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
     given = np.asarray(scores, dtype=np.float64)
     if given.ndim != 2 or given.shape[1] != len(tasks):
         raise ValueError(f"models by data sets are needed, with a task for each: {given.shape}, {len(tasks)} tasks")
@@ -83,6 +86,8 @@ def borda(scores: pd.DataFrame) -> pd.DataFrame:
     b    2.5     1
     c    1.5     3
     """
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
     need(scores, (), "scores")
     given = np.empty(scores.shape)
     for place in range(scores.shape[1]):

@@ -160,10 +160,8 @@ def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
         assert_one_line(annotation("serve", "--data", str(tmp_path), "--port", str(port)), f"{port}")
 
 
-def test_a_wrong_url_is_one_line(variant: Callable[..., Study], here: Command, tmp_path: Path) -> None:
-    study = variant()
-    words = ["collect", "--study", str(study.file), "--exports", str(tmp_path / "exports")]
-    done = here(*words, ARGILLA_API_URL="http://127.0.0.1:9", ARGILLA_API_KEY="any")
+def test_a_wrong_url_is_one_line(here: Command) -> None:
+    done = here("users", "list", ARGILLA_API_URL="http://127.0.0.1:9", ARGILLA_API_KEY="any")
     assert_one_line(done, "http://127.0.0.1:9 does not answer")
 
 
@@ -183,6 +181,8 @@ def test_a_wrong_url_is_one_line(variant: Callable[..., Study], here: Command, t
         (["backup", "--data", "{new}"], "there is no database to back up"),
         (["restore", "{file}", "--data", "{new}"], "this backup is damaged"),
         (["restore", "{new}", "--data", "{new}"], "there is no such backup"),
+        (["users", "list", "--data", "{new}"], "no Argilla has run here, so it has no accounts and no answers"),
+        (["collect", "--study", str(DEMO), "--exports", "{new}", "--data", "{new}"], "annotation sample"),
     ],
 )
 def test_bad_input_to_the_servers_commands_is_one_line(
@@ -190,8 +190,10 @@ def test_bad_input_to_the_servers_commands_is_one_line(
 ) -> None:
     (tmp_path / "file").write_text("no folder", encoding="utf-8")
     places = {"file": tmp_path / "file", "new": tmp_path / "new"}
-    done = here(*(word.format(**places) for word in words))
+    environment = tmp_path / "environment"  # which would take minutes to make
+    done = here(*(word.format(**places) for word in words), PLUMBLINE_ARGILLA_ENV=str(environment))
     assert_one_line(done, re.escape(said))
+    assert not environment.exists()
     assert "geheim" not in done.stderr
 
 
