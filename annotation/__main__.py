@@ -99,7 +99,7 @@ def _publish(options: argparse.Namespace) -> int:
         done = publish(study, argilla, accounts.languages_at(argilla, home))
     new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
     print(f"{study.name}: {new} new pairs published in {datasets} datasets; workspaces: {workspaces}")
-    for line in done.corrections():
+    for line in [*done.corrections(), *done.withdrawals()]:
         print(f"  {line}")
     if done.admission.out:
         print(f"  taken out, for raters.people does not name them: {', '.join(done.admission.out)};"

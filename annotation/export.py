@@ -33,7 +33,8 @@ _SOURCES = ("argilla", "mturk", "prolific")
 _MORE = {
     "control": "kind of check on the rater that the pair is (positive, negative, repeat); empty for one of the sample",
     "source": "where it was given: argilla, mturk, prolific, or file (a file's name may hold a person's)",
-    "counts": "whether the rating counts in the verdicts: submitted, of the sample, not excluded, not surplus",
+    "withdrawn": "why a person withdrew the pair; empty if nobody did",
+    "counts": "whether it counts in the verdicts: submitted, of the sample, not excluded, withdrawn or surplus",
 }
 
 
@@ -49,6 +50,7 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     texts = [one.name for one in rubric.asked() if one.kind == "text"]
     ratings = _ratings(study, collected, [] if words else texts, words=words)
     pairs = collected.pairs.astype(dict.fromkeys(collected.pairs.select_dtypes("category"), str))
+    pairs["withdrawn"] = [collected.withdrawn.get(one, "") for one in pairs["pair_id"]]
     tables = {
         "answers.csv": _answers(ratings, rubric.asked(), words=words),
         "ratings.csv": ratings,
@@ -94,6 +96,8 @@ def _codebook(
     asked = [one for one in rubric.asked() if one.name in answers]
     dates = [f"{ratings['submitted_at'].agg(end):%Y-%m-%d}" for end in ("min", "max")]
     sample = tables["pairs.csv"]["control"] == ""
+    out = int((sample & (tables["pairs.csv"]["withdrawn"] != "")).sum())
+    withdrawn = f" ({out} of them withdrawn: their answers are here, and do not count)" if out else ""
     names = ["pair", "rater", *(one.name for one in asked), "time", *(["comment"] if "comment" in answers else [])]
     columns = ",".join(f"{name}={name}" for name in names)
     command = f"{study.command('annotation collect')} --csv answers.csv --columns {shlex.quote(columns)}"
@@ -102,7 +106,7 @@ def _codebook(
         _line(study.description),
         f"Licence: {_line(licence) or NO_LICENCE}",
         *([f"**{SIMULATED}**"] if ratings["simulated"].any() else []),
-        f"{int(sample.sum())} pairs of the sample and {int((~sample).sum())} controls and repeats;"
+        f"{int(sample.sum())} pairs of the sample{withdrawn} and {int((~sample).sum())} controls and repeats;"
         f" {ratings['rater_id'].nunique()} raters, under pseudonyms; {len(answers)} submitted answers, {len(ratings)}"
         f" ratings, of which {int(ratings['counts'].sum())} count; {dates[0]} to {dates[1]}, UTC.",
         "A text that a spreadsheet would take for a formula has an apostrophe before it.",

@@ -20,6 +20,7 @@ from annotation.argilla.wording import Words
 from annotation.crowd.batches import make_batches
 from annotation.crowd.mturk.question import question_html
 from annotation.crowd.platform import Offer
+from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.rubric import Rubric
 from annotation.sampling.controls import read_controls
 from annotation.sampling.queues import Queue
@@ -75,7 +76,9 @@ def _queues(study: Study, most: int) -> dict[Queue, _Queued]:
     command = study.command(COMMAND)
     tables = [read_frame(study.folder / name, Pair, command) for name in MADE_FROM]
     found = {}
-    for names, own in pd.concat(tables).groupby(["pool", "language", "output_language"], sort=False):
+    drawn = pd.concat(tables)
+    staying = drawn[~drawn["pair_id"].isin(list(withdrawn_pairs(study)))]
+    for names, own in staying.groupby(["pool", "language", "output_language"], sort=False):
         first = own.sort_values("pair_id").head(most)
         rows = (dict(zip(first.columns, row, strict=True)) for row in first.itertuples(index=False, name=None))
         found[Queue(*map(str, names))] = _Queued(len(own), [as_record(row, Pair) for row in rows])
@@ -112,7 +115,10 @@ def _batches(study: Study, rubric: Rubric) -> dict[Queue, str]:
     """The page of each queue's first batch, where crowd workers are asked."""
     if study.crowd is None:
         return {}
-    pairs, controls = read_pairs(study), read_controls(study)
+    withdrawn = withdrawn_pairs(study)
+    pairs, controls = (
+        [one for one in read(study) if one.pair_id not in withdrawn] for read in (read_pairs, read_controls)
+    )
     known = {pair.pair_id: pair for pair in [*pairs, *controls]}
     found: dict[Queue, str] = {}
     for batch in make_batches(study, pairs, controls):

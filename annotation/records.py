@@ -98,7 +98,9 @@ class Chance(Record):
 class Verdict(Later, Record):
     """Whether a transformation may be used in a language, and what that rests on (`verdicts.json`)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"rules", "combine", "probabilities"})
+    LATER: ClassVar[frozenset[str]] = frozenset(
+        {"rules", "combine", "probabilities", "n_withdrawn", "decision_with_withdrawn", "withdrawn_hash"}
+    )
 
     transformation: str = Field(description="its name")
     axis: str = Field(description="its axis")
@@ -136,6 +138,10 @@ class Verdict(Later, Record):
     decision_with_excluded: Outcome | None = Field(
         default=None, description="the decision had they counted; none where nothing was excluded"
     )
+    n_withdrawn: int = Field(default=0, description="pairs that people withdrew from the sample: no number is of them")
+    decision_with_withdrawn: Outcome | None = Field(
+        default=None, description="the decision had those of them stayed that were rated; none where none was"
+    )
     failed_share: Number = Field(
         default=math.nan,
         description="share of outputs that failed, so that none could be sampled; NaN if unknown",
@@ -155,6 +161,9 @@ class Verdict(Later, Record):
         default="", description="of the generator, such as recorded; function, outputs; empty if unknown"
     )
     rubric_hash: str = Field(default="", description="hash of what raters were asked (the rubric); empty if unknown")
+    withdrawn_hash: str = Field(
+        default="", description="hash of the ids of withdrawn pairs; empty where there are none"
+    )
 
 
 class PairMean(Record):
@@ -182,11 +191,14 @@ class Sign(Record):
     n: int = Field(description="answers, pairs or comments that the rule looked at")
 
 
-class Decision(Record):
-    """What a person decided about a rater (`decisions.json`); later ones go before earlier ones."""
+class Decision(Later, Record):
+    """What a person decided about a rater or a pair (`decisions.json`); later ones go before earlier ones."""
 
-    rater_id: str = Field(description="pseudonym")
-    exclude: bool = Field(description="whether the rater's answers stop counting")
+    LATER: ClassVar[frozenset[str]] = frozenset({"pair_id"})
+
+    rater_id: str = Field(description="pseudonym; empty where it is about a pair")
+    pair_id: str = Field(default="", description="the pair that is withdrawn, or taken back; empty for a rater")
+    exclude: bool = Field(description="whether the rater's answers, or those to the pair, stop counting")
     reason: str = Field(description="why, in the person's words")
     decided_at: AwareDatetime = Field(description="when, UTC")
     signs: tuple[str, ...] = Field(description="the rules whose signs there were, with their evidence")

@@ -24,7 +24,9 @@ def review(options: argparse.Namespace) -> int:
     names = known_names(home_of(options), study)
     rater = pseudonym_of(options.exclude or options.keep or "", names)
     if not rater:
-        print(review_text(study, evidence.collected, evidence.decisions, evidence.signs, names))
+        print(
+            review_text(study, evidence.collected, [*evidence.decisions, *evidence.withdrawals], evidence.signs, names)
+        )
         return 0
     with alone(study):
         decision = decide(

@@ -55,6 +55,7 @@ SECTIONS = {
         _annotation("collect", "fetch the answers given so far"),
         _annotation("status", "how far a study is, and what to do next (at any time)"),
         _annotation("review", "signs of careless answers, and decisions about raters"),
+        _annotation("withdraw", "pairs that shall not be rated any more nor count, with a reason"),
         _annotation("accept", "agreement and verdicts"),
         _annotation("compare-campaigns", "waves of a campaign, or two campaigns on the same pairs", "compare"),
         _annotation("export", "the ratings as CSV files with a codebook"),

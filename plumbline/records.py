@@ -23,6 +23,7 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     KEY: ClassVar[tuple[str, ...]] = ()
+    UNSAID: ClassVar[frozenset[str]] = frozenset()  # columns that a frame's table has only where they say something
 
 
 class Text(Record):
@@ -108,6 +109,7 @@ class Rating(Record):
     """One answer of one rater to one question on one pair (`ratings.parquet`)."""
 
     KEY = ("pair_id", "rater_id", "question")
+    UNSAID = frozenset({"withdrawn"})
     pair_id: str = Field(description="which pair")
     transformation: str = Field(description="its transformation")
     language: str = Field(description="its original's language")
@@ -127,7 +129,8 @@ class Rating(Record):
     answer: str = Field(
         default="", description="to a question without a scale: the label, the labels, the order, the text; else empty"
     )
-    excluded: str = Field(default="", description="why a person excluded it; empty if nobody did")
+    excluded: str = Field(default="", description="why a person excluded its rater; empty if nobody did")
+    withdrawn: str = Field(default="", description="why a person withdrew its pair; empty if nobody did")
     surplus: bool = Field(
         default=False,
         description="beyond what the study asks for: it came after `raters.per_pair` others and does not count",

@@ -23,9 +23,17 @@ _OF_NO_STUDY = "bring it back into the study's `transformations`, or the file fr
 _TIMES = (0, 7_258_118_400_000_000)  # microseconds: 1970 to 2200
 
 
-def arrow_schema(record: type[Record]) -> pa.Schema:
-    """The Parquet columns of a record, from its annotations."""
-    return pa.schema([pa.field(name, *_arrow_type(field.annotation)) for name, field in record.model_fields.items()])
+def arrow_schema(record: type[Record], frame: pd.DataFrame | None = None) -> pa.Schema:
+    """The Parquet columns of a record, from its annotations; of a frame without those `UNSAID` that say nothing in it.
+
+    So a table in which nothing is said in a column that came later is the same file, with the same hash, as before.
+    """
+    fields = record.model_fields
+    unsaid = set[str]()
+    if frame is not None:
+        unsaid = {one for one in record.UNSAID if one not in frame or (frame[one] == fields[one].default).all()}
+    kept = {name: field for name, field in fields.items() if name not in unsaid}
+    return pa.schema([pa.field(name, *_arrow_type(field.annotation)) for name, field in kept.items()])
 
 
 def _arrow_type(annotation: Any) -> tuple[pa.DataType, bool]:
@@ -59,7 +67,8 @@ def cast_table(table: pa.Table, schema: pa.Schema, record: type[Record], path: P
     for field in schema:
         if field.name not in table.schema.names:
             default = record.model_fields[field.name].get_default(call_default_factory=True)
-            table = table.append_column(field, pa.array([default] * table.num_rows, field.type))
+            column = pa.array([default], field.type).take(pa.array(np.zeros(table.num_rows, np.int64)))
+            table = table.append_column(field, column)
     try:
         table = table.select(schema.names)
         for field in schema:

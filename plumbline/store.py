@@ -179,7 +179,7 @@ def write_table(
 
     Records may come from an iterator: `BATCH` of them are in memory at a time. `wanted` is as for `atomic`.
     """
-    schema = arrow_schema(record)
+    schema = arrow_schema(record, rows if isinstance(rows, pd.DataFrame) else None)
     with atomic(path, wanted=wanted) as file:
         hashes = array("q")  # of the rows' keys: 8 bytes a row tell that none stands twice
         try:

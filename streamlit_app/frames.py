@@ -95,6 +95,7 @@ def progress_frame(table: pd.DataFrame) -> pd.DataFrame:
         "discarded": "Discarded",
         "surplus": "Surplus",
         "excluded": "Excluded",
+        "withdrawn": "Pairs withdrawn",
     }
     shown = table.rename(columns=heads)[list(heads.values())]
     shown.insert(0, "Transformation", [display(name, pooled=False) for name in table["transformation"]])

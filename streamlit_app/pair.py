@@ -89,10 +89,11 @@ def _draw(pair: Pair, ratings: pd.DataFrame) -> None:
         "status": "Status",
         "comment": "Comment",
         "excluded": "Excluded",
+        "withdrawn": "Withdrawn",
         "submitted_at": st.column_config.DatetimeColumn("Answered", format="YYYY-MM-DD HH:mm", timezone="UTC"),
         "simulated": "Simulated",
     }
-    empty = [name for name in ("answer", "comment", "excluded") if not ratings[name].str.strip().any()]
+    empty = [name for name in ("answer", "comment", "excluded", "withdrawn") if not ratings[name].str.strip().any()]
     st.dataframe(
         ratings.drop(columns=empty),
         hide_index=True,

@@ -8,7 +8,7 @@ server does so, and Argilla elsewhere too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from annotation.argilla.forms import Form, question_of
 from annotation.argilla.wording import ASKED, COMMENT, Words, answered, put_right
 from annotation.argilla.workspaces import Admission, admit_annotators, refuse_unknown
 from annotation.offering import ARGILLA, alone, begin_offering, refuse_other_sample
+from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.ratings.ratings import read_all_ratings
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.origin import refuse_other_prompts
@@ -40,6 +41,14 @@ class Publication:
     new: Mapping[str, int]  #: pairs that were not there before, by dataset
     admission: Admission
     corrected: Mapping[str, str] = field(default_factory=dict)  #: what an unanswered dataset says otherwise now
+    taken_out: int = 0  #: withdrawn pairs that nobody had answered, and that are no longer there
+    answered: int = 0  #: withdrawn pairs that stay, since they have answers or drafts
+
+    def withdrawals(self) -> list[str]:
+        """What became of withdrawn pairs, in lines."""
+        gone = f"withdrawn pairs without an answer taken out of Argilla: {self.taken_out}"
+        stay = f"withdrawn pairs that stay in Argilla, since they have answers or drafts: {self.answered}"
+        return [line for line, number in ((gone, self.taken_out), (stay, self.answered)) if number]
 
     def corrections(self) -> list[str]:
         """A line for each correction, with the datasets that have it."""
@@ -56,9 +65,10 @@ def publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]] |
 
     Makes workspaces and datasets where they are missing, adds pairs that are not there yet (by pair id), and lets in
     the annotators who read a queue's languages (`reads`, by user name; those of whom nothing is known everywhere).
-    Answers are never touched. Fixes the rules by which they will be judged; a corrected wording reaches the datasets
-    while nobody has answered. Raises StudyError or DataError for a sample that is no longer the study's, for rules that
-    changed after the first rating, and for datasets with answers to other questions or words.
+    Answers are never touched; withdrawn pairs are not sent, and taken out as long as nobody has answered them. Fixes
+    the rules by which they will be judged; a corrected wording reaches the datasets while nobody has answered. Raises
+    StudyError or DataError for a sample that is no longer the study's, for rules that changed after the first rating,
+    and for datasets with answers to other questions or words.
     """
     with alone(study):
         return _publish(study, argilla, reads or {})
@@ -77,8 +87,28 @@ def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]])
     for name in sorted({queue.workspace(study) for queue in queues_of(pairs)} - set(there)):
         argilla.request("POST", "/workspaces", json={"name": name})
     admission = admit_annotators(study, argilla, reads)
-    corrected = dict[str, str]()
-    return Publication(_fill(study, argilla, rubric, pairs, corrected), admission, corrected)
+    corrected, withdrawn = dict[str, str](), withdrawn_pairs(study)
+    new = _fill(study, argilla, rubric, (pairs, withdrawn), corrected)
+    return Publication(new, admission, corrected, *_take_out(study, argilla, pairs, withdrawn))
+
+
+def _take_out(study: Study, argilla: Argilla, pairs: Sequence[Pair], withdrawn: Collection[str]) -> tuple[int, int]:
+    """Take withdrawn pairs out that nobody has answered, one by one, each looked at just before; (gone, staying)."""
+    gone, listed = 0, argilla.datasets() if withdrawn else {}
+    staying = 0
+    for queue, own in queues_of(pairs).items():
+        dataset = listed.get((queue.workspace(study), queue.dataset(study)))
+        out = {pair.pair_id for pair in own} & set(withdrawn)
+        if dataset is None or not out:
+            continue
+        ids = [record["id"] for record in argilla.records(dataset.id) if record["external_id"] in out]
+        for record_id in ids:
+            if argilla.request("GET", f"/records/{record_id}").get("responses"):
+                staying += 1
+            else:
+                argilla.request("DELETE", f"/records/{record_id}")
+                gone += 1
+    return gone, staying
 
 
 def rubric_to_ask(study: Study) -> tuple[Rubric, bool]:
@@ -122,13 +152,18 @@ def _asked(words: Words) -> dict[str, str]:
 
 
 def _fill(
-    study: Study, argilla: Argilla, rubric: Rubric, pairs: Sequence[Pair], corrected: dict[str, str]
+    study: Study,
+    argilla: Argilla,
+    rubric: Rubric,
+    sample: tuple[Sequence[Pair], Collection[str]],
+    corrected: dict[str, str],
 ) -> dict[str, int]:
     """Make the datasets that are missing, and send the pairs that are; returns how many, by dataset.
 
-    Notes in `corrected` what a dataset says otherwise than before.
+    `sample` are all pairs, and which of them are not sent since they were withdrawn. Notes in `corrected` what a
+    dataset says otherwise than before.
     """
-    listed, new = argilla.datasets(), {}
+    listed, new, (pairs, withdrawn) = argilla.datasets(), {}, sample
     for queue, wanted in queues_of(pairs).items():
         name = queue.dataset(study)
         dataset = listed.get((queue.workspace(study), name))
@@ -145,6 +180,7 @@ def _fill(
             dataset_id = dataset.id
             _check_answers(study, name, dataset.distribution["min_submitted"])
             present = {record["external_id"] for record in argilla.records(dataset_id)}
+        present |= set(withdrawn)
         missing = sorted((pair for pair in wanted if pair.pair_id not in present), key=lambda pair: pair.pair_id)
         send_pairs(argilla, dataset_id, name, missing, Words.of(rubric, queue).asked)
         new[name] = len(missing)

@@ -24,6 +24,7 @@ from annotation.crowd.steps import EXTENDED, LimitError, Steps, crowd_of, other_
 from annotation.crowd.submissions import Work
 from annotation.offering import Mode
 from annotation.pseudonyms import worker_pseudonym
+from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import read_pairs
 from plumbline.errors import StudyError
@@ -52,7 +53,8 @@ def next_batches(study: Study, mode: Mode, offered: Sequence[Offered], pilot: in
     for batch in known:
         if not names.keys() >= set(batch.pair_ids):
             raise other_sample(study, mode)
-    spec = crowd_of(study)
+    spec, withdrawn = crowd_of(study), withdrawn_pairs(study)
+    pairs, controls = ([one for one in some if one.pair_id not in withdrawn] for some in (pairs, controls))
     return [
         Offered(batch, study.raters.per_pair, pay.reward([names[pair_id] for pair_id in batch.pair_ids], spec.pay))
         for batch in make_batches(study, pairs, controls, known, pilot)
@@ -111,6 +113,8 @@ class Campaign(Steps):
         refuse_lost_batches(self.study, self.ledger)
         self.platform.prepare()
         self.settle()
+        withdrawn = withdrawn_pairs(self.study)
+        self.ledger.drop_waiting(lambda batch: not withdrawn.keys().isdisjoint(batch.pair_ids))
         offered = self.ledger.offered()
         new = next_batches(self.study, self.platform.mode, self.ledger.taken(), pilot)
         posted = self.posted_ids()

@@ -161,10 +161,23 @@ class Ledger(WorkTables):
         )
         return {batch_id for (batch_id,) in rows}
 
+    def drop_waiting(self, unwanted: Callable[[Batch], bool]) -> None:
+        """Take batches out of the campaign that were never offered: their other pairs go into batches to come."""
+        begun = self.posted(self.platform)
+        with self._transaction():
+            for one in self.offered():
+                if one.batch.batch_id not in begun and unwanted(one.batch):
+                    self._database.execute(
+                        "DELETE FROM batches WHERE platform = ? AND mode = ? AND batch_id = ?",
+                        (*self._key, one.batch.batch_id),
+                    )
+
     def add_batches(self, batches: list[Offered]) -> None:
         """Add batches to the campaign, all or none."""
         with self._transaction():
-            first = len(self.offered())
+            (first,) = self._database.execute(
+                "SELECT COALESCE(MAX(number) + 1, 0) FROM batches WHERE platform = ? AND mode = ?", self._key
+            ).fetchone()
             for number, one in enumerate(batches, first):
                 row = (*self._key, number, one.batch.batch_id, one.places, one.reward, one.batch.model_dump_json())
                 self._database.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?)", row)

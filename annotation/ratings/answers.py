@@ -90,9 +90,9 @@ def keep(
 ) -> pd.DataFrame:
     """Make checked answers the ratings of their source; returns the sample's ratings, of all sources.
 
-    Raters whom people excluded stay so, with their new answers. Refuses to drop ratings that the source gave before,
-    unless `replace` says so, and two answers of a rater to a pair. The ratings of the sources `instead_of` go.
-    Raises DataError.
+    Raters whom people excluded stay so, with their new answers, and withdrawn pairs stay withdrawn. Refuses to drop
+    ratings that the source gave before, unless `replace` says so, and two answers of a rater to a pair. The ratings of
+    the sources `instead_of` go. Raises DataError.
     """
     pairs = {pair.pair_id: pair for pair in shown(study)}
     before = read_all_ratings(study)
@@ -145,6 +145,7 @@ def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) ->
             "seconds": taken if answer.seconds is None else answer.seconds,
             "comment": answer.comment,
             "excluded": "",
+            "withdrawn": "",
             "surplus": False,
             "simulated": answer.simulated,
         }

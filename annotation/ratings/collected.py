@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import typing
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
+from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.ratings.ratings import read_all_ratings
 from annotation.sampling.controls import COMMAND as SAMPLE
 from plumbline.records import Pair
@@ -25,7 +27,7 @@ _OF_PAIRS = (
 )
 _OF_RATINGS = (
     *("pair_id", "transformation", "language", "rater_id", "question", "status"),
-    *("source", "batch", "comment", "answer", "excluded"),
+    *("source", "batch", "comment", "answer", "excluded", "withdrawn"),
 )
 
 
@@ -35,13 +37,15 @@ class Collected:
 
     pairs: pd.DataFrame  #: rows of `Pair`: the sample, then controls and repeats; empty before there is a sample
     ratings: pd.DataFrame  #: rows of `Rating`, of all of them; empty before the first
+    withdrawn: Mapping[str, str] = field(default_factory=dict)  #: why pairs were withdrawn, by id, repeats of them too
 
     @classmethod
     def read(cls, study: Study) -> Collected:
         """What lies in the study's folder. Raises DataError for damaged files."""
         names = ("pairs.parquet", "controls.parquet") if (study.folder / "pairs.parquet").exists() else ()
         tables = (read_table(study.folder / name, Pair, study.command(SAMPLE), words=_OF_PAIRS) for name in names)
-        return cls(joined(tables, Pair, _OF_PAIRS), read_all_ratings(study, _OF_RATINGS))
+        pairs = joined(tables, Pair, _OF_PAIRS)
+        return cls(pairs, read_all_ratings(study, _OF_RATINGS), withdrawn_pairs(study) if names else {})
 
     @functools.cached_property
     def sample(self) -> pd.DataFrame:

@@ -1,24 +1,31 @@
-"""What people decided about raters: `decisions.json`, and its mark on the ratings.
+"""What people decided about raters and pairs: `decisions.json`, and its marks on the ratings.
 
-Nothing is ever deleted: excluded answers stay, with the reason; a later decision about a rater goes before earlier
-ones, which stay too. Verdicts that rest on other answers are refused until they are reached again.
+Nothing is ever deleted: answers of excluded raters and to withdrawn pairs stay, with the reason; a later decision about
+a rater or a pair goes before earlier ones, which stay too. Verdicts that rest on other answers are refused until they
+are reached again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 import pandas as pd
 
-from annotation.ratings.ratings import exclusions, read_all_ratings, write_ratings
+from annotation.ratings.ratings import exclusions, read_all_ratings, read_marks, stays, withdrawals, write_ratings
 from annotation.records import Decision, Sign
-from plumbline.errors import StudyError, nearest
+from annotation.sampling.controls import read_controls
+from annotation.sampling.sample import read_pairs
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.identity import identity
 from plumbline.manifest import read_kept, write_kept
+from plumbline.records import Pair
 from plumbline.study import Study
 
 FILE = "decisions.json"
 COMMAND = "annotation review"
+_SHORTEST = 8  # characters of a pair's id that name it; `review` prints twelve
 
 
 def read_decisions(study: Study) -> list[Decision]:
@@ -26,15 +33,44 @@ def read_decisions(study: Study) -> list[Decision]:
     return read_kept(study, FILE, Decision, study.command(COMMAND))
 
 
-def mark_as_decided(study: Study, ratings: pd.DataFrame, decisions: Sequence[Decision]) -> bool:
-    """See that the ratings carry what was decided, and whether they had to be written for that.
+def said(decision: Decision) -> str:
+    """A decision in a word or two."""
+    if decision.pair_id:
+        return "withdrawn" if decision.exclude else "taken back"
+    return "excluded" if decision.exclude else "kept"
 
-    `decide` may have been killed before it marked them.
-    """
-    if list(ratings["excluded"]) == exclusions(ratings, decisions):
-        return False
-    write_ratings(study, ratings, decisions)
-    return True
+
+def withdrawn_pairs(study: Study) -> dict[str, str]:
+    """Why pairs are withdrawn, by id, repeats of them too; they are not offered, and no rating of theirs counts."""
+    decisions = [one for one in read_decisions(study) if one.pair_id]
+    return withdrawals(decisions, read_controls(study)) if decisions else {}
+
+
+def withdrawn_hash(withdrawn: Collection[str]) -> str:
+    """Identity of which pairs are withdrawn; empty where none is."""
+    return identity("withdrawn-v1", *sorted(withdrawn)) if withdrawn else ""
+
+
+def is_marked(study: Study, ratings: pd.DataFrame) -> bool:
+    """Whether ratings carry what was decided: who decided may have been cut off before they were marked."""
+    decisions = read_decisions(study)
+    if not decisions:
+        return not (ratings["excluded"] != "").any() and bool(stays(ratings).all())
+    names = ["rater_id", "pair_id", "excluded", "withdrawn"]
+    once = ratings[names].drop_duplicates()
+    withdrawn = withdrawals(decisions, read_controls(study))
+    return list(once["excluded"]) == exclusions(once, decisions) and list(once["withdrawn"]) == [
+        withdrawn.get(pair_id, "") for pair_id in once["pair_id"]
+    ]
+
+
+def refuse_unmarked(study: Study) -> None:
+    """Raise DataError where the sample's ratings do not carry what was decided: whoever decided was cut off."""
+    if read_decisions(study) and not is_marked(study, read_marks(study)):
+        raise DataError(
+            f"{study.folder / FILE} has decisions that the ratings do not carry yet; run"
+            f" `{study.command('annotation accept')}` again"
+        )
 
 
 def decide(study: Study, rater: str, *, exclude: bool, reason: str, signs: Sequence[Sign] = ()) -> Decision:
@@ -55,7 +91,54 @@ def decide(study: Study, rater: str, *, exclude: bool, reason: str, signs: Seque
         decided_at=datetime.now(UTC),
         signs=tuple(f"{sign.rule}: {sign.evidence}" for sign in signs if sign.rater_id == rater),
     )
-    decisions = [*read_decisions(study), decision]
-    write_kept(study, FILE, decisions)
-    write_ratings(study, ratings, decisions)
+    _note(study, [decision], ratings)
     return decision
+
+
+def withdraw(study: Study, pair_ids: Sequence[str], *, take_back: bool, reason: str) -> list[Decision]:
+    """Note that pairs of the sample are withdrawn, or taken back, and mark the ratings; ids may be cut short.
+
+    Raises StudyError for what is no pair of the sample, or is withdrawn (or not) already, and for want of a reason.
+    """
+    if not reason.strip():
+        raise StudyError(f"{'taking back' if take_back else 'withdrawing'} pairs needs a reason; add --reason 'why'")
+    sample, controls = read_pairs(study), read_controls(study)
+    whole = [_pair_named(study, name, sample, controls) for name in pair_ids]
+    if twice := next((one for one, times in Counter(whole).items() if times > 1), ""):
+        raise StudyError(f"pair {twice} is named twice; name each pair once")
+    withdrawn = withdrawn_pairs(study)
+    for pair_id in whole:
+        if take_back != (pair_id in withdrawn):
+            state = f"is withdrawn already ({withdrawn[pair_id]})" if pair_id in withdrawn else "is not withdrawn"
+            raise StudyError(f"pair {pair_id} {state}; leave it out")
+    now, said = datetime.now(UTC), " ".join(reason.split())
+    made = [
+        Decision(rater_id="", pair_id=one, exclude=not take_back, reason=said, decided_at=now, signs=())
+        for one in whole
+    ]
+    _note(study, made, read_all_ratings(study))
+    return made
+
+
+def _pair_named(study: Study, name: str, sample: Sequence[Pair], controls: Sequence[Pair]) -> str:
+    """The id of the one pair of the sample that begins so. Raises StudyError where there is none, or several."""
+    found = [pair for pair in (*sample, *controls) if pair.pair_id.startswith(name)] if len(name) >= _SHORTEST else []
+    if len(found) > 1:
+        raise StudyError(f"{len(found)} pairs of {study.name} have ids that begin with {name!r}; write more of it")
+    if not found:
+        raise StudyError(
+            f"{study.name} has no pair {name[:80]!r}; write at least {_SHORTEST} characters of an id in pairs.parquet"
+        )
+    if found[0].control == "repeat":
+        raise StudyError(f"{name} is a repeat of pair {found[0].repeats}: withdraw that one, and it goes with it")
+    if found[0].control:
+        raise StudyError(f"{name} is a {found[0].control} control, which no verdict counts; it cannot be withdrawn")
+    return found[0].pair_id
+
+
+def _note(study: Study, made: Sequence[Decision], ratings: pd.DataFrame) -> None:
+    """Add decisions, then mark the ratings: whoever reads in between finds that they lack the marks (`is_marked`)."""
+    decisions = [*read_decisions(study), *made]
+    write_kept(study, FILE, decisions)
+    if len(ratings):
+        write_ratings(study, ratings, decisions)

@@ -6,7 +6,8 @@ no verdict can count these.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from annotation.records import Decision
 from annotation.sampling.controls import read_controls
 from plumbline.errors import DataError
 from plumbline.manifest import is_kept, refuse_replaced_table, write_kept_table
-from plumbline.records import Rating
+from plumbline.records import Pair, Rating
 from plumbline.store import joined, read_frame, read_table
 from plumbline.study import Study
 
@@ -46,6 +47,13 @@ def read_all_ratings(study: Study, words: Collection[str] = ()) -> pd.DataFrame:
     return joined(tables, Rating, words)
 
 
+def read_marks(study: Study) -> pd.DataFrame:
+    """What of the sample's ratings says whose they are, of what, and whether a person lets them count."""
+    names = ("rater_id", "pair_id", "excluded", "withdrawn")
+    frame: pd.DataFrame = read_table(study.folder / SAMPLE, Rating, study.command(COMMAND), names, names).to_pandas()
+    return frame
+
+
 def _refuse_other_tables(study: Study) -> None:
     """Raise DataError where ratings were edited, or those of controls taken away: these tell about raters."""
     for name in (SAMPLE, CONTROLS):
@@ -59,36 +67,58 @@ def _refuse_other_tables(study: Study) -> None:
 
 def write_ratings(study: Study, whole: pd.DataFrame, decisions: Sequence[Decision]) -> None:
     """Write all ratings, of the sample, controls and repeats, with their marks."""
-    whole = marked(whole, decisions, study.raters.per_pair)
-    controls = {pair.pair_id for pair in read_controls(study)}
-    told = whole["pair_id"].isin(controls)
+    controls = read_controls(study)
+    whole = marked(whole, decisions, study.raters.per_pair, withdrawals(decisions, controls))
+    told = whole["pair_id"].isin([pair.pair_id for pair in controls])
     write_kept_table(study, CONTROLS, whole[told], Rating)
     write_kept_table(study, SAMPLE, whole[~told], Rating)
 
 
-def marked(ratings: pd.DataFrame, decisions: Sequence[Decision], per_pair: int) -> pd.DataFrame:
-    """The ratings with `excluded` as the last decision about each rater says, and `surplus` by the study's rule."""
+def marked(
+    ratings: pd.DataFrame, decisions: Sequence[Decision], per_pair: int, withdrawn: Mapping[str, str]
+) -> pd.DataFrame:
+    """The ratings with `excluded` and `withdrawn` as people decided last, and `surplus` by the study's rule.
+
+    `withdrawn` are the reasons of `withdrawals`.
+    """
     ratings = ratings.assign(excluded=exclusions(ratings, decisions))
+    ratings = ratings.assign(withdrawn=[withdrawn.get(pair_id, "") for pair_id in ratings["pair_id"]])
     counting = counting_ratings(ratings, per_pair).index
-    could = (ratings["status"] == "submitted") & (ratings["excluded"] == "")
+    could = (ratings["status"] == "submitted") & (ratings["excluded"] == "") & stays(ratings)
     return ratings.assign(surplus=could & ~ratings.index.isin(counting))
 
 
 def exclusions(ratings: pd.DataFrame, decisions: Sequence[Decision]) -> list[str]:
     """Why each rating does not count, by the last decision about its rater; empty where it may."""
-    last = {decision.rater_id: decision for decision in decisions}
+    last = {decision.rater_id: decision for decision in decisions if decision.rater_id}
     reasons = {rater: decision.reason for rater, decision in last.items() if decision.exclude}
     return [reasons.get(rater, "") for rater in ratings["rater_id"]]
 
 
-def dealt_with(ratings: pd.DataFrame) -> dict[str, int]:
-    """How many raters have dealt with each pair: submitted or discarded, excluded ones too.
+def withdrawals(decisions: Sequence[Decision], controls: Sequence[Pair]) -> dict[str, str]:
+    """Why pairs are withdrawn, by id, as the last decision about each says; repeats among `controls` go with them."""
+    last = {decision.pair_id: decision for decision in decisions if decision.pair_id}
+    reasons = {pair_id: decision.reason for pair_id, decision in last.items() if decision.exclude}
+    return reasons | {pair.pair_id: reasons[pair.repeats] for pair in controls if pair.repeats in reasons}
 
-    An anytime rule waits for no pair that as many did as are wanted (`verdicts.counted`). `ratings` are all of the
-    sample's.
-    """
+
+def stays(ratings: pd.DataFrame) -> pd.Series:
+    """Which ratings are of pairs that nobody withdrew; frames without a word of that are."""
+    return ratings["withdrawn"] == "" if "withdrawn" in ratings else pd.Series(True, ratings.index)
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """What an anytime rule need not wait for (`verdicts.counted`)."""
+
+    raters: Mapping[str, int] = field(default_factory=dict)  #: how many are done with each pair, excluded ones too
+    withdrawn: Collection[str] = ()  #: pairs that people withdrew
+
+
+def dealt_with(ratings: pd.DataFrame, withdrawn: Collection[str] = ()) -> Dealt:
+    """How many raters submitted or discarded each pair (`ratings` are all of the sample's), and which are withdrawn."""
     dealt = ratings.loc[ratings["status"] != "draft", ["pair_id", "rater_id"]].drop_duplicates()
-    return {str(pair_id): int(number) for pair_id, number in dealt["pair_id"].value_counts().items()}
+    return Dealt({str(one): int(number) for one, number in dealt["pair_id"].value_counts().items()}, withdrawn)
 
 
 def rows_of(pairs: pd.DataFrame, names: pd.Series) -> np.ndarray:
@@ -99,12 +129,14 @@ def rows_of(pairs: pd.DataFrame, names: pd.Series) -> np.ndarray:
 
 
 def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: bool = False) -> pd.DataFrame:
-    """The ratings that count: submitted and not excluded, of each pair the first `per_pair` raters' by submission.
+    """The ratings that count: submitted, of pairs that stay and raters who are not excluded.
+
+    Of each pair they are the first `per_pair` raters' by submission.
 
     More can come in when raters work at once; the rule is fixed beforehand, so nobody chooses among ratings.
     Ties in time are broken by the rater's pseudonym. `with_excluded` also lets in what people excluded.
     """
-    rated = ratings["status"] == "submitted"
+    rated = (ratings["status"] == "submitted") & stays(ratings)
     submitted = ratings[rated if with_excluded else rated & (ratings["excluded"] == "")]
     pair, rater = pd.factorize(submitted["pair_id"])[0], pd.factorize(submitted["rater_id"], sort=True)[0]
     raters = rater.max(initial=0) + 1

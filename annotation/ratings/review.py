@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 from annotation.names import named
 from annotation.ratings.collected import Collected
-from annotation.ratings.ratings import read_ratings
+from annotation.ratings.exclusions import said
+from annotation.ratings.ratings import read_ratings, stays
 from annotation.ratings.signs import find_signs, low_pairs
 from annotation.records import Decision, Sign
 from annotation.rubric import Rubric, load_rubric
@@ -25,7 +26,8 @@ def signs_of(study: Study, collected: Collected | None = None, rubric: Rubric | 
     found = collected or Collected.read(study)
     asked = rubric or load_rubric(study)
     labelled = [one.name for one in asked.asked() if one.labels]
-    return find_signs(found.ratings, found.pairs, study.quality, asked.expected, labelled)
+    staying = found.ratings[stays(found.ratings)]  # what is wrong with a withdrawn pair tells nothing about its raters
+    return find_signs(staying, found.pairs, study.quality, asked.expected, labelled)
 
 
 def review_text(
@@ -35,10 +37,13 @@ def review_text(
     signs: Sequence[Sign],
     names: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Signs by rater, pairs that people found bad, and the decisions so far. Raises DataError before any rating."""
+    """Signs by rater, pairs that people found bad, and what was `decided` so far about raters and pairs.
+
+    Raises DataError before any rating.
+    """
     if not (study.folder / "ratings.parquet").exists():
         read_ratings(study)  # its error names what is missing
-    ratings = collected.of_sample
+    ratings = collected.of_sample[stays(collected.of_sample)]
     simulated = " (simulated ratings)" if ratings["simulated"].any() else ""
     found = [[named(sign.rater_id, names), sign.rule, sign.evidence] for sign in signs]
     low = low_pairs(ratings, study.quality)
@@ -47,13 +52,12 @@ def review_text(
         for row in low.head(SHOWN).to_dict(orient="records")
     ]
     decisions = [
-        [
-            named(one.rater_id, names),
-            "excluded" if one.exclude else "kept",
-            f"{one.decided_at:%Y-%m-%d %H:%M}",
-            one.reason,
-        ]
+        [named(one.rater_id, names), said(one), f"{one.decided_at:%Y-%m-%d %H:%M}", one.reason]
         for one in decided
+        if one.rater_id
+    ]
+    withdrawals = [
+        [one.pair_id[:12], said(one), f"{one.decided_at:%Y-%m-%d %H:%M}", one.reason] for one in decided if one.pair_id
     ]
     more = f"\n... and {len(low) - SHOWN} more" if len(low) > SHOWN else ""
     return "\n\n".join(
@@ -64,5 +68,6 @@ def review_text(
             columns(["pair", "transformation", "question", "mean", "ratings"], pairs, empty="none") + more,
             "Decisions",
             columns(["rater", "decision", "when", "reason"], decisions, empty="none so far"),
+            *([] if not withdrawals else ["Pairs", columns(["pair", "decision", "when", "reason"], withdrawals)]),
         ]
     )

@@ -8,6 +8,7 @@ from datetime import datetime
 
 import pandas as pd
 
+from annotation.ratings.exclusions import said
 from annotation.records import Estimate, Group, Verdict
 from annotation.report.material import Material
 from annotation.verdicts.tables import (
@@ -26,8 +27,6 @@ from annotation.verdicts.tables import (
 )
 from plumbline.exhibits.table import Exhibit
 from plumbline.languages import language_name
-
-_DECIDED = {True: "excluded", False: "kept"}
 
 
 def verdicts_exhibit(material: Material) -> Exhibit:
@@ -51,6 +50,8 @@ def verdicts_exhibit(material: Material) -> Exhibit:
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
         if any(one.n_excluded for one in material.verdicts):
             row["With excluded"] = f"{verdict.decision_with_excluded or verdict.decision} ({verdict.n_excluded})"
+        if any(one.n_withdrawn for one in material.verdicts):
+            row["With withdrawn"] = f"{verdict.decision_with_withdrawn or verdict.decision} ({verdict.n_withdrawn})"
         row["Reasons"] = "; ".join([*verdict.reasons, *kept_out(verdict)])
         rows.append(row)
     return Exhibit("verdicts", "Verdicts", verdict_table(material.verdicts), pd.DataFrame(rows).fillna("–"))
@@ -185,7 +186,7 @@ def raters_exhibit(material: Material) -> Exhibit:
     for sign in material.signs:
         signs.setdefault(sign.rater_id, []).append(sign.rule)
     frame["signs"] = ["; ".join(dict.fromkeys(signs.get(rater, []))) for rater in raters]
-    decided = {one.rater_id: _DECIDED[one.exclude] for one in material.decisions}
+    decided = {one.rater_id: said(one) for one in material.decisions}
     frame["decision"] = [decided.get(rater, "") for rater in raters]
     titles = ["Rater", "Who", "Submitted", "Count", "Surplus", "Drafts", "Discarded", "On controls", "Median s"]
     printed = frame.assign(
@@ -204,25 +205,32 @@ def signs_exhibit(material: Material) -> Exhibit:
 
 
 def decisions_exhibit(material: Material) -> Exhibit:
-    """A row a decision about a rater, the oldest first."""
+    """A row a decision about a rater or a pair, the oldest first."""
     first = material.looks[0].at if material.looks else None
-    seen = ["yes" if first and one.decided_at > first else "no" for one in material.decisions]
+    decisions = sorted([*material.decisions, *material.withdrawals], key=lambda one: one.decided_at)
+    seen = ["yes" if first and one.decided_at > first else "no" for one in decisions]
     rows = [
-        (one.decided_at.isoformat(), after, one.rater_id, _DECIDED[one.exclude], one.reason, "; ".join(one.signs))
-        for one, after in zip(material.decisions, seen, strict=True)
+        (one.decided_at.isoformat(), after, one.rater_id, one.pair_id, said(one), one.reason, "; ".join(one.signs))
+        for one, after in zip(decisions, seen, strict=True)
     ]
-    frame = pd.DataFrame(rows, columns=["decided_at", "results_seen", "rater_id", "decision", "reason", "signs"])
-    titles = ["When", "Results seen", "Rater", "Decision", "Reason", "Signs then"]
-    printed = frame.assign(decided_at=[stamp(one.decided_at) for one in material.decisions]).set_axis(titles, axis=1)
-    return Exhibit("decisions", "Decisions about raters", frame, printed)
+    names = ["decided_at", "results_seen", "rater_id", "pair_id", "decision", "reason", "signs"]
+    frame = pd.DataFrame(rows, columns=names)
+    ids = [one.pair_id[:12] for one in decisions]
+    printed = frame.assign(decided_at=[stamp(one.decided_at) for one in decisions], pair_id=ids)
+    printed = printed.set_axis(["When", "Results seen", "Rater", "Pair", "Decision", "Reason", "Signs then"], axis=1)
+    if not material.withdrawals:
+        return Exhibit("decisions", "Decisions about raters", frame, printed.drop(columns="Pair"))
+    return Exhibit("decisions", "Decisions about raters and pairs", frame, printed)
 
 
 def exclusions_exhibit(material: Material) -> Exhibit:
     """How many single ratings count, and how many do not, by reason; together all that were collected."""
     status, excluded = material.ratings["status"], material.excluded.groupby("excluded", sort=True)
+    withdrawn = material.withdrawn.groupby("withdrawn", sort=True)
     parts = [
         ("yes", "submitted, and among the first ratings of its pair", material.counting),
         *(("no", f"rater excluded: {reason}", part) for reason, part in excluded),
+        *(("no", f"pair withdrawn: {reason}", part) for reason, part in withdrawn),
         ("no", "surplus: the pair already had enough raters", material.surplus),
         ("no", "draft: saved but not submitted", material.ratings[status == "draft"]),
         ("no", "discarded by the rater", material.ratings[status == "discarded"]),

@@ -14,7 +14,7 @@ from annotation.ratings.ratings import counting_ratings
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Verdict, Wave
 from annotation.rubric import Rubric
 from annotation.sampling.candidates import Supply
-from annotation.verdicts.doubts import doubts_of
+from annotation.verdicts.doubts import after_ratings, doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import binding, first_rating, rubric_of, seen
 from annotation.verdicts.verdicts import read_agreement, read_verdicts, refuse_stale
@@ -39,7 +39,7 @@ class Material:
     verdicts: Sequence[Verdict]
     groups: Sequence[Group]
     signs: Sequence[Sign]
-    decisions: Sequence[Decision]
+    decisions: Sequence[Decision]  #: about raters
     rules: Sequence[RuleSet]
     looks: Sequence[Look]
     waves: Sequence[Wave]
@@ -47,6 +47,8 @@ class Material:
     manifest: dict[str, Any]
     read_at: datetime
     doubts: Sequence[str] = ()  #: what is doubtful about the verdicts
+    withdrawals: Sequence[Decision] = ()  #: decisions about pairs
+    late: int = 0  #: pairs that were withdrawn when ratings of them had come in
 
     @property
     def simulated(self) -> bool:
@@ -65,13 +67,25 @@ class Material:
 
     @property
     def excluded(self) -> pd.DataFrame:
-        """Those that a person excluded."""
-        return self.submitted[self.submitted["excluded"] != ""]
+        """Those whose raters a person excluded, of pairs that stay."""
+        return self.submitted[(self.submitted["excluded"] != "") & (self.submitted["withdrawn"] == "")]
+
+    @property
+    def withdrawn(self) -> pd.DataFrame:
+        """Those whose pairs a person withdrew, whoever gave them."""
+        return self.submitted[self.submitted["withdrawn"] != ""]
+
+    @property
+    def staying(self) -> Sequence[Pair]:
+        """The pairs of the sample that nobody withdrew."""
+        last = {one.pair_id: one.exclude for one in self.withdrawals}
+        return [pair for pair in self.pairs if not last.get(pair.pair_id)]
 
     @property
     def surplus(self) -> pd.DataFrame:
         """Those that came when their pair had enough: told from what counts, since the mark is that of collecting."""
-        return self.submitted[~self.submitted.index.isin([*self.counting.index, *self.excluded.index])]
+        other = [*self.counting.index, *self.excluded.index, *self.withdrawn.index]
+        return self.submitted[~self.submitted.index.isin(other)]
 
     @property
     def first(self) -> datetime | None:
@@ -131,6 +145,8 @@ def _material(evidence: Evidence, read_at: datetime | None, signs: Sequence[Sign
         groups=(),
         signs=evidence.signs if signs is None else signs,
         decisions=evidence.decisions,
+        withdrawals=evidence.withdrawals,
+        late=sum(one.exclude for one in after_ratings(evidence)),
         rules=evidence.rules,
         looks=evidence.looks,
         waves=evidence.waves,

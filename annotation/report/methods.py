@@ -133,13 +133,15 @@ def _raters(material: Material) -> list[str]:
     full = int((rated.groupby("pair_id")["rater_id"].nunique() >= per_pair).sum())
     first = "the first rater" if per_pair == 1 else f"the first {per_pair} raters"
     allowed = " among those who are not excluded" if len(material.excluded) else ""
+    stay = " that were not withdrawn" if len(material.staying) < len(material.pairs) else ""
     late = f" ({verb(len(material.surplus), 'rating', 'came', 'came')} later)" if len(material.surplus) else ""
     return [
         asked,
         f"{verb(len(rated), 'rating', 'counts', 'count')} (a rating is one rater's answer to one question about one"
         f" pair). They are those of {_who(material)}, collected from {_sources(material)} and {dated}.",
         f"Of each pair the ratings of {first} by time of submission{allowed} count{late}; {full:,} of"
-        f" {verb(len(material.pairs), 'pair', 'has', 'have')} ratings from that many.",
+        f" {many(len(material.staying), 'pair')}{stay} {'has' if len(material.staying) == 1 else 'have'} ratings"
+        " from that many.",
     ]
 
 
@@ -180,6 +182,7 @@ def _quality(material: Material) -> list[str]:
         f" (habits of raters with at least {rules.least_answers} pairs).",
         f"{found} A sign excludes nobody; people decide.",
         _exclusions(material),
+        *_withdrawals(material),
     ]
 
 
@@ -192,6 +195,19 @@ def _exclusions(material: Material) -> str:
     share = f"{len(others)} of {many(len(material.verdicts), 'verdict')}" if others else "no verdict"
     counted = f"; had {'it' if ratings == 1 else 'they'} counted, {share} would be different" if ratings else ""
     return f"{verb(raters, 'rater', 'was', 'were')} excluded, with {many(ratings, 'rating')} of the sample{counted}."
+
+
+def _withdrawals(material: Material) -> list[str]:
+    """What of pairs that people withdrew; nothing where there are none."""
+    out = len(material.pairs) - len(material.staying)
+    if not out:
+        return []
+    late = f", {material.late:,} of them when ratings of them had come in" if material.late else ""
+    others = [one for one in material.verdicts if one.decision_with_withdrawn not in (None, one.decision)]
+    share = f"{len(others)} of {many(len(material.verdicts), 'verdict')}" if others else "no verdict"
+    ratings = many(len(material.withdrawn), "rating")
+    stayed = f" Had they stayed, with {ratings}, {share} would be different." if len(material.withdrawn) else ""
+    return [f"{verb(out, 'pair', 'was', 'were')} withdrawn from the sample{late}.{stayed}"]
 
 
 def _acceptance(material: Material) -> list[str]:

@@ -135,6 +135,8 @@ def _decided(material: Material, tables: Mapping[str, Exhibit]) -> Section:
         parts.append(
             "“With excluded” is the decision had excluded ratings counted, and how many of them are among its ratings."
         )
+    if any(verdict.n_withdrawn for verdict in material.verdicts):
+        parts.append("“With withdrawn” is the decision had withdrawn pairs stayed, and how many pairs these are.")
     parts += _no_chances(material)
     parts.append(
         f"{_P_OF_RULES if material.study.acceptance.rules else _P} Failed is the share of outputs that failed and were"
@@ -198,7 +200,8 @@ def _raters(material: Material, tables: Mapping[str, Exhibit]) -> Section:
 
 def _exclusions(material: Material, tables: Mapping[str, Exhibit]) -> Section:
     about = "“Results seen” says whether verdicts had been reached before a decision was made."
-    decided = [about, tables["decisions"].table()] if material.decisions else ["Nothing was decided about any rater."]
+    some = material.decisions or material.withdrawals
+    decided = [about, tables["decisions"].table()] if some else ["Nothing was decided about any rater."]
     return Section("Decisions and exclusions", [*decided, tables["exclusions"].table()])
 
 

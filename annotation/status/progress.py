@@ -33,18 +33,23 @@ class Asked:
     per_pair: int
     since: datetime | None  #: when raters could begin; None if unknown
     at: datetime  #: when the answers were collected: later ones are not known
+    withdrawn: Collection[str] = ()  #: pairs that are not wanted any more
 
 
-def by_transformation(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, min_raters: int) -> pd.DataFrame:
+def by_transformation(
+    pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, min_raters: int, withdrawn: Collection[str] = ()
+) -> pd.DataFrame:
     """A row for each transformation and language of the sample, in its order; `ratings` are of the sample's `pairs`.
 
-    Columns: transformation, language; numbers of pairs: `pairs`, `complete` (with `per_pair` answers that count) and
-    `enough` (with `min_raters`); numbers of answers: `counting`, `wanted` (`per_pair` for each pair), `open` (those
-    that raters are still asked for; what was excluded is not asked for again), `drafts`, `discarded`, `surplus` and
-    `excluded`.
+    Columns: transformation, language; numbers of pairs: `withdrawn`, and without these `pairs`, `complete` (with
+    `per_pair` answers that count) and `enough` (with `min_raters`); numbers of answers to those that stay: `counting`,
+    `wanted` (`per_pair` for each pair), `open` (those that raters are still asked for; what was excluded is not asked
+    for again), `drafts`, `discarded`, `surplus` and `excluded`.
     """
     frame, answer = pairs[_UNIT].reset_index(drop=True), ["pair", "rater_id"]
+    out = pairs["pair_id"].isin(list(withdrawn)).to_numpy()
     ratings = ratings[[*_ANSWER, "status", "excluded", "submitted_at"]].assign(pair=rows_of(pairs, ratings["pair_id"]))
+    ratings = ratings[~out[ratings["pair"]]] if out.any() else ratings
     answers = ratings.drop_duplicates(answer)
     submitted = answers["status"] == "submitted"
     counts = {
@@ -57,11 +62,13 @@ def by_transformation(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int,
     for name, some in counts.items():
         frame[name] = np.bincount(some["pair"], minlength=len(frame))
     frame["surplus"] = frame["submitted"] - frame["excluded"] - frame["counting"]
-    frame["open"] = (per_pair - frame["submitted"]).clip(lower=0)
+    frame["open"] = (per_pair - frame["submitted"]).clip(lower=0) * ~out
     frame["complete"] = frame["counting"] >= per_pair
     frame["enough"] = frame["counting"] >= min_raters
-    found = frame.assign(pairs=1, wanted=per_pair).groupby(_UNIT, sort=False).sum()
-    names = ["pairs", "complete", "enough", "counting", "wanted", "open", "drafts", "discarded", "surplus", "excluded"]
+    frame = frame.assign(withdrawn=out, pairs=~out, wanted=per_pair * ~out)
+    found = frame.groupby(_UNIT, sort=False).sum()
+    numbers = ["pairs", "withdrawn", "complete", "enough"]
+    names = [*numbers, "counting", "wanted", "open", "drafts", "discarded", "surplus", "excluded"]
     return found[names].reset_index()
 
 
@@ -108,7 +115,8 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
 def _left(answers: pd.DataFrame, asked: Asked) -> dict[str, Counter[str]]:
     """How many pairs each member could still answer, by dataset: wanting, and neither answered nor discarded."""
     got = answers.loc[answers["status"] == "submitted", "pair_id"].value_counts()
-    complete = got.index[got >= asked.per_pair].tolist()
+    complete = [*got.index[got >= asked.per_pair], *(one for one in asked.withdrawn if one in asked.datasets)]
+    complete = list(dict.fromkeys(complete))
     number = Counter(asked.datasets.values())
     number.subtract(asked.datasets[pair] for pair in complete)
     settled = answers[(answers["status"] != "draft") & ~answers["pair_id"].isin(complete)]

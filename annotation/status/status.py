@@ -21,7 +21,7 @@ from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import Queue
 from annotation.status.progress import Asked, by_rater, by_transformation
 from annotation.status.stages import Stage, mismatch, stages_of
-from annotation.verdicts.doubts import doubts_of
+from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules, rules_of
 from annotation.verdicts.tables import count
@@ -91,11 +91,12 @@ def read_status(
         warnings=tuple(filter(None, warnings)),
         notes=(
             *_waves(evidence),
+            *withdrawn_lines(evidence),
             *flagged_lines(one for one in flagged if not one.doubtful),
             *addressed_lines(study, evidence.rubric, _languages(read.pairs)),
         ),
         progress=progress,
-        raters=by_rater(ratings, _asked(study, stages, read.pairs, now), found_signs),
+        raters=by_rater(ratings, _asked(study, stages, read, now), found_signs),
         unreviewed=unreviewed(found_signs, evidence.decisions),
         mismatch=mismatched,
         rules_changed=bool(broken),
@@ -172,11 +173,13 @@ def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
     if study.acceptance.stop == "fixed" or not may_judge or read.pairs.empty:
         return []
     counting = counting_ratings(read.of_sample, study.raters.per_pair)
-    return verdicts(read.sample_pairs, counting, evidence.design, _RESTS_ON, None, dealt_with(read.of_sample))
+    dealt = dealt_with(read.of_sample, read.withdrawn)
+    return verdicts(read.sample_pairs, counting, evidence.design, _RESTS_ON, None, dealt)
 
 
 def _progress(study: Study, read: Collected, found: Sequence[Verdict], *, fresh: bool) -> pd.DataFrame:
-    progress = by_transformation(read.sample, read.of_sample, study.raters.per_pair, study.acceptance.min_raters)
+    per_pair, min_raters = study.raters.per_pair, study.acceptance.min_raters
+    progress = by_transformation(read.sample, read.of_sample, per_pair, min_raters, read.withdrawn)
     ready = not progress["open"].any()
     cells = []
     for row in progress.to_dict("records"):
@@ -197,11 +200,12 @@ def _verdict(decisions: Sequence[str], missing: int, *, fresh: bool, ready: bool
     return f"{word}; {count(missing, 'answer')} open" if missing else word
 
 
-def _asked(study: Study, stages: dict[str, Stage], pairs: pd.DataFrame, now: datetime) -> Asked:
+def _asked(study: Study, stages: dict[str, Stage], read: Collected, now: datetime) -> Asked:
     datasets = dict[str, str]()
-    for queue, own in pairs.groupby(["pool", "language", "output_language"], observed=True)["pair_id"]:
+    for queue, own in read.pairs.groupby(["pool", "language", "output_language"], observed=True)["pair_id"]:
         datasets |= dict.fromkeys(own.to_list(), Queue(*map(str, queue)).dataset(study))
     names = set(datasets.values())
     members = [member for member in read_members(study) if member.dataset in names]
     collected = stages["collected"].at
-    return Asked(datasets, members, study.raters.per_pair, stages["published"].at, collected or now)
+    since, at = stages["published"].at, collected or now
+    return Asked(datasets, members, study.raters.per_pair, since, at, read.withdrawn)

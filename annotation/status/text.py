@@ -149,21 +149,23 @@ def _flow_text(status: Status, arguments: str) -> str:
 
 def _progress_text(status: Status) -> str:
     rule = status.study.acceptance
+    withdrawn = ["withdrawn"] if status.progress["withdrawn"].any() else []
     rows = [
         [
             display(row["transformation"], pooled=False),
             row["language"],
             *(str(row[name]) for name in ("pairs", "complete", "enough")),
             f"{row['counting']}/{row['wanted']}",
-            *(str(row[name]) for name in ("drafts", "discarded", "surplus", "excluded")),
+            *(str(row[name]) for name in ("drafts", "discarded", "surplus", "excluded", *withdrawn)),
             row["verdict"],
         ]
         for row in status.progress.to_dict("records")
     ]
     answered = [f"By {number}" for number in (status.study.raters.per_pair, rule.min_raters)]
-    more = ["Drafts", "Discarded", "Surplus", "Excluded", "Verdict"]
+    more = ["Drafts", "Discarded", "Surplus", "Excluded", *(name.capitalize() for name in withdrawn), "Verdict"]
     header = ["Transformation", "Language", "Pairs", f"{answered[0]}", f"{answered[1]}+", "Answers", *more]
     note = f"{answered[0]}, {answered[1]}+: pairs with at least that many answers that count."
+    note += " Withdrawn pairs, and answers to them, are in no other column." if withdrawn else ""
     return f"{columns(header, rows)}\n{note}"
 
 

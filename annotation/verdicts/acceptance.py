@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from annotation.offering import refuse_other_sample
-from annotation.ratings.exclusions import mark_as_decided
-from annotation.ratings.ratings import SAMPLE, counting_ratings
+from annotation.ratings.exclusions import is_marked, read_decisions, withdrawn_hash
+from annotation.ratings.ratings import SAMPLE, counting_ratings, write_ratings
 from annotation.records import Group, Look, PairMean, Verdict
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence
@@ -43,7 +43,9 @@ def accept(study: Study, amend: str | None = None) -> Accepted:
     rules = rules_due(study, evidence.rubric, evidence.rules, evidence.collected.ratings, amend)
     rests_on = {f"{name}_sha256": file_hash(study.folder / f"{name}.parquet") for name in ("pairs", "ratings")}
     rests_on |= {"rule_id": rule_id(study), "rubric_hash": evidence.rubric.identity()}
-    groups, found, means = conclude(evidence.collected.sample_pairs, ratings, design, rests_on, study.sample.seed)
+    pairs, withdrawn = evidence.collected.sample_pairs, evidence.collected.withdrawn
+    judged_by = rests_on | {"withdrawn_hash": withdrawn_hash(withdrawn)}
+    groups, found, means = conclude(pairs, ratings, design, judged_by, study.sample.seed, withdrawn)
     found = with_supply(found, evidence.supply)
     seen = _look(looks, found, len(counting_ratings(ratings, design.per_pair)), rests_on)
     told = Accepted(groups, found, amendment_lines(rules, evidence.first), doubts_of(evidence, found, evidence.signs))
@@ -57,12 +59,13 @@ def accept(study: Study, amend: str | None = None) -> Accepted:
 
 
 def _evidence(study: Study) -> Evidence:
-    """What verdicts rest on, with what was decided about raters marked in the ratings."""
+    """What verdicts rest on, with what was decided about raters and pairs marked in the ratings."""
     refuse_other_sample(study)
     evidence = Evidence.whole(study)
-    if mark_as_decided(study, evidence.collected.plain_ratings, evidence.decisions):
-        return Evidence.whole(study)
-    return evidence
+    if is_marked(study, evidence.collected.ratings):
+        return evidence
+    write_ratings(study, evidence.collected.plain_ratings, read_decisions(study))
+    return Evidence.whole(study)
 
 
 def _check(evidence: Evidence) -> None:

@@ -8,13 +8,14 @@ happened to finish first then plays no part (decisions/0005-verdicts.md).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.questions import Asked
+from annotation.ratings.ratings import Dealt
 from annotation.statistics.summaries import Design
 from annotation.verdicts.tables import count
 from plumbline.identity import identity_from, prefix
@@ -33,6 +34,7 @@ class Standing:
     passed: int  #: pairs before its end that are dealt with and have too few ratings
     waits: str  #: the first pair that is not dealt with; empty where none is left
     missing: int  #: answers that it waits for
+    withdrawn: int = 0  #: pairs of the whole order that people withdrew; it passes them over
 
     def lines(self, name: str, min_raters: int) -> tuple[str, ...]:
         """What a reader must know beside the decision; `name` is that of the pair that holds the others up."""
@@ -42,6 +44,8 @@ class Standing:
                 f"passed over in the sequence, since fewer than {min_raters} of the ratings that they got count:"
                 f" {count(self.passed, 'pair')}"
             )
+        if self.withdrawn:
+            found.append(f"passed over in the sequence, since they were withdrawn: {count(self.withdrawn, 'pair')}")
         if self.waits and self.complete > self.counted:
             found.append(
                 f"complete are {count(self.complete, 'pair')}, of which {self.counted} count in the sequence:"
@@ -58,22 +62,25 @@ class Basis:
     standings: Mapping[Place, Standing]  #: by group; empty with `stop: fixed`
 
 
-def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: Mapping[str, int] | None = None) -> Basis:
+def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: Dealt | None = None) -> Basis:
     """The ratings of the pairs that verdicts rest on.
 
     `sample` has a row a pair (pair_id, pool, language, task_type, wave), `ratings` are those that count, `dealt` says
-    how many raters are done with each pair (`annotation.ratings.ratings.dealt_with`).
+    what need not be waited for (`annotation.ratings.ratings.dealt_with`); no rating of a withdrawn pair is among them.
     """
     answered = answers(ratings, design)
     if design.rule.stop == "fixed":
         return Basis(_of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions), {})
     order = in_order(sample["pair_id"], design.seed, dict(zip(sample["pair_id"], sample["wave"], strict=True)))
     turns = pd.Series(range(len(order)), index=order)
-    standings, kept = {}, list[str]()
+    standings, kept = dict[Place, Standing](), list[str]()
+    settled = dealt or Dealt()
     numbers = dict(zip(answered.index, answered.tolist(), strict=True))
     for key, own in sample.groupby(SCOPES[design.rule.scope], sort=False)["pair_id"]:
         ids = own.iloc[turns.loc[own].to_numpy().argsort()]
-        standings[tuple(map(str, key))], counting = sequence(ids.tolist(), numbers, design, dealt or {})
+        staying = [pair_id for pair_id in ids.tolist() if pair_id not in settled.withdrawn]
+        standing, counting = sequence(staying, numbers, design, settled.raters)
+        standings[tuple(map(str, key))] = replace(standing, withdrawn=len(ids) - len(staying))
         kept += counting
     own_ratings = _of_pairs(ratings, kept, design.questions)
     return Basis(own_ratings.assign(turn=own_ratings["pair_id"].map(turns).astype(np.int64)), standings)

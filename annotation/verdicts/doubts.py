@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from annotation.ratings.collected import Collected
+from annotation.ratings.ratings import stays
 from annotation.ratings.signs import COMMENTS, controls_missed
 from annotation.records import Decision, Sign, Summary, Verdict
 from annotation.sampling.candidates import Supply
@@ -23,7 +24,9 @@ FEW_PAIRS = 20  # below, an accepted transformation is called thin (HTEB rates 1
 CLOSE = 0.95  # a mean on its side of the threshold with less probability than this is close
 LOW_ALPHA, FAIR_AC2 = 0.2, 0.4  # bands of agreement (annotation.verdicts.tables): "poor" beside at least "moderate"
 MANY_FAILED = 0.05  # of the outputs: more leave the sample one of what went well
-LOOKED_FOR = "Looked at: signs, controls, exclusions, open answers, thin samples, close means, agreement, outputs."
+LOOKED_FOR = (
+    "Looked at: signs, controls, exclusions, withdrawals, open answers, thin samples, close means, agreement, outputs."
+)
 _LOOKED_FOR_SO_FAR = "Looked at: signs and controls; the rest once there are verdicts."
 _NAMED = 5  # verdicts or raters that a line names
 
@@ -38,6 +41,7 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
         *_signs(study, collected, signs, evidence.decisions),
         *_controls(evidence),
         *_exclusions(verdicts),
+        *_withdrawals(evidence, verdicts),
         *_open(study, collected, verdicts),
         *_thin(collected, verdicts),
         *_close(verdicts),
@@ -58,7 +62,7 @@ def doubts_text(doubts: Sequence[str], *, judged: bool) -> str:
 def _signs(study: Study, collected: Collected, signs: Sequence[Sign], decisions: Sequence[Decision]) -> Iterator[str]:
     """Raters with signs whose answers count, and how much of what counts is theirs."""
     sampled = collected.of_sample
-    counting = (sampled["status"] == "submitted") & (sampled["excluded"] == "") & ~sampled["surplus"]
+    counting = (sampled["status"] == "submitted") & (sampled["excluded"] == "") & stays(sampled) & ~sampled["surplus"]
     by_rater = sampled.loc[counting, "rater_id"].value_counts()
     given = {str(rater): int(ratings) for rater, ratings in by_rater.items() if ratings}
     own = [sign for sign in signs if sign.rule != COMMENTS and sign.rater_id in given]
@@ -97,16 +101,56 @@ def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield f"excluding raters changed {count(len(turned), 'verdict')}: {_some(turned)}"
 
 
+def withdrawn_lines(evidence: Evidence) -> list[str]:
+    """How many pairs are withdrawn, a line for each reason."""
+    last = {one.pair_id: one for one in evidence.withdrawals}
+    reasons = Counter(one.reason for one in last.values() if one.exclude)
+    return [f"Withdrawn from the sample: {count(number, 'pair')} ({reason})." for reason, number in reasons.items()]
+
+
+def after_ratings(evidence: Evidence) -> list[Decision]:
+    """The decisions about pairs that hold and were made when ratings of these pairs had come in already."""
+    last = {one.pair_id: one for one in evidence.withdrawals}
+    ratings = evidence.collected.of_sample
+    own = ratings[(ratings["status"] == "submitted") & ratings["pair_id"].isin(list(last))]
+    first = {str(pair): at for pair, at in own.groupby("pair_id", observed=True)["submitted_at"].min().items()}
+    return [one for one in last.values() if one.pair_id in first and first[one.pair_id] <= one.decided_at]
+
+
+def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Pairs that people withdrew, or took back, when what raters had said of them could be known."""
+    late = after_ratings(evidence) if evidence.withdrawals else []
+    for withdrawn, done in ((True, "withdrawn"), (False, "taken back")):
+        own = [one for one in late if one.exclude is withdrawn]
+        if not own:
+            continue
+        looks = sum(any(look.at <= one.decided_at for look in evidence.looks) for one in own)
+        seen = f" ({looks} of them after verdicts had been seen)" if looks else ""
+        line = f"{count(len(own), 'pair')} {'was' if len(own) == 1 else 'were'} {done} after ratings had come in{seen}"
+        if not withdrawn:
+            yield f"{line}: who chooses pairs by their ratings chooses the verdict"
+            continue
+        turned = [
+            f"{_name(one)}: {one.decision}, with them {one.decision_with_withdrawn}"
+            for one in verdicts
+            if one.decision_with_withdrawn not in (None, one.decision)
+        ]
+        other = _some(turned) if turned else "no verdict would be another" if verdicts else "no verdict yet"
+        yield f"{line}; had the withdrawn pairs stayed: {other}"
+
+
 def _open(study: Study, collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Answers that verdicts did not wait for."""
     if not verdicts:
         return
-    answered = collected.of_sample.loc[collected.of_sample["status"] == "submitted", ["pair_id", "rater_id"]]
+    submitted = (collected.of_sample["status"] == "submitted") & stays(collected.of_sample)
+    answered = collected.of_sample.loc[submitted, ["pair_id", "rater_id"]]
     got = answered.drop_duplicates()["pair_id"].value_counts()
     wanted = study.raters.per_pair
-    left = len(collected.sample) * wanted - int(got.clip(upper=wanted).sum())
+    staying = int((~collected.sample["pair_id"].isin(list(collected.withdrawn))).sum())
+    left = staying * wanted - int(got.clip(upper=wanted).sum())
     if left:
-        yield f"{left} of the {count(len(collected.sample) * wanted, 'answer')} that the sample wants are still open"
+        yield f"{left} of the {count(staying * wanted, 'answer')} that the sample wants are still open"
 
 
 def _thin(collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:

@@ -30,6 +30,7 @@ class Evidence:
     rubric: Rubric
     collected: Collected  #: the pairs before raters, and all ratings
     decisions: Sequence[Decision]  #: about raters, the oldest first
+    withdrawals: Sequence[Decision]  #: about pairs, the oldest first
     rules: Sequence[RuleSet]  #: as they were fixed, the oldest first
     supply: Sequence[Supply]  #: what the sample was drawn from; nothing of samples by earlier versions
     waves: Sequence[Wave]  #: by which the sample was extended, the first one first
@@ -41,11 +42,13 @@ class Evidence:
 
         `collected` is for who has it at hand.
         """
+        decisions = read_decisions(study)
         return cls(
             study=study,
             rubric=load_rubric(study),
             collected=collected or Collected.read(study),
-            decisions=read_decisions(study),
+            decisions=[one for one in decisions if one.rater_id],
+            withdrawals=[one for one in decisions if one.pair_id],
             rules=read_rules(study),
             supply=known_supply(study),
             waves=read_waves(study),

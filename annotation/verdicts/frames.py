@@ -10,7 +10,7 @@ from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Verdict
 from annotation.statistics.frames import on_scale
 from annotation.statistics.summaries import Design
-from annotation.verdicts.verdicts import verdicts, with_exclusions
+from annotation.verdicts.verdicts import verdicts, with_exclusions, with_withdrawals
 from plumbline.errors import nearest
 from plumbline.frames import filled, need, numbers, once
 from plumbline.records import Pair, Rating
@@ -32,10 +32,11 @@ def judge(
     `ratings` have a row for each answer: pair_id, rater_id, question, value (a point of the design's scale), and
     transformation where `pairs` do not say it; `language` and `output_language` (BCP 47) and task_type may stand there
     too. `pairs` (pair_id, transformation, the same others) name those that nobody rated yet, too. Of what a study's
-    `ratings.parquet` has beside that, `status`, `excluded`, `submitted_at` and `simulated` are heeded. `design` says
-    questions, scale, how many raters of a pair count and the rule (default: HTEB's, mean at least 3 for quality and
-    fluency, from 20 pairs on). `seed` is that of resampling pairs for the intervals of alpha and raw agreement; None
-    leaves out all agreement but AC2. A record's `questions` hold means, intervals and agreement of each question.
+    `ratings.parquet` has beside that, `status`, `excluded`, `withdrawn`, `submitted_at` and `simulated` are heeded.
+    `design` says questions, scale, how many raters of a pair count and the rule (default: HTEB's, mean at least 3 for
+    quality and fluency, from 20 pairs on). `seed` is that of resampling pairs for the intervals of alpha and raw
+    agreement; None leaves out all agreement but AC2. A record's `questions` hold means, intervals and agreement of each
+    question.
 
     Source: HTEB, section 2.4; the rules are `annotation.verdicts.rules`. Raises ValueError for a frame that lacks a
     column, values off the scale, questions that the design does not ask, a rater twice on a pair and question, a status
@@ -75,8 +76,10 @@ def judge(
             " 'submitted_at' says who came first"
         )
     rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
-    found = verdicts(sample, counting, design, rests_on, seed, dealt_with(rated))
-    return with_exclusions(found, sample, rated, design)
+    withdrawn = set(rated.loc[rated["withdrawn"] != "", "pair_id"])
+    found = verdicts(sample, counting, design, rests_on, seed, dealt_with(rated, withdrawn))
+    found = with_exclusions(found, sample, rated, design, withdrawn)
+    return with_withdrawals(found, sample, rated, design, withdrawn)
 
 
 def _heeded(rated: pd.DataFrame) -> pd.DataFrame:
@@ -86,12 +89,13 @@ def _heeded(rated: pd.DataFrame) -> pd.DataFrame:
     """
     if "status" in rated and (strange := [one for one in rated["status"].unique() if one not in _STATUSES]):
         raise ValueError(f"ratings: unknown status {strange[0]!r}; {nearest(str(strange[0]), list(_STATUSES))}")
-    if "excluded" in rated:
-        reasons = rated["excluded"].astype(object)
-        rated = rated.assign(excluded=reasons.where(reasons.notna(), ""))
-        if strange := [one for one in rated["excluded"].unique() if not isinstance(one, str)]:
-            why = "holds the reason why a rating does not count, and nothing where it counts"
-            raise ValueError(f"ratings: column 'excluded' {why}; {strange[0]!r} is neither")
+    for name in ("excluded", "withdrawn"):
+        if name in rated:
+            reasons = rated[name].astype(object)
+            rated = rated.assign(**{name: reasons.where(reasons.notna(), "")})
+            if strange := [one for one in rated[name].unique() if not isinstance(one, str)]:
+                why = "holds the reason why a rating does not count, and nothing where it counts"
+                raise ValueError(f"ratings: column {name!r} {why}; {strange[0]!r} is neither")
     if "simulated" in rated and not rated["simulated"].isin([True, False]).all():
         raise ValueError("ratings: column 'simulated' holds something other than true and false")
     if "submitted_at" in rated:
@@ -137,7 +141,7 @@ def _completed(rated: pd.DataFrame, sample: list[Pair]) -> pd.DataFrame:
     facts = {pair.pair_id: pair for pair in sample}
     if strange := next((one for one in rated["pair_id"] if one not in facts), None):
         raise ValueError(f"ratings: pair {strange} is not among the pairs")
-    unsaid = {"status": "submitted", "excluded": "", "submitted_at": _NEVER, "simulated": False}
+    unsaid = {"status": "submitted", "excluded": "", "withdrawn": "", "submitted_at": _NEVER, "simulated": False}
     columns: dict[str, Any] = {name: value for name, value in unsaid.items() if name not in rated}
     for name in ("transformation", "language"):
         columns[name] = [getattr(facts[one], name) for one in rated["pair_id"]]

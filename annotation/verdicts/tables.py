@@ -52,6 +52,8 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
             "kept_out_share": verdict.kept_out_share,
             "n_excluded": verdict.n_excluded,
             "decision_with_excluded": verdict.decision_with_excluded or verdict.decision,
+            "n_withdrawn": verdict.n_withdrawn,
+            "decision_with_withdrawn": verdict.decision_with_withdrawn or verdict.decision,
         }
         for summary in rated(verdict.questions):
             row |= _cells(summary)
@@ -227,9 +229,13 @@ def kept_out(verdict: Verdict) -> list[str]:
 
 
 def _excluded(verdict: Verdict) -> list[str]:
-    if verdict.decision_with_excluded is None:
-        return []
-    return [f"without {verdict.n_excluded} excluded ratings; with them {verdict.decision_with_excluded}"]
+    found = []
+    if verdict.decision_with_excluded is not None:
+        found.append(f"without {verdict.n_excluded} excluded ratings; with them {verdict.decision_with_excluded}")
+    if verdict.n_withdrawn:
+        other = f"; had they stayed {verdict.decision_with_withdrawn}" if verdict.decision_with_withdrawn else ""
+        found.append(f"without {count(verdict.n_withdrawn, 'withdrawn pair')}{other}")
+    return found
 
 
 def chance(value: float) -> str:

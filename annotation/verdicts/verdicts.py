@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import math
 import operator
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
-from annotation.questions import labels_of
-from annotation.ratings.ratings import counting_ratings, dealt_with
+from annotation.ratings.exclusions import refuse_unmarked, withdrawn_hash, withdrawn_pairs
+from annotation.ratings.ratings import Dealt, counting_ratings, dealt_with, stays
 from annotation.records import Group, Look, PairMean, Verdict
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.candidates import Supply
 from annotation.statistics.summaries import Design, compact, summarise, table_two
 from annotation.verdicts.chances import chances, overall
-from annotation.verdicts.counted import SCOPES, Basis, Place, answers, basis, with_enough
+from annotation.verdicts.counted import SCOPES, Basis, Place, basis, with_enough
+from annotation.verdicts.pair_means import pair_means
 from annotation.verdicts.preregistration import FILE as RULES
 from annotation.verdicts.rules import decide, rules_for
 from plumbline.errors import DataError
@@ -28,10 +29,10 @@ from plumbline.manifest import read_kept
 from plumbline.records import Pair
 from plumbline.store import read_frame, read_models
 from plumbline.study import Study, file_hash
-from plumbline.study.campaign import RuleSpec
 
 LOOKS = "looks.json"
 COMMAND = "annotation accept"
+_RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # of verdicts that are only compared
 _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a text
 
 
@@ -41,15 +42,18 @@ def conclude(
     design: Design,
     rests_on: Mapping[str, str],
     seed: int | None,
+    withdrawn: Collection[str] = (),
 ) -> tuple[list[Group], list[Verdict], pd.DataFrame]:
     """(Table 2, verdicts, pairs' own means) of a sample: `pairs`, and all ratings of theirs.
 
     `rests_on` are the verdicts' fields pairs_sha256, ratings_sha256 and rule_id. `seed` is that of resampling pairs for
-    intervals of agreement, on which no decision rests; None leaves these out.
+    intervals of agreement, on which no decision rests; None leaves these out. `withdrawn` are the pairs that people
+    withdrew, which the ratings say too.
     """
     counting = counting_ratings(ratings, design.per_pair)
-    found = verdicts(pairs, counting, design, rests_on, seed, dealt_with(ratings))
-    found = with_exclusions(found, pairs, ratings, design)
+    found = verdicts(pairs, counting, design, rests_on, seed, dealt_with(ratings, withdrawn))
+    found = with_exclusions(found, pairs, ratings, design, withdrawn)
+    found = with_withdrawals(found, pairs, ratings, design, withdrawn)
     places = {pair.transformation: (pair.axis, pair.pool) for pair in pairs}
     return table_two(with_enough(counting, design), design, seed, places), found, pair_means(counting, design)
 
@@ -67,13 +71,15 @@ def read_looks(study: Study) -> list[Look]:
 def refuse_stale(study: Study, found: Sequence[Verdict], rubric: Rubric | None = None) -> None:
     """Raise DataError where verdicts no longer follow from what is on disk: other ratings, sample, rule or questions.
 
-    What they rest on must be there. Of verdicts by earlier versions, which did not note what raters were asked, that is
-    not looked at. `rubric` is the study's, for who has it at hand. Whether the verdicts are those that follow is told
-    by `annotation.verdicts.verification`.
+    So where ratings do not carry yet what people decided. What they rest on must be there. Of verdicts by earlier
+    versions, which did not note what raters were asked, that is not looked at. `rubric` is the study's, for who has it
+    at hand. Whether the verdicts are those that follow is told by `annotation.verdicts.verification`.
     """
     if not found:
         return
-    rests_on = {(one.pairs_sha256, one.ratings_sha256, one.rule_id, one.rubric_hash) for one in found}
+    rests_on = {
+        (one.pairs_sha256, one.ratings_sha256, one.rule_id, one.rubric_hash, one.withdrawn_hash) for one in found
+    }
     files = {name: study.folder / f"{name}.parquet" for name in ("pairs", "ratings")}
     worded = any(one.rubric_hash for one in found)
     needed = [*files.values(), *([study.folder / RULES] if worded else [])]
@@ -85,12 +91,14 @@ def refuse_stale(study: Study, found: Sequence[Verdict], rubric: Rubric | None =
     now = {
         "pairs.parquet": pairs, "ratings.parquet": ratings, "the study's rule (acceptance, raters.per_pair)": rule,
         f"the rubric {study.rubric!r}": worded_as,
+        "the list of withdrawn pairs": withdrawn_hash(withdrawn_pairs(study)),
     }  # fmt: skip
     for was in rests_on:
         changed = [name for (name, is_now), one in zip(now.items(), was, strict=True) if one != is_now]
         if changed:
             line = f"{' and '.join(changed)} changed after the verdicts were reached"
             raise DataError(f"{line}; run `{study.command(COMMAND)}` again")
+    refuse_unmarked(study)
 
 
 def rule_id(study: Study) -> str:
@@ -114,15 +122,15 @@ def verdicts(
     design: Design,
     rests_on: Mapping[str, str],
     seed: int | None,
-    dealt: Mapping[str, int] | None = None,
+    dealt: Dealt | None = None,
 ) -> list[Verdict]:
     """One verdict for each transformation and language of the sample (with scope `task` each task too), in its order.
 
     `pairs` are those of the sample, `ratings` those that count. A transformation is judged on
     its pool's ratings (translation and cross_translation are rated as one): all of them, those in its language, or
     those of its language and task, as the rule's scope says; of these those of the pairs that `verdicts.counted` lets
-    count. `dealt` says how many raters are done with each pair (`ratings.ratings.dealt_with`). `rests_on` and `seed`
-    are as for `conclude`.
+    count. `dealt` says what need not be waited for (`ratings.ratings.dealt_with`). `rests_on` and `seed` are as for
+    `conclude`.
     """
     rule, key = design.rule, SCOPES[design.rule.scope]
     sample = _sample_frame(pairs)
@@ -222,18 +230,22 @@ def _sequence(rests: Basis, place: Place, facts: pd.DataFrame, min_raters: int) 
 
 
 def with_exclusions(
-    found: Sequence[Verdict], pairs: Sequence[Pair], ratings: pd.DataFrame, design: Design
+    found: Sequence[Verdict],
+    pairs: Sequence[Pair],
+    ratings: pd.DataFrame,
+    design: Design,
+    withdrawn: Collection[str] = (),
 ) -> list[Verdict]:
     """The verdicts with how many ratings were excluded, and what the decisions would be had they counted.
 
-    `ratings` are all of the sample's. Where nothing was excluded, the verdicts are as they were.
+    `ratings` are all of the sample's; pairs that were `withdrawn` play no part. Where nothing was excluded, the
+    verdicts are as they were.
     """
-    excluded = (ratings["status"] == "submitted") & (ratings["excluded"] != "")
+    excluded = (ratings["status"] == "submitted") & (ratings["excluded"] != "") & stays(ratings)
     if not excluded.any():
         return list(found)
     every = counting_ratings(ratings, design.per_pair, with_excluded=True)
-    rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
-    others = verdicts(pairs, every, design, rests_on, None, dealt_with(ratings))
+    others = verdicts(pairs, every, design, _RESTS_ON, None, dealt_with(ratings, withdrawn))
     key = SCOPES[design.rule.scope]
     facts = _sample_frame(pairs).set_index("pair_id")
     counts = facts.loc[ratings.loc[excluded, "pair_id"], key].value_counts().to_dict()
@@ -248,51 +260,38 @@ def with_exclusions(
     ]
 
 
-def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
-    """Each rated pair's own mean on each question, and whether it reaches the threshold: columns of `PairMean`.
+def with_withdrawals(
+    found: Sequence[Verdict],
+    pairs: Sequence[Pair],
+    ratings: pd.DataFrame,
+    design: Design,
+    withdrawn: Collection[str],
+) -> list[Verdict]:
+    """The verdicts with how many pairs were `withdrawn`, and the decisions had those stayed that were rated.
 
-    `ratings` are those that count. A pair with fewer than `min_raters` on any question is undecided. Of texts there are
-    no rows. With rules of their own each row says whether the pair's own ratings meet them together.
+    `ratings` are all of the sample's. A withdrawn pair that nobody rated plays no part: had it stayed, it would have
+    been waited for. Where nothing was withdrawn, the verdicts are as they were.
     """
-    own = ratings[ratings["question"].isin([name for name in design.questions if design.asked(name).kind != "text"])]
-    keys = ["pair_id", "transformation", "language", "question"]
-    means = own.groupby(keys, as_index=False).agg(n_ratings=("value", "size"), mean=("value", "mean"))
-    means["mean"] = means["mean"].astype(float)
-    if design.rule.rules:
-        reached = means["pair_id"].map(_own_decisions(own, design))
-    else:
-        unjudged = [name for name in design.questions if design.asked(name).kind != "rating"]
-        kept = (means["mean"] >= design.rule.threshold) | means["question"].isin(unjudged)
-        reached = pd.Series(np.where(kept, "accepted", "rejected"), index=means.index)
-    enough = means["pair_id"].map(answers(ratings, design)) >= design.rule.min_raters
-    means["decision"] = np.where(enough, reached, "undecided")
-    return means
-
-
-def _own_decisions(ratings: pd.DataFrame, design: Design) -> pd.Series:
-    """Of each pair whether its own mean or share keeps to each rule of its pool (or to any of them, as combined)."""
-    pools = ratings["transformation"].astype(str).map(design.pool_of)
-    decided: dict[str, str] = {}
-    for pool, of_pool in ratings.groupby(pools):
-        pairs = pd.Index(of_pool["pair_id"].unique())
-        kept = [_keeps(of_pool, rule).reindex(pairs, fill_value=False) for rule in rules_for(str(pool), design.rule)]
-        together = np.logical_and if design.rule.combine == "all" else np.logical_or
-        met = together.reduce([one.to_numpy(np.bool_) for one in kept])
-        decided |= dict(zip(pairs, np.where(met, "accepted", "rejected"), strict=True))
-    return pd.Series(decided)
-
-
-def _keeps(ratings: pd.DataFrame, rule: RuleSpec) -> pd.Series:
-    """Which pairs keep to a rule by their own number: the mean of their ratings, or the share of a label."""
-    own = ratings[ratings["question"] == rule.question]
-    value = own["value"].astype(float)
-    if rule.label:
-        value = own["answer"].astype(str).map(lambda answer: float(rule.label in labels_of(answer)))
-    numbers = value.groupby(own["pair_id"]).mean()
-    return numbers >= rule.limit if rule.at_least is not None else numbers <= rule.limit
-
-
-def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset[str]:
-    """Ids of the pairs that every question accepts that they were asked; `means` are those of `pair_means`."""
-    own = means[means["question"].isin(questions)]
-    return frozenset(own["pair_id"]) - frozenset(own.loc[own["decision"] != "accepted", "pair_id"])
+    out = [pair for pair in pairs if pair.pair_id in withdrawn]
+    if not out:
+        return list(found)
+    rated = set(ratings.loc[ratings["status"] == "submitted", "pair_id"]) & set(withdrawn)
+    staying = ratings.assign(withdrawn="")
+    counting = counting_ratings(staying, design.per_pair)
+    raters = {**dealt_with(staying).raters, **dict.fromkeys(rated, design.per_pair)}  # nobody is asked for more
+    others = verdicts(pairs, counting, design, _RESTS_ON, None, Dealt(raters, set(withdrawn) - rated))
+    key = SCOPES[design.rule.scope]
+    counts, of_rated = (
+        Counter(tuple(getattr(pair, name) for name in key) for pair in out if pair.pair_id in some)
+        for some in (withdrawn, rated)
+    )
+    return [
+        verdict.model_copy(
+            update={
+                "n_withdrawn": counts[place],
+                "decision_with_withdrawn": other.decision if of_rated[place] else None,
+            }
+        )
+        for verdict, other in zip(found, others, strict=True)
+        for place in [tuple(getattr(verdict, name) for name in key)]
+    ]

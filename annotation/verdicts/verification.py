@@ -25,7 +25,14 @@ from plumbline.study import Study, file_hash
 
 _NEAR = 1e-5  # relative; what other versions of numpy and scipy may differ by, and irrCAC rounds by
 _RESAMPLED = ("alpha", "kappa", "raw")  # their intervals, or they themselves, take long and decide nothing
-_REST = ("pairs_sha256", "ratings_sha256", "rule_id", "rubric_hash", "generator_kind")  # see `refuse_stale`
+_REST = (
+    "pairs_sha256",
+    "ratings_sha256",
+    "rule_id",
+    "rubric_hash",
+    "generator_kind",
+    "withdrawn_hash",
+)  # see `refuse_stale`
 
 
 def refuse_edited(study: Study, found: Sequence[Verdict], evidence: Evidence | None = None) -> None:
@@ -39,7 +46,8 @@ def refuse_edited(study: Study, found: Sequence[Verdict], evidence: Evidence | N
     rests = evidence or Evidence.read(study)
     rests.refuse_other_rules()
     pairs, ratings = rests.collected.sample_pairs, rests.collected.sample_ratings
-    groups, follow, means = conclude(pairs, ratings, rests.design, dict.fromkeys(_REST[:3], ""), None)
+    withdrawn = rests.collected.withdrawn
+    groups, follow, means = conclude(pairs, ratings, rests.design, dict.fromkeys(_REST[:3], ""), None, withdrawn)
     follow = with_supply(follow, rests.supply)
     _complain(study, "verdicts.json", _other_verdicts(found, follow))
     if (study.folder / "pair_means.parquet").exists():

@@ -17,8 +17,9 @@ import pandas as pd
 from pydantic import Field
 
 from annotation.rubric import load_rubric
+from annotation.verdicts.pair_means import accepted_pairs
 from annotation.verdicts.verdicts import COMMAND as ACCEPT
-from annotation.verdicts.verdicts import accepted_pairs, read_pair_means
+from annotation.verdicts.verdicts import read_pair_means
 from evaluation.measures.rows import Fields, MeasureRow, read_rows
 from evaluation.models.encoder import Encoder
 from evaluation.outputs import Outputs

@@ -12,14 +12,16 @@ from pathlib import Path
 
 import pandas as pd
 
+from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.ratings.ratings import counting_ratings, dealt_with, read_all_ratings
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
+from annotation.verdicts.pair_means import accepted_pairs, pair_means
 from annotation.verdicts.tables import SIMULATED, display
-from annotation.verdicts.verdicts import accepted_pairs, pair_means, read_verdicts, refuse_stale
+from annotation.verdicts.verdicts import read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation import tables
 from evaluation.display import short_names
@@ -132,7 +134,7 @@ def _material(study: Study, results: Results, short: Mapping[str, str]) -> Mater
     good = accepted_pairs(pair_means(counting, design), design.questions)
     frame["accepted"] = frame["pair_id"].isin(good)
     if len(counting) and not study.acceptance.rules:
-        rests_on = basis(pairs, counting, design, dealt_with(rated)).ratings
+        rests_on = basis(pairs, counting, design, dealt_with(rated, withdrawn_pairs(study))).ratings
         resampled = resampled_acceptance(pairs, rests_on, results.verdicts, design, seed=results.seed)
     return Material(
         results,

@@ -68,5 +68,6 @@ def simulated(study: Study) -> bool:
 def answers_to(study: Study, pair_id: str) -> pd.DataFrame:
     """Every answer to one pair, by raters' pseudonyms, with what they wrote."""
     found = answers(study)
-    columns = ["rater_id", "question", "value", "answer", "status", "comment", "excluded", "submitted_at", "simulated"]
+    said = ["value", "answer", "status", "comment", "excluded", "withdrawn"]
+    columns = ["rater_id", "question", *said, "submitted_at", "simulated"]
     return found.loc[found["pair_id"] == pair_id, columns].reset_index(drop=True)

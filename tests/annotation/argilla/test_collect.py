@@ -25,7 +25,7 @@ from annotation.argilla.simulate import simulate
 from annotation.argilla.workspaces import published
 from annotation.pseudonyms import WORKER
 from annotation.ratings.answers import Answer, Part, check, keep
-from annotation.ratings.exclusions import decide
+from annotation.ratings.exclusions import decide, withdraw
 from annotation.ratings.ratings import counting_ratings, read_control_ratings, read_ratings
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
@@ -198,6 +198,29 @@ def test_whom_a_person_excluded_stays_excluded_with_new_answers(argilla: Argilla
     answer(argilla, ada, second, "submitted", quality=4, fluency=5)
     found = collect(study, argilla).groupby("rater_id")["excluded"].unique().map(list).to_dict()
     assert found.pop(ada_called) == ["failed both controls"] and list(found.values()) == [[""]]
+
+
+def test_a_withdrawn_pair_is_taken_out_only_where_nobody_answered(argilla: Argilla, variant: Make) -> None:
+    ada = rater(argilla, "ada")
+    study = small(variant, "withdrawn")
+    publish(study, argilla)
+    there = pending(argilla, ada, dataset(study, argilla))
+    sampled = {pair.pair_id for pair in read_pairs(study)}
+    rated, drafted, bare, other = [one for one in there if one["external_id"] in sampled][:4]
+    answer(argilla, ada, rated, "submitted", quality=1, fluency=1)
+    answer(argilla, ada, drafted, "draft", quality=1)
+    out = [one["external_id"] for one in (rated, drafted, bare)]
+    withdraw(study, out, take_back=False, reason="half of the text is missing")
+    done = publish(study, argilla)
+    assert (done.taken_out, done.answered) == (1, 2) and not any(done.new.values())
+    left = {one["external_id"] for one in argilla.records(dataset(study, argilla))}
+    assert left == {one["external_id"] for one in there} - {bare["external_id"]}
+    answer(argilla, ada, other, "submitted", quality=4, fluency=4)
+    ratings = collect(study, argilla).set_index("pair_id")
+    assert set(ratings.index[ratings["withdrawn"] != ""]) == set(out[:2])
+    assert set(counting_ratings(ratings.reset_index(), 3)["pair_id"]) == {other["external_id"]}
+    withdraw(study, [out[2]], take_back=True, reason="it is all there")
+    assert sum(publish(study, argilla).new.values()) == 1  # back before the raters
 
 
 def test_answers_to_another_sample_are_not_dropped_silently(argilla: Argilla, variant: Make) -> None:

@@ -19,6 +19,7 @@ from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.sheet import sheet_text
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
 from annotation.offering import LEDGER, Mode
+from annotation.ratings.exclusions import withdraw
 from annotation.ratings.ratings import read_all_ratings, read_ratings
 from annotation.sampling.extension import extend_sample
 from annotation.sampling.sample import read_pairs
@@ -79,6 +80,26 @@ def test_an_extended_sample_is_offered_in_batches_of_its_own(variant: Make, site
         batches = [set(one.batch.pair_ids) for one in ledger.offered()]
     new = {pair.pair_id for pair in read_pairs(grown) if pair.wave == wave.number}
     assert len(batches) == 2 and len(new) == 4 and new <= batches[1] and not new & batches[0]
+
+
+def test_batches_to_come_leave_withdrawn_pairs_out_and_those_that_are_out_stay(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    assert launch(study, site).waiting == 2
+    ledger = study.scratch / LEDGER
+    with Ledger(ledger, study.name, "mturk", "live") as opened:
+        posted = opened.posted("mturk")
+        before = {one.batch.batch_id: set(one.batch.pair_ids) for one in opened.offered()}
+    sampled = {pair.pair_id for pair in read_pairs(study)}
+    own = {one: sorted(pairs & sampled) for one, pairs in before.items()}
+    waiting = next(one for one in before if one not in posted)
+    out = [own[next(iter(posted))][0], own[waiting][0]]
+    withdraw(study, out, take_back=False, reason="not to be judged")
+    launch(study, site)
+    with Ledger(ledger, study.name, "mturk", "live") as opened:
+        after = {one.batch.batch_id: set(one.batch.pair_ids) for one in opened.offered()}
+    assert all(after[one] == before[one] for one in posted) and waiting not in after
+    assert set().union(*after.values()) & sampled == sampled - {out[1]}
+    assert sum(len(pairs & sampled) for pairs in after.values()) == len(sampled) - 1  # each in one batch
 
 
 def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: MTurkSite) -> None:

@@ -81,7 +81,7 @@ def test_progress_by_hand() -> None:
     assert english == {
         "transformation": "paraphrasing", "language": "en",
         "pairs": 4, "complete": 1, "enough": 3, "counting": 4, "wanted": 8, "open": 3,
-        "drafts": 1, "discarded": 1, "surplus": 1, "excluded": 1,
+        "drafts": 1, "discarded": 1, "surplus": 1, "excluded": 1, "withdrawn": 0,
     }  # fmt: skip
     assert (german["language"], german["pairs"], german["counting"], german["open"]) == ("de", 1, 0, 2)
 

@@ -12,9 +12,10 @@ from annotation.ratings.ratings import dealt_with
 from annotation.statistics.intervals import confidence_sequence
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Standing, in_order, sequence
+from annotation.verdicts.pair_means import pair_means
 from annotation.verdicts.rules import decide
 from annotation.verdicts.tables import verdict_text
-from annotation.verdicts.verdicts import conclude, pair_means, verdicts
+from annotation.verdicts.verdicts import conclude, verdicts
 from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, START, judged, pair, ratings
@@ -120,7 +121,7 @@ def test_who_discarded_has_dealt_with_a_pair_and_a_draft_has_not() -> None:
     third = frame["rater_id"] == "rater-2"
     frame.loc[third & (frame["pair_id"] == pairs[1].pair_id), "status"] = "discarded"
     frame.loc[third & (frame["pair_id"] == pairs[2].pair_id), "status"] = "draft"
-    assert dealt_with(frame.assign(excluded="too fast")) == {
+    assert dealt_with(frame.assign(excluded="too fast")).raters == {
         pairs[0].pair_id: 3,
         pairs[1].pair_id: 3,
         pairs[2].pair_id: 2,

@@ -17,9 +17,10 @@ from annotation.statistics.intervals import of_median
 from annotation.statistics.summaries import Design, summarise
 from annotation.verdicts.chances import chances
 from annotation.verdicts.counted import answers
+from annotation.verdicts.pair_means import accepted_pairs, pair_means
 from annotation.verdicts.rules import decide, rules_for
 from annotation.verdicts.tables import verdict_table
-from annotation.verdicts.verdicts import accepted_pairs, pair_means, verdicts
+from annotation.verdicts.verdicts import verdicts
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.judgements import HASHES, pair
 
