@@ -217,6 +217,12 @@ class FieldTitles(Later, Part):
             "de": "Was verlangt war",
             "fr": "Ce qui était demandé",
             "es": "Lo que se pedía",
+            "ar": "المطلوب من البرنامج",
+            "ha": "Abin da aka nema",
+            "ru": "О чём просили программу",
+            "sw": "Kilichoombwa",
+            "tr": "İstenen",
+            "ur": "کیا کہا گیا تھا",
         },
         description="stands above the pool's `asked`",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,40 @@ def test_every_language_of_ptebs_campaign_has_all_of_its_rubric(variant: Make) -
     assert len(set(texts.values())) == len(texts)
     assert rubric.language_for("en", "ur") == "ur"
     assert rubric.questions[0].points[3]["tr"] == "Bir ölçüde benzer, anlamın bir kısmı ortak"
+
+
+def test_every_further_language_has_all_of_htebs_rubric(variant: Make) -> None:
+    """Every wording in its own words: what stands twice in a language (points of two pools) stands twice in English."""
+    further = ("ar", "ha", "ru", "sw", "tr", "ur")
+    study = variant(wordings=list(further))
+    rubric, plain = load_rubric(study), load_rubric(variant())
+    assert set(plain.guidelines) == {"en", "de", "fr", "es"} and set(rubric.guidelines) == {*plain.guidelines, *further}
+    assert plain.identity() == "f52fda40d11860d93371cfa746161c1f"
+    worded = [words for words in _worded(rubric.model_dump()) if set(words) > set(plain.guidelines)]
+    assert len(worded) == len(list(_worded(plain.model_dump()))) == 48
+    for code in further:
+        same = {(one["en"], one[code]) for one in worded}
+        assert len({own for _, own in same}) == len(same) == len({english for english, _ in same})
+        assert not any(one[code] in (one["en"], one["fr"]) for one in worded)
+        assert "Discard" in rubric.guidelines[code] and all(digit in rubric.guidelines[code] for digit in "15")
+    lines = addressed_lines(study, rubric, [(code, code) for code in further])
+    assert [line.partition("): ")[2] for line in lines] == [
+        "Arabic (ar), Hausa (ha), Russian (ru), Swahili (sw), Turkish (tr), Urdu (ur)"
+    ]
+
+
+def _worded(node: Any) -> Iterator[dict[str, str]]:
+    if isinstance(node, dict) and isinstance(node.get("en"), str):
+        yield node
+    elif isinstance(node, dict | tuple | list):
+        for part in node.values() if isinstance(node, dict) else node:
+            yield from _worded(part)
+
+
+@pytest.mark.parametrize("code", ["ar", "ur"])
+def test_what_was_asked_is_titled_in_the_raters_language(variant: Make, code: str) -> None:
+    titles = load_rubric(variant(wordings=[code])).fields.asked
+    assert titles[code] not in (titles["en"], titles["fr"])
 
 
 def test_wordings_are_among_the_rules(variant: Make) -> None:
