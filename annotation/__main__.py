@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,10 +22,12 @@ from annotation.offering import alone
 from annotation.outcome_commands import add_outcome_commands
 from annotation.planning_command import add_plan_options, plan_text
 from annotation.preview import SHOWN, write_preview
+from annotation.readers import target_lines, unread_lines
 from annotation.review_command import add_review_options, review
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import read_controls
 from annotation.sampling.extension import extend_sample
+from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, read_pairs, read_supply, sample_settings
 from annotation.sampling.shown import shown
 from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, serve
@@ -53,7 +55,10 @@ def main() -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    print(plan_text(cli.study_of(options), options))
+    study = cli.study_of(options)
+    print(plan_text(study, options))
+    for line in target_lines(study, accounts.languages_unasked(home_of(options))):
+        print(line)
     return 0
 
 
@@ -78,7 +83,15 @@ def _sample(options: argparse.Namespace) -> int:
             print(f"  {supply.transformation}, {supply.language}: {supply.failed_share:.1%} of the outputs failed"
                   " and are rated by nobody")  # fmt: skip
     _say_flagged(study)
+    _say_unread(study, accounts.languages_unasked(home_of(options)))
     return 0
+
+
+def _say_unread(study: Study, reads: Mapping[str, Sequence[str]]) -> None:
+    """Say which queues nobody can answer, as far as annotators' languages are known."""
+    queues = {queue: len(pairs) for queue, pairs in queues_of(shown(study)).items()}
+    for line in unread_lines(study, queues, reads):
+        print(f"  {line}")
 
 
 def _say_flagged(study: Study) -> None:
@@ -96,7 +109,8 @@ def _publish(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     read_pairs(study)  # no server is started to say that there are none
     with stage(study, "publish", _shown(study)), connect(home) as argilla:
-        done = publish(study, argilla, accounts.languages_at(argilla, home))
+        reads = accounts.languages_at(argilla, home)
+        done = publish(study, argilla, reads)
     new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
     print(f"{study.name}: {new} new pairs published in {datasets} datasets; workspaces: {workspaces}")
     for line in [*done.corrections(), *done.withdrawals()]:
@@ -106,6 +120,7 @@ def _publish(options: argparse.Namespace) -> int:
               " their answers stay on the server")  # fmt: skip
     if not study.raters.simulated:
         _warn_of_readers(study, done)
+        _say_unread(study, reads)
     for line in addressed_lines(
         study, asked_rubric(study), {(one.language, one.output_language) for one in shown(study)}
     ):
@@ -217,8 +232,8 @@ def _parser() -> argparse.ArgumentParser:
             add_data_option(added)
         return added
 
-    add_plan_options(add("plan", _plan, "how many pairs and raters are needed, and what they cost", argilla=False))
-    _add_sample_options(add("sample", _sample, "draw the pairs that people rate", argilla=False))
+    add_plan_options(add("plan", _plan, "how many pairs and raters are needed, and what they cost", argilla=True))
+    _add_sample_options(add("sample", _sample, "draw the pairs that people rate", argilla=True))
     add_serve_options(
         add("serve", serve, "start Argilla on this machine and keep it running until Ctrl-C", argilla=True)
     )

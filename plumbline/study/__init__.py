@@ -18,17 +18,16 @@ from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_
 from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
-from plumbline.languages import language_code
 from plumbline.reading import read_yaml, refuse_no_file
 from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.resources import ROOT as ROOT
-from plumbline.study.base import Name, Part, Seed, first_complaint, refuse_duplicates
+from plumbline.study.base import Code, Name, Part, Seed, first_complaint, refuse_duplicates
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, SampleSpec
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec, LocalDataset
 from plumbline.study.evaluation import EvaluationSpec
 from plumbline.study.generator import CandidateSpec, GeneratorSpec, NoGenerator, RetrySpec
-from plumbline.study.own_transformations import own_transformations
+from plumbline.study.own_transformations import own_transformations, within_languages
 from plumbline.study.transformations import EIGHT, Transformation
 
 _PIECE = 1 << 20  # bytes of a file that are in memory while it is hashed
@@ -49,6 +48,11 @@ class Study(Part):
         pattern=r"^([a-z0-9][a-z0-9_-]{0,63})?$",
         description="a folder in prompts/ whose wordings take precedence",
     )
+    languages: tuple[Code, ...] = Field(
+        default=(),
+        description="languages (codes) that texts are put into, where people rate such outputs: those that the raters"
+        " read; all of a transformation's where none is named",
+    )
     seeds: tuple[Seed, ...] = Field(default=(1337, 1338, 1339), min_length=1)
     generator: GeneratorSpec = Field(
         default=NoGenerator(), description="the language model; none where no transformation asks one"
@@ -57,7 +61,7 @@ class Study(Part):
     retry: RetrySpec = RetrySpec()
     sample: SampleSpec = SampleSpec()
     rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
-    wordings: tuple[str, ...] = Field(
+    wordings: tuple[Code, ...] = Field(
         default=(),
         description="languages (codes) of raters beside the rubric's own: prompts/rubrics/<rubric>/<code>.yaml",
     )
@@ -96,12 +100,11 @@ class Study(Part):
         refuse_duplicates([f"{spec.model}@{spec.revision}" for spec in value], "candidate")
         return value
 
-    @field_validator("wordings")
+    @field_validator("wordings", "languages")
     @classmethod
-    def _codes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        codes = tuple(map(language_code, value))
-        refuse_duplicates(list(codes), "language")
-        return codes
+    def _distinct_languages(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        refuse_duplicates(list(value), "language")
+        return value
 
     @field_validator("seeds")
     @classmethod
@@ -238,11 +241,13 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
             names, own = own_transformations(data["transformations"], path.resolve().parent)
             data = {**data, "transformations": names}
         study = Study.model_validate(data, context=own)
+        study._own = own
+        study._own = {**own, **within_languages(study.kinds, study.languages, study.generator)}
     except ValidationError as error:
         raise StudyError(f"{path}: {first_complaint(error)}") from None
     except StudyError as error:
         raise StudyError(f"{path}: {error}") from None
-    study._file, study._own = path.resolve(), own
+    study._file = path.resolve()
     study._options = ("--study", str(file), *(("--exports", str(exports)) if exports is not None else ()))
     if exports is not None:
         study._exports = _exports(exports)

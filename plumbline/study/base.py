@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from plumbline.errors import nearest
+from plumbline.errors import StudyError, nearest
+from plumbline.languages import language_code
 from plumbline.words import shows
 
 _KINDS = ("local", "mteb", "recorded", "openai", "vllm", "none")
@@ -32,6 +33,14 @@ def _one_line(value: str) -> str:
     return value
 
 
+def _code(value: str) -> str:
+    try:
+        return language_code(value)
+    except StudyError as error:
+        raise ValueError(str(error)) from None
+
+
+Code = Annotated[str, AfterValidator(_code)]  # of a language, in its usual form: `deu` is `de`
 Words = Annotated[str, AfterValidator(worded)]  # something to be read
 Line = Annotated[Words, AfterValidator(_one_line)]  # a name, a path: something to be seen
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]  # of the environment

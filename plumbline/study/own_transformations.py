@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from plumbline.errors import DataError, StudyError
 from plumbline.reading import read_yaml
 from plumbline.study.base import first_complaint
+from plumbline.study.generator import GeneratorSpec, RecordedGenerator
 from plumbline.study.transformations import EIGHT, Transformation
 
 
@@ -31,6 +32,24 @@ def own_transformations(entries: Sequence[Any], base: Path) -> tuple[list[Any], 
         own[one.name] = one
     _refuse_mixed_up(own)
     return names, own
+
+
+def within_languages(
+    kinds: Mapping[str, Transformation], codes: Sequence[str], generator: GeneratorSpec
+) -> dict[str, Transformation]:
+    """Those of a study's transformations that put texts into its `languages` (codes), limited to these.
+
+    Raises StudyError where none does, and where recordings say the languages.
+    """
+    if not codes:
+        return {}
+    if isinstance(generator, RecordedGenerator) and generator.languages == "recorded":
+        raise StudyError("languages: generator.languages takes those of the recordings; leave one of the two out")
+    found = {name: kind.within(codes) for name, kind in kinds.items()}
+    limited = {name: kind for name, kind in found.items() if kind is not kinds[name]}
+    if not limited:
+        raise StudyError("languages: no transformation of the study puts texts into another language; leave it out")
+    return limited
 
 
 def _read(entry: dict[Any, Any], base: Path, where: str) -> Transformation:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -201,6 +201,18 @@ class Transformation(Part):
         """Whether an output is to be in another language than its text."""
         return bool(self.language) or (self.draw != "none" and self.drawn_call == max(1, len(self.calls)))
 
+    def within(self, codes: Collection[str]) -> Transformation:
+        """The same, with outputs in some languages alone; one that puts texts into no other language stays as it is.
+
+        Raises StudyError where it has none of them.
+        """
+        if not (self.translates and self.languages):
+            return self
+        kept = tuple(code for code in self.languages if code in codes)
+        if not kept:
+            raise StudyError(f"languages: {self.name!r} puts texts into none of {', '.join(codes)}; name another")
+        return self.model_copy(update={"languages": kept})
+
     def drawn(self, *, seed: int, dataset: str, text: str, source: str) -> str | None:
         """The drawn language (a code), or None where this transformation draws none.
 
@@ -212,6 +224,11 @@ class Transformation(Part):
         if self.draw == "none":
             return None
         others = [language for language in self.languages if language != source]
+        if not others:
+            raise StudyError(
+                f"languages: {self.name!r} puts texts into {self.languages[0]} alone, and there are texts in it; add"
+                " another language"
+            )
         if self.draw == "text":
             return draw_from(others, self.name, seed, text)
         drawn = draw_from(self.languages, self.name, seed, dataset)

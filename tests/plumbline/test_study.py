@@ -34,6 +34,11 @@ RECORDED = study_data()["generator"]
         ({"generator": {**RECORDED, "sampling": {"top_p": 2}}}, "top_p: "),
         ({"evaluation": {"models": [{"name": "a"}, {"name": "a"}]}}, "model 'a@' appears twice"),
         ({"raters": {"simulated": [{"name": "a"}, {"name": "a"}]}}, "simulated rater 'a' appears twice"),
+        ({"languages": ["enlish"]}, "languages.0: language 'enlish' is not known"),
+        ({"languages": ["de", "deu"]}, "language 'de' appears twice"),
+        ({"transformations": ["translation"], "languages": ["sw"]}, "'translation' puts texts into none of sw"),
+        ({"transformations": ["paraphrasing"], "languages": ["de"]}, "no transformation of the study puts texts"),
+        ({"generator": {**RECORDED, "languages": "recorded"}, "languages": ["de"]}, "leave one of the two out"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, changes: dict[str, Any], says: str) -> None:

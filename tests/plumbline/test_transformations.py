@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from plumbline.errors import StudyError
 from plumbline.languages import _TABLE
+from plumbline.study import load_study
 from plumbline.transformations import AXES, TRANSFORMATIONS
+from tests.generation.helpers import write_study
 
 TARGETS = TRANSFORMATIONS["translation"].languages
 PIVOTS = TRANSFORMATIONS["backtranslation"].languages
@@ -89,3 +94,20 @@ def test_the_second_call_of_backtranslation_goes_home() -> None:
     assert TRANSFORMATIONS["backtranslation"].call_languages("en", "tr") == ("tr", "en")
     assert TRANSFORMATIONS["summarised_expansion"].call_languages("de", None) == ("de", "de")
     assert TRANSFORMATIONS["translation"].output_language("en", "fr") == "fr"
+
+
+def test_a_study_limits_the_languages_that_texts_are_put_into_and_no_others(tmp_path: Path) -> None:
+    names = ["translation", "cross_translation", "backtranslation"]
+    kinds = load_study(write_study(tmp_path, transformations=names, languages=["de", "fr"])).kinds
+    sources = [str(number) for number in range(50)]
+    for name in names[:2]:
+        drawn = {kinds[name].drawn(seed=1, dataset=text, text=text, source="en") for text in sources}
+        assert drawn == {"de", "fr"} & set(TRANSFORMATIONS[name].languages)
+    assert kinds["backtranslation"] is TRANSFORMATIONS["backtranslation"]  # nobody reads what is between
+
+
+def test_a_text_that_is_in_the_only_language_is_refused(tmp_path: Path) -> None:
+    kind = load_study(write_study(tmp_path, transformations=["translation"], languages=["de"])).kinds["translation"]
+    assert kind.drawn(seed=1, dataset="d", text="t", source="en") == "de"
+    with pytest.raises(StudyError, match="puts texts into de alone, and there are texts in it"):
+        kind.drawn(seed=1, dataset="d", text="t", source="de")

@@ -1,0 +1,36 @@
+"""Which queues nobody can answer, said as far as annotators' languages are known."""
+
+from __future__ import annotations
+
+from annotation.readers import target_lines, unread_lines
+from annotation.sampling.queues import Queue
+from plumbline.study import Study
+from tests.annotation.campaigns import Make
+
+QUEUES = {
+    Queue("paraphrasing", "en", "en"): 4,
+    Queue("translation", "en", "de"): 2,
+    Queue("translation", "en", "ko"): 1,
+}
+
+
+def of(study: Study, *people: str) -> Study:
+    return study.model_copy(update={"raters": study.raters.model_copy(update={"people": people})})
+
+
+def test_a_queue_that_nobody_reads_is_said(variant: Make) -> None:
+    study = variant(name="read")
+    reads = {"ada": ("en", "de"), "kim": ("ko",)}  # each knows one of Korean and English, and nobody both
+    (line,) = unread_lines(study, QUEUES, reads)
+    assert line.startswith("nobody reads English and Korean: 1 pair of read-translation-EN-KO wait")
+    assert len(unread_lines(of(study, "kim"), QUEUES, reads)) == 3
+    assert not unread_lines(study, QUEUES, {})  # nothing is known
+    assert not unread_lines(of(study, "kim", "somebody"), QUEUES, reads)  # who may read anything
+
+
+def test_languages_that_nobody_reads_are_said_before_a_sample_is_drawn(variant: Make) -> None:
+    study = variant(name="read", transformations=["paraphrasing", "translation"])
+    (line,) = target_lines(study, {"ada": ("en", "de")})
+    assert line.startswith("translation puts texts into 4 languages that no annotator reads; `languages: [de]`")
+    assert not target_lines(variant(name="read", transformations=["translation"], languages=["de"]), {"ada": ("de",)})
+    assert not target_lines(study, {})
