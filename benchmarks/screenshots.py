@@ -14,7 +14,7 @@ FOLDER = ROOT / "docs" / "images"
 SIZE = (1280, 860)
 #: Picture -> address, and the words that it begins with at its top.
 PICTURES = {
-    "drift": ("drift", "Drift against ratings"),
+    "drift": ("drift", "Drift and ratings"),
     "verdicts": ("verdicts", "Means against the threshold"),
     "robustness": ("robustness", "By axis (Figure 4)"),
     "rankings": ("rankings", "Original against transformed ranks"),

@@ -1,7 +1,7 @@
 """The dashboard: `streamlit run streamlit_app/app.py -- --study studies/demo.yaml`.
 
-What every page has (the study's name, the warning of simulated ratings, the way to the others); the pages are in
-`views/`, each with an address of its own. They call, and compute nothing.
+What every page has (the study's name, its own title, the warning of simulated ratings, the way to the others); the
+pages are in `views/`, each with an address of its own. They call, and compute nothing.
 """
 
 from __future__ import annotations
@@ -30,14 +30,13 @@ PAGES = {
 
 def main() -> None:
     """Draw the page that the address names."""
-    st.set_page_config(page_title="Plumbline", layout="wide")
     # Before anything that can fail, so that an address stays what it was.
     page = st.navigation([st.Page(f"views/{name}.py", title=title) for title, name in PAGES.items()])
+    st.set_page_config(page_title=f"{page.title} - Plumbline", layout="wide")
     try:
         study = opened()
-        st.title(f"Plumbline: {study.name}", anchor=False)
-        if study.description:
-            st.text(study.description)
+        st.text(": ".join(filter(None, (study.name, study.description))))
+        st.title(page.title, anchor=False)
         if simulated(study):
             from annotation.verdicts.tables import SIMULATED  # noqa: PLC0415 (most of the time at the start is imports)
 

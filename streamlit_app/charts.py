@@ -14,7 +14,7 @@ import altair as alt
 import pandas as pd
 
 from annotation.report.charts import mean_intervals
-from annotation.verdicts.tables import display
+from annotation.verdicts.tables import display, scoped
 from evaluation.report.drift_charts import LETTERS, DriftScales, caption, drift_panel, ranked
 from evaluation.report.profile_charts import text_drifts
 from generation.errors import RATES
@@ -153,12 +153,10 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
     """Answers that count beside those wanted, a row a transformation and language, from `by_transformation`."""
     order = {name: place for place, name in enumerate(in_order(progress["transformation"].unique()))}
     axes = Axes.of(progress).shown
-    shown = progress.sort_values("transformation", key=lambda names: names.map(order), kind="stable")
+    # Of names as categories the order would be the categories'.
+    shown = progress.sort_values("transformation", key=lambda names: names.astype(object).map(order), kind="stable")
     shown = shown.assign(
-        row=[
-            f"{display(name, pooled=False)}, {language}"
-            for name, language in zip(shown["transformation"], shown["language"], strict=True)
-        ],
+        row=[scoped(name, language) for name, language in zip(shown["transformation"], shown["language"], strict=True)],
         axis=shown["axis"].map(display),
     )
     row = alt.Y("row:N", sort=list(shown["row"]), title=None).axis(labelLimit=220)

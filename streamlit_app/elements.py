@@ -1,4 +1,6 @@
-"""What pages are made of: sections that say what is missing, tables and figures that can be taken along, filters.
+"""What pages are made of: sections, tables and figures that can be taken along, links, filters.
+
+A section that has nothing to show is left out with its heading; what no stage has written yet is said once.
 
 What a study says in its own words (texts, names, descriptions, errors) is shown as text or in a table's cell, never as
 Markdown. Filters stand in the page's address.
@@ -38,24 +40,37 @@ _NAMES = 240  # pixels for the names of a chart's rows
 _LONG = 40  # rows, above which a table scrolls
 
 
-def show(title: str, draw: Callable[[Study], None]) -> None:
-    """A page: its title, and what `draw` shows of the study."""
-    st.header(title, anchor=False)
-    guarded(lambda: draw(opened()))
+def show(draw: Callable[[Study], None]) -> None:
+    """What `draw` shows of the study on a page, or why it cannot."""
+    sections(lambda: draw(opened()))
 
 
-def section(title: str, draw: Callable[[], None]) -> None:
-    """One part of a page; what keeps it from being drawn is said in its place, and the others go on."""
-    st.subheader(title, anchor=False, divider="gray")
-    guarded(draw)
+def sections(*draws: Callable[[], None], not_yet: bool = True) -> None:
+    """The parts of a page: each reads what it shows, and writes its `heading` when it has something to show.
+
+    What keeps one from being drawn is said in its place, once for all parts, and the others go on. Of records that no
+    stage has written yet the first that is missing is named (unless `not_yet` is False): the rest come after it.
+    """
+    said = set() if not_yet else {NotYetError.__name__}
+    for draw in draws:
+        try:
+            draw()
+        except (PlumblineError, OSError) as error:
+            missing = isinstance(error, NotYetError)
+            line = NotYetError.__name__ if missing else str(error)
+            if line not in said:
+                complain(str(error), not_yet=missing)
+            said.add(line)
 
 
-def guarded(draw: Callable[[], None]) -> None:
-    """Draw, or say why not."""
-    try:
-        draw()
-    except (PlumblineError, OSError) as error:
-        complain(str(error), not_yet=isinstance(error, NotYetError))
+def heading(title: str) -> None:
+    """The heading of a section."""
+    st.header(title, anchor=False, divider="gray")
+
+
+def link(page: str, label: str, **address: str) -> None:
+    """The way to another page (the name of its module in `views`), which looks like a link; `label` is ours."""
+    st.page_link(f"views/{page}.py", label=f":blue[{label}]", icon=":material/arrow_forward:", query_params=address)
 
 
 def complain(line: str, *, not_yet: bool = False, what: str = "This cannot be shown") -> None:
@@ -94,7 +109,7 @@ def figure(
     drawn = one.properties(autosize=_FIT)
     drawn.config = drawn.padding = Undefined  # the page has its own letters and edges
     drawn = drawn.configure_axisBand(labelOverlap=False, labelLimit=_NAMES)
-    drawn = drawn.configure_axisY(labelFlush=False)  # the theme would push the first row's name off its row
+    drawn = drawn.configure_axis(labelFlush=False)  # or the first and the last label leave their ticks
     drawn = drawn.configure_legend(orient="top", columns=columns)  # beside a chart it would take half of a phone
     st.altair_chart(drawn, width="stretch", alt=alt_text or says)
     st.caption(says)
@@ -108,15 +123,15 @@ def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame | Styler | None = 
     download_csv(name, frame)
 
 
-def exhibit(study: Study, one: Exhibit, group: str = "") -> None:
-    """A table of a report: its caption, cells as printed, what it lacks; its CSV has all digits.
+def exhibit(study: Study, one: Exhibit, group: str = "", *, captioned: bool = True) -> None:
+    """A table of a report, unless it is empty: its caption, cells as printed, what it lacks; its CSV has all digits.
 
-    `group` is that of its data sets, if not of all.
+    `group` is that of its data sets, if not of all. Without its caption (`captioned`) where the heading says the same.
     """
-    st.text(one.caption)
     if one.frame.empty:
-        st.text("There is nothing in it.")
         return
+    if captioned:
+        st.text(one.caption)
     table(file_name(study, one.name, group), one.frame, one.printed)
     lines([frames.in_words(note) for note in one.notes])
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from annotation.records import Estimate, Look, Verdict
 from annotation.status.stages import Stage
-from annotation.verdicts.tables import band, display, number, rated, with_interval
+from annotation.verdicts.tables import band, display, number, rated, scoped, with_interval
 from plumbline.exhibits.palette import GAIN, LOSS
 from plumbline.study.transformations import KNOWN
 
@@ -125,10 +125,28 @@ def rater_frame(table: pd.DataFrame) -> pd.DataFrame:
     return shown.rename(columns=heads)[list(heads.values())]
 
 
+def to_read_frame(table: pd.DataFrame) -> pd.DataFrame:
+    """`annotation.ratings.notable.pairs_to_read` in words."""
+    heads = {
+        "language": "Language",
+        "question": "Question",
+        "lowest": "Lowest",
+        "highest": "Highest",
+        "mean": "Mean",
+        "n_ratings": "Ratings",
+        "comments": "Comments",
+        "original": "Original",
+        "transformed": "Transformed",
+    }
+    shown = table.assign(mean=[number(value) for value in table["mean"]]).rename(columns=heads)[list(heads.values())]
+    shown.insert(0, "Transformation", [display(name, pooled=False) for name in table["transformation"]])
+    return shown
+
+
 def in_words(note: str) -> str:
     """A note with the names of transformations as people read them."""
-    for name in sorted(KNOWN, key=len, reverse=True):
-        note = note.replace(name, name.replace("_", " "))
+    for name in sorted((name for name in KNOWN if "_" in name), key=len, reverse=True):
+        note = note.replace(name, display(name, pooled=False))
     return note
 
 
@@ -192,7 +210,7 @@ def rescored_frame(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 def refusals(table: pd.DataFrame) -> list[str]:
     """A line for each verdict of `verdict_table` that lets nothing through, with its reasons."""
     return [
-        f"{display(row['transformation'], pooled=False)} ({row['language']}), {row['decision']}: {row['reasons']}"
+        f"{scoped(row['transformation'], row['language'], row['task_type'])}, {row['decision']}: {row['reasons']}"
         for row in table[table["decision"] != "accepted"].to_dict(orient="records")
     ]
 

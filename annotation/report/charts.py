@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.records import Estimate
-from annotation.verdicts.tables import display, number, with_interval
+from annotation.verdicts.tables import display, number, scoped, with_interval
 from plumbline.exhibits.palette import NEUTRAL, colours
 from plumbline.transformations import Axes
 
@@ -133,12 +133,9 @@ def _by_transformation(shares: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def _verdict_names(means: pd.DataFrame) -> list[str]:
-    """`Paraphrasing, en: accepted`; with its task too where verdicts are for tasks."""
+    """`Paraphrasing (en): accepted`."""
     places = zip(means["transformation"], means["language"], means["task_type"], means["decision"], strict=True)
-    return [
-        f"{display(name, pooled=False)}, {f'{language} {task}'.strip()}: {decision}"
-        for name, language, task, decision in places
-    ]
+    return [f"{scoped(name, language, task)}: {decision}" for name, language, task, decision in places]
 
 
 def _point_colours(number_of_points: int) -> list[tuple[int, int, int]]:

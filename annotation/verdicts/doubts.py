@@ -17,7 +17,7 @@ from annotation.records import Decision, Sign, Summary, Verdict
 from annotation.sampling.candidates import Supply
 from annotation.verdicts.counted import SCOPES
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.tables import count, number, rated
+from annotation.verdicts.tables import count, display, number, rated, scoped
 from plumbline.study import Study
 
 FEW_PAIRS = 20  # below, an accepted transformation is called thin (HTEB rates 100; `min_pairs` is 20 by default)
@@ -187,7 +187,7 @@ def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
     for one in verdicts:
         for summary in rated(one.questions):
             if _hollow(summary):
-                place = f"{_words(one.pool)} ({one.language}) {summary.question}"
+                place = f"{display(one.pool)} ({one.language}) {summary.question}"
                 found[f"{place} {number(summary.alpha.value)} beside {number(summary.ac2.value)}"] = None
     if found:
         yield f"alpha is below {LOW_ALPHA:g} where AC2 is {FAIR_AC2:g} or more: {_some(list(found))}"
@@ -201,7 +201,7 @@ def _supply(verdicts: Sequence[Verdict], supply: Sequence[Supply]) -> Iterator[s
     """Outputs that nobody rated, or that are not in the language that was asked for."""
     judged = {(one.transformation, one.language) for one in verdicts if one.decision != "undecided"}
     failed = [
-        f"{_words(one.transformation)} ({one.language}) {one.failed_share:.0%}"
+        f"{scoped(one.transformation, one.language)} {one.failed_share:.0%}"
         for one in supply
         if (one.transformation, one.language) in judged and one.failed_share > MANY_FAILED
     ]
@@ -241,7 +241,7 @@ def _of_another_mix(evidence: Evidence, wave: int) -> list[str]:
 
 
 def _name(verdict: Verdict) -> str:
-    return f"{_words(verdict.transformation)} ({' '.join(filter(None, (verdict.language, verdict.task_type)))})"
+    return scoped(verdict.transformation, verdict.language, verdict.task_type)
 
 
 def _words(name: str) -> str:

@@ -255,9 +255,15 @@ def with_interval(estimate: Estimate) -> str:
 def display(name: str, *, pooled: bool = True) -> str:
     """A name as people read it; the pool `translation` holds cross-translation too, and says so."""
     if pooled and name == "translation":
-        return "(Cross-)Translation"
-    special = {"lexical_stylistic": "Lexical/Stylistic", "cross_translation": "Cross-Translation"}
+        return "(Cross-)translation"
+    special = {"lexical_stylistic": "Lexical/Stylistic", "cross_translation": "Cross-translation"}
     return special.get(name, name.replace("_", " ").capitalize())
+
+
+def scoped(transformation: str, language: str, task_type: str = "") -> str:
+    """What a verdict is about as people read it: `Style change (en)`; with its task where verdicts are for tasks."""
+    place = ", ".join(filter(None, (language, task_type.replace("_", " "))))
+    return f"{display(transformation, pooled=False)} ({place})"
 
 
 def count(number: int, word: str) -> str:

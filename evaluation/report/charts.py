@@ -138,7 +138,7 @@ def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     shown = table.assign(
         name=table["transformation"].map(lambda name: display(name, pooled=False)),
         label=[
-            f"{value:+.1f}{'*' if refused else ''}".replace("-", "−")
+            ("–" if math.isnan(value) else f"{value:+.1f}".replace("-", "−")) + ("*" if refused else "")
             for value, refused in zip(table["difference"], table["included_rejected"].astype(bool), strict=True)
         ],
         included_rejected=table["included_rejected"].astype(bool),

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import altair as alt
 import pandas as pd
 
 from annotation.report.charts import DECISIONS
-from annotation.verdicts.tables import display
+from annotation.verdicts.tables import scoped
 from evaluation.report.charts import ROW, WIDTH, series_colour, series_name, series_shape
 from evaluation.report.drift_charts import PANEL_WIDTH
 from plumbline.exhibits.palette import GAIN, LOSS, NEUTRAL
-from plumbline.languages import language_name
 from plumbline.transformations import HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, in_order
 
 #: The shapes are those of the campaign's report.
@@ -25,7 +21,7 @@ def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart
 
     The broken line is the study's own threshold.
     """
-    shown = table.assign(name=[_scope(row) for row in table.to_dict(orient="records")])
+    shown = table.assign(name=list(map(scoped, table["transformation"], table["language"], table["task_type"])))
     order = {name: place for place, name in enumerate(in_order(table["transformation"].unique()))}
     names = list(
         shown.sort_values("transformation", key=lambda names: names.map(order), kind="stable")["name"].unique()
@@ -102,16 +98,8 @@ def _own(threshold: float, x: alt.X) -> alt.Chart:
 
 
 def _thresholds(table: pd.DataFrame, own: float) -> alt.X:
-    """The thresholds that were tried: the whole scale of the rubric."""
-    tried = [*table["threshold"], own]
-    ends = [min(tried), max(tried)]
-    return alt.X("threshold:Q", title="Threshold of the mean rating").scale(domain=ends, nice=False)
-
-
-def _scope(row: Mapping[Any, Any]) -> str:
-    """A scope as people read it."""
-    parts = [
-        language_name(str(row["language"])),
-        *([str(row["task_type"]).replace("_", " ")] if row["task_type"] else []),
-    ]
-    return f"{display(str(row['transformation']), pooled=False)} ({', '.join(parts)})"
+    """The thresholds that were tried: the whole scale of the rubric, with room for points at its ends."""
+    tried = sorted({*table["threshold"], own})
+    room = (tried[-1] - tried[0]) / 50
+    axis = alt.X("threshold:Q", title="Threshold of the mean rating").axis(values=tried, format=".2~f")
+    return axis.scale(domain=[tried[0] - room, tried[-1] + room], nice=False)

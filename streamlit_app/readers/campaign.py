@@ -1,15 +1,19 @@
-"""Tables on the campaign, which are there before verdicts are."""
+"""Tables on the campaign, and the pairs to read: they are there before verdicts are."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pandas as pd
+
+from annotation.ratings.notable import pairs_to_read
 from annotation.report import crowd, exhibits
 from annotation.report.material import campaign_material
 from plumbline.exhibits.table import Exhibit
 from plumbline.study import Study
+from streamlit_app.readers.drift import pairs
 from streamlit_app.readers.files import RATED, RULES
-from streamlit_app.readers.ratings import signs
+from streamlit_app.readers.ratings import answers, signs
 from streamlit_app.records import cached
 
 
@@ -36,3 +40,9 @@ def tables(study: Study) -> CampaignTables:
         exhibits.exclusions_exhibit(material),
         asked,
     )
+
+
+@cached("pairs.parquet", "ratings.parquet")
+def to_read(study: Study) -> pd.DataFrame:
+    """`annotation.ratings.notable.pairs_to_read` of the study."""
+    return pairs_to_read(pairs(study), answers(study), study.raters.per_pair)

@@ -1,4 +1,4 @@
-"""How the campaign goes: progress against plan, raters by pseudonym and their time, signs and decisions."""
+"""How the campaign goes: progress against plan, pairs to read, raters by pseudonym, their time, signs, decisions."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from annotation.sampling.sample import COMMAND as SAMPLE
 from plumbline.study import Study
 from plumbline.study.transformations import EIGHT
-from streamlit_app import charts, frames
-from streamlit_app.elements import exhibit, figure, filtered, lines, section, show, table
+from streamlit_app import charts, frames, pair
+from streamlit_app.elements import download_csv, exhibit, figure, filtered, heading, lines, link, sections, show, table
 from streamlit_app.readers import campaign, overview
+from streamlit_app.records import NotYetError
 
 
 def draw(study: Study) -> None:
     """The page."""
-    section("Progress", partial(_progress, study))
-    section("Raters", partial(_raters, study))
-    section("Time on task", partial(_time, study))
-    section("Signs and decisions", partial(_quality, study))
-    section("Crowd work", partial(_crowd, study))
+    sections(*(partial(part, study) for part in (_progress, _to_read, _raters, _time, _quality, _crowd)))
+    pair.open_chosen(study)
 
 
 def _axis(study: Study, transformation: str) -> str:
@@ -33,9 +32,8 @@ def _progress(study: Study) -> None:
     status = overview.status(study)
     progress = status.progress
     if progress.empty:
-        st.caption("There is no sample yet.")
-        lines([f"{stage.name}: {stage.state}" for stage in status.stages.values()])
-        return
+        raise NotYetError(f"no pairs are drawn yet; run `{study.command(SAMPLE)}`")
+    heading("Progress")
     language = filtered("Language", list(progress["language"].drop_duplicates()), "language")
     progress = progress[progress["language"] == language] if language else progress
     simulated = " of SIMULATED raters" if status.simulated else ""
@@ -51,11 +49,35 @@ def _progress(study: Study) -> None:
     table(f"{study.name}-progress", progress, frames.progress_frame(progress))
 
 
+def _to_read(study: Study) -> None:
+    """The pairs that a coordinator reads first; a tick opens one with all its ratings."""
+    found = campaign.to_read(study)
+    if found.empty:
+        return
+    heading("Pairs to read")
+    st.caption(
+        "Pairs that raters commented on, whose ratings lie far apart, or whose mean is low: what is wrong with a"
+        " transformation, or with the guidelines, shows here first. Tick a row to see the pair with all its ratings."
+    )
+    ids, key = list(found["pair_id"]), pair.fresh("pairs-to-read")
+    st.dataframe(
+        frames.to_read_frame(found),
+        hide_index=True,
+        key=key,
+        on_select=partial(pair.choose_row, key, ids, pair.closed()),
+        selection_mode="single-row",
+        alt="Pairs to read",
+    )
+    download_csv(f"{study.name}-pairs-to-read", found)
+    if (study.folder / "drift.parquet").exists():
+        link("drift", "Every pair, by its drift and its mean rating")
+
+
 def _raters(study: Study) -> None:
     status = overview.status(study)
     if status.raters.empty:
-        st.caption("No rater is known yet.")
         return
+    heading("Raters")
     says = (
         "Answers of each rater, by pseudonym. Among them are controls (pairs whose right answer is known) and repeats"
         " (pairs that a rater sees twice), which tell how carefully a rater answers." + _made_up(status.raters)
@@ -67,13 +89,12 @@ def _raters(study: Study) -> None:
 def _time(study: Study) -> None:
     raters = campaign.tables(study).raters
     if raters.frame["median_seconds"].isna().all():
-        st.caption("No rater's time is known: answers from files and of simulated raters come without one.")
-    else:
-        says = "Median seconds from a rater's answer before to this one; a pause counts, and unknown times do not."
-        says += _made_up(raters.frame)
-        chart = charts.rater_bars(raters.frame, "median_seconds", "Median seconds for a pair")
-        figure(f"{study.name}-seconds", chart, says)
-    exhibit(study, raters)
+        return
+    heading("Time on task")
+    says = "Median seconds from a rater's answer before to this one; a pause counts, and unknown times do not."
+    says += _made_up(raters.frame)
+    chart = charts.rater_bars(raters.frame, "median_seconds", "Median seconds for a pair")
+    figure(f"{study.name}-seconds", chart, says)
 
 
 def _made_up(raters: pd.DataFrame) -> str:
@@ -84,13 +105,14 @@ def _made_up(raters: pd.DataFrame) -> str:
 
 
 def _quality(study: Study) -> None:
+    found = campaign.tables(study)
+    heading("Signs and decisions")
     st.caption(
         "A sign is something odd in a rater's answers (missed controls, haste, one answer for all). It decides nothing:"
         " people decide whose ratings count, and why is kept."
     )
     lines([f"To be decided: {name}" for name in overview.status(study).unreviewed])
-    found = campaign.tables(study)
-    for one in (found.signs, found.decisions, found.exclusions):
+    for one in (found.raters, found.signs, found.decisions, found.exclusions):
         exhibit(study, one)
 
 
@@ -98,8 +120,8 @@ def _crowd(study: Study) -> None:
     """Cost against plan, and decisions about submissions; workers have pseudonyms here too."""
     crowd = campaign.tables(study).crowd
     if not crowd:
-        st.caption("No crowd workers were asked.")
         return
+    heading("Crowd work")
     st.caption(
         "Cost against plan in dollars, fees included; planned is all batches without bonuses. Rehearsals (not live)"
         " cost nothing. It is what the ledger knew last, and no worker's id is in it."
@@ -109,4 +131,4 @@ def _crowd(study: Study) -> None:
 
 
 if __name__ == "__main__":
-    show("Campaign", draw)
+    show(draw)

@@ -20,8 +20,9 @@ from streamlit_app.elements import (
     exhibit,
     figure,
     filtered,
+    heading,
     limits,
-    section,
+    sections,
     show,
     table,
 )
@@ -67,15 +68,15 @@ def draw(study: Study) -> None:
     pair.open_chosen(study)
     with st.expander("The same as tables"):
         _tables(study, frame, correlations, question)
-    section("All texts, rated or not", partial(_all_texts, study, model))
+    sections(partial(_all_texts, study, model))
 
 
 def _all_texts(study: Study, model: str) -> None:
     """The drift of all texts of the data sets, which no filter of pairs touches."""
     one = drift.table_of_texts(study, model)
     if one.frame.empty:
-        st.caption("It was not measured yet: the next run of the evaluation does.")
         return
+    heading("All texts, rated or not")
     says = (
         "How far each transformation moves all texts of the data sets in the model's space, of accepted transformations"
         " alone: the point is the median, the thick line the middle half of the texts, the thin one 5% to 95%;"
@@ -93,7 +94,7 @@ def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scal
     dark = st.context.theme.type == "dark"
     panels = charts.drift_panels(frame, correlations, question=question, scale=scale, dark=dark)
     for axis in dict.fromkeys(panel.axis for panel in panels):
-        st.subheader(display(axis), anchor=False)
+        st.header(display(axis), anchor=False)
         own = [panel for panel in panels if panel.axis == axis]
         for panel, column in zip(own, st.columns(max(PANELS, len(own))), strict=False):
             key = pair.fresh(f"panel-{panel.transformation}")
@@ -103,14 +104,18 @@ def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scal
             )
 
 
+def _named(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(transformation=[display(name, pooled=False) for name in frame["transformation"]])
+
+
 def _tables(study: Study, frame: pd.DataFrame, correlations: pd.DataFrame, question: str) -> None:
-    table(f"{study.name}-drift-correlations-{question}", correlations)
+    table(f"{study.name}-drift-correlations-{question}", correlations, _named(correlations))
     st.caption("Tick a row to see the pair's ratings.")
     mean = f"mean_{question}"
     named = frame.rename(columns={"mean_quality": mean})
     ids, key = list(frame["pair_id"]), pair.fresh("pair-table")
     st.dataframe(
-        named,
+        _named(named),
         hide_index=True,
         column_order=["transformation", "language", mean, "drift", "n_ratings", "original", "transformed"],
         key=key,
@@ -122,4 +127,4 @@ def _tables(study: Study, frame: pd.DataFrame, correlations: pd.DataFrame, quest
 
 
 if __name__ == "__main__":
-    show("Drift against ratings", draw)
+    show(draw)

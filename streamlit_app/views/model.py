@@ -11,7 +11,19 @@ from evaluation.report.charts import score_shifts, series_name
 from plumbline.study import Study
 from plumbline.transformations import Axes
 from streamlit_app import frames
-from streamlit_app.elements import choose, complain, exhibit, figure, limits, lines, section, show, with_refused
+from streamlit_app.elements import (
+    choose,
+    complain,
+    exhibit,
+    figure,
+    heading,
+    limits,
+    lines,
+    link,
+    sections,
+    show,
+    with_refused,
+)
 from streamlit_app.readers import ratings, scores
 
 
@@ -26,16 +38,20 @@ def draw(study: Study) -> None:
     st.text(model)
     if why := scores.outrun(study):
         complain(why, what="These scores no longer hold")
-    section("Scores", partial(_tiles, study, model, refused))
-    section("What each transformation does", partial(_shifts, study, model, refused))
-    section("Data sets", partial(_datasets, study, model))
-    section("Ranks", partial(_ranks, study, model))
-    st.page_link("views/drift.py", label="Its drift against ratings", query_params={"model": model})
+    sections(
+        partial(_tiles, study, model, refused),
+        partial(_shifts, study, model, refused),
+        partial(_datasets, study, model),
+        partial(_ranks, study, model),
+    )
+    if (study.folder / "drift.parquet").exists():
+        link("drift", "Its drift against ratings", model=model)
 
 
 def _tiles(study: Study, model: str, refused: bool) -> None:
     frame = scores.axes(study, model=model, refused=refused).frame
     row, axes = frame.iloc[0], Axes.of_columns(frame)
+    heading("Scores")
     columns = st.columns(1 + len(axes.names))
     columns[0].metric("Original", hundred(row["original"]), border=True)
     for name, column in zip(axes.names, columns[1:], strict=True):
@@ -55,8 +71,8 @@ def _tiles(study: Study, model: str, refused: bool) -> None:
 def _shifts(study: Study, model: str, refused: bool) -> None:
     frame = scores.transformations(study, model=model, refused=refused).frame
     if frame.empty:
-        st.caption("No transformation was evaluated.")
         return
+    heading("What each transformation does")
     simulated = any(verdict.simulated for verdict in ratings.verdicts(study))
     says = "Original (grey bar) and transformed score of the same items; hollow is what no verdict accepts."
     said = says + limits(simulated=simulated, n=int(frame["n_datasets"].max()), what="data sets")
@@ -64,25 +80,24 @@ def _shifts(study: Study, model: str, refused: bool) -> None:
 
 
 def _datasets(study: Study, model: str) -> None:
-    for one in scores.datasets(study, model=model):
-        exhibit(study, one)
+    if found := scores.datasets(study, model=model):
+        heading("Data sets")
+        for one in found:
+            exhibit(study, one)
 
 
 def _ranks(study: Study, model: str) -> None:
     frame = scores.ranks(study)
-    if model not in set(frame["model"]):
-        st.caption("It has no rank: it has no score.")
+    if model not in set(frame["model"]) or len(frame) < 2:
         return
     row = frame[frame["model"] == model].iloc[0]
     before, after = int(row["rank_original"]), int(row["rank_transformed"])
-    if len(frame) < 2:
-        st.caption("Ranks need two models; there is one.")
-        return
+    heading("Ranks")
     st.text(
         f"Of {len(frame)} models: rank {before} on the original texts, rank {after} on the transformed ones (Borda)."
     )
-    st.page_link("views/rankings.py", label="All ranks")
+    link("rankings", "All ranks")
 
 
 if __name__ == "__main__":
-    show("One model", draw)
+    show(draw)

@@ -16,7 +16,7 @@ from plumbline.commands import as_called
 from plumbline.study import Study
 from plumbline.transformations import in_order
 from streamlit_app import frames
-from streamlit_app.elements import complain, section, show, table
+from streamlit_app.elements import complain, heading, link, sections, show, table
 from streamlit_app.readers import overview, ratings
 
 _COMMAND = re.compile(r"(?:python -m|plumbline) [^,;(]+")
@@ -42,15 +42,14 @@ def draw(study: Study) -> None:
     )
     with st.expander("Words used here"):
         st.text("\n".join(f"{word}: {meaning}" for word, meaning in WORDS.items()))
-    section("How it stands", partial(_stages, study))
-    section("What is doubtful", partial(_doubts, study))
-    section("Verdicts", partial(_tiles, study))
-    section("What was evaluated", partial(_coverage, study))
-    section("Rules and looks at results", partial(_rules, study))
+    # What is not there yet stands in the table of stages, with the next step.
+    parts = (_stages, _doubts, _tiles, _coverage, _rules)
+    sections(*(partial(part, study) for part in parts), not_yet=False)
 
 
 def _stages(study: Study) -> None:
     status = overview.status(study)
+    heading("How it stands")
     table(f"{study.name}-stages", frames.stage_frame(status.stages))
     for line in status.warnings:
         complain(line, what="This needs care")
@@ -63,8 +62,8 @@ def _stages(study: Study) -> None:
 def _doubts(study: Study) -> None:
     status = overview.status(study)
     if not status.sources:
-        st.caption("There are no ratings yet.")
         return
+    heading("What is doubtful")
     if status.doubts:
         complain("\n".join(status.doubts), what="This needs care")
     else:
@@ -74,8 +73,8 @@ def _doubts(study: Study) -> None:
 def _tiles(study: Study) -> None:
     verdicts = ratings.verdicts(study)
     if not verdicts:
-        st.caption("There are no verdicts: the sample holds no pairs.")
         return
+    heading("Verdicts")
     if stale := ratings.verdicts_hold(study):
         complain(stale, what="These verdicts no longer hold")
     by_name: dict[str, list[Verdict]] = {}
@@ -90,7 +89,7 @@ def _tiles(study: Study) -> None:
             _tile(name, by_name[name])
     raters = " of SIMULATED ratings" if any(verdict.simulated for verdict in verdicts) else ""
     st.caption(f"A transformation is used only where people accept it: the means{raters} must reach the threshold.")
-    st.page_link("views/verdicts.py", label="All verdicts, with their intervals")
+    link("verdicts", "All verdicts, with their intervals")
 
 
 def _tile(name: str, verdicts: list[Verdict]) -> None:
@@ -106,24 +105,28 @@ def _tile(name: str, verdicts: list[Verdict]) -> None:
 
 def _coverage(study: Study) -> None:
     counts = overview.coverage(study)
+    heading("What was evaluated")
     st.caption("Scores there are, by transformation: models × data sets × seeds. Left out is what no verdict accepts.")
     table(f"{study.name}-coverage", counts, frames.coverage_frame(counts))
-    st.page_link("views/robustness.py", label="What was left out, and why")
+    link("robustness", "What was left out, and why")
 
 
 def _rules(study: Study) -> None:
-    for line in overview.status(study).rules:  # when they were fixed, and each amendment
-        st.text(line)
-    for rules, what in overview.amendments(study):
-        st.warning(f"The rules were changed after the first rating, on {rules.fixed_at:%Y-%m-%d at %H:%M} UTC.")
-        st.text(f"{rules.reason} ({'; '.join(what)})")
+    rules, amended = overview.status(study).rules, overview.amendments(study)
     looks = frames.look_frame(overview.looks(study))
+    if not rules and looks.empty:
+        return
+    heading("Rules and looks at results")
+    for line in rules:  # when they were fixed, and each amendment
+        st.text(line)
+    for changed, what in amended:
+        st.warning(f"The rules were changed after the first rating, on {changed.fixed_at:%Y-%m-%d at %H:%M} UTC.")
+        st.text(f"{changed.reason} ({'; '.join(what)})")
     if looks.empty:
-        st.caption("Nobody has looked at results yet.")
         return
     st.caption("Each time that verdicts were reached on other ratings or by other rules is a look at results.")
     table(f"{study.name}-looks", looks)
 
 
 if __name__ == "__main__":
-    show("Overview", draw)
+    show(draw)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import altair as alt
 import streamlit as st
@@ -18,9 +18,11 @@ from streamlit_app.elements import (
     figure,
     file_name,
     filtered,
+    heading,
     limits,
     lines,
-    section,
+    link,
+    sections,
     show,
     with_refused,
 )
@@ -41,23 +43,39 @@ def draw(study: Study) -> None:
     refused = with_refused(choices.refused)
     chosen = filtered("Data sets", choices.groups, "group")
     groups = [chosen] if chosen or len(choices.groups) < 2 else list(choices.groups)
-    if len(choices.groups) == 1:
-        st.caption(f"All data sets are {choices.groups[0]}: there is nothing to show beside them.")
-    st.page_link("views/model.py", label="One model's profile")
-    section("By axis (Figure 4)", partial(_beside, groups, partial(_axes, study, refused)))
-    section("By transformation (Figure 6)", partial(_beside, groups, partial(_transformations, study, refused)))
-    section("Shifts (Figure 7)", partial(_beside, groups, partial(_shifts, study)))
-    section("Data sets (Tables 17 to 21)", partial(_datasets, study, groups))
-    section("Left out, failed, or included against the verdict, and why", partial(_left_out, study))
+    link("model", "One model's profile")
+    axes = partial(scores.axes, study, refused=refused)
+    transformations = partial(scores.transformations, study, refused=refused)
+    beside = partial(partial, _beside, study, groups)
+    sections(
+        beside("By axis (Figure 4)", axes, partial(_axes, study, refused)),
+        beside("By transformation (Figure 6)", transformations, partial(_moves, study, refused)),
+        beside("Shifts (Figure 7)", partial(scores.shifts, study), partial(_shifts, study)),
+        partial(_datasets, study, groups),
+        partial(_left_out, study),
+    )
 
 
-def _beside(groups: list[str], draw_group: Callable[[str], None]) -> None:
-    """The same for each group of data sets, in columns."""
-    for group, column in zip(groups, st.columns(len(groups)), strict=True):
+class _Read(Protocol):
+    """Reads the table of a group of data sets."""
+
+    def __call__(self, *, group: str) -> Exhibit: ...
+
+
+def _beside(
+    study: Study, groups: list[str], title: str, read: _Read, draw_group: Callable[[str, Exhibit], None]
+) -> None:
+    """A figure and its table for each group of data sets that has something to show, in columns."""
+    found = {group: one for group in groups if not (one := read(group=group)).frame.empty}
+    if not found:
+        return
+    heading(title)
+    for (group, one), column in zip(found.items(), st.columns(len(found)), strict=True):
         with column:
             if len(groups) > 1:
                 st.text(f"{group} data sets".capitalize())
-            draw_group(group)
+            draw_group(group, one)
+            exhibit(study, one, group)
 
 
 def _limits(study: Study, n: int, what: str, *, refused: bool) -> str:
@@ -76,8 +94,7 @@ def _drawn(study: Study, group: str, name: str, chart: alt.TopLevelMixin, says: 
     figure(file_name(study, name, group), chart, says, **options)
 
 
-def _axes(study: Study, refused: bool, group: str) -> None:
-    one = scores.axes(study, group=group, refused=refused)
+def _axes(study: Study, refused: bool, group: str, one: Exhibit) -> None:
     frame = one.frame
     says = (
         "Each model's scores on the original texts and, by axis, on the transformed ones; the total is the mean of the"
@@ -85,49 +102,42 @@ def _axes(study: Study, refused: bool, group: str) -> None:
         + _limits(study, int(frame["n_datasets"].max()), "data sets", refused=refused)
     )
     _drawn(study, group, "axes", charts.axis_shifts(frame, NAMES), says, paper=charts.axis_shifts(frame))
-    exhibit(study, one, group)
 
 
-def _transformations(study: Study, refused: bool, group: str) -> None:
-    one = scores.transformations(study, group=group, refused=refused)
+def _moves(study: Study, refused: bool, group: str, one: Exhibit) -> None:
     frame = one.frame
-    if frame.empty:
-        st.caption("No transformation was evaluated.")
-        return
     says = (
         "Mean difference from the original of the same items in points; a star marks what no verdict accepts."
         + _limits(study, int(frame["n_datasets"].max()), "data sets", refused=refused)
     )
     _drawn(study, group, "transformations", charts.delta_map(frame, NAMES), says, paper=charts.delta_map(frame))
-    exhibit(study, one, group)
 
 
-def _shifts(study: Study, group: str) -> None:
-    one = scores.shifts(study, group)  # of what counts alone, as the papers have it
+def _shifts(study: Study, group: str, one: Exhibit) -> None:
+    """Of what counts alone, as the papers have it; where there is no shift the table says why."""
     frame = one.frame
-    if frame["shift"].notna().any():
-        says = (
-            "How far each transformation moves scores over data sets (means over models): Hodges-Lehmann shifts with"
-            " 95% intervals (the typical change of a data set's score); grey where the change may be chance (Wilcoxon's"
-            " p, corrected by Holm for many tests, is at least .05)."
-            + _limits(study, int(frame.loc[frame["shift"].notna(), "n"].max()), "data sets", refused=False)
-        )
-        _drawn(study, group, "shifts", charts.shift_intervals(frame), says, columns=1)
-    else:
-        st.caption("There is no shift to draw; the table says why.")
-    exhibit(study, one, group)
+    if frame["shift"].isna().all():
+        return
+    says = (
+        "How far each transformation moves scores over data sets (means over models): Hodges-Lehmann shifts with"
+        " 95% intervals (the typical change of a data set's score); grey where the change may be chance (Wilcoxon's"
+        " p, corrected by Holm for many tests, is at least .05)."
+        + _limits(study, int(frame.loc[frame["shift"].notna(), "n"].max()), "data sets", refused=False)
+    )
+    _drawn(study, group, "shifts", charts.shift_intervals(frame), says, columns=1)
 
 
 def _datasets(study: Study, groups: list[str]) -> None:
     # Many models' tables are long and take a while: they are made when they are asked for.
-    few = len(scores.choices(study).models) <= FEW
-    if not few and not st.toggle("Show them", key="sets", bind="query-params"):
-        return
-    for group in groups:
-        parts = scores.datasets(study, group=group)
-        if not parts:
-            st.caption("No data set has a score on a transformed text.")
-            continue
+    few, title = len(scores.choices(study).models) <= FEW, "Data sets (Tables 17 to 21)"
+    if not few:
+        heading(title)
+        if not st.toggle("Show them", key="sets", bind="query-params"):
+            return
+    found = {group: parts for group in groups if (parts := scores.datasets(study, group=group))}
+    if few and found:
+        heading(title)
+    for group, parts in found.items():
         number = 0
         if len(parts) > 1:
             heads = [_part(number, part) for number, part in enumerate(parts, start=1)]
@@ -141,9 +151,13 @@ def _part(number: int, part: Exhibit) -> str:
 
 
 def _left_out(study: Study) -> None:
-    exhibit(study, scores.left_out(study))
-    lines(scores.notes(study))
+    one, notes = scores.left_out(study), scores.notes(study)
+    if one.frame.empty and not notes:
+        return
+    heading("Left out, failed, or included against the verdict, and why")
+    exhibit(study, one, captioned=False)
+    lines(notes)
 
 
 if __name__ == "__main__":
-    show("Robustness", draw)
+    show(draw)

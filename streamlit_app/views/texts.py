@@ -9,13 +9,15 @@ import pandas as pd
 import streamlit as st
 
 from annotation.verdicts.tables import display
+from generation.unit import COMMAND
 from plumbline.study import Study
 from plumbline.transformations import ORIGINAL
 from streamlit_app import charts, search
 from streamlit_app.differences import side_by_side
-from streamlit_app.elements import download_csv, figure, section, show, table
+from streamlit_app.elements import download_csv, figure, heading, sections, show, table
 from streamlit_app.output_frames import error_frame, length_frame
 from streamlit_app.readers import texts
+from streamlit_app.records import NotYetError
 
 BY = {"generator": "", "transformation": "transformation", "data set": "dataset", "language": "language"}
 _FOUND = {
@@ -33,13 +35,14 @@ LARGE = 64 * 2**20  # bytes of outputs, from which their errors are counted only
 
 def draw(study: Study) -> None:
     """The page."""
-    section("Search", partial(_search, study))
-    section("Error types by generator (HTEB, Table 5)", partial(_errors, study))
-    section("Lengths and edits (HTEB, Table 23)", partial(_lengths, study))
+    if not texts.units(study):
+        raise NotYetError(f"there are no outputs yet; run `{study.command(COMMAND)}`")
+    sections(*(partial(part, study) for part in (_search, _errors, _lengths)))
 
 
 def _search(study: Study) -> None:
     units = texts.units(study)
+    heading("Search")
     names = [ORIGINAL, *dict.fromkeys(name for name, _ in units)]
     left, right = st.columns([2, 1])
     query = left.text_input("Words in a text or an output", key="q", bind="query-params").strip()
@@ -57,7 +60,7 @@ def _search(study: Study) -> None:
     st.caption(f"{'The first ' if more else ''}{len(frame)} found. Tick a row to see it whole.")
     # A new search has a table of its own, so that no row of the last one stays ticked.
     chosen: Any = st.dataframe(
-        frame,
+        _named(frame),
         hide_index=True,
         column_order=list(_FOUND),
         column_config=_FOUND,
@@ -69,6 +72,12 @@ def _search(study: Study) -> None:
     download_csv(f"{study.name}-found", frame)
     if chosen.selection.rows:
         _whole(frame.iloc[chosen.selection.rows[0]])
+
+
+def _named(frame: pd.DataFrame) -> pd.DataFrame:
+    if "transformation" not in frame:
+        return frame
+    return frame.assign(transformation=[_place(name) for name in frame["transformation"]])
 
 
 def _whole(row: pd.Series[Any]) -> None:
@@ -88,7 +97,7 @@ def _whole(row: pd.Series[Any]) -> None:
 
 
 def _errors(study: Study) -> None:
-    if not _wanted(study):
+    if not _wanted(study, "Error types by generator (HTEB, Table 5)"):
         return
     left, right = st.columns([2, 1])
     by = BY[str(left.selectbox("A row for each", list(BY), key="by", bind="query-params"))]
@@ -108,7 +117,7 @@ def _errors(study: Study) -> None:
 
 
 def _lengths(study: Study) -> None:
-    if not _wanted(study):
+    if not _wanted(study, "Lengths and edits (HTEB, Table 23)"):
         return
     with st.spinner("counting words"):
         frame = texts.lengths(study)
@@ -120,9 +129,10 @@ def _lengths(study: Study) -> None:
     table(f"{study.name}-lengths", frame, length_frame(frame))
 
 
-def _wanted(study: Study) -> bool:
-    """Whether all outputs are to be read: many only when asked for."""
+def _wanted(study: Study, title: str) -> bool:
+    """The section's heading, and whether all outputs are to be read: many only when asked for."""
     size = sum(study.transformation_file(*unit).stat().st_size for unit in texts.units(study))
+    heading(title)
     if size < LARGE or st.session_state.get("count"):
         return True
     st.caption(f"{size / 1e6:,.0f} MB of outputs are read for this, which takes minutes.")
@@ -139,4 +149,4 @@ def _place(name: str) -> str:
 
 
 if __name__ == "__main__":
-    show("Errors and texts", draw)
+    show(draw)

@@ -16,7 +16,7 @@ from evaluation.tables.sensitivity import thresholds_of
 from plumbline.study import Study
 from plumbline.transformations import Axes
 from streamlit_app import charts, frames
-from streamlit_app.elements import choose, complain, exhibit, figure, filtered, limits, section, show, table
+from streamlit_app.elements import choose, complain, exhibit, figure, filtered, heading, limits, sections, show, table
 from streamlit_app.readers import ratings
 from streamlit_app.readers import verdicts as read
 
@@ -33,15 +33,14 @@ def draw(study: Study) -> None:
     question = choose("Question", names, "question") if names else ""
     languages = sorted({verdict.language for verdict in ratings.verdicts(study)})
     language = filtered("Language", languages, "language")
-    section("Verdicts", partial(_verdicts, study, language))
+    parts = [partial(_verdicts, study, language)]
     if question:
         scale = rubric.scale_of(question)
-        section("Means against the threshold", partial(_means, study, scale, question, language))
-        section("Ratings given", partial(_shares, study, scale, question))
-    if len(names) < len(rubric.questions):
-        section("Labels, rankings and texts", partial(_labels, study))
-    section("Ratings and agreement (HTEB, Table 2)", partial(_agreement, study))
-    section("Another threshold", partial(_another, study, rubric.scale))
+        parts += [partial(_means, study, scale, question, language), partial(_shares, study, scale, question)]
+    parts += [partial(_labels, study), partial(_agreement, study)]
+    if question and not study.acceptance.rules:  # which have no one threshold that could be another
+        parts.append(partial(_another, study, rubric.scale))
+    sections(*parts)
 
 
 def _limits(study: Study) -> str:
@@ -57,6 +56,7 @@ def _verdicts(study: Study, language: str) -> None:
     pooled = any(verdict.pool != verdict.transformation for verdict in verdicts)
     whole = verdict_table(ratings.verdicts(study))
     whole = whole[whole["language"] == language] if language else whole
+    heading("Decisions")
     st.caption(
         f"A transformation is used only where people accept it: {_rule(verdicts[0])}. Means are over"
         " single ratings, their 95% intervals over pairs. AC2 (Gwet's, with ordinal weights) says how far raters agree"
@@ -81,6 +81,7 @@ def _means(study: Study, scale: Sequence[int], question: str, language: str) -> 
     means = read.means(study)
     means = means[means["question"] == question]
     means = means[means["language"] == language] if language else means
+    heading("Means against the threshold")
     says = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
     told = means_in_words(means)
     chart = charts.means_panel(means, scale, dark=st.context.theme.type == "dark")
@@ -91,6 +92,7 @@ def _means(study: Study, scale: Sequence[int], question: str, language: str) -> 
 def _shares(study: Study, scale: Sequence[int], question: str) -> None:
     shares = read.shares(study)
     shares = shares[shares["question"] == question]
+    heading("Ratings given")
     says = f"{question.capitalize()}: how often each point was given; n counts single ratings that count."
     chart = rating_shares(shares, scale)
     told = shares_in_words(shares)
@@ -98,20 +100,24 @@ def _shares(study: Study, scale: Sequence[int], question: str) -> None:
 
 
 def _agreement(study: Study) -> None:
-    exhibit(study, read.table_two(study))
+    one = read.table_two(study)
+    heading("Ratings and agreement (HTEB, Table 2)")
+    st.caption("n counts single ratings.")
+    exhibit(study, one, captioned=False)
     with st.expander("Every coefficient of agreement, with its interval"):
         exhibit(study, read.agreement(study))
 
 
 def _labels(study: Study) -> None:
-    exhibit(study, read.labels(study))
+    one = read.labels(study)
+    if not one.frame.empty:
+        heading("Labels, rankings and texts")
+        exhibit(study, one)
 
 
 def _another(study: Study, scale: Sequence[int]) -> None:
-    if study.acceptance.rules:
-        st.caption("The study has rules of its own (acceptance.rules), and no one threshold that could be another.")
-        return
     steps, own = thresholds_of(scale), study.acceptance.threshold
+    heading("Another threshold")
     threshold = st.slider(
         "Threshold", steps[0], steps[-1], float(own), steps[1] - steps[0], key="threshold", bind="query-params"
     )
@@ -126,7 +132,15 @@ def _another(study: Study, scale: Sequence[int]) -> None:
     says = f"What would be decided at each threshold; the broken line is the study's own, {own:g}."
     chart = threshold_decisions(read.decisions_at(study, *steps), own)
     figure(f"{study.name}-decisions-by-threshold", chart, says + _limits(study), columns=1)
+    if study.folder.joinpath("scores.parquet").exists():
+        _scores_at(study, scale, own, threshold)
+
+
+def _scores_at(study: Study, scale: Sequence[int], own: float, threshold: float) -> None:
+    """What scores there would be at another threshold, and one model's at each."""
     scores = read.scores_at(study, *dict.fromkeys((own, threshold)))
+    if scores.empty:
+        return
     st.caption("Scores times 100 as they would be: the same scores, other verdicts. What was not scored is not known.")
     shown = frames.rescored_frame(scores, Axes.of_columns(scores).names)
     table(f"{study.name}-scores-at-{threshold:g}", scores, shown)
@@ -136,13 +150,9 @@ def _another(study: Study, scale: Sequence[int]) -> None:
 def _scores(study: Study, scale: Sequence[int], own: float) -> None:
     """One model's scores at each threshold."""
     grid = read.scores_at(study, *thresholds_of(scale))
-    if grid.empty:
-        st.caption("No model has a score.")
-        return
     model = choose("Model of the figure", list(grid["model"].drop_duplicates()), "model")
     mine = grid[grid["model"] == model]
     if mine[[*Axes.of_columns(mine).names]].isna().all(axis=None):
-        st.caption("At no threshold all scores are known that it would let in.")
         return
     says = (
         "The chosen model's scores at each threshold; the broken line is the study's own. Lines end where scores are"
@@ -152,4 +162,4 @@ def _scores(study: Study, scale: Sequence[int], own: float) -> None:
 
 
 if __name__ == "__main__":
-    show("Verdicts", draw)
+    show(draw)

@@ -17,7 +17,7 @@ from plumbline.records import Pair
 from plumbline.store import write_table
 from plumbline.study import ROOT, load_study
 from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS
-from tests.streamlit_app.test_app import SECTIONS
+from tests.streamlit_app.test_app import SECTIONS, TITLES
 
 ARTEFACTS = ROOT / "tests" / "artefacts"
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"> $x^2$ :smile: **bold** " + "word " * 60
@@ -108,7 +108,8 @@ def test_each_page_by_a_phones_menu_in_the_dark(address: str, chromium: Browser)
 
 def looked_at(page: Page, view: str) -> None:
     """It is whole, has no error, is no wider than the window, and no letter of a figure is cut; its picture is kept."""
-    expect(page.get_by_role("heading", name=SECTIONS[view][-1])).to_be_visible(timeout=60_000)
+    last = SECTIONS[view][-1] if SECTIONS[view] else TITLES[view]
+    expect(page.get_by_role("heading", name=last, exact=True)).to_be_visible(timeout=60_000)
     browser.settle(page)
     expect(page.get_by_text(SIMULATED).first).to_be_visible()
     expect(page.get_by_test_id("stException")).to_have_count(0)
@@ -154,7 +155,7 @@ def test_from_an_outlying_point_to_its_pairs_ratings(address: str, chromium: Bro
         # The selection is gone, so no point is faded any more.
         expect(points.first).to_have_attribute("opacity", "1")
         page.wait_for_url("**/drift?model=tests%2Fsecond")
-    assert page.title() == "Plumbline"
+    assert page.title() == f"{TITLES['drift']} - Plumbline"
     taken_along(page)
     assert complaints == []
     page.close()

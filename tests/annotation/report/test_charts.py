@@ -46,18 +46,18 @@ def test_shares_are_drawn_one_after_the_other(points: int) -> None:
 
 def test_means_have_their_interval_threshold_and_decision() -> None:
     drawing = svg(mean_intervals(MEANS, range(1, 6)))
-    for name in ("Paraphrasing, en: accepted", "Expansion, en: rejected", "Translation, de sts: undecided"):
+    for name in ("Paraphrasing (en): accepted", "Expansion (en): rejected", "Translation (de, sts): undecided"):
         assert name in drawing
     assert len(set(DECISIONS.values())) == 3
     lines = mean_intervals(MEANS, range(1, 6)).to_dict()["layer"][1]
     assert lines["encoding"]["x"]["scale"]["domain"] == [1, 5.4]  # t intervals may leave the scale
     assert means_in_words(MEANS) == (
-        "Threshold 3.00. Paraphrasing, en: accepted, mean 4.00 [3.50, 4.50]; Expansion, en: rejected, mean 2.00;"
-        " Translation, de sts: undecided, mean 4.90 [4.40, 5.40]."
+        "Threshold 3.00. Paraphrasing (en): accepted, mean 4.00 [3.50, 4.50]; Expansion (en): rejected, mean 2.00;"
+        " Translation (de, sts): undecided, mean 4.90 [4.40, 5.40]."
     )
 
 
 def test_a_figure_without_any_mean_can_be_drawn() -> None:
     nothing = MEANS.assign(mean=math.nan, low=math.nan, high=math.nan)
-    assert "Paraphrasing, en: accepted, mean –" in means_in_words(nothing)
+    assert "Paraphrasing (en): accepted, mean –" in means_in_words(nothing)
     assert "<svg" in svg(mean_intervals(nothing, range(1, 6)))

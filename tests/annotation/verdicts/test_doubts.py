@@ -100,7 +100,7 @@ def test_exclusions_that_turn_verdicts_are_said(generated: Study) -> None:
     assert turned
     line = next(line for line in doubts(study, verdicts) if line.startswith("excluding raters changed"))
     assert line.startswith(f"excluding raters changed {len(turned)} verdict")
-    assert f"{turned[0].transformation} (en): accepted, with them rejected".replace("_", " ") in line
+    assert f"{turned[0].transformation.capitalize()} (en): accepted, with them rejected".replace("_", " ") in line
 
 
 def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) -> None:
@@ -113,8 +113,8 @@ def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) ->
     one = verdicts[0]
     close = one.model_copy(update={"decision": "accepted", "probability": 0.62, "n_pairs": 11})
     found = doubts(generated, [close])
-    assert "decided on fewer than 20 pairs, or on less than half of those drawn: paraphrasing (en) (11 of 24)" in found
-    assert "other pairs might well have turned 1 verdict: paraphrasing (en) (accepted, P 0.62)" in found
+    assert "decided on fewer than 20 pairs, or on less than half of those drawn: Paraphrasing (en) (11 of 24)" in found
+    assert "other pairs might well have turned 1 verdict: Paraphrasing (en) (accepted, P 0.62)" in found
     undecided = close.model_copy(update={"decision": "undecided"})
     assert not any("turned" in line or "decided on" in line for line in doubts(generated, [undecided]))
 

@@ -1,0 +1,44 @@
+"""Which pairs a person reads first: those that raters commented on, disagree on, or rate low."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import pandas as pd
+
+from annotation.ratings.ratings import counting_ratings
+
+MOST = 30  # pairs
+_PAIR = ["pair_id", "transformation", "language", "original", "transformed"]
+_NUMBERS = ["question", "lowest", "highest", "mean", "n_ratings", "comments"]
+_COLUMNS = [*_PAIR[:3], *_NUMBERS, *_PAIR[3:]]
+
+
+def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, most: int = MOST) -> pd.DataFrame:
+    """The pairs to read first: those with most comments, then those whose ratings lie farthest apart, then low ones.
+
+    A pair has one row, of the question on which its ratings lie farthest apart (of such, that with the lowest mean).
+    Columns: pair_id, transformation, language, question, lowest, highest, mean (of ratings that count; missing of a
+    pair that has only comments), n_ratings, comments (raters who wrote one, counting or not), original, transformed.
+    `pairs` and `ratings` are frames of `plumbline.records.Pair` and `Rating`.
+    """
+    counting = counting_ratings(ratings, per_pair)
+    values = counting[counting["value"].notna()].groupby(["pair_id", "question"], sort=False, observed=True)["value"]
+    rated = values.agg(lowest="min", highest="max", mean="mean", n_ratings="size").reset_index()
+    rated["apart"] = rated["highest"] - rated["lowest"]
+    rated = rated.sort_values(["apart", "mean", "question"], ascending=[False, True, True]).drop_duplicates("pair_id")
+    written = ratings.loc[ratings["comment"].str.strip() != "", ["pair_id", "rater_id"]].drop_duplicates()
+    comments = written["pair_id"].value_counts().rename("comments")
+    found = rated.merge(comments, how="outer", left_on="pair_id", right_index=True)
+    found = found.fillna({"comments": 0, "n_ratings": 0, "question": ""})
+    whole: dict[Hashable, Any] = {
+        "lowest": "Int64",
+        "highest": "Int64",
+        "n_ratings": int,
+        "comments": int,
+        "question": str,
+    }
+    found = found.astype(whole).merge(pairs[_PAIR], on="pair_id", how="inner")
+    keys = ["comments", "apart", "mean", "pair_id"]
+    return found.sort_values(keys, ascending=[False, False, True, True]).head(most)[_COLUMNS].reset_index(drop=True)
