@@ -31,13 +31,14 @@ from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, read_pairs, read_supply, sample_settings
 from annotation.sampling.shown import shown
 from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, serve
+from annotation.status.headline import headline
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.user_commands import add_user_commands
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.preregistration import asked_rubric
-from annotation.verdicts.tables import agreement_text, verdict_text
+from annotation.verdicts.tables import SIMULATED, agreement_text, verdict_text
 from generation.flagged import flagged_lines
 from plumbline import cli
 from plumbline.commands import as_called
@@ -191,6 +192,8 @@ def _accept(options: argparse.Namespace) -> int:
     outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet")]
     with alone(study), stage(study, "accept", inputs, outputs):
         done = accept(study, options.amend)
+    told = headline(status := read_status(study, datetime.now(UTC)), done.verdicts)
+    print(as_called("\n".join([*told, *([SIMULATED] if status.simulated else [])])), end="\n\n")
     print(f"Ratings and agreement (HTEB, Table 2), study {study.name}\n\n{agreement_text(done.groups)}\n")
     rules = [verdict_text(done.verdicts), *done.amendments]
     print(f"Verdicts, study {study.name}\n\n" + "\n".join(rules) + f"\n\n{doubts_text(done.doubts, judged=True)}")

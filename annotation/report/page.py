@@ -19,9 +19,12 @@ from annotation.report.makers import listed
 from annotation.report.material import Material, read_material
 from annotation.report.methods import INTERVALS, methods
 from annotation.report.said import many
+from annotation.status.headline import headline
+from annotation.status.status import read_status
 from annotation.verdicts.doubts import LOOKED_FOR
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.tables import SIMULATED, rule_chances
+from plumbline.commands import as_called
 from plumbline.exhibits.csv import csv_bytes
 from plumbline.exhibits.folder import write_files
 from plumbline.exhibits.page import Figure, Section, write_page
@@ -69,7 +72,9 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
     write_files(folder, {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()})
     page = folder / "index.html"
     title = f"What people decided: study {study.name}"
-    write_page(page, title, SIMULATED if material.simulated else "", sections(material, tables, drawn))
+    status = read_status(study, material.read_at, signs=lambda: material.signs)
+    short = Section("In short", [as_called("\n".join(headline(status, material.verdicts, reported=True)))])
+    write_page(page, title, SIMULATED if material.simulated else "", [short, *sections(material, tables, drawn)])
     return page
 
 

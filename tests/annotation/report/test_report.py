@@ -32,6 +32,7 @@ from tests.annotation.ratings.test_review import rate
 from tests.conftest import DEMO
 
 SECTIONS = [
+    "In short",
     "This report",
     "What is doubtful",
     "What was decided",

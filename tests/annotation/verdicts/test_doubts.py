@@ -182,7 +182,9 @@ def test_accept_status_and_report_say_it(generated: Study) -> None:
     status = status_text(read_status(study, NOW), "--study mine.yaml")
     assert doubts_text(said, judged=True) in status
     page = write_report(study).read_text(encoding="utf-8")
-    assert page.index("What is doubtful") < page.index("What was decided")
+    assert page.index("In short") < page.index("What is doubtful") < page.index("What was decided")
+    short = page[page.index("In short") : page.index("This report")]
+    assert "Accepted: " in short and "Doubtful: 3 of 3 raters" in short and "Next: python -m annotation review" in short
     assert "3 of 3 raters whose answers count show signs" in page
 
 
