@@ -20,11 +20,14 @@ from annotation.argilla.wording import Words
 from annotation.crowd.batches import make_batches
 from annotation.crowd.mturk.question import question_html
 from annotation.crowd.platform import Offer
+from annotation.crowd.prolific.rooms import shown_first
 from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.rubric import Rubric
 from annotation.sampling.controls import read_controls
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import COMMAND, read_pairs
+from annotation.server.plugin.plumbline_argilla.crowd_html import document, entrance_body
+from annotation.server.plugin.plumbline_argilla.crowd_words import said
 from annotation.wordings import rubric_file
 from plumbline.records import Pair
 from plumbline.store import as_record, atomic, read_frame
@@ -59,7 +62,7 @@ def preview_html(study: Study, most: int = SHOWN) -> str:
         made_from=[str(study.folder / name) for name in MADE_FROM],
         worded_by=str(study.folder / "rules.json" if fixed else rubric_file(study)),
         notes=addressed_lines(study, rubric, texts),
-        queues=[_shown(study, rubric, queue, one, batches.get(queue, "")) for queue, one in queues.items()],
+        queues=[_shown(study, rubric, queue, one, batches.get(queue, ())) for queue, one in queues.items()],
     )
 
 
@@ -85,8 +88,8 @@ def _queues(study: Study, most: int) -> dict[Queue, _Queued]:
     return found
 
 
-def _shown(study: Study, rubric: Rubric, queue: Queue, queued: _Queued, page: str) -> dict[str, Any]:
-    """A queue as Argilla shows it, and the page of its first batch on a crowd platform, if workers are asked."""
+def _shown(study: Study, rubric: Rubric, queue: Queue, queued: _Queued, pages: Sequence[str]) -> dict[str, Any]:
+    """A queue as Argilla shows it, and the pages of its first batch on crowd platforms, if workers are asked."""
     from markdown_it import MarkdownIt  # noqa: PLC0415 (not needed by most commands)
 
     words = Words.of(rubric, queue)
@@ -99,7 +102,7 @@ def _shown(study: Study, rubric: Rubric, queue: Queue, queued: _Queued, page: st
         "guidelines": MarkdownIt("commonmark", {"html": False, "breaks": True}).render(words.guidelines),
         "records": [[(title, record[name]) for name, title in words.fields.items()] for record in records],
         "questions": list(_questions(words)),
-        "page": page,
+        "pages": pages,
     }
 
 
@@ -111,8 +114,8 @@ def _questions(words: Words) -> Iterator[tuple[str, str, str, Sequence[str]]]:
         yield title, description, chosen, [said or str(value) for value, said in form.options] if form else []
 
 
-def _batches(study: Study, rubric: Rubric) -> dict[Queue, str]:
-    """The page of each queue's first batch, where crowd workers are asked."""
+def _batches(study: Study, rubric: Rubric) -> dict[Queue, tuple[str, str]]:
+    """The pages of each queue's first batch, on MTurk and before it on Prolific, where crowd workers are asked."""
     if study.crowd is None:
         return {}
     withdrawn = withdrawn_pairs(study)
@@ -120,9 +123,12 @@ def _batches(study: Study, rubric: Rubric) -> dict[Queue, str]:
         [one for one in read(study) if one.pair_id not in withdrawn] for read in (read_pairs, read_controls)
     )
     known = {pair.pair_id: pair for pair in [*pairs, *controls]}
-    found: dict[Queue, str] = {}
+    found: dict[Queue, tuple[str, str]] = {}
     for batch in make_batches(study, pairs, controls):
         if batch.queue not in found:
             offer = Offer(batch, tuple(known[one] for one in batch.pair_ids), places=1, reward=0)
-            found[batch.queue] = question_html(study, rubric, offer, "about:blank")
+            room = {**shown_first(study.crowd, rubric, batch.queue, len(offer.pairs)), "return_code": ""}
+            body = entrance_body("", room, range(len(room["questions"])), "", again=False)
+            first = document(said(room, "title"), body, room)
+            found[batch.queue] = question_html(study, rubric, offer, "about:blank"), first
     return found

@@ -46,7 +46,7 @@ def _cells(answer: Answer | None, questions: list[str], expected: Mapping[str, V
     if answer is None:
         return ["–"] * (len(questions) + 1)
     values = [
-        f"{'–' if answer.values.get(name) is None else answer.values[name]}"
+        f"{'–' if answer.values.get(name) is None else _shown(str(answer.values[name]))}"
         + (f" (expected {expected[name]})" if name in expected else "")
         for name in questions
     ]

@@ -13,12 +13,14 @@ from annotation.argilla.wording import Words
 from annotation.crowd.batches import make_batches
 from annotation.crowd.mturk.question import question_html
 from annotation.crowd.platform import Offer
+from annotation.crowd.prolific.rooms import shown_first
 from annotation.preview import FILE, preview_html, write_preview
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.sampling.shown import shown
+from annotation.server.plugin.plumbline_argilla.crowd_pages import entrance
 from generation.run import generate
 from plumbline.errors import DataError
 from plumbline.records import Pair
@@ -80,8 +82,25 @@ def test_the_crowds_page_is_the_one_that_is_posted(variant: Make) -> None:
     pairs = {pair.pair_id: pair for pair in read_pairs(study)}
     batches = {batch.queue: batch for batch in reversed(make_batches(study, list(pairs.values()), []))}
     offers = [Offer(one, tuple(pairs[own] for own in one.pair_ids), 1, 0) for one in batches.values()]
-    assert sorted(frames) == sorted(question_html(study, load_rubric(study), offer, "about:blank") for offer in offers)
-    assert len(frames) == len(queues_of(pairs.values()))
+    rubric, queues = load_rubric(study), queues_of(pairs.values())
+    assert sorted(frames[::2]) == sorted(question_html(study, rubric, offer, "about:blank") for offer in offers)
+    assert len(frames) == 2 * len(queues)
+
+
+def test_prolifics_first_page_is_the_one_that_the_server_shows(variant: Make) -> None:
+    """But for its nonce, its script, and where its form and its link lead."""
+    asked = [{"text": "What is rated <first>?", "options": ["The change", "The author"], "right": 0}]
+    study = small(variant, "entered", crowd={"contact": "lab@example.org", "comprehension": asked, "consent": "<i>Yes"})
+    frames = [unescape(found) for found in re.findall(r'srcdoc="(.*?)"></iframe>', preview_html(study), re.DOTALL)]
+    assert study.crowd is not None
+    batches = {batch.queue: batch for batch in reversed(make_batches(study, read_pairs(study), []))}
+    shown_ = []
+    for batch in batches.values():
+        room = shown_first(study.crowd, load_rubric(study), batch.queue, len(batch.pair_ids)) | {"return_code": ""}
+        page_ = bytes(entrance("", room, [0], "", again=False).body).decode()
+        shown_.append(re.sub(r' nonce="[^"]*"', "", re.sub(r"<script.*?</script>", "", page_)))
+    assert sorted(one.replace(' nonce=""', "") for one in frames[1::2]) == sorted(shown_)
+    assert all("What is rated &lt;first&gt;?" in one and "&lt;i&gt;Yes" in one for one in shown_)
 
 
 def test_before_there_is_a_sample_it_says_so(variant: Make) -> None:
@@ -126,10 +145,13 @@ def test_in_a_browser_texts_are_text_and_run_their_way(page: Page, variant: Make
     expect(page.locator(".text", has_text="A cat sat.").first).to_have_css("direction", "ltr")
     expect(page.locator(".text", has_text=arabic).first).to_have_css("direction", "rtl")
     expect(page.locator(".guidelines").nth(1)).to_have_css("direction", "rtl")
-    crowd = page.frame_locator("iframe").nth(1)
+    crowd = page.frame_locator("iframe").nth(2)
     expect(crowd.locator("html")).to_have_attribute("dir", "rtl")
     expect(crowd.get_by_text(arabic, exact=True).first).to_be_visible()
     expect(crowd.get_by_role("radio").first).to_be_disabled()
+    prolific = page.frame_locator("iframe").nth(3)
+    expect(prolific.locator("html")).to_have_attribute("dir", "rtl")
+    expect(prolific.get_by_role("checkbox")).to_be_visible()  # the consent
     expect(page.frame_locator("iframe").nth(0).get_by_text(HOSTILE, exact=True)).to_be_visible()
     assert page.title() == "What raters will see: hostile"
     assert complaints == []

@@ -27,6 +27,8 @@ from annotation.crowd.platform import Offer
 from annotation.offering import Mode
 from annotation.questions import Asked
 from annotation.ratings.answers import PAUSE, Answer
+from annotation.rubric import Rubric
+from annotation.sampling.queues import Queue
 from annotation.server.home import PRIVATE_FOLDER, changing, write_private
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, ServiceError, StudyError
@@ -173,8 +175,7 @@ class ArgillaRooms:
         return create_dataset(self._argilla, rubric, queue, (name, name), ENOUGH, note=done)
 
     def _tell_server(self, offer: Offer, room: Room, workspace_id: str, dataset_id: str) -> None:
-        crowd, rubric, queue = crowd_with_address(self._study), asked_rubric(self._study), offer.batch.queue
-        language = rubric.language_for(queue.language, queue.output_language)
+        crowd = crowd_with_address(self._study)
         entry = {
             "study": self._study.name,
             "platform": PLATFORM,
@@ -182,17 +183,10 @@ class ArgillaRooms:
             "key": self._key.hex(),
             "workspace_id": workspace_id,
             "dataset_id": dataset_id,
-            "records": len(offer.pairs),
             "most": ENOUGH // 2,
             "code": room.code,
             "return_code": room.return_code,
-            "language": language,
-            "guidelines": rubric.guidelines_for(queue.pool, language),
-            "direction": direction(language),
-            "words": prolific_words(language),
-            "consent": consent_of(crowd, language),
-            "contact": crowd.contact,
-            "questions": [question.model_dump(mode="json") for question in crowd.comprehension],
+            **shown_first(crowd, asked_rubric(self._study), offer.batch.queue, len(offer.pairs)),
         }
         file = rooms_file(self._home)
         file.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
@@ -201,6 +195,21 @@ class ArgillaRooms:
             if rooms.get(room.room_id) != entry:
                 content = {"version": VERSION, "rooms": {**rooms, room.room_id: entry}}
                 write_private(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def shown_first(crowd: CrowdSpec, rubric: Rubric, queue: Queue, pairs: int) -> dict[str, Any]:
+    """What participants are shown before a batch of so many pairs, in the raters' language."""
+    language = rubric.language_for(queue.language, queue.output_language)
+    return {
+        "records": pairs,
+        "language": language,
+        "guidelines": rubric.guidelines_for(queue.pool, language),
+        "direction": direction(language),
+        "words": prolific_words(language),
+        "consent": consent_of(crowd, language),
+        "contact": crowd.contact,
+        "questions": [question.model_dump(mode="json") for question in crowd.comprehension],
+    }
 
 
 def rooms_file(home: server.Home) -> Path:

@@ -9,7 +9,7 @@
     journal    which jobs there are, kept over a crash
     engine     Argilla's SearchEngine on its own SQL tables; reading, predicates, ordering: filters and sorts;
                text, query, index, evaluation: words and text queries
-    crowd      where crowd participants enter and get their completion code; crowd_pages, crowd_book
+    crowd      where crowd participants enter and get their completion code; crowd_pages, crowd_html, crowd_book
     privacy    an annotator reads own answers and nobody else's
     hardening  the pages, the log, the passwords and the API's errors made safe
 

@@ -1,0 +1,82 @@
+"""Participants' pages as text, which previews show without a server: plain HTML, all that is not ours escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from markdown_it import MarkdownIt
+
+from .crowd_words import place, said, shown
+
+COMPLETE = "https://app.prolific.com/submissions/complete?cc="
+STYLE = """
+:root { color-scheme: light dark; }
+* { box-sizing: border-box; }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 42rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
+fieldset { border: 1px solid; border-radius: .5rem; margin: 1rem 0; padding: .75rem; min-width: 0; }
+legend { font-weight: 600; padding: 0 .25rem; }
+label { display: block; padding: .5rem 0; }
+input { width: 1.25rem; height: 1.25rem; margin-inline-end: .5rem; vertical-align: middle; }
+button, .button { display: inline-block; font: inherit; font-weight: 600; padding: .75rem 1.25rem; border-radius: .5rem;
+  border: 2px solid #1f4fd8; background: #1f4fd8; color: #fff; text-decoration: none; }
+button[disabled] { opacity: .6; }
+section { border-block: 1px solid; padding-block: .5rem; }
+h2 { font-size: 1.25rem; }
+:focus-visible { outline: 3px solid #f5a300; outline-offset: 2px; }
+.code { font: 700 1.75rem/1 ui-monospace, monospace; letter-spacing: .1em; user-select: all; }
+[role=alert] { border-inline-start: 4px solid #c62828; padding: .25rem .75rem; }
+"""
+#: The rubric's guidelines are Markdown; tags in them are shown as text.
+MARKDOWN = MarkdownIt("commonmark", {"html": False})
+
+
+def document(title: str, body: str, room: Mapping[str, Any], *, script: str = "", nonce: str = "") -> str:
+    """A whole page, in the language of a room; style and script have the `nonce` of the policy that it is sent with."""
+    language, direction = place(room)
+    run = f'<script nonce="{nonce}">{script}</script>' if script else ""
+    return (
+        f'<!doctype html><html lang="{escape(language)}" dir="{escape(direction)}"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="robots" content="noindex">'
+        f'<title>{escape(title)}</title><style nonce="{nonce}">{STYLE}</style></head>'
+        f"<body><main><h1>{escape(title)}</h1>{body}</main>{run}</body></html>"
+    )
+
+
+def entrance_body(room_id: str, room: Mapping[str, Any], questions: Sequence[int], ticket: str, *, again: bool) -> str:
+    """The first page: instructions, consent, and the questions that are still open; `again` after a wrong answer."""
+    wrong = f"<p role='alert'>{shown(room, 'wrong')}</p>"
+    asked = "".join(_question(number, room["questions"][number]) for number in questions)
+    return (
+        f"{wrong if again else ''}"
+        f"<p>{shown(room, 'intro', n=int(room['records']))}</p>"
+        f"{contact(room)}"
+        f'<section lang="{escape(room["language"])}" dir="auto">{MARKDOWN.render(room["guidelines"])}</section>'
+        f'<form method="post" action="/crowd/enter/{escape(room_id)}" autocomplete="off">'
+        f'<input type="hidden" name="ticket" value="{escape(ticket)}">'
+        f'<fieldset><legend>{shown(room, "consent")}</legend><p dir="auto">{escape(room["consent"])}</p>'
+        f'<label><input type="checkbox" name="consent" value="yes" required>{shown(room, "agree")}</label></fieldset>'
+        f"{asked}<p><button>{shown(room, 'begin')}</button></p></form>"
+        f"<p>{link(room['return_code'], said(room, 'not_part'))} ({shown(room, 'returns')})</p>"
+    )
+
+
+def _question(number: int, question: Mapping[str, Any]) -> str:
+    options = "".join(
+        f'<label dir="auto"><input type="radio" name="q{number}" value="{place}" required>{escape(option)}</label>'
+        for place, option in enumerate(question["options"])
+    )
+    return f'<fieldset><legend dir="auto">{escape(question["text"])}</legend>{options}</fieldset>'
+
+
+def link(code: str, words: str, style: str = "") -> str:
+    """Back to Prolific with a code."""
+    kind = f' class="{style}"' if style else ""
+    return f'<a{kind} rel="noreferrer" href="{escape(COMPLETE + code)}">{escape(words)}</a>'
+
+
+def contact(room: Mapping[str, Any]) -> str:
+    """Whom to ask; empty where the study does not say."""
+    line = f"<p>{shown(room, 'questions')} <bdi>{escape(room['contact'])}</bdi></p>"
+    return line if room.get("contact") else ""
