@@ -15,6 +15,7 @@ from annotation.argilla.collect import collect
 from annotation.argilla.publish import Publication, publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla.workspaces import names_at
+from annotation.argilla_files import collect_files
 from annotation.crowd.commands import add_crowd_commands
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.names import known_names, remember_names
@@ -162,11 +163,15 @@ def _collect(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     if bool(options.csv) != bool(options.columns):
         raise StudyError("--csv and --columns go together: the file, and which column holds what")
+    if options.csv and options.argilla:
+        raise StudyError("--csv and --argilla are two kinds of files; collect them one after the other")
     outputs = ("ratings.parquet", "control_ratings.parquet", "members.json")
     with stage(study, "collect", _shown(study), [study.folder / name for name in outputs]):
         if options.csv:
             columns = columns_of(study, options.columns)
             ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
+        elif options.argilla:
+            ratings = collect_files(study, home, options.argilla, replace=options.replace)
         else:
             read_pairs(study)  # no server is started to say that there are none
             with connect(home, existing=True) as argilla:
@@ -281,6 +286,9 @@ def _add_collect_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--csv", metavar="FILE", type=Path, help="read the answers from a file instead of Argilla")
     example = "pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]"
+    parser.add_argument(
+        "--argilla", metavar="FOLDER", type=Path, help="read the answers from what `export --argilla` wrote"
+    )
     parser.add_argument("--columns", metavar="MAPPING", help=f"which column of the file holds what: {example}")
 
 

@@ -104,13 +104,13 @@ def _codebook(
     parts = [
         f"# Ratings of the study {study.name}",
         _line(study.description),
-        f"Licence: {_line(licence) or NO_LICENCE}",
+        licence_line(licence),
         *([f"**{SIMULATED}**"] if ratings["simulated"].any() else []),
         f"{int(sample.sum())} pairs of the sample{withdrawn} and {int((~sample).sum())} controls and repeats;"
         f" {ratings['rater_id'].nunique()} raters, under pseudonyms; {len(answers)} submitted answers, {len(ratings)}"
         f" ratings, of which {int(ratings['counts'].sum())} count; {dates[0]} to {dates[1]}, UTC.",
         "A text that a spreadsheet would take for a formula has an apostrophe before it.",
-        _questions(rubric, [one.name for one in asked]),
+        questions_text(rubric, [one.name for one in asked]),
         "## answers.csv",
         f"A row for each rater and pair that was submitted, a column for each question. Another study on the same pairs"
         f" takes it in with\n\n    {command}",
@@ -124,7 +124,12 @@ def _codebook(
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _questions(rubric: Rubric, names: Sequence[str]) -> str:
+def licence_line(licence: str) -> str:
+    """The codebook's line on the licence."""
+    return f"Licence: {_line(licence) or NO_LICENCE}"
+
+
+def questions_text(rubric: Rubric, names: Sequence[str]) -> str:
     """What was asked, in English, with what each answer means."""
     parts = [f"## Questions (rubric {rubric.name})"]
     for question in rubric.questions:

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from annotation.argilla_files import FOLDER as IN_ARGILLAS
+from annotation.argilla_files import export_argilla
 from annotation.comparison import comparison_text
 from annotation.export import FOLDER, export
 from annotation.offering import alone
@@ -26,10 +28,20 @@ def add_outcome_commands(add: Add) -> None:
     comparing = add("compare", _compare, "hold waves side by side, or two campaigns on the same pairs", argilla=False)
     comparing.add_argument("--other", metavar="FILE", help="another study that rated the same pairs")
     comparing.add_argument("--other-exports", metavar="DIR", help="where that study's records are, if elsewhere")
-    exporting = add("export", _export, f"write the ratings as CSV with a codebook, to {FOLDER}/", argilla=False)
+    exporting = add(
+        "export",
+        _export,
+        f"write the ratings as CSV (or in Argilla's own files) with a codebook, to {FOLDER}/",
+        argilla=False,
+    )
     exporting.add_argument("--licence", metavar="TEXT", default="", help="the codebook's line on the licence")
     exporting.add_argument(
         "--words", action="store_true", help="also write what raters wrote in their own words, which may hold names"
+    )
+    exporting.add_argument(
+        "--argilla",
+        action="store_true",
+        help=f"write Argilla's own files instead, to {IN_ARGILLAS}/: a folder a queue, for rg.Dataset.from_disk",
     )
 
 
@@ -83,6 +95,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _export(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    folder = export(study, licence=options.licence, words=options.words)
+    write = export_argilla if options.argilla else export
+    folder = write(study, licence=options.licence, words=options.words)
     print(f"{study.name}: ratings -> {folder}; codebook.md says what is in it")
     return 0

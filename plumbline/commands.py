@@ -58,7 +58,7 @@ SECTIONS = {
         _annotation("withdraw", "pairs that shall not be rated any more nor count, with a reason"),
         _annotation("accept", "agreement and verdicts"),
         _annotation("compare-campaigns", "waves of a campaign, or two campaigns on the same pairs", "compare"),
-        _annotation("export", "the ratings as CSV files with a codebook"),
+        _annotation("export", "the ratings as CSV files, or Argilla's, with a codebook"),
         _annotation("campaign-report", "the report on raters, agreement and verdicts", "report", "annotation,report"),
         _annotation("backup", "a checked backup of the local Argilla"),
         _annotation("restore", "put a backup in the place of what the stopped Argilla has"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
@@ -29,6 +29,9 @@ from annotation.verdicts.preregistration import asked_rubric, first_rating, fix_
 from plumbline.errors import StudyError
 from plumbline.records import Pair
 from plumbline.study import Study
+
+if TYPE_CHECKING:
+    import argilla as rg
 
 BATCH = 500  # pairs sent at once; Argilla takes up to 500
 SHOWN = ("language", "output_language")
@@ -238,8 +241,17 @@ def create_dataset(
     """
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
-    client, words = argilla.sdk, Words.of(rubric, queue, note)
-    settings = rg.Settings(
+    client = argilla.sdk
+    settings = settings_of(Words.of(rubric, queue, note), per_pair, client)
+    with translated(argilla.url):
+        return str(rg.Dataset(name=where[1], workspace=where[0], settings=settings, client=client).create().id)
+
+
+def settings_of(words: Words, per_pair: int, client: Any) -> rg.Settings:
+    """What a dataset shows and asks, in Argilla's terms."""
+    import argilla as rg  # noqa: PLC0415 (takes a second)
+
+    return rg.Settings(
         guidelines=words.guidelines,
         # Never Markdown: the texts are data, and a rater must see them as they are.
         fields=[
@@ -253,8 +265,6 @@ def create_dataset(
         metadata=[rg.TermsMetadataProperty(name=name, visible_for_annotators=True, client=client) for name in SHOWN],
         distribution=rg.TaskDistribution(min_submitted=per_pair),
     )
-    with translated(argilla.url):
-        return str(rg.Dataset(name=where[1], workspace=where[0], settings=settings, client=client).create().id)
 
 
 def _check_answers(study: Study, name: str, asked: int) -> None:

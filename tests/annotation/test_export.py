@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shlex
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 
 from annotation import server
+from annotation.argilla_files import collect_files, export_argilla
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.export import NO_LICENCE, export
 from annotation.pseudonyms import named_pseudonym
@@ -27,6 +29,7 @@ from plumbline.study import Study
 from tests.annotation.verdicts.test_doubts import careless
 
 Make = Callable[..., Study]
+RESPONSE = {"value": 3, "user_id": "u", "status": "submitted"}
 
 
 def made(variant: Make, name: str) -> Study:
@@ -99,3 +102,48 @@ def test_simulated_ratings_stay_simulated(variant: Make) -> None:
     ratings = read_ratings(study).assign(simulated=True)
     write_table(study.folder / "ratings.parquet", ratings, Rating)
     assert "SIMULATED RATINGS" in (export(study) / "codebook.md").read_text(encoding="utf-8")
+
+
+BROKEN: list[tuple[str, object, str]] = [
+    ("records.json", {}, "is no list of records"),
+    ("records.json", [{"id": "x"}], "record 1: is no record of Argilla's"),
+    ("records.json", [{"id": "PAIR", "responses": {"quality": [{"value": 3, "user_id": "u"}]}}], "without the status"),
+    ("records.json", [{"id": "PAIR", "responses": {"quality": [RESPONSE | {"value": "3"}]}}], "'3' is no rating"),
+    ("records.json", [{"id": "PAIR", "responses": {"quality": [RESPONSE]}}], "a submitted answer without 'fluency'"),
+    ("records.json", [{"id": "none", "responses": {"quality": [RESPONSE]}}], "no pair 'none'"),
+    ("records.json", [], "no answers in it"),
+    ("raters.json", [], "has no raters and times by id"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "says"), BROKEN, ids=[says for *_, says in BROKEN])
+def test_a_broken_argilla_export_is_one_line(
+    variant: Make, tmp_path: Path, name: str, content: object, says: str
+) -> None:
+    study = made(variant, "first")
+    own = draw_sample(study)[0].pair_id
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given" / "records.json").write_text("[]")
+    (tmp_path / "given" / name).write_text(json.dumps(content).replace("PAIR", own))
+    with pytest.raises(DataError, match=says):
+        collect_files(study, server.Home(tmp_path / "home"), tmp_path / "given")
+    assert not (study.folder / "ratings.parquet").exists()
+
+
+def test_argillas_files_leave_names_and_words_out(variant: Make, tmp_path: Path) -> None:
+    study = made(variant, "first")
+    careless(study)
+    ratings = read_ratings(study).assign(comment="says Ada", source="Ada.csv")
+    write_table(study.folder / "ratings.parquet", ratings, Rating)
+    folder = export_argilla(study, licence="CC BY 4.0")
+    files = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file()}
+    assert not any("Ada" in text for text in files.values())
+    codebook = (folder / "codebook.md").read_text(encoding="utf-8")
+    assert "Licence: CC BY 4.0\n" in codebook and "rg.Dataset.from_disk" in codebook
+    written = {path for path in files if path.name not in ("codebook.md", "files.json")}
+    assert all(hashlib.sha256(path.read_bytes()).hexdigest() in codebook for path in written)
+    (part,) = (path for path in folder.iterdir() if path.is_dir())
+    again = made(variant, "again")
+    draw_sample(again)
+    collect_files(again, server.Home(tmp_path / "home"), part)  # a queue alone, without what stands beside it
+    assert len(read_all_ratings(again)) == len(read_all_ratings(study))

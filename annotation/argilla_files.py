@@ -1,0 +1,276 @@
+"""A campaign's ratings in Argilla's own files: what `rg.Dataset.from_disk` reads, and what another study takes in.
+
+A folder for each queue, as `rg.Dataset.to_disk` writes it: settings, dataset, records with their responses. Responses
+name accounts: here ids that are made of pseudonyms, so that no account of the server can be told from them. What
+Argilla's files have no place for (pseudonyms, times) stands beside them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pandas as pd
+
+from annotation import server
+from annotation.argilla.publish import record_of, settings_of
+from annotation.argilla.wording import COMMENT, Words
+from annotation.export import licence_line, questions_text
+from annotation.offering import alone, refuse_other_sample
+from annotation.pseudonyms import named_pseudonym, pseudonym_key
+from annotation.questions import Asked
+from annotation.ratings.answers import Answer, Part, check, keep
+from annotation.ratings.collected import Collected
+from annotation.rubric import Rubric
+from annotation.sampling.origin import refuse_other_prompts
+from annotation.sampling.queues import queues_of
+from annotation.sampling.shown import shown
+from annotation.verdicts.preregistration import asked_rubric
+from annotation.verdicts.tables import SIMULATED
+from plumbline.errors import DataError
+from plumbline.exhibits.folder import write_files
+from plumbline.identity import identity
+from plumbline.reading import read_json
+from plumbline.records import Pair
+from plumbline.study import Study
+
+FOLDER = "export-argilla"
+RECORDS, SETTINGS, DATASET = "records.json", ".argilla/settings.json", ".argilla/dataset.json"  # Argilla's own names
+BESIDE = "raters.json"
+_KINDS: dict[str, type[Any]] = {"rating": int, "label": str, "text": str, "multi_label": list, "ranking": list}
+
+
+def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> Path:
+    """Write submitted answers to the study's `export-argilla/`, a folder a queue; returns it.
+
+    `licence` is a line for the codebook; `words` says that comments and answers in words are wanted too. Raises
+    DataError where nobody has answered yet.
+    """
+    collected, rubric = Collected.read(study), asked_rubric(study)
+    plain = collected.plain_ratings
+    ratings = plain[plain["status"] == "submitted"]
+    if ratings.empty:
+        raise DataError(f"{study.folder}: there are no ratings yet; run `{study.command('annotation collect')}` first")
+    if not words:
+        texts = [one.name for one in rubric.asked() if one.kind == "text"]
+        ratings = ratings[~ratings["question"].isin(texts)].assign(comment="")
+    accounts = {rater: _account(study, rater) for rater in sorted(ratings["rater_id"].unique())}
+    given = _responses(ratings, rubric, accounts)
+    files: dict[str, bytes] = {}
+    for queue, pairs in queues_of(shown(study)).items():
+        name, worded = queue.dataset(study), Words.of(rubric, queue)
+        records = [_record(pair, worded.asked, given.get(pair.pair_id, {})) for pair in pairs]
+        files |= {
+            f"{name}/{SETTINGS}": _json(_settings(study, worded, words=words)),
+            f"{name}/{DATASET}": _json({"name": name}),
+            f"{name}/{RECORDS}": _json(records),
+        }
+    times = ratings.groupby(["pair_id", "rater_id"], as_index=False)["submitted_at"].max()
+    beside: dict[str, Any] = {"raters": {account: rater for rater, account in accounts.items()}, "times": {}}
+    for pair_id, rater, at in times.itertuples(index=False, name=None):
+        beside["times"].setdefault(pair_id, {})[accounts[rater]] = at.isoformat()
+    files[BESIDE] = _json(beside)
+    files["codebook.md"] = _codebook(study, rubric, ratings, files, licence).encode()
+    write_files(study.folder / FOLDER, files)
+    return study.folder / FOLDER
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=False, default=str).encode()
+
+
+def _account(study: Study, rater: str) -> str:
+    """An id for an account: none that the server has, and the same at each export."""
+    return str(UUID(hex=identity("argilla-export-v1", study.name, rater)[:32], version=4))
+
+
+def _responses(
+    ratings: pd.DataFrame, rubric: Rubric, accounts: Mapping[str, str]
+) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """The responses of each pair, by question, as Argilla's files have them."""
+    asked = {one.name: one for one in rubric.asked()}
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+
+    def add(pair_id: str, question: str, rater: str, value: Any) -> None:
+        response = {"value": value, "user_id": accounts[rater], "status": "submitted"}
+        found.setdefault(pair_id, {}).setdefault(question, []).append(response)
+
+    columns = ["pair_id", "question", "rater_id", "value", "answer"]
+    for pair_id, question, rater, value, answer in ratings[columns].itertuples(index=False, name=None):
+        add(pair_id, question, rater, asked[question].given(answer if pd.isna(value) else int(value)))
+    once = ratings.drop_duplicates(["pair_id", "rater_id"])
+    for pair_id, rater, comment in once.loc[once["comment"] != "", ["pair_id", "rater_id", "comment"]].itertuples(
+        index=False, name=None
+    ):
+        add(pair_id, COMMENT, rater, comment)
+    return found
+
+
+def _record(pair: Pair, asked: str, responses: Mapping[str, Any]) -> dict[str, Any]:
+    """A pair as `rg.Record.from_dict` takes it."""
+    record = record_of(pair, asked)
+    empty: dict[str, Any] = {"suggestions": {}, "vectors": {}}
+    return {
+        "id": pair.pair_id,
+        "fields": record["fields"],
+        "metadata": record["metadata"],
+        "responses": responses,
+    } | empty
+
+
+def _settings(study: Study, worded: Words, *, words: bool) -> dict[str, Any]:
+    """The dataset's settings; answers in words that are left out cannot be required."""
+    nowhere = SimpleNamespace(api=SimpleNamespace(fields=None, questions=None, metadata=None))  # no server is asked
+    found: dict[str, Any] = settings_of(worded, study.raters.per_pair, nowhere).serialize()
+    for question in found["questions"]:
+        question["required"] &= words or question["type"] != "text"
+    return found
+
+
+def _codebook(study: Study, rubric: Rubric, ratings: pd.DataFrame, files: Mapping[str, bytes], licence: str) -> str:
+    command = f"{study.command('annotation collect')} --argilla {FOLDER}"
+    answers = len(ratings.drop_duplicates(["pair_id", "rater_id"]))
+    parts = [
+        f"# Ratings of the study {study.name}, as files of Argilla",
+        licence_line(licence),
+        *([f"**{SIMULATED}**"] if ratings["simulated"].any() else []),
+        f"{answers} submitted answers of {ratings['rater_id'].nunique()} raters, controls and repeats among them, also"
+        f" answers that do not count; which do, the CSV export says. {BESIDE} has the raters' pseudonyms by the ids in"
+        " the records, which are made for this export, and the times of their answers.",
+        f"Another study on the same pairs takes it in with\n\n    {command}",
+        "Argilla 2.8 reads each folder with `rg.Dataset.from_disk`, into a server that has an account with each id:",
+        "    import json, secrets\n    import argilla as rg\n\n"
+        "    client = rg.Argilla(api_url=..., api_key=...)\n"
+        f'    for user_id, name in json.load(open("{BESIDE}"))["raters"].items():\n'
+        "        rg.User(username=name, id=user_id, password=secrets.token_hex(16), client=client).create()\n"
+        '    rg.Dataset.from_disk("FOLDER", workspace="WORKSPACE", client=client)',
+        questions_text(rubric, [one for one in rubric.question_names() if one in set(ratings["question"])]),
+        "## Files\n\n"
+        + "\n".join(f"- {name}: SHA-256 {hashlib.sha256(one).hexdigest()}" for name, one in files.items()),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def collect_files(study: Study, home: server.Home, folder: Path, *, replace: bool = False) -> pd.DataFrame:
+    """Take an export's answers into the ratings, beside those of other sources; returns the sample's ratings.
+
+    Its name is their source: the same again replaces what it gave before. Raters get pseudonyms of this study. Without
+    times beside them, answers have the time of their file. Raises DataError with file and record for what is no rating
+    of this study.
+    """
+    with alone(study):
+        rubric = asked_rubric(study)
+        pairs = {pair.pair_id: pair for pair in shown(study)}
+        refuse_other_sample(study)
+        refuse_other_prompts(study, list(pairs.values()))
+        reading = _Reading(study, rubric, pairs, folder, pseudonym_key(home), _beside(folder))
+        answers: dict[tuple[str, str], Answer] = {}
+        for where, answer in reading.answers():
+            check(answer, where, rubric, pairs)
+            if (answer.pair_id, answer.rater_id) in answers:
+                raise DataError(f"{where}: a rater's second answer to a pair; keep one of them")
+            answers[answer.pair_id, answer.rater_id] = answer
+        if not answers:
+            raise DataError(f"{folder}: no answers in it; name a folder that `annotation export --argilla` wrote")
+        state = hashlib.sha256(b"".join(file.read_bytes() for file in reading.files())).hexdigest()
+        source = f"{folder.resolve().name}/{RECORDS}"
+        part = Part(state, tuple(answers[place] for place in sorted(answers)))
+        return keep(study, source, {source: part}, replace=replace)
+
+
+def _beside(folder: Path) -> dict[str, Any]:
+    """Pseudonyms and times, where they are there. Raises DataError for a file that is none of ours."""
+    try:
+        found = read_json(folder / BESIDE)
+    except FileNotFoundError:
+        return {"raters": {}, "times": {}}
+    if not isinstance(found, dict) or not all(isinstance(found.get(name), dict) for name in ("raters", "times")):
+        raise DataError(f"{folder / BESIDE}: has no raters and times by id; bring it back as it was exported")
+    return found
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """An export and how it is read."""
+
+    study: Study
+    rubric: Rubric
+    pairs: Mapping[str, Pair]
+    folder: Path
+    key: bytes
+    beside: Mapping[str, Any]
+
+    def files(self) -> list[Path]:
+        """The records of each queue; of one, where the folder is a queue's. Raises DataError where there are none."""
+        found = sorted([*self.folder.glob(RECORDS), *self.folder.glob(f"*/{RECORDS}")])
+        if not found:
+            raise DataError(f"{self.folder}: has no {RECORDS} in it or in a folder of it; correct --argilla")
+        return found
+
+    def answers(self) -> Iterator[tuple[str, Answer]]:
+        """Each answer with its place. Raises DataError for what cannot be one."""
+        for file in self.files():
+            records = read_json(file)
+            if not isinstance(records, list):
+                raise DataError(f"{file}: is no list of records; bring it back as Argilla or Plumbline wrote it")
+            for number, record in enumerate(records, 1):
+                where = f"{file}, record {number}"
+                for account, values in self._by_account(record, where).items():
+                    yield where, self._answer(str(record["id"]), account, values, file)
+
+    def _by_account(self, record: Any, where: str) -> dict[str, dict[str, Any]]:
+        """A record's values by account and question."""
+        found: dict[str, dict[str, Any]] = {}
+        try:
+            for question, responses in (record["responses"] or {}).items():
+                for one in responses:
+                    if one.get("status") != "submitted":
+                        raise DataError(
+                            f"{where}: a response without the status `submitted` (Argilla's own export has none, so"
+                            " drafts cannot be told from answers); export with `annotation export --argilla`"
+                        )
+                    found.setdefault(str(one["user_id"]), {})[question] = one["value"]
+            str(record["id"])
+        except (KeyError, TypeError, AttributeError):
+            raise DataError(f"{where}: is no record of Argilla's (id, responses with value and user_id)") from None
+        return found
+
+    def _answer(self, pair_id: str, account: str, values: Mapping[str, Any], file: Path) -> Answer:
+        pair = self.pairs.get(pair_id)
+        where, known = f"{file}, pair {pair_id}", {one.name: one for one in self.rubric.asked()}
+        asked = [one.name for one in self.rubric.asked(pair.pool if pair else None)]
+        named = dict.fromkeys([*asked, *(name for name in values if name != COMMENT)])
+        at = self.beside["times"].get(pair_id, {}).get(account)
+        try:
+            time = datetime.fromisoformat(at) if at else datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        except (TypeError, ValueError):
+            raise DataError(f"{self.folder / BESIDE}: {at!r} is no time; bring it back as it was exported") from None
+        return Answer(
+            pair_id=pair_id,
+            rater_id=named_pseudonym(self.key, self.study.name, str(self.beside["raters"].get(account, account))),
+            values={name: _kept(known.get(name), values.get(name), where) for name in named},
+            comment=str(values.get(COMMENT) or ""),
+            submitted_at=time.astimezone(UTC).isoformat(),
+        )
+
+
+def _kept(asked: Asked | None, value: Any, where: str) -> Any:
+    """A value in the form in which it is kept; what is no answer at all stays, and is refused."""
+    if asked is None or value is None:
+        return value if value is None else str(value)
+    fits = isinstance(value, _KINDS[asked.kind]) and not isinstance(value, bool)
+    if not fits:
+        raise DataError(f"{where}, {asked.name}: {str(value)[:60]!r} is no {asked.kind.replace('_', '-')}")
+    if asked.kind == "ranking" and all(isinstance(one, str) for one in value):  # Argilla's own: in order, without ties
+        value = [{"value": one, "rank": rank} for rank, one in enumerate(value, 1)]
+    try:
+        return asked.kept(value)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise DataError(f"{where}, {asked.name}: {str(value)[:60]!r} is no ranking") from None
