@@ -26,13 +26,14 @@ def test_decisions_have_a_row_a_scope_and_the_studys_threshold() -> None:
     ]
     chart = sensitivity_charts.threshold_decisions(pd.DataFrame(rows), 3.0)
     words = words_of(chart)
-    assert words.index("Expansion (German, pair classification)") < words.index("Translation (German)")
+    assert words.index("Expansion (de, pair classification)") < words.index("Translation (de)")
     rule = chart.to_dict()["layer"][0]
     assert chart.to_dict()["datasets"][rule["data"]["name"]] == [{"threshold": 3.0}]
-    assert rule["encoding"]["x"]["scale"]["domain"] == [1, 5]
+    assert rule["encoding"]["x"]["scale"]["domain"] == [1 - 4 / 50, 5 + 4 / 50]  # room for points at the ends
+    assert rule["encoding"]["x"]["axis"]["values"] == [1, 3, 5]  # a tick for each threshold
     from_0 = pd.DataFrame([{**rows[0], "threshold": 0.0}, *rows])  # PTEB's scale
     layers = sensitivity_charts.threshold_decisions(from_0, 3.0).to_dict()["layer"]
-    assert {tuple(layer["encoding"]["x"]["scale"]["domain"]) for layer in layers} == {(0, 5)}
+    assert {tuple(layer["encoding"]["x"]["scale"]["domain"]) for layer in layers} == {(-0.1, 5.1)}
 
 
 def test_lines_of_scores_break_where_nothing_is_known() -> None:
