@@ -22,7 +22,9 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     """What `python -m annotation plan` prints: assumptions, a row for each size, and how to read it."""
     design = Design.of(study, load_rubric(study))
     rule, assumed = design.rule, Assumed(options.spread, options.bias, options.noise)
-    sizes = [(pairs, raters) for pairs in options.pairs for raters in options.raters]
+    own = (study.sample.pairs, study.raters.per_pair)
+    asked = [(pairs, raters) for pairs in options.pairs or PAIRS for raters in options.raters or RATERS]
+    sizes = asked if options.pairs or options.raters else list(dict.fromkeys([own, *asked]))
     seed = study.sample.seed if options.seed is None else options.seed
     rules = planned_rules(study, design)
     found = plan(study, sizes, options.means or (), assumed, options.campaigns, seed)
@@ -39,6 +41,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
             f"{options.campaigns} simulated campaigns for each size and true mean, seed {seed}",
             f"Assumed standard deviations, in points: pairs {assumed.spread:g}, raters' bias {assumed.bias:g},"
             f" noise {assumed.noise:g}",
+            *([f"First the study's own size: {own[0]:,} pairs and {own[1]} raters."] if sizes[0] == own else []),
             "",
             *(titled if rule.rules else (tables[0], "")),
             *_notes(rule, list(found["mean"]), study),
@@ -94,9 +97,13 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """The options of `python -m annotation plan`."""
     usual = Assumed()
     parser.add_argument(
-        "--pairs", type=cli.count, nargs="+", default=PAIRS, metavar="N", help="pairs of a transformation"
+        "--pairs",
+        type=cli.count,
+        nargs="+",
+        metavar="N",
+        help="pairs of a transformation (default: the study's, first)",
     )
-    parser.add_argument("--raters", type=cli.count, nargs="+", default=RATERS, metavar="N", help="raters of each pair")
+    parser.add_argument("--raters", type=cli.count, nargs="+", metavar="N", help="raters of each pair (likewise)")
     parser.add_argument(
         "--means",
         type=_mean,

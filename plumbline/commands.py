@@ -37,6 +37,7 @@ SECTIONS = {
     "to begin": (
         Command("demo", "the whole flow on the sample study, with simulated raters", "plumbline.demo"),
         Command("studies", "put the sample studies into ./studies, to run and to copy from", "plumbline.samples"),
+        Command("init", "a study of your own, made of a file of texts", "generation.beginning", extra="generation"),
     ),
     "texts -> transformations": (
         Command("generate", "make the transformations that a study wants", "generation.run", extra="generation"),

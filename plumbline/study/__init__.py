@@ -84,7 +84,9 @@ class Study(Part):
         known = {**EIGHT, **(info.context or {})}
         for name in value:
             if name not in known:
-                raise ValueError(f"unknown transformation {name!r}; {nearest(name, list(known))}")
+                listed = f"known are: {', '.join(known)}"
+                hint = nearest(name, list(known))
+                raise ValueError(f"unknown transformation {name!r}; {' '.join(dict.fromkeys((hint, listed)))}")
         refuse_duplicates(list(value), "transformation")
         return value
 

@@ -269,6 +269,9 @@ def test_the_command_prints_a_row_for_each_size() -> None:
     rows = lines[lines.index("") + 3 : lines.index("", lines.index("") + 1)]  # below the header and its rule
     assert [row.split()[:2] for row in rows] == [["30", "3"], ["60", "3"]]
     assert "seed 1337" in done.stdout and "at 2.5" in done.stdout
+    usual = here("annotation", "plan", "--study", "studies/demo.yaml", "--campaigns", "1").stdout.splitlines()
+    assert "First the study's own size: 24 pairs and 4 raters." in usual
+    assert usual[usual.index("") + 3].split()[:2] == ["24", "4"]
     again = here(*command, "--pairs", "0")
     assert again.returncode == 2
     assert "'0' is not a whole number from 1 to 100000" in again.stderr

@@ -19,7 +19,10 @@ RECORDED = study_data()["generator"]
     ("changes", "says"),
     [
         ({"transfomations": []}, "unknown key 'transfomations'; did you mean 'transformations'"),
-        ({"transformations": ["paraphrase"]}, "unknown transformation 'paraphrase'; did you mean 'paraphrasing'"),
+        (
+            {"transformations": ["paraphrase"]},
+            "unknown transformation 'paraphrase'; did you mean 'paraphrasing'? known are: paraphrasing,",
+        ),
         ({"transformations": ["expansion", "expansion"]}, "transformation 'expansion' appears twice"),
         ({"datasets": [DATASET, DATASET]}, "data set 'words' appears twice"),
         ({"datasets": [{**DATASET, "language": "enlish"}]}, "datasets.0.language: language 'enlish' is not known"),

@@ -1,0 +1,281 @@
+"""`python -m generation.beginning texts.csv`: a study of one's own, made of a file of texts.
+
+What it guesses from the file (which columns hold what, which task they make, which language they are in) it says, and
+an option overrides it; what it cannot tell it asks for. The study is read as every command reads it before it is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from generation.datasets.loading import load_datasets
+from generation.datasets.table_files import read_frame
+from generation.identification import identify
+from plumbline import cli
+from plumbline.commands import as_called
+from plumbline.errors import DataError, StudyError
+from plumbline.languages import language_name, language_pair
+from plumbline.store import atomic
+from plumbline.study import Study, load_study
+from plumbline.words import shows
+
+FOLDER = Path("studies")
+MOST = 100  # pairs of a transformation, where the file has as many texts
+READ = 200  # texts, by which the language is told
+LEAST, SHARE = 10, 0.95  # texts whose language is known, and the share of them that must be in one, to be certain
+#: What columns are called that hold what a task needs (or `output`: the text as somebody has transformed it).
+NAMES = {
+    "sentence1": ("sentence1", "sentence_1", "sentence_a", "sent1", "text1", "text_1", "text_a", "premise"),
+    "sentence2": ("sentence2", "sentence_2", "sentence_b", "sent2", "text2", "text_2", "text_b", "hypothesis"),
+    "score": ("score", "similarity", "gold", "similarity_score"),
+    "label": ("label", "class", "category", "intent", "topic", "cluster"),
+    "text": ("text", "sentence", "original", "source", "content", "utterance", "question"),
+    "output": ("output", "transformed", "rewritten", "paraphrase", "changed"),
+    "split": ("split",),
+}
+_LISTS = 200  # letters of a list of columns in an error
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a file holds: its columns by what they are for, the task that they make, and why."""
+
+    columns: Mapping[str, str]
+    task: str
+    why: str
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns whose texts are transformed."""
+        return tuple(dict.fromkeys(self.columns[name] for name in ("sentence1", "text") if name in self.columns))
+
+
+def guess(frame: pd.DataFrame, given: Mapping[str, str], path: Path) -> Guess:
+    """What the file's columns are for; `given` are those that the user named. Raises DataError where it is unclear."""
+    header = [str(name) for name in frame.columns]
+    columns = dict(given)
+    for what, names in NAMES.items():
+        found = [name for name in header if name.strip().lower() in names and name not in columns.values()]
+        if what not in columns and found:
+            columns[what] = min(found, key=lambda name: names.index(name.strip().lower()))
+    has = set(columns)
+    if {"sentence1", "sentence2"} <= has:
+        needed = ("sentence1", "sentence2")
+        if "score" in has:
+            return _guessed(columns, (*needed, "score"), "sts", "two sentences and a score of how alike they are")
+        if "label" in has and {_word(cell) for cell in frame[columns["label"]]} <= {"0", "1"}:
+            return _guessed(columns, (*needed, "label"), "pair_classification", "two sentences and a label of 0 or 1")
+        return _guessed(columns, needed, "bitext_mining", "two sentences that say the same")
+    if "text" in has:
+        own = ("text", *(("output",) if "output" in has else ()))
+        if "label" in has and {_word(cell) for cell in frame.get(columns.get("split", ""), ())} >= {"train", "test"}:
+            return _guessed(columns, (*own, "label", "split"), "classification", "texts, labels, and a train split")
+        if "label" in has:
+            return _guessed(columns, (*own, "label"), "clustering", "texts and labels")
+        # Each text is its own counterpart: it is to be found by its transformation.
+        return _guessed(columns, own, "bitext_mining", "texts alone: each is to be found by what became of it")
+    listed = ", ".join(map(repr, header))
+    raise DataError(
+        f"{path}: no column looks like a text; it has {listed[:_LISTS]}: name it, such as --column text=NAME"
+        " (or sentence1=NAME and sentence2=NAME)"
+    )
+
+
+def _guessed(columns: Mapping[str, str], wanted: Iterable[str], task: str, why: str) -> Guess:
+    return Guess({name: columns[name] for name in wanted}, task, why)
+
+
+def _word(cell: object) -> str:
+    return str(cell).strip()
+
+
+def language_of(texts: Iterable[object], path: Path) -> str:
+    """The language that the texts are in, where that is certain. Raises DataError with what to do where it is not."""
+    read = [text for text in texts if isinstance(text, str) and shows(text)][:READ]
+    known = Counter(code for text in read if (code := identify(text)))
+    best, number = known.most_common(1)[0] if known else ("", 0)
+    if number >= LEAST and number >= SHARE * known.total() and 2 * known.total() >= len(read):
+        return best
+    likely = f" (perhaps {best}, {language_name(best)})" if best else ""
+    raise DataError(
+        f"{path}: the texts do not tell for certain which language they are in{likely}; add --language CODE"
+    )
+
+
+def study_text(path: Path, target: Path, name: str, found: Guess, language: str, texts: int) -> str:
+    """The study as YAML, with comments that say what may be changed."""
+    here = _relative(path, target)
+    dataset = [f"name: {name}", f"task: {found.task}  # {found.why}", f"path: {_quoted(here)}", f"language: {language}"]
+    mapped = {what: column for what, column in found.columns.items() if what not in ("output", column)}
+    if found.task == "bitext_mining" and "text" in found.columns:
+        mapped = {"sentence1": found.columns["text"], "sentence2": found.columns["text"]}
+    if mapped:
+        dataset.append(f"columns: {{{', '.join(f'{what}: {_quoted(column)}' for what, column in mapped.items())}}}")
+    if found.task in ("sts", "pair_classification", "bitext_mining", "clustering"):
+        dataset.append("rows: all")
+    pairs = min(MOST, texts)
+    return "\n".join(
+        [
+            f"# Made of {path.name} by `plumbline init`. README.md (Your own study) says what else can stand here.",
+            f"name: {name}",
+            "",
+            "datasets:",
+            f"  - {dataset[0]}",
+            *(f"    {line}" for line in dataset[1:]),
+            "",
+            *_transformations(here, found),
+            "seeds: [1337]  # one run of the random choices; HTEB has three",
+            "",
+            "sample:",
+            f"  pairs: {pairs}  # of each transformation, to be rated; HTEB has 100",
+            "raters:",
+            "  per_pair: 3",
+            "acceptance:",
+            "  threshold: 3.0  # of the mean rating, from 1 to 5; fixed before the first rating",
+            f"  min_pairs: {min(20, pairs)}  # with fewer rated ones a verdict stays undecided",
+            "",
+            "evaluation:  # after the verdicts; rating needs none of it",
+            "  models:",
+            "    - {name: character-n-grams, kind: lexical}  # a baseline that knows no meaning, and needs no hub",
+            "    # - {name: intfloat/multilingual-e5-small}",
+            "",
+        ]
+    )
+
+
+def _transformations(here: str, found: Guess) -> list[str]:
+    """What is done to the texts, and by what."""
+    if "output" in found.columns:
+        text, output = _quoted(found.columns["text"]), _quoted(found.columns["output"])
+        return [
+            "transformations:  # the file has what became of the texts, so that no language model is asked",
+            "  - name: rewritten",
+            "    axis: own",
+            f"    outputs: {{path: {_quoted(here)}, text: {text}, output: {output}}}",
+            "    raters:  # what they are told that was asked for",
+            '      asked: {en: "The text was rewritten; its meaning should be the same."}',
+        ]
+    return [
+        "# HTEB's others: backtranslation, style_change, expansion, summarisation, summarised_expansion, translation,",
+        "# cross_translation. Each is rated for itself.",
+        "transformations: [paraphrasing]",
+        "generator:  # any OpenAI-compatible server: this is where Ollama listens",
+        "  kind: openai",
+        "  model: gemma3:27b",
+        '  base_url: "http://127.0.0.1:11434/v1"',
+    ]
+
+
+def _relative(path: Path, target: Path) -> str:
+    return Path(os.path.relpath(path.resolve(), target.parent.resolve())).as_posix()
+
+
+def _quoted(word: str) -> str:
+    """A word of the user's as YAML's string in single quotes."""
+    if re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", word):
+        raise DataError(f"{word!r} has letters that a study cannot hold; rename the file or the column")
+    return "'" + word.replace("'", "''") + "'"
+
+
+def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
+    """Write the study; (it, what was guessed, its language)."""
+    path = Path(options.file)
+    if not path.exists():
+        raise DataError(f"no file {path}")
+    frame = read_frame(path)
+    name = options.name or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:60] or "study"
+    target = FOLDER / f"{name}.yaml" if options.study is None else Path(options.study)
+    if target.exists():
+        raise StudyError(f"{target} is there already; take it away, or name another with --study FILE or --name NAME")
+    found = guess(frame, dict(options.column), path)
+    for column in found.columns.values():
+        if column not in frame:
+            listed = ", ".join(repr(str(one)) for one in frame.columns)
+            raise DataError(f"{path}: no column {column!r}; it has {listed[:_LISTS]}")
+    sides = [frame[column] for column in found.texts]
+    language = options.language or language_of(pd.concat(sides), path)
+    if "-" in language and "text" in found.columns:
+        raise StudyError(f"--language: {language!r} is a pair, and {path} has single texts; give one language")
+    texts = len({str(text) for side in sides for text in side})
+    with atomic(target) as file:
+        file.write(study_text(path, target, name, found, language, texts).encode())
+    try:
+        study = load_study(target)
+        load_datasets(study)
+    except BaseException:
+        target.unlink()
+        raise
+    return study, found, language
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog=as_called("python -m generation.beginning"),
+        description="Make a study of your own of a file of texts: CSV, TSV, JSONL or Parquet.\n"
+        "What its columns are for and which language the texts are in is guessed and said;\n"
+        "nothing that is there is overwritten.",
+        epilog=as_called(
+            "example: a file sentences.csv with the columns text and label\n\n"
+            "  python -m generation.beginning sentences.csv --language en\n"
+            "  python -m generation.run --study studies/sentences.yaml --dry-run\n\n"
+            "With a column `output` beside `text` the file says itself what became of each text,\n"
+            "and no language model is asked. Columns of other names:\n\n"
+            "  python -m generation.beginning saetze.csv --language de --column text=Satz --column label=Klasse"
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", help="the texts, a row each")
+    parser.add_argument(
+        "--language", type=_language, metavar="CODE", help="of the texts, such as en, or en-de for pairs"
+    )
+    parser.add_argument(
+        "--column", type=_column, action="append", default=[], metavar="WHAT=NAME",
+        help=f"which column holds what: {', '.join(NAMES)} (may be repeated)",
+    )  # fmt: skip
+    parser.add_argument("--name", type=_name, metavar="NAME", help="of the study (default: the file's)")
+    parser.add_argument("--study", metavar="FILE", help=f"where it is written (default: {FOLDER}/NAME.yaml)")
+    study, found, language = begin(parser.parse_args())
+    print(f"{', '.join(f'{what}: column {column!r}' for what, column in found.columns.items())}")
+    print(f"task: {found.task} ({found.why}); language: {language_of_pair(language)}")
+    print(f"-> {study.file}: read it, and change what you want otherwise")
+    print(f"next: {study.command('generation.run')} --dry-run")
+    return 0
+
+
+def language_of_pair(language: str) -> str:
+    """`en (English)`, `en-de (English and German)`."""
+    return f"{language} ({' and '.join(map(language_name, dict.fromkeys(language_pair(language))))})"
+
+
+def _language(value: str) -> str:
+    try:
+        first, second = language_pair(value)
+    except StudyError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return first if first == second else f"{first}-{second}"
+
+
+def _column(value: str) -> tuple[str, str]:
+    what, _, name = value.partition("=")
+    if what not in NAMES or not name:
+        raise argparse.ArgumentTypeError(f"{value!r} is not WHAT=NAME, where WHAT is one of {', '.join(NAMES)}")
+    return what, name
+
+
+def _name(value: str) -> str:
+    if not re.fullmatch("[a-z0-9][a-z0-9_-]{0,63}", value):
+        raise argparse.ArgumentTypeError(f"{value!r} is no name of a study: small letters, digits, - and _")
+    return value
+
+
+if __name__ == "__main__":
+    cli.run(main)

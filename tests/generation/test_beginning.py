@@ -1,0 +1,138 @@
+"""`plumbline init`: a study made of a file runs as it stands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from generation import beginning
+from generation.beginning import guess, language_of
+from plumbline.errors import DataError, PlumblineError, StudyError
+from plumbline.study import load_study
+from tests.commands import here
+
+TEXTS = [
+    "The weather in the mountains changed quickly this morning.",
+    "I would like to book a table for two people.",
+    "The train to the city leaves every twenty minutes.",
+    "Our garden is full of roses and small trees.",
+    "She wrote a long letter to her brother in Canada.",
+    "The museum opens at nine and closes at five.",
+    "He has never learned how to ride a bicycle.",
+    "Please send me the report before the end of the week.",
+    "The children played in the park until it was dark.",
+    "This recipe needs three eggs and a cup of flour.",
+    "My neighbour bought a new car last month.",
+    "The library has more than a million books.",
+]
+LABELS = ["a", "b"] * 6
+SPLIT = ["train", "test"] * 6
+
+
+@pytest.fixture
+def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, where one stands."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["init", *words])
+    assert beginning.main() == 0
+
+
+def test_the_study_is_run_and_sampled_as_it_stands(
+    init: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.DataFrame({"it's: #1": TEXTS, "Output": [f"{text} Indeed." for text in TEXTS]})
+    frame.to_csv(init / "My texts.csv", index=False)
+    run(monkeypatch, "My texts.csv", "--column", "text=it's: #1")
+    said = capsys.readouterr().out
+    assert "text: column \"it's: #1\", output: column 'Output'" in said
+    assert "language: en (English)" in said
+    assert "next: python -m generation.run --study studies/my-texts.yaml --dry-run" in said
+    study = load_study("studies/my-texts.yaml")
+    assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 12)
+    place = ["--study", str(study.file), "--exports", str(init / "exports")]
+    dry = here("generation.run", *place, "--dry-run")
+    assert dry.returncode == 0 and "no generator is asked" in dry.stdout, dry.stderr
+    assert here("generation.run", *place).returncode == 0
+    sampled = here("annotation", "sample", *place)
+    assert sampled.returncode == 0, sampled.stderr
+    assert "12 pairs drawn" in sampled.stdout
+
+
+@pytest.mark.parametrize(
+    ("columns", "task"),
+    [
+        ({"Sentence1": TEXTS, "sentence2": TEXTS[::-1], "gold": range(12)}, "sts"),
+        ({"text_a": TEXTS, "text_b": TEXTS[::-1], "label": [0, 1] * 6}, "pair_classification"),
+        ({"sentence1": TEXTS, "sentence2": TEXTS}, "bitext_mining"),
+        ({"utterance": TEXTS, "intent": LABELS}, "clustering"),
+        ({"utterance": TEXTS, "intent": LABELS, "split": SPLIT}, "classification"),
+        ({"text": TEXTS}, "bitext_mining"),
+    ],
+)
+@pytest.mark.parametrize("kind", [".csv", ".tsv", ".jsonl"])
+def test_columns_are_guessed_and_the_texts_are_asked_for(
+    init: Path, monkeypatch: pytest.MonkeyPatch, columns: dict[str, list[object]], task: str, kind: str
+) -> None:
+    frame, file = pd.DataFrame(columns), init / f"texts{kind}"
+    if kind == ".jsonl":
+        rows = frame.to_dict(orient="records")
+        file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    else:
+        frame.to_csv(file, index=False, sep="," if kind == ".csv" else "\t")
+    run(monkeypatch, file.name)
+    study = load_study("studies/texts.yaml")
+    assert study.datasets[0].task == task
+    dry = here("generation.run", "--study", str(study.file), "--exports", str(init / "exports"), "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    assert "12" in next(line for line in dry.stdout.splitlines() if line.startswith("total")).split()
+
+
+def test_nothing_is_overwritten_and_nothing_is_left_of_what_cannot_be_read(
+    init: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (init / "texts.csv").write_text("text\n" + "\n".join(TEXTS), encoding="utf-8")
+    run(monkeypatch, "texts.csv")
+    before = (init / "studies" / "texts.yaml").read_bytes()
+    with pytest.raises(StudyError, match=r"texts\.yaml is there already"):
+        run(monkeypatch, "texts.csv", "--language", "de")
+    assert (init / "studies" / "texts.yaml").read_bytes() == before
+    (init / "bad.csv").write_text("sentence1,sentence2,score\n" + "a house,a home,much\n" * 12, encoding="utf-8")
+    with pytest.raises(DataError, match="field 'score' is not a number"):
+        run(monkeypatch, "bad.csv", "--language", "en")
+    assert sorted(path.name for path in (init / "studies").iterdir()) == ["texts.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["ok", "12", "x"] * 10, "add --language CODE"),
+        ([*TEXTS, *["Das Wetter in den Bergen hat sich heute schnell geändert."] * 9], "perhaps en, English"),
+        (TEXTS[:3], "perhaps en, English"),
+    ],
+)
+def test_a_language_that_is_not_certain_is_asked_for(texts: list[str], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        language_of(texts, Path("texts.csv"))
+    assert language_of(TEXTS, Path("texts.csv")) == "en"
+
+
+def test_what_cannot_be_told_is_said_with_the_option(init: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match=r"no column looks like a text; it has 'a', 'b': name it, such as --column"):
+        guess(pd.DataFrame({"a": [], "b": []}), {}, Path("x.csv"))
+    (init / "texts.csv").write_text("text\n" + "\n".join(TEXTS), encoding="utf-8")
+    for words, said in (
+        (["--column", "label=kind"], "no column 'kind'; it has 'text'"),
+        (["--language", "en-de"], "has single texts; give one language"),
+        (["missing.csv"], "no file missing.csv"),
+    ):
+        with pytest.raises(PlumblineError, match=said):
+            run(monkeypatch, *([] if words[0] == "missing.csv" else ["texts.csv"]), *words)
+    assert not (init / "studies").exists()
