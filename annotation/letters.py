@@ -73,7 +73,9 @@ def invite(
     drawn = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)
     admit_annotators(study, attach(connection), reads)
-    known = server.credentials(connection.home) if connection.home is not None else None
+    known, place = None, (address or connection.url).rstrip("/")
+    if connection.home is not None:  # our own server, which has a page for annotators
+        known, place = server.credentials(connection.home), f"{place}/work"
     made = []
     for name in invited:
         own = known.find(name) if known is not None else None
@@ -81,7 +83,7 @@ def invite(
         queues = [(queue.dataset(study), number, hours[queue]) for queue, number in work.items()
                   if not codes or queue.languages <= set(codes)]  # fmt: skip
         account = {"name": name, "password": own.password if own is not None else drawn[name] or ""}
-        made.append(Letter(name, _text(study, address or connection.url, account, codes, queues)))
+        made.append(Letter(name, _text(study, place, account, codes, queues)))
     return made
 
 

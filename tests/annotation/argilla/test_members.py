@@ -92,7 +92,7 @@ def test_an_invitation_says_where_as_whom_and_how_long(
     invitations = invite(study, reached, home, [], "https://argilla.example.org")
     ines, otto = (one.text for one in invitations)
     account = server.credentials(home).find("ines")
-    assert account is not None and account.password in ines and "https://argilla.example.org" in ines
+    assert account is not None and account.password in ines and "Address: https://argilla.example.org/work\n" in ines
     # 4 paraphrases at 30 s a pair, and somebody of whom no language is known may rate all queues.
     assert "- invited-paraphrasing-EN: 4 items, about 2 minutes" in ines
     others = [queue.dataset(study) for queue in queues_of(read_pairs(study)) if not queue.languages <= {"de", "en"}]

@@ -141,6 +141,7 @@ PAGES = [
     Row("GET", "/crowd/enter/{room}", "404 404 404 404 404 404"),
     Row("POST", "/crowd/enter/{room}", "404 404 404 404 404 404", {"ticket": "forged"}, form=True),
     Row("GET", "/crowd/done/{room}", "404 404 404 404 404 404"),
+    Row("GET", "/work", OPEN),  # the same words for everybody; what it shows it asks the API for
     Row("GET", "/{path}", OPEN),  # Argilla's own pages: the same files for everybody
 ]
 TABLE = [*READS, *CHANGES, *PAGES]

@@ -10,6 +10,7 @@
     engine     Argilla's SearchEngine on its own SQL tables; reading, predicates, ordering: filters and sorts;
                text, query, index, evaluation: words and text queries
     crowd      where crowd participants enter and get their completion code; crowd_pages, crowd_html, crowd_book
+    work_page  an annotator's own page over all datasets (work.html, work.js)
     privacy    an annotator reads own answers and nobody else's
     hardening  the pages, the log, the passwords and the API's errors made safe
 

@@ -19,11 +19,16 @@ fieldset { border: 1px solid; border-radius: .5rem; margin: 1rem 0; padding: .75
 legend { font-weight: 600; padding: 0 .25rem; }
 label { display: block; padding: .5rem 0; }
 input { width: 1.25rem; height: 1.25rem; margin-inline-end: .5rem; vertical-align: middle; }
+input[type=text], input[type=password] { display: block; width: 100%; max-width: 24rem; height: auto; font: inherit;
+  padding: .5rem; }
 button, .button { display: inline-block; font: inherit; font-weight: 600; padding: .75rem 1.25rem; border-radius: .5rem;
   border: 2px solid #1f4fd8; background: #1f4fd8; color: #fff; text-decoration: none; }
 button[disabled] { opacity: .6; }
 section { border-block: 1px solid; padding-block: .5rem; }
 h2 { font-size: 1.25rem; }
+th, td { text-align: start; padding: .25rem 1.5rem .25rem 0; font-weight: inherit; }
+td { font-variant-numeric: tabular-nums; }
+[hidden] { display: none !important; }
 :focus-visible { outline: 3px solid #f5a300; outline-offset: 2px; }
 .code { font: 700 1.75rem/1 ui-monospace, monospace; letter-spacing: .1em; user-select: all; }
 [role=alert] { border-inline-start: 4px solid #c62828; padding: .25rem .75rem; }

@@ -27,12 +27,16 @@ def page(
     script: str = "",
     headers: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
-    """A whole page, in the language of a room: never kept, never framed, with nothing from elsewhere."""
+    """A whole page, in the language of a room: never kept, never framed, with nothing from elsewhere.
+
+    Its script, where it has one, may ask this server's API.
+    """
     nonce = secrets.token_urlsafe(16)
     text = document(title, body, room or {}, script=script, nonce=nonce)
+    own_api = " connect-src 'self';" if script else ""
     policy = (
         f"default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; form-action 'self';"
-        " base-uri 'none'; frame-ancestors 'none'"
+        f"{own_api} base-uri 'none'; frame-ancestors 'none'"
     )
     own = {
         "Cache-Control": "no-store",
@@ -73,8 +77,8 @@ def sign_in(
         "auth._token_expiration.local": str(milliseconds),
     }
     script = (
-        f"for (const [name, value] of Object.entries({_literal(session)})) localStorage.setItem(name, value);"
-        f" location.replace({_literal(target)})"
+        f"for (const [name, value] of Object.entries({literal(session)})) localStorage.setItem(name, value);"
+        f" location.replace({literal(target)})"
     )
     body = f"<p>{shown(room, 'opening')}</p><noscript><p>{shown(room, 'allow_script')}</p></noscript>"
     return page(said(room, "one_moment"), body, room=room, script=script, headers=headers)
@@ -128,6 +132,6 @@ def _left(room: Mapping[str, Any], left: int) -> str:
     return shown(room, "left_one" if left == 1 else "left_many", n=left)
 
 
-def _literal(value: object) -> str:
+def literal(value: object) -> str:
     """A JavaScript literal that cannot end its script."""
     return json.dumps(value).replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

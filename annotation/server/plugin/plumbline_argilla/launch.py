@@ -194,17 +194,18 @@ def leave_out_the_hub() -> None:
 
 
 def assembled(secret: str) -> FastAPI:
-    """Argilla's application as it is served: hardened, private, with the pages of the crowd.
+    """Argilla's application as it is served: hardened, private, with the pages of the crowd and of annotators.
 
     `secret` signs the crowd's tickets. Call it once, with Argilla's settings set and the home as working folder.
     """
     from argilla_server._app import app  # noqa: PLC0415
 
-    from . import crowd, hardening, privacy  # noqa: PLC0415
+    from . import crowd, hardening, privacy, work_page  # noqa: PLC0415
 
     hardening.apply(app)
     privacy.apply()
     crowd.mount(app, secret)
+    work_page.mount(app)
     return app
 
 
