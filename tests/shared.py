@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from plumbline.environments import make_venv
+
 VARIABLE = "PLUMBLINE_TESTS_FOLDER"
 
 # The process that starts the workers makes the folder, and removes it at its end; they have its environment.
@@ -27,3 +29,8 @@ def made_once(name: str, make: Callable[[Path], object]) -> Path:
             make(folder)
             complete.touch()
     return folder
+
+
+def environment_with_pip() -> Path:
+    """A Python environment that holds pip alone, as a set-up makes it first: to be copied, which takes seconds less."""
+    return made_once("pip", make_venv)

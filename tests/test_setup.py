@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.environments import NO_VENV, make_venv
+from plumbline.environments import NO_VENV
 from plumbline.study import ROOT
+from tests.shared import environment_with_pip
 
 NOWHERE = "http://127.0.0.1:9/simple"  # nothing listens there
 #: As PyPI's torch: it cannot be imported without the libraries that it asks for.
@@ -102,20 +103,16 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment that holds pip alone, as a set-up makes it first."""
-    folder = tmp_path_factory.mktemp("environment") / "pip"
-    make_venv(folder)
-    return folder
-
-
 @pytest.fixture
-def prepared(repository: Path, environment: Path) -> Path:
-    """The same repository; it copies the environment with pip, which takes most of a set-up's time to make."""
-    with (repository / "plumbline" / "environments.py").open("a", encoding="utf-8") as file:
-        file.write(COPIED.format(environment=str(environment)))
+def prepared(repository: Path) -> Path:
+    """The same repository; it copies an environment with pip, which takes most of a set-up's time to make."""
+    prepare(repository)
     return repository
+
+
+def prepare(repository: Path) -> None:
+    with (repository / "plumbline" / "environments.py").open("a", encoding="utf-8") as file:
+        file.write(COPIED.format(environment=str(environment_with_pip())))
 
 
 def set_up(
@@ -219,6 +216,7 @@ def test_a_machine_without_venv_or_room_hears_what_to_do(repository: Path, index
     assert (status, len(complaints.splitlines())) == (2, 1)
     assert complaints.startswith(f"error: {repository / '.venv'}: File exists")
     (repository / ".venv").unlink()
+    prepare(repository)
     script = repository / "constraints" / "environment.py"
     code = script.read_text(encoding="utf-8")
     script.write_text(code.replace('{"cpu": 3.0, "cuda": 7.1}', '{"cpu": 1e9, "cuda": 1e9}'), encoding="utf-8")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from annotation import server
 from annotation.argilla.client import Argilla, connect
 from annotation.server import child
+from tests import forks
 from tests.annotation.argilla_site import Site, enter
 from tests.scale import FULL
 
@@ -23,6 +26,22 @@ def quick_passwords() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if not FULL:
             patch.setattr(child, "PLUGIN", f"{PLUGIN}{os.pathsep}{Path(__file__).with_name('quick_passwords')}")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_servers() -> Iterator[None]:
+    """Servers that this process starts are forked (`tests.forks`)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(child, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": forks.PopenArgilla}))
+        yield
+
+
+@pytest.fixture
+def started_servers(forked_servers: None) -> Iterator[None]:
+    """Servers that this process starts are started, as for people: for tests of how they start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(child, "subprocess", subprocess)
         yield
 
 

@@ -24,6 +24,7 @@ from annotation.sampling.sample import draw_sample
 from generation.run import generate
 from plumbline import cli
 from plumbline.study import ROOT, Study
+from tests import forks
 from tests.conftest import DEMO
 
 
@@ -32,10 +33,8 @@ def environment() -> dict[str, str]:
 
 
 def annotation(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "annotation", *words]
-    return subprocess.run(
-        command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=120
-    )
+    command = [sys.executable, "-u", "-m", "annotation", *words]
+    return forks.run(command, cwd=ROOT, env=environment(), timeout=120)
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def serving(tmp_path: Path) -> Iterator[Callable[[], tuple[subprocess.Popen[str]
     def start() -> tuple[subprocess.Popen[str], list[str]]:
         words = ["serve", "--study", str(DEMO), "--data", str(tmp_path / "home"), "--port", str(free_port())]
         command = [sys.executable, "-u", "-m", "annotation", *words]
-        process = subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True)
+        process = forks.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True)
         started.append(process)
         assert process.stdout is not None
         lines: list[str] = []

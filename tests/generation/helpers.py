@@ -14,6 +14,7 @@ import yaml
 from generation.run import generate
 from plumbline.records import Text, nfc, text_id
 from plumbline.study import ROOT, Study, load_study
+from tests import forks
 
 LETTERS = ("apple", "bread", "cloud", "dream", "earth", "flame", "grape", "house", "ivory", "joker")
 
@@ -64,14 +65,12 @@ def text(value: str, dataset: str = "words", language: str = "en") -> Text:
 
 
 def start(study: Path, exports: Path | None = None) -> subprocess.Popen[str]:
-    """`python -m generation.run` as a process of its own, with no key and no proxy in its environment."""
+    """`python -m generation.run` as a process of its own (forked), with no key and no proxy in its environment."""
     environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
     environment.pop("OPENAI_API_KEY", None)
     command = [sys.executable, "-m", "generation.run", "--study", str(study)]
     command += ["--exports", str(exports or study.parent / "exports")]
-    return subprocess.Popen(
-        command, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    return forks.Popen(command, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def complaint(stderr: str) -> str:

@@ -37,6 +37,7 @@ from plumbline.manifest import write_kept_table
 from plumbline.records import Pair, Rating
 from plumbline.store import write_table
 from plumbline.study import ROOT, Study
+from tests import forks
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater, ratings_of, small
 
 
@@ -358,11 +359,12 @@ def test_killed_while_collecting_and_run_again_gives_the_same(
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ARGILLA_")}
     base = [sys.executable, "-m", "annotation", "collect", "--study", str(study.file)]
     command = [*base, "--exports", str(study.folder.parent), "--data", str(home.path)]
-    for delay in (0.5, 1.5, 2.5):
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+    for delay in (0.5, 1.0, 1.5):
+        process = forks.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
         time.sleep(delay)
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert path.read_bytes() == before or len(read_ratings(study)) == len(whole)
-    subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+    done = forks.run(command, cwd=ROOT, env=environment)
+    assert done.returncode == 0, done.stderr
     pd.testing.assert_frame_equal(read_ratings(study), whole)

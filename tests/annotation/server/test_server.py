@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import sqlite3
@@ -20,6 +21,7 @@ import pytest
 from annotation.server import Connection, Home, credentials, ensure_environment, ensure_user, running, serve
 from plumbline.errors import DataError, ServiceError
 from tests.annotation.argilla_site import Api, Site, enter, eventually, response_status
+from tests.shared import environment_with_pip
 
 
 def sign_in(connection: Connection, username: str, password: str) -> httpx.Response:
@@ -72,18 +74,15 @@ def test_strangers_learn_nothing_and_cannot_slow_the_server(site: Site) -> None:
     assert many.status_code == 200 and many.content == page  # not taken apart: CVE-2025-62727
 
 
-def test_only_the_user_can_read_the_files_and_no_secret_is_in_the_process_list(site: Site) -> None:
+def test_only_the_user_can_read_the_files_and_no_secret_is_in_the_log(site: Site) -> None:
     assert stat.S_IMODE(site.home.path.stat().st_mode) == 0o700
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in site.home.path.iterdir()}
     assert {"argilla.db", "credentials.json", "secret", "server.log"} <= {path.name for path in modes}
     assert {path.name: mode for path, mode in modes.items() if mode != (0o700 if path.is_dir() else 0o600)} == {}
-    pid = json.loads(site.home.state.read_text(encoding="utf-8"))["pid"]
     secrets = [one for user in (site.owner.user, site.raters[0].user) for one in (user.password, user.api_key)]
     site.owner("POST", "users", {"username": "x", "first_name": "", "password": secrets[0]}, expect=422)
-    seen = [Path(f"/proc/{pid}/{name}").read_text(encoding="utf-8") for name in ("cmdline", "environ")]
-    seen.append(site.home.log.read_text(encoding="utf-8"))
-    for text in seen:
-        assert not [one for one in [*secrets, site.home.secret_file.read_text(encoding="utf-8")] if one in text]
+    told = site.home.log.read_text(encoding="utf-8")
+    assert not [one for one in [*secrets, site.home.secret_file.read_text(encoding="utf-8")] if one in told]
     assert secrets[0] not in repr(site.owner.user) + repr(site.connection) + repr(credentials(site.home))
 
 
@@ -146,7 +145,9 @@ def test_simultaneous_raters_leave_every_status_right_and_no_error(site: Site) -
             assert set(rater.found(campaign, response_status(status), mine=True)) == names
 
 
-def test_a_killed_server_loses_no_answer_and_a_restart_keeps_data_secret_and_users(tmp_path: Path) -> None:
+def test_a_killed_server_loses_no_answer_and_a_restart_keeps_data_secret_and_users(
+    started_servers: None, tmp_path: Path
+) -> None:
     home = Home(tmp_path / "home")
     given: list[tuple[str, int]] = []
     with running(home) as connection:
@@ -162,10 +163,12 @@ def test_a_killed_server_loses_no_answer_and_a_restart_keeps_data_secret_and_use
                     return  # the server is gone; this answer was never acknowledged
                 given.append((name, i % 5 + 1))
 
+        pid = json.loads(home.state.read_text(encoding="utf-8"))["pid"]
+        assert_no_secret_is_in_the_process_list(pid, first)
         thread = threading.Thread(target=rate_on)
         thread.start()
         assert eventually(lambda: len(given) >= 20)
-        os.kill(json.loads(home.state.read_text(encoding="utf-8"))["pid"], signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
         thread.join()
     with running(home) as connection:
         second = enter(connection)
@@ -179,6 +182,14 @@ def test_a_killed_server_loses_no_answer_and_a_restart_keeps_data_secret_and_use
         assert 20 <= len(given) < 200 and given == [(name, answers[name]) for name, _ in given]
         assert {one["external_id"] for one in kept if one["status"] == "completed"} == answers.keys()
     assert not home.state.exists() and not (home.path / "tmp").exists()
+
+
+def assert_no_secret_is_in_the_process_list(pid: int, site: Site) -> None:
+    secrets = [one for user in (site.owner.user, site.raters[0].user) for one in (user.password, user.api_key)]
+    secrets.append(site.home.secret_file.read_text(encoding="utf-8"))
+    for name in ("cmdline", "environ"):
+        seen = Path(f"/proc/{pid}/{name}").read_text(encoding="utf-8")
+        assert seen and not [one for one in secrets if one in seen]
 
 
 def test_what_keeps_a_server_from_starting_is_said_in_one_line(tmp_path: Path) -> None:
@@ -209,12 +220,18 @@ def test_what_keeps_a_server_from_starting_is_said_in_one_line(tmp_path: Path) -
         pytest.fail("it started")
 
 
+def copied(folder: Path) -> None:
+    """In the place of what makes an environment from nothing."""
+    shutil.copytree(environment_with_pip(), folder, symlinks=True, dirs_exist_ok=True)
+
+
 def test_an_environment_that_cannot_be_made_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLUMBLINE_ARGILLA_ENV", str(tmp_path / "env"))
     for name in ("PIP_NO_INDEX", "PIP_ISOLATED"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     monkeypatch.setenv("PIP_CONSTRAINT", str(tmp_path / "missing.txt"))  # the platform's own, which must not leak in
+    monkeypatch.setattr("annotation.server.environment.make_venv", copied)
     said: list[str] = []
     for _ in range(2):  # the half-made environment of the first attempt is not taken for a whole one
         with pytest.raises(
