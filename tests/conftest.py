@@ -47,6 +47,7 @@ LONGEST = (
     "evaluation/test_ray.py",
     "annotation/test_commands.py",
     "annotation/server/test_search_server.py",
+    "annotation/argilla/test_own_study.py",
     "annotation/argilla/test_campaign.py",
     "streamlit_app/test_app.py",
     "annotation/server/test_concurrency.py",

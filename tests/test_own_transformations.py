@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from streamlit.testing.v1 import AppTest
 
 from annotation.argilla.simulate import _truths
 from annotation.rubric import load_rubric
@@ -23,7 +22,6 @@ from evaluation.results import read_scores
 from evaluation.tables import axis_table
 from plumbline.study import ROOT, Study, load_study
 from tests.commands import here
-from tests.streamlit_app.conftest import APP, VIEWS
 
 DEMO = ROOT / "studies" / "demo"
 COLUMNS = "time=time,rater=rater,pair=pair,quality=quality,fluency=fluency"
@@ -91,9 +89,7 @@ def to_the_end(file: Path) -> Study:
     return study
 
 
-def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_theirs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_theirs(tmp_path: Path) -> None:
     recorded = {"kind": "recorded", "model": "plumbline-sample", "revision": "1", "path": str(DEMO / "outputs")}
     htebs = ("paraphrasing", "expansion", "backtranslation")
     study = to_the_end(own_study(tmp_path, *htebs, {"path": "typing_errors.yaml"}, generator=recorded))
@@ -122,11 +118,6 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     run(tmp_path / "study.yaml", "evaluation.report")
     page = (study.folder / "report_evaluation" / "index.html").read_text(encoding="utf-8")
     assert "the total the mean of the three axes, beside which stands noise" in page
-    monkeypatch.setattr("sys.argv", [str(APP), "--study", str(study.file), "--exports", str(tmp_path / "exports")])
-    for view in VIEWS:
-        shown = AppTest.from_file(str(APP), default_timeout=60)
-        shown = shown.switch_page(f"views/{view}.py").run() if view != "overview" else shown.run()
-        assert not shown.exception and not shown.error, (view, shown.exception, shown.error)
     errors = run(tmp_path / "study.yaml", "generation.errors")
     assert "Not counted, for no generator made them: typing_errors." in errors
 

@@ -1,10 +1,10 @@
 """Simulated raters, for rehearsals: made-up people who answer through Argilla's own HTTP API.
 
 Each answers with the author's rating of the recorded output (with a control's expected answer) plus a bias of its own
-plus normal noise, rounded and kept on the scale. What no generator made has no author's rating: in its place stands
-what the transformation is meant to be, the best point, or, of a meaning that is to change, the worst of the first
-question. Their accounts are called `simulated-...`, and every record of theirs
-says so.
+plus normal noise, rounded and kept on the scale. Of a transformation of one's own nobody may have recorded a rating: in
+its place stands what it is meant to be, the best point, or, of a meaning that is to change, the worst of the first
+question. A question that recordings do not answer goes by the first one that they do, as far up its own scale or among
+its labels. Their accounts are called `simulated-...`, and every record of theirs says so.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from annotation.sampling.shown import shown
 from annotation.statistics.intervals import Floats
 from annotation.verdicts.preregistration import asked_rubric
 from generation.generators.recorded import Recorded
+from generation.recordings.own import Recording
 from generation.run import read_transformed
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.identity import identity
 from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
-from plumbline.study.transformations import Transformation
+from plumbline.study.transformations import EIGHT, Transformation
 
 BULK = 100  # the most answers that Argilla takes at once
 Answer = dict[str, object]
@@ -92,7 +93,8 @@ def simulated_answer(
         noise = np.random.default_rng(seed).normal(0.0, rater.noise, 2)
         if one.kind == "rating":
             felt = truth[one.name] + rater.bias + noise[0]
-            answers[one.name] = int(np.clip(round(felt), one.scale[0], one.scale[-1]))
+            point = int(np.clip(round(felt), one.scale[0], one.scale[-1]))
+            _, answers[one.name] = min((abs(there - point), there) for there in one.scale)  # a scale may have gaps
         else:
             answers[one.name] = _labels(one, truth[one.name] - rater.bias + noise)
     return answers
@@ -114,7 +116,9 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
 
     Nobody recorded labels: their first is taken for the best, and the others for less, as far as the first rating is.
     """
-    recorded = Recorded.of(study) if any(kind.calls for kind in study.kinds.values()) else None
+    made = [name for name, kind in study.kinds.items() if kind.calls]
+    wanted = study.generator.kind == "recorded" or any(name in EIGHT for name in made)
+    recorded = Recorded.of(study) if made and wanted else None
     languages = {
         row.key: row.language
         for name in study.transformations
@@ -130,11 +134,10 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
             rated = {one.name: float(expected.get(one.name, one.scale[-1]) or 0) for one in ratings}
         else:
             expected, kind = {}, study.kinds[pair.transformation]
-            rated = (
-                _author_rating(recorded, pair, languages.get(pair.key), ratings)
-                if recorded is not None and kind.calls
-                else _meant(kind, ratings)
-            )
+            recording = None
+            if recorded is not None and kind.calls:
+                recording = recorded.find(pair.transformation, languages.get(pair.key), pair.original)
+            rated = _deserved(kind, pair, recording, ratings)
         best = 1.0
         if ratings:
             low, high = ratings[0].scale[0], ratings[0].scale[-1]
@@ -158,15 +161,22 @@ def _meant(kind: Transformation, asked: Sequence[Asked]) -> dict[str, float]:
     return best if kind.meaning == "kept" else best | first
 
 
-def _author_rating(recorded: Recorded, pair: Pair, language: str | None, asked: Sequence[Asked]) -> dict[str, float]:
-    found = recorded.find(pair.transformation, language, pair.original)
-    given = {} if found is None else {one.name: getattr(found, one.name, None) for one in asked}
+def _deserved(
+    kind: Transformation, pair: Pair, recording: Recording | None, asked: Sequence[Asked]
+) -> dict[str, float]:
+    """The author's ratings of an output, and what follows from them for required questions that have none."""
+    given = {one.name: getattr(recording, one.name, None) for one in asked}
     rating = {question: float(value) for question, value in given.items() if value is not None}
-    if any(one.required and one.name not in rating for one in asked):
+    if asked and not rating and kind.name in EIGHT:
         raise DataError(
             f"pair {pair.pair_id} ({pair.transformation}) has no author's rating; only recordings carry one"
         )
-    return rating
+    if not rating:
+        return _meant(kind, asked)
+    first = next(one for one in asked if one.name in rating)
+    level = (rating[first.name] - first.scale[0]) / (first.scale[-1] - first.scale[0])
+    unrated = [one for one in asked if one.required and one.name not in rating]
+    return rating | {one.name: one.scale[0] + level * (one.scale[-1] - one.scale[0]) for one in unrated}
 
 
 def _accounts(study: Study, argilla: Argilla) -> dict[str, User]:

@@ -1,0 +1,198 @@
+"""A ninth transformation and questions of one's own through everything, by files and commands alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from streamlit.testing.v1 import AppTest
+
+from annotation import server
+from annotation.argilla.simulate import _deserved
+from annotation.questions import Asked
+from annotation.ratings.ratings import read_ratings
+from annotation.server_commands import HOME_VARIABLE
+from annotation.verdicts.verdicts import read_verdicts
+from evaluation.results import read_scores
+from generation.recordings.own import Recording
+from plumbline.errors import DataError
+from plumbline.study import ROOT, Study, load_study
+from plumbline.study.transformations import EIGHT, Transformation
+from plumbline.transformations import TRANSFORMATIONS
+from tests.annotation.crowd.campaigns import honest
+from tests.annotation.crowd.mturk.mturk_site import MTurkSite
+from tests.annotation.judgements import pair
+from tests.annotation.kinds import EFFORT, NATURAL, ask, rubric
+from tests.commands import here
+from tests.streamlit_app.conftest import APP, VIEWS
+
+TYPOS = {
+    "name": "typing_errors",
+    "axis": "noise",
+    "function": "generation.examples:typos",
+    "raters": {"asked": {"en": "The program swapped neighbouring letters."}},
+}
+# A label, and a rating on a scale with a gap: no recording has answers to them for simulated raters.
+HARD = EFFORT | {
+    "scale": [0, 1, 4],
+    "required": True,
+    "pools": [],
+    "points": {0: {"en": "easy"}, 1: {"en": "some effort"}, 4: {"en": "hard"}},
+}
+SOUND = {"question": "naturalness", "statistic": "share", "label": "wrong", "at_most": 0.5}
+LIVE = ("--live", "--platform", "mturk", "--max-cost", "200", "--yes")
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": "a-secret-key", "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+}  # fmt: skip
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def study(tmp_path: Path, home: server.Home, monkeypatch: pytest.MonkeyPatch) -> Study:
+    """The sample study with few pairs, a lexical model, and what is one's own: a study file and a rubric file."""
+    ask(monkeypatch, tmp_path, rubric(NATURAL, HARD))
+    for name, value in {HOME_VARIABLE: str(home.path), **KEYS}.items():
+        monkeypatch.setenv(name, value)
+    data = yaml.safe_load((ROOT / "studies" / "demo.yaml").read_text(encoding="utf-8"))
+    data["datasets"] = [one for one in data["datasets"] if one["task"] == "sts"]
+    for part in (*data["datasets"], data["generator"]):
+        part["path"] = str(ROOT / "studies" / part["path"])
+    data["raters"] |= {"per_pair": 3, "simulated": data["raters"]["simulated"][:2]}
+    data |= {
+        "name": "ninth",
+        "rubric": "kinds",
+        "transformations": [*TRANSFORMATIONS, TYPOS],
+        "sample": {"pairs": 3, "batch": 12},
+        "quality": {"within": 1, "apart": 1.0, "low": 2.0},
+        "acceptance": {"min_pairs": 3, "rules": [{"question": "quality", "at_least": 2.5}, SOUND]},
+        "crowd": {"countries": {code: ["US"] for code in ("ar", "de", "en", "es", "fr", "ru", "tr")}, "share": 1.0},
+        "evaluation": {"models": [{"name": "n-grams", "kind": "lexical"}]},
+    }
+    file = tmp_path / "ninth.yaml"
+    file.write_text(yaml.safe_dump(data), encoding="utf-8")
+    return load_study(file, tmp_path / "exports")
+
+
+@pytest.fixture
+def run(study: Study) -> Run:
+    """A command on the study; what it prints."""
+
+    def command(module: str, words: str = "", *options: str) -> str:
+        where = ("--study", str(study.file), "--exports", str(study.folder.parent))
+        done = here(module, *words.split(), *where, *options)
+        assert done.returncode == 0, (module, words, done.stderr)
+        return done.stdout
+
+    return command
+
+
+@pytest.mark.usefixtures("argilla")
+def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
+    study: Study, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("generation.run", "", "--allow-code")
+    run("annotation", "sample")
+    run("annotation", "preview")
+    preview = (study.folder / "preview.html").read_text(encoding="utf-8")
+    assert "The program swapped neighbouring letters." in preview and "How does the new text sound?" in preview
+    planned = run("annotation", "plan", "--campaigns", "2", "--pairs", "30", "--raters", "3")
+    assert "share of wrong in naturalness at most 0.5, decided by its value" in planned
+    assert "published in 10 datasets" in run("annotation", "publish")
+    run("annotation", "simulate")
+    assert "216 of them simulated" in run("annotation", "collect")  # 27 pairs, 4 questions, 2 raters
+    early = read_ratings(study)
+    own = early[early["transformation"] == "typing_errors"]
+    assert early["simulated"].all() and set(own["question"]) == {"quality", "fluency", "naturalness", "effort"}
+    assert set(early.loc[early["question"] == "effort", "value"]) <= {0, 1, 4}
+    run("annotation", "status")
+    assert "SIMULATED RATINGS" in run("annotation", "accept")
+    paid(study, run, monkeypatch)
+    run("annotation", "accept")
+    run("annotation", "report")
+    judged(study)
+    assert "noise stands beside it" in run("evaluation.run")
+    scores = read_scores(study)
+    typos = scores[(scores["transformation"] == "typing_errors") & (scores["status"] == "evaluated")]
+    assert len(typos) == 1 and typos["score"].notna().all() and set(typos["axis"]) == {"noise"}
+    monkeypatch.setattr("sys.argv", [str(APP), "--study", str(study.file), "--exports", str(study.folder.parent)])
+    for view in VIEWS:
+        shown = AppTest.from_file(str(APP), default_timeout=60)
+        shown = shown.switch_page(f"views/{view}.py").run() if view != "overview" else shown.run()
+        assert not shown.exception and not shown.error, (view, shown.exception, shown.error)
+
+
+def test_what_nobody_recorded_is_what_was_meant_and_goes_by_what_was_recorded() -> None:
+    """Of quality 2 on 1 to 5 a quarter of the way up: 1 on 0 to 4. What need not be answered is left open."""
+    quality, fluency = (Asked(name, scale=(1, 2, 3, 4, 5)) for name in ("quality", "fluency"))
+    effort, mood = Asked("effort", scale=(0, 1, 4)), Asked("mood", scale=(1, 2), required=False)
+    asked = [effort, quality, fluency, mood]
+    own = Transformation(name="mine", axis="noise", calls=("paraphrasing",))
+    recording = Recording(
+        text="a", transformation="mine", language=None, intermediate=None, output="b", quality=2, fluency=4
+    )
+    assert _deserved(own, pair(0), recording, asked) == {"quality": 2, "fluency": 4, "effort": 1}
+    assert _deserved(own, pair(0), None, [quality, effort]) == {"quality": 5, "effort": 4}
+    changed = own.model_copy(update={"meaning": "changed"})
+    assert _deserved(changed, pair(0), None, [quality, fluency]) == {"quality": 1, "fluency": 5}
+    with pytest.raises(DataError, match="has no author's rating; only recordings carry one"):
+        _deserved(EIGHT["paraphrasing"], pair(0), None, asked)
+
+
+def paid(study: Study, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round on MTurk beside: each batch has a worker, who is collected, approved and paid."""
+    good = honest(study)
+
+    def answer(name: str) -> str:
+        pair_id, _, question = name.rpartition(".")
+        return {"naturalness": "natural", "effort": "1"}.get(question, str(good(pair_id, question)))
+
+    with MTurkSite() as site:
+        monkeypatch.setenv("MTURK_ENDPOINT", site.url)
+        run("annotation", "crowd plan", "--platform", "mturk", "--live")
+        run("annotation", "crowd launch", *LIVE)
+        asked = ("quality", "fluency", "naturalness", "effort")
+        for number, hit in enumerate(list(site.hits)):
+            fields = site.fields(hit)
+            assert {name.rpartition(".")[2] for name in fields} >= set(asked)
+            site.work(hit, f"AWORKER{number}", {
+                name: answer(name) if name.rpartition(".")[2] in asked else value for name, value in fields.items()
+            }, seconds=240)  # fmt: skip
+        for step, options in (("collect", ()), ("approve", ("--all",)), ("close", ()), ("bonus", LIVE[3:])):
+            run("annotation", f"crowd {step}", "--live", *options)
+        assert {one.status for one in site.assignments.values()} == {"Approved"}
+        assert "approved" in run("annotation", "crowd status", "--live")
+
+
+def judged(study: Study) -> None:
+    """What the verdicts and the report say of what is one's own."""
+    ratings = read_ratings(study)
+    assert set(ratings["source"]) == {"argilla", "mturk"}
+    counted = ratings[~ratings["surplus"]]
+    assert counted.groupby(["pair_id", "question"]).size().eq(3).all()  # two simulated raters and a worker
+    verdicts = {one.transformation: one for one in read_verdicts(study)}
+    assert list(verdicts) == [*TRANSFORMATIONS, "typing_errors"]
+    typos = verdicts["typing_errors"]
+    assert (typos.decision, typos.axis, typos.generator_kind, typos.simulated) == (
+        "accepted",
+        "noise",
+        "function",
+        True,
+    )
+    assert verdicts["summarised_expansion"].decision == "rejected"
+    assert [one.question for one in typos.questions] == ["quality", "fluency", "naturalness", "effort"]
+    assert (
+        [len(one.rules) for one in verdicts.values()]
+        == [2] * 9
+        == [len(one.probabilities) for one in verdicts.values()]
+    )
+    given = counted[(counted["transformation"] == "typing_errors") & (counted["question"] == "naturalness")]
+    shares = {one.label: one.share.value for one in typos.questions[2].shares}
+    assert shares == pytest.approx({name: (given["answer"] == name).mean() for name in ("natural", "odd", "wrong")})
+    page = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
+    assert "naturalness (“How does the new text sound?”) asked for one of natural, odd, wrong" in page
+    assert "was made by the function generation.examples:typos" in page
+    assert isinstance(pd.read_csv(study.folder / "report" / "labels.csv"), pd.DataFrame)
