@@ -11,6 +11,7 @@ from streamlit.web import cli as streamlit_cli
 
 from plumbline import cli
 from plumbline.commands import as_called
+from streamlit_app.start import add_names_options
 
 
 def main() -> int:
@@ -22,13 +23,15 @@ def main() -> int:
     )
     cli.add_study_options(parser)
     parser.add_argument("--port", type=_port, metavar="N", help="the port on this machine (default: 8501)")
+    add_names_options(parser)
     options = parser.parse_args()
+    names = [*(["--names"] if options.names else []), *(["--data", options.data] if options.data else [])]
     study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
     port = ["--server.port", str(options.port)] if options.port else []
     import_module("streamlit_app.views.overview")  # the first page, before anybody waits for it
     app = Path(__file__).with_name("app.py")
     try:
-        streamlit_cli.main(["run", str(app), *port, "--", *study], prog_name="streamlit", standalone_mode=False)
+        streamlit_cli.main(["run", str(app), *port, "--", *study, *names], prog_name="streamlit", standalone_mode=False)
     except click.Abort:  # an interrupt before the server is there
         raise KeyboardInterrupt from None
     return 0

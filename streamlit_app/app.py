@@ -6,6 +6,8 @@ pages are in `views/`, each with an address of its own. They call, and compute n
 
 from __future__ import annotations
 
+import sys
+
 import streamlit as st
 
 from plumbline.errors import PlumblineError
@@ -28,10 +30,15 @@ PAGES = {
 }
 
 
+#: Who is who: only where the dashboard was started with `--names`.
+NAMES = {"People": "people"}
+
+
 def main() -> None:
     """Draw the page that the address names."""
     # Before anything that can fail, so that an address stays what it was.
-    page = st.navigation([st.Page(f"views/{name}.py", title=title) for title, name in PAGES.items()])
+    pages = PAGES | (NAMES if "--names" in sys.argv[1:] else {})
+    page = st.navigation([st.Page(f"views/{name}.py", title=title) for title, name in pages.items()])
     st.set_page_config(page_title=f"{page.title} - Plumbline", layout="wide")
     try:
         study = opened()

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+import streamlit as st
 
 from plumbline.cli import add_study_options, study_of
 from plumbline.errors import StudyError
 from plumbline.study import Study
+
+if TYPE_CHECKING:
+    from annotation.server import Home
 
 START = "streamlit run streamlit_app/app.py -- --study studies/demo.yaml"
 
@@ -22,6 +28,37 @@ class _Parser(argparse.ArgumentParser):
 
 def opened() -> Study:
     """The study that the dashboard was started for. Raises StudyError where it cannot be read."""
+    return study_of(_options())
+
+
+def names_home() -> Home | None:
+    """The server's folder that knows raters' names, where the dashboard was started with `--names`.
+
+    Raises StudyError where others than this machine's users could open the pages.
+    """
+    options = _options()
+    if not options.names:
+        return None
+    from annotation.server import is_loopback  # noqa: PLC0415 (most of the time at the start is imports)
+    from annotation.server_commands import HOME_VARIABLE, home_of  # noqa: PLC0415
+
+    address = str(st.get_option("server.address") or "")
+    if not is_loopback(address):
+        raise StudyError(f"--names shows who is who, and {address or 'every address'} is open to others; leave it out")
+    options.data = options.data or os.environ.get(HOME_VARIABLE, "")
+    return home_of(options)
+
+
+def add_names_options(parser: argparse.ArgumentParser) -> None:
+    """`--names`, and where the names are."""
+    parser.add_argument(
+        "--names", action="store_true", help="also a page that says who raters are; on this machine alone"
+    )
+    parser.add_argument("--data", metavar="DIR", default="", help="with --names: the local server's folder")
+
+
+def _options() -> argparse.Namespace:
     parser = _Parser(prog="app.py", add_help=False)
     add_study_options(parser)
-    return study_of(parser.parse_args(sys.argv[1:]))
+    add_names_options(parser)
+    return parser.parse_args(sys.argv[1:])

@@ -16,9 +16,12 @@ from streamlit.testing.v1 import AppTest
 
 from annotation.crowd.batches import Batch
 from annotation.crowd.ledger import Ledger, Offered
+from annotation.names import remember_names
 from annotation.offering import LEDGER
+from annotation.ratings.ratings import read_ratings
 from annotation.records import RuleSet, Verdict
 from annotation.sampling.sample import read_pairs
+from annotation.server import Home
 from annotation.verdicts.preregistration import rules_of
 from annotation.verdicts.tables import SIMULATED
 from annotation.verdicts.verdicts import read_verdicts
@@ -642,3 +645,22 @@ def test_without_the_extra_figures_say_so(page: Open, finished: Path, monkeypatc
     svgs = [button for button in shown.download_button if "SVG" in button.label]
     assert svgs
     assert all(button.disabled and "`report`" in button.label for button in svgs)
+
+
+def test_names_are_on_a_page_of_their_own_that_must_be_asked_for(
+    page: Open, study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    rater = str(read_ratings(study)["rater_id"].iloc[0])
+    remember_names(home, study, {rater: "**Marguerite**"})
+    where = ("--study", DEMO, "--exports", study.folder.parent)
+    address = ["127.0.0.1"]
+    monkeypatch.setattr("streamlit_app.start.st.get_option", lambda _name: address[0])
+    named = page(*where, "--names", "--data", home.path, view="people")
+    assert not named.exception
+    assert list(table_with(named, "Name", "Rater")["Name"]) == ["**Marguerite**"]
+    others = page(*where, "--names", "--data", home.path, view="campaign")
+    assert "Marguerite" not in "".join(frame.value.to_string() for frame in others.dataframe) + texts(others)
+    assert "started with --names" in texts(page(*where, view="people"))
+    address[0] = "0.0.0.0"  # noqa: S104 (told apart, not bound)
+    assert "open to others" in texts(page(*where, "--names", "--data", home.path, view="people"))
