@@ -67,6 +67,7 @@ def _plan(options: argparse.Namespace) -> int:
 def _sample(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
+    transformed = study.data_files() if study.subject else transformed
     made = [*_shown(study), study.folder / "sample.json"]
     with stage(study, "sample", transformed, made, sample_settings(study)):
         wave = extend_sample(study, options.extend) if options.extend is not None else None
@@ -74,12 +75,14 @@ def _sample(options: argparse.Namespace) -> int:
     if wave is not None:
         print(f"{study.name}: wave {wave.number} adds {wave.pairs} pairs to the sample; publish it to have them rated")
     kinds = Counter(pair.control for pair in read_controls(study))
-    more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {kinds['repeat']} repeats"
+    controls = f"{kinds['positive']} positive and {kinds['negative']} negative controls"
+    more = f"{str(kinds['known']) + ' known items' if study.subject else controls}, {kinds['repeat']} repeats"
     print(f"{study.name}: {len(pairs)} pairs drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
-    for name in study.transformations:
+    sources = "items" if study.subject else "outputs"
+    for name in study.kinds:
         drawn = sum(pair.transformation == name for pair in pairs)
         if drawn < study.sample.pairs:
-            print(f"  {name}: {drawn} pairs, the study asks for {study.sample.pairs}; there are no more outputs")
+            print(f"  {name}: {drawn} pairs, the study asks for {study.sample.pairs}; there are no more {sources}")
     for supply in read_supply(study):
         if supply.failed:
             print(f"  {supply.transformation}, {supply.language}: {supply.failed_share:.1%} of the outputs failed"

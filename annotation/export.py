@@ -31,7 +31,7 @@ FOLDER = "export"
 NO_LICENCE = "No licence is named: ask those who ran the study before you share this."
 _SOURCES = ("argilla", "mturk", "prolific")
 _MORE = {
-    "control": "kind of check on the rater that the pair is (positive, negative, repeat); empty for one of the sample",
+    "control": "kind of check on the rater that the pair is (positive, negative, known, repeat); empty for the sample",
     "source": "where it was given: argilla, mturk, prolific, or file (a file's name may hold a person's)",
     "withdrawn": "why a person withdrew the pair; empty if nobody did",
     "counts": "whether it counts in the verdicts: submitted, of the sample, not excluded, withdrawn or surplus",

@@ -191,8 +191,8 @@ def price(study: Study, questions: int, size: tuple[int, int]) -> Price:
     """
     pairs, raters = size
     controls, pools = study.sample.controls, Counter(kind.pool for kind in study.kinds.values())
-    beside = controls.positive + controls.negative + study.sample.repeats
-    shown = Counter(dict.fromkeys(study.transformations, pairs))
+    beside = (controls.known if study.subject else controls.positive + controls.negative) + study.sample.repeats
+    shown = Counter(dict.fromkeys(study.kinds, pairs))
     for pool, members in pools.items():
         first = next(name for name, kind in study.kinds.items() if kind.pool == pool)
         shown[first] += number_of_batches(study, pairs * members) * beside

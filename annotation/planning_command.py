@@ -87,7 +87,7 @@ def _notes(rule: AcceptanceSpec, means: Sequence[float], study: Study) -> list[s
         *(_of_rules(rule) if rule.rules else short),
         f"Width: of the 95% interval, in points{share}. Pairs: of one verdict (the two translations share theirs).",
         *([used] if rule.stop == "anytime" else []),
-        f"Ratings, hours, dollars: of all {len(study.transformations)} transformations, with controls and repeats;",
+        f"Ratings, hours, dollars: of all {len(study.kinds)} transformations, with controls and repeats;",
         f"{paid.hourly:g} dollars an hour at {paid.seconds:g} s a pair{', ' + longer if longer else ''},",
         "a bonus where people need longer, and a platform's fees on top.",
     ]

@@ -79,9 +79,11 @@ def _queues(study: Study, most: int) -> dict[Queue, _Queued]:
     command = study.command(COMMAND)
     tables = [read_frame(study.folder / name, Pair, command) for name in MADE_FROM]
     found = {}
-    drawn = pd.concat(tables)
+    drawn = pd.concat(tables, ignore_index=True)
     staying = drawn[~drawn["pair_id"].isin(list(withdrawn_pairs(study)))]
-    for names, own in staying.groupby(["pool", "language", "output_language"], sort=False):
+    standing = staying.assign(pool=staying["queue"].where(staying["queue"] != "", staying["pool"]))
+    for names, queued in standing.groupby(["pool", "language", "output_language"], sort=False):
+        own = drawn.loc[queued.index]
         first = own.sort_values("pair_id").head(most)
         rows = (dict(zip(first.columns, row, strict=True)) for row in first.itertuples(index=False, name=None))
         found[Queue(*map(str, names))] = _Queued(len(own), [as_record(row, Pair) for row in rows])

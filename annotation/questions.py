@@ -16,6 +16,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from annotation.wordings import ENGLISH
+from plumbline.fields import PAIR
+from plumbline.fields import Kind as FieldKind
 from plumbline.languages import language_code
 from plumbline.later import Later
 from plumbline.study.base import Part
@@ -204,13 +206,24 @@ class PoolText(Part):
     )
 
 
+class ShownField(Later, Part):
+    """A field that raters read: of a pair its texts, of another subject what its items have."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"pools"})
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")] = Field(description="as the subject calls it")
+    title: Words
+    kind: FieldKind = Field(default="text", description="a text, a chat (role and content), or a list of texts")
+    pools: tuple[str, ...] = Field(default=(), description="the pools that have it; all where none is named")
+
+
 class FieldTitles(Later, Part):
-    """What the two texts are called, and what was asked of the program."""
+    """What the two texts of a pair are called, and what was asked of the program; or the fields of another subject."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"asked"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"original", "transformed", "asked", "shown"})
 
-    original: Words
-    transformed: Words
+    original: Words = Field(default={}, description="of a pair of texts")
+    transformed: Words = Field(default={}, description="of a pair of texts")
     asked: Words = Field(
         default={
             "en": "What was asked",
@@ -226,3 +239,26 @@ class FieldTitles(Later, Part):
         },
         description="stands above the pool's `asked`",
     )
+    shown: tuple[ShownField, ...] = Field(default=(), description="of another subject: its fields, in order")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _listed(cls, data: Any) -> Any:
+        return {"shown": data} if isinstance(data, list) else data
+
+    @model_validator(mode="after")
+    def _of_one_subject(self) -> FieldTitles:
+        names = [one.name for one in self.shown]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"field {twice[0]!r} appears twice; give each field its own name")
+        if not self.shown and not (self.original and self.transformed):
+            raise ValueError("name original and transformed, or list the fields of another subject")
+        if self.shown and (self.original or self.transformed):
+            raise ValueError("original and transformed are a pair's; leave them out where fields are listed")
+        return self
+
+    def of(self, pool: str) -> list[ShownField]:
+        """The fields of a pool's pairs, in order."""
+        if self.shown:
+            return [one for one in self.shown if not one.pools or pool in one.pools]
+        return [ShownField(name=name, title=getattr(self, name)) for name in PAIR]

@@ -5,6 +5,7 @@ What raters read stands there in several languages; English, which is always the
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,10 +16,13 @@ from pydantic import Field, PrivateAttr, ValidationError, field_validator, model
 
 from annotation.asked_rules import without_effect, wrong_rules
 from annotation.questions import Asked, FieldTitles, PoolText, Question, Sense, Value, Words, said, wordings
+from annotation.subject_words import with_groups, wrong_fields
 from annotation.wordings import ENGLISH, rubric_file, rubric_folders, with_wordings
 from plumbline.errors import DataError, StudyError
+from plumbline.fields import SECOND, expected_of
 from plumbline.identity import identity
 from plumbline.reading import read_yaml
+from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.base import Part, first_complaint
 from plumbline.study.campaign import AcceptanceSpec
@@ -26,6 +30,8 @@ from plumbline.study.transformations import EIGHT
 from plumbline.words import trim
 
 CONTROLS = ("positive", "negative")
+KNOWN = "known"  # a control whose right answers stand with it
+CHECKS = (*CONTROLS, KNOWN)  # what tells about raters by right answers
 # HTEB's and PTEB's, for which the defaults of `quality` were made.
 _PAPERS_SCALES = ((1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5))
 TAKEN = ("pair", "rater", "time", "comment")  # what else `collect --csv` maps columns to, and Argilla's free comment
@@ -131,13 +137,19 @@ class Rubric(Part):
         points = {**question.points, **sense.points}
         return hint, {point: said(points[point], language) for point in question.asked(self.scale).scale}
 
-    def field_titles(self, language: str, original: str, transformed: str) -> tuple[str, str]:
-        """What the two texts are called; with their languages (codes) where these differ."""
-        names = said(self.fields.original, language), said(self.fields.transformed, language)
+    def right_answers(self, pair: Pair) -> dict[str, Value]:
+        """The answers that a control should get, by question; {} where none are known, as of pairs of the sample."""
+        if pair.control in CONTROLS:
+            return self.expected(pair.pool, pair.control)
+        return {**expected_of(pair)} if pair.control == KNOWN else {}
+
+    def field_titles(self, pool: str, language: str, original: str, transformed: str) -> dict[str, str]:
+        """What the fields of a pool's pairs are called, in order; with their languages (codes) where these differ."""
+        names = {one.name: said(one.title, language) for one in self.fields.of(pool)}
         if original == transformed:
             return names
-        in_words = [langcodes.Language.get(code).display_name(language) for code in (original, transformed)]
-        return f"{names[0]} ({in_words[0]})", f"{names[1]} ({in_words[1]})"
+        first, second = (langcodes.Language.get(code).display_name(language) for code in (original, transformed))
+        return {name: f"{title} ({second if name in SECOND else first})" for name, title in names.items()}
 
     def identity(self) -> str:
         """Hash of its whole content: questions, scale, every wording, expected answers."""
@@ -195,7 +207,7 @@ def load_rubric(study: Study, folder: Path | None = None) -> Rubric:
     path = rubric_file(study, folder)
     try:
         written = with_wordings(read_yaml(path), path, study.wordings)
-        rubric = Rubric.model_validate(_with_words(written, study))
+        rubric = Rubric.model_validate(with_groups(_with_words(written, study), study))
     except FileNotFoundError:
         folders = rubric_folders(folder)
         known = ", ".join(sorted(file.stem for one in folders for file in one.glob("*.yaml")))
@@ -207,7 +219,7 @@ def load_rubric(study: Study, folder: Path | None = None) -> Rubric:
         raise StudyError(f"{path}: {error}") from None
     except ValidationError as error:
         raise StudyError(f"{path}: {first_complaint(error)}") from None
-    if wrong := next(_unusable(rubric), ""):
+    if wrong := next(itertools.chain(_unusable(rubric), wrong_fields(rubric, study)), ""):
         raise StudyError(f"{path}: {wrong}")
     _refuse_rules_of_another_scale(study, rubric)
     return rubric

@@ -29,7 +29,7 @@ from evaluation.units import chosen_models
 from evaluation.work import Ended, Loader, Made, Scored, Todo, quiet, work
 from plumbline import cli
 from plumbline.commands import as_called
-from plumbline.errors import ServiceError
+from plumbline.errors import ServiceError, StudyError
 from plumbline.manifest import stage
 from plumbline.records import Pair, Rating
 from plumbline.store import only_one, read_frame
@@ -75,6 +75,11 @@ def evaluate(
     >>> outcome.made, outcome.kept, outcome.failures
     (0, 6, {})
     """
+    if study.subject:
+        raise StudyError(
+            f"{study.file}: nothing is scored where the subject is {study.subject.kind}; its results are what"
+            f" `{study.command('annotation accept')}` decides"
+        )
     chosen = chosen_models(study, models)
     verdicts, pairs = _judged(study, include_rejected=include_rejected)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):

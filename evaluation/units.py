@@ -124,7 +124,7 @@ class Unit:
 
     def row(self, study: Study, model: Model, made: Numbers) -> Score:
         """The record of this unit's score by a model; NaN if left out or undefined."""
-        kind = study.kinds.get(self.transformation)
+        kind = study.transforming.get(self.transformation)
         left_out = self.decision.status == "left_out"
         reason = self.decision.reason
         if not left_out and (math.isnan(made.score) or (self.lost and math.isnan(made.original))):

@@ -11,6 +11,7 @@ from typing import Any
 from generation.functions import source_hash
 from generation.recordings.outputs_file import outputs_path
 from generation.recordings.own import recorded_languages
+from plumbline.errors import StudyError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity, identity_from, prefix
 from plumbline.prompts import Prompt, prompt_hash, prompts_of
@@ -61,7 +62,12 @@ class Plan:
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        self.kinds = study.kinds
+        if study.subject:
+            raise StudyError(
+                f"{study.file}: nothing is transformed where the subject is {study.subject.kind}; run"
+                f" `{study.command('annotation sample')}`"
+            )
+        self.kinds = study.transforming
         self.generator_hash = generator_hash(study.generator)
         self.makers = makers_of(study)
         self.prompts: dict[str, tuple[Prompt, ...]] = {
@@ -111,7 +117,7 @@ class Plan:
 
 def makers_of(study: Study) -> dict[str, Maker]:
     """What makes the texts of each transformation of a study. Raises as `Plan` for a function or file of outputs."""
-    return {name: _maker(study, kind) for name, kind in study.kinds.items()}
+    return {name: _maker(study, kind) for name, kind in study.transforming.items()}
 
 
 def _maker(study: Study, kind: Transformation) -> Maker:

@@ -120,12 +120,12 @@ def incomparable(studies: Sequence[Study]) -> str:
 
 def kinds_of(studies: Sequence[Study]) -> dict[str, Transformation]:
     """The studies' transformations by name."""
-    return {name: kind for study in studies for name, kind in study.kinds.items()}
+    return {name: kind for study in studies for name, kind in study.transforming.items()}
 
 
 def not_counted(studies: Sequence[Study]) -> list[str]:
     """A line that names the studies' transformations that no generator made, which count nowhere; none without them."""
-    names = [name for study in studies for name, kind in study.kinds.items() if kind.made_by != "generator"]
+    names = [name for study in studies for name, kind in study.transforming.items() if kind.made_by != "generator"]
     return [f"Not counted, for no generator made them: {', '.join(dict.fromkeys(names))}."] if names else []
 
 
@@ -144,7 +144,7 @@ def _generators(study: Study) -> Iterator[Study]:
 
 def _units(study: Study) -> list[tuple[str, int]]:
     """What a generator makes: functions and files of outputs are none of its work."""
-    asked = [name for name, kind in study.kinds.items() if kind.made_by == "generator"]
+    asked = [name for name, kind in study.transforming.items() if kind.made_by == "generator"]
     return [(transformation, seed) for transformation in asked for seed in study.seeds]
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from plumbline.errors import DataError
 from plumbline.records import Record
-from plumbline.study.transformations import KNOWN, ORIGINAL
+from plumbline.study.judged import KNOWN, ORIGINAL
 
 _OF_NO_STUDY = "bring it back into the study's `transformations`, or the file from a copy"
 _TIMES = (0, 7_258_118_400_000_000)  # microseconds: 1970 to 2200

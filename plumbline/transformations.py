@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from plumbline.study import judged
 from plumbline.study import transformations as data
 
-ORIGINAL = data.ORIGINAL
+ORIGINAL = judged.ORIGINAL
 TRANSFORMATIONS = data.EIGHT
 HTEB_TOTAL, OWN_TOTAL = "hteb_total", "total"
 AXES: tuple[str, ...] = tuple(dict.fromkeys(one.axis for one in TRANSFORMATIONS.values()))
@@ -53,7 +54,7 @@ class Axes:
         """Those of a table with a column for each: what stands between `original` and the total, or what is one's."""
         names = [str(name) for name in table.columns]
         end = next(place for place, name in enumerate(names) if name in (HTEB_TOTAL, OWN_TOTAL))
-        shown = [name for name in names[names.index("original") + 1 : end] if not name.endswith(data.ENDS)]
+        shown = [name for name in names[names.index("original") + 1 : end] if not name.endswith(judged.ENDS)]
         return cls(tuple(shown), AXES if names[end] == HTEB_TOTAL else tuple(shown))
 
     @property

@@ -16,7 +16,7 @@ from annotation.records import Estimate, Look, Verdict
 from annotation.status.stages import Stage
 from annotation.verdicts.tables import band, display, number, rated, scoped, with_interval
 from plumbline.exhibits.palette import GAIN, LOSS
-from plumbline.study.transformations import KNOWN
+from plumbline.study.judged import KNOWN
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler

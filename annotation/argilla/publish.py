@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from annotation.argilla.client import Argilla, Listed, translated
 from annotation.argilla.forms import Form, question_of
-from annotation.argilla.wording import ASKED, COMMENT, Words, answered, put_right
+from annotation.argilla.wording import COMMENT, Words, answered, put_right
 from annotation.argilla.workspaces import Admission, admit_annotators, refuse_unknown
 from annotation.offering import ARGILLA, alone, begin_offering, refuse_other_sample
 from annotation.ratings.exclusions import withdrawn_pairs
@@ -25,8 +25,10 @@ from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.shown import shown
+from annotation.subject_words import ASKED
 from annotation.verdicts.preregistration import asked_rubric, first_rating, fix_rules
 from plumbline.errors import StudyError
+from plumbline.fields import fields_of
 from plumbline.records import Pair
 from plumbline.study import Study
 
@@ -81,6 +83,7 @@ def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]])
     (rubric, _), pairs = rubric_to_ask(study), shown(study)
     refuse_other_prompts(study, pairs)
     refuse_other_sample(study)
+    refuse_other_fields(study, rubric, pairs)
     _refuse_too_much(study, rubric, pairs)
     _refuse_answered(study, argilla, rubric, pairs)
     refuse_unknown(study, argilla)
@@ -112,6 +115,18 @@ def _take_out(study: Study, argilla: Argilla, pairs: Sequence[Pair], withdrawn: 
                 argilla.request("DELETE", f"/records/{record_id}")
                 gone += 1
     return gone, staying
+
+
+def refuse_other_fields(study: Study, rubric: Rubric, pairs: Sequence[Pair]) -> None:
+    """Raise StudyError where the sample has other fields than the rubric shows now."""
+    for pair in pairs:
+        wanted = [(one.name, one.kind) for one in rubric.fields.of(pair.pool)]
+        if [(one.name, one.kind) for one in fields_of(pair)] != wanted:
+            raise StudyError(
+                f"{study.file}: rubric {rubric.name!r} shows of {pair.pool} {', '.join(name for name, _ in wanted)},"
+                f" and the sample has {', '.join(one.name for one in fields_of(pair))}; run"
+                f" `{study.command('annotation sample')}` again"
+            )
 
 
 def rubric_to_ask(study: Study) -> tuple[Rubric, bool]:
@@ -226,7 +241,7 @@ def record_of(pair: Pair, asked: str = "") -> dict[str, Any]:
     more = {ASKED: asked} if asked else {}
     return {
         "external_id": pair.pair_id,
-        "fields": {**more, "original": pair.original, "transformed": pair.transformed},
+        "fields": {**more, **{one.name: one.value if one.kind == "chat" else one.text for one in fields_of(pair)}},
         "metadata": {name: getattr(pair, name) for name in SHOWN},
     }
 
@@ -234,7 +249,7 @@ def record_of(pair: Pair, asked: str = "") -> dict[str, Any]:
 def create_dataset(
     argilla: Argilla, rubric: Rubric, queue: Queue, where: tuple[str, str], per_pair: int, *, note: str = ""
 ) -> str:
-    """A dataset for pairs of a queue: what was asked, two texts, the questions, a free comment, `per_pair` answers.
+    """A dataset for pairs of a queue: what was asked, the fields, the questions, a free comment, `per_pair` answers.
 
     `where` are the workspace's name and its own; `note` (Markdown) stands above and below the guidelines. Returns the
     dataset's id; raises ServiceError.
@@ -255,7 +270,9 @@ def settings_of(words: Words, per_pair: int, client: Any) -> rg.Settings:
         guidelines=words.guidelines,
         # Never Markdown: the texts are data, and a rater must see them as they are.
         fields=[
-            rg.TextField(name=name, title=title, use_markdown=False, client=client)
+            (rg.ChatField if words.kinds.get(name) == "chat" else rg.TextField)(
+                name=name, title=title, use_markdown=False, client=client
+            )
             for name, title in words.fields.items()
         ],
         questions=[

@@ -4,7 +4,8 @@ Each answers with the author's rating of the recorded output (with a control's e
 plus normal noise, rounded and kept on the scale. Of a transformation of one's own nobody may have recorded a rating: in
 its place stands what it is meant to be, the best point, or, of a meaning that is to change, the worst of the first
 question. A question that recordings do not answer goes by the first one that they do, as far up its own scale or among
-its labels. Their accounts are called `simulated-...`, and every record of theirs says so.
+its labels. An item of another subject has a value of its own, drawn by the seed: nothing is told of it.
+Their accounts are called `simulated-...`, and every record of theirs says so.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from annotation.argilla.client import SIMULATED, Argilla, User
 from annotation.argilla.workspaces import admit, published, workspaces_of
 from annotation.offering import alone
 from annotation.questions import Asked, Value, labels_of, ranked
-from annotation.rubric import Rubric
+from annotation.rubric import CHECKS, Rubric
 from annotation.sampling.shown import shown
 from annotation.statistics.intervals import Floats
 from annotation.verdicts.preregistration import asked_rubric
@@ -116,7 +117,8 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
 
     Nobody recorded labels: their first is taken for the best, and the others for less, as far as the first rating is.
     """
-    made = [name for name, kind in study.kinds.items() if kind.calls]
+    kinds = study.transforming
+    made = [name for name, kind in kinds.items() if kind.calls]
     wanted = study.generator.kind == "recorded" or any(name in EIGHT for name in made)
     recorded = Recorded.of(study) if made and wanted else None
     languages = {
@@ -129,12 +131,14 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
     for pair in shown(study):
         asked = rubric.asked(pair.pool)
         ratings = [one for one in asked if one.kind == "rating"]
-        if pair.control in ("positive", "negative"):
-            expected = rubric.expected(pair.pool, pair.control)
+        expected = rubric.right_answers(pair)
+        if pair.control in CHECKS:
             rated = {one.name: float(expected.get(one.name, one.scale[-1]) or 0) for one in ratings}
+        elif pair.fields:
+            found[pair.pair_id] = _drawn(study, pair, asked)
+            continue
         else:
-            expected, kind = {}, study.kinds[pair.transformation]
-            recording = None
+            kind, recording = kinds[pair.transformation], None
             if recorded is not None and kind.calls:
                 recording = recorded.find(pair.transformation, languages.get(pair.key), pair.original)
             rated = _deserved(kind, pair, recording, ratings)
@@ -145,6 +149,17 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
         places = {one.name: _place(one, expected.get(one.name), best) for one in asked if one.labels}
         found[pair.pair_id] = {**rated, **places}
     return found
+
+
+def _drawn(study: Study, pair: Pair, asked: Sequence[Asked]) -> dict[str, float]:
+    """What an item of another subject deserves, good more often than bad: of its own, so that its repeat has the same.
+
+    Nobody recorded any, so it says nothing of the item.
+    """
+    own = int(identity("latent-v1", study.raters.simulation_seed, pair.key), 16)
+    good = float(np.random.default_rng(own).beta(4.0, 1.0))
+    rated = {one.name: one.scale[0] + good * (one.scale[-1] - one.scale[0]) for one in asked if one.kind == "rating"}
+    return rated | {one.name: _place(one, None, good) for one in asked if one.labels}
 
 
 def _place(one: Asked, expected: Value, best: float) -> float:

@@ -7,18 +7,18 @@ scale.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from annotation.argilla.client import Argilla
 from annotation.argilla.forms import Form
 from annotation.questions import said
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
+from annotation.subject_words import ASKED
 from annotation.verdicts.rule_changes import from_to
+from plumbline.fields import Kind as FieldKind
 
 COMMENT = "comment"
-ASKED = "asked"  # the field with what was asked of the program; datasets of earlier versions have none
-FIELDS = (ASKED, "original", "transformed")
 _TITLE, _GUIDELINES = 500, 10_000  # characters of a title, and of guidelines, that Argilla takes
 
 
@@ -31,22 +31,25 @@ class Words:
     questions: Mapping[str, tuple[str, str]]
     forms: Mapping[str, Form]  #: how each question but the free comment is answered
     asked: str = ""  #: what was asked of the program, as it stands with each pair; nobody knows it of a dataset
+    kinds: Mapping[str, FieldKind] = field(default_factory=dict)  #: of the fields that are no plain text
 
     @classmethod
     def of(cls, rubric: Rubric, queue: Queue, note: str = "") -> Words:
         """What a rubric says to the raters of a queue; `note` (Markdown) stands above and below the guidelines."""
         language = rubric.language_for(queue.language, queue.output_language)
-        texts = rubric.field_titles(language, queue.language, queue.output_language)
+        titles = rubric.field_titles(queue.pool, language, queue.language, queue.output_language)
+        asked = {ASKED: said(rubric.fields.asked, language)} if not rubric.fields.shown else {}  # of a program
         questions = rubric.asked_questions(queue.pool)
         worded = {
             one.name: (said(one.title, language), rubric.description(queue.pool, one, language)) for one in questions
         }
         return cls(
             guidelines="\n\n".join(filter(None, (note, rubric.guidelines_for(queue.pool, language), note))),
-            fields=dict(zip(FIELDS, (said(rubric.fields.asked, language), *texts), strict=True)),
+            fields={**asked, **titles},
             questions={**worded, COMMENT: (said(rubric.comment, language), "")},
             forms={one.name: Form.of(rubric, queue.pool, one, language) for one in questions},
-            asked=said(rubric.pool(queue.pool).asked, language),
+            asked=said(rubric.pool(queue.pool).asked, language) if asked else "",
+            kinds={one.name: one.kind for one in rubric.fields.of(queue.pool) if one.kind == "chat"},
         )
 
     @classmethod
@@ -57,6 +60,7 @@ class Words:
         return cls(
             guidelines=argilla.request("GET", f"/datasets/{dataset_id}")["guidelines"] or "",
             fields={one["name"]: one["title"] for one in fields},
+            kinds={one["name"]: "chat" for one in fields if one["settings"]["type"] == "chat"},
             questions={one["name"]: (one["title"], one["description"] or "") for one in questions},
             forms={one["name"]: Form.shown(one) for one in questions if one["name"] != COMMENT},
         )
@@ -93,7 +97,8 @@ class Words:
 
         What was asked stands with each pair, and in the guidelines, where it can be read back.
         """
-        return self.forms == shown.forms and (ASKED not in shown.fields or self.asked in shown.guidelines)
+        same = self.fields.keys() - {ASKED} == shown.fields.keys() - {ASKED} and self.kinds == shown.kinds
+        return self.forms == shown.forms and same and (ASKED not in shown.fields or self.asked in shown.guidelines)
 
     def answers(self) -> str:
         """The questions with what can be answered, in words."""

@@ -94,7 +94,7 @@ def _dealt(controls: Sequence[Pair], part: Sequence[Pair], study: Study, batches
     """
     wanted = study.sample.controls
     dealt = []
-    for kind, number in (("positive", wanted.positive), ("negative", wanted.negative)):
+    for kind, number in (("positive", wanted.positive), ("negative", wanted.negative), ("known", wanted.known)):
         there = [control for control in controls if control.control == kind]
         dealt += there[: min(number, -(-len(there) // batches))]
     own = {pair.pair_id for pair in part}

@@ -15,6 +15,7 @@ from annotation.questions import Value
 from annotation.ratings.answers import Answer
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.cli import columns
+from plumbline.fields import fields_of
 from plumbline.records import Pair
 
 WIDTH = 60  # characters of a text that are shown
@@ -33,7 +34,7 @@ def sheet_text(campaign: Campaign, submission_id: str) -> str:
     rows, texts = [], []
     for number, pair in enumerate(campaign.offer(work.batch_id).pairs, 1):
         answer = given.get(pair.pair_id)
-        expected = rubric.expected(pair.pool, pair.control) if pair.control in ("positive", "negative") else {}
+        expected = rubric.right_answers(pair)
         rows.append([str(number), pair.control or pair.transformation, *_cells(answer, questions, expected)])
         texts += _texts(number, pair, answer)
     header = ["pair", "what", *questions, "seconds"]
@@ -54,7 +55,8 @@ def _cells(answer: Answer | None, questions: list[str], expected: Mapping[str, V
 
 
 def _texts(number: int, pair: Pair, answer: Answer | None) -> list[str]:
-    lines = [f"{number}  {_shown(pair.original)}", f"   -> {_shown(pair.transformed)}"]
+    first, *others = (_shown(one.text) for one in fields_of(pair))
+    lines = [f"{number}  {first}", *(f"   -> {text}" for text in others)]
     return lines + ([f"   comment: {_shown(answer.comment)}"] if answer is not None and answer.comment else [])
 
 

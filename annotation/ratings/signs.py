@@ -7,6 +7,7 @@ nothing: a person does (`annotation.ratings.exclusions`). Signs of machine-writt
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 import typing
@@ -18,6 +19,8 @@ import pandas as pd
 from annotation.questions import Value
 from annotation.ratings.ratings import rows_of
 from annotation.records import Sign
+from annotation.rubric import CHECKS
+from plumbline.fields import columns_read
 from plumbline.study.campaign import QualitySpec
 from plumbline.words import count_words
 
@@ -75,7 +78,8 @@ def _of_pairs(ratings: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     answered = ratings if "answer" in ratings else ratings.assign(answer="")
     own = answered.loc[known, columns].reset_index(drop=True).rename(columns={"answer": "said"})
     own = own.assign(pair=place[known], value=own["value"].astype(float))
-    facts = {name: pairs[name].astype("category").array[own["pair"]] for name in ("pool", "control")}
+    checked = pairs if "expected" in pairs else pairs.assign(expected="")
+    facts = {name: checked[name].astype("category").array[own["pair"]] for name in ("pool", "control", "expected")}
     # Names as categories, in their order: they are compared and grouped by as numbers.
     words = dict.fromkeys(["rater_id", "question", "said", *facts], "category")
     found: pd.DataFrame = own.assign(**facts).astype(words)
@@ -107,19 +111,19 @@ def controls_missed(
 
     `pairs` are as for `find_signs`; those that are no controls play no part.
     """
-    controls = pairs[pairs["control"].isin(["positive", "negative"])].reset_index(drop=True)
+    controls = pairs[pairs["control"].isin(CHECKS)].reset_index(drop=True)
     answers = _control_answers(_of_pairs(ratings, controls), expected)
     return len(_missed(answers, rules)), len(answers)
 
 
 def _control_answers(own: pd.DataFrame, expected: Expected) -> pd.DataFrame:
-    """Each rating of a control that has a right answer, with that: `right`."""
-    asked = own[own["control"].isin(["positive", "negative"])]
-    groups = asked.groupby(["pool", "control", "question"], observed=True).indices
+    """Each rating of a control that has a right answer, with that: `right` or `wanted`; a known item brings its own."""
+    asked = own[own["control"].isin(CHECKS)]
+    groups = asked.groupby(["pool", "control", "expected", "question"], observed=True).indices
     right, wanted = np.full(len(asked), math.nan), np.full(len(asked), "", object)
     for group, rows in groups.items():
-        pool, kind, question = map(str, typing.cast("tuple[str, ...]", group))
-        known = expected(pool, kind).get(question)
+        pool, kind, brought, question = map(str, typing.cast("tuple[str, ...]", group))
+        known = (json.loads(brought) if brought else expected(pool, kind)).get(question)
         if isinstance(known, str):
             wanted[rows] = known
         elif known is not None:
@@ -201,15 +205,16 @@ def _one_answer(own: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
 
 
 def _too_fast(own: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Iterator[Sign]:
-    """Pairs answered in less time than reading both texts takes at `words_a_second`."""
+    """Pairs answered in less time than reading their texts takes at `words_a_second`."""
     timed = own.dropna(subset=["seconds"]).drop_duplicates("answer")
     # Words are counted only for raters who were too fast if each text had as many as its length allows.
-    most = (_most_words(pairs["original"]) + _most_words(pairs["transformed"])) / rules.words_a_second
+    read = columns_read(pairs)
+    most = sum(map(_most_words, read), np.zeros(len(pairs), np.int64)) / rules.words_a_second
     may = timed["seconds"] < most[timed["pair"]]
     timed = timed[may.groupby(timed["rater_id"], observed=True).transform("mean") > rules.too_fast]
     words, places = np.zeros(len(pairs), np.int64), timed["pair"].unique()
-    for name in ("original", "transformed"):
-        words[places] += pairs[name].iloc[places].map(count_words).to_numpy(np.int64)
+    for column in read:
+        words[places] += column.iloc[places].map(count_words).to_numpy(np.int64)
     fast = timed["seconds"] < words[timed["pair"]] / rules.words_a_second
     of_rater = timed.assign(fast=fast).groupby("rater_id", observed=True)
     found = of_rater.agg(n=("fast", "size"), fast=("fast", "sum"), middle=("seconds", "median"))

@@ -132,7 +132,7 @@ def shares_frame(material: Material) -> pd.DataFrame:
     counting = material.counting
     own = counting[counting["value"].notna()].astype({"value": int})
     counts = own.groupby(["question", "transformation", "value"]).size().to_dict()
-    names = [name for name in material.study.transformations if name in set(own["transformation"])]
+    names = [name for name in material.study.kinds if name in set(own["transformation"])]
     rows = []
     for question in material.questions:
         for name in names:

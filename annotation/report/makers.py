@@ -10,6 +10,14 @@ from generation.jobs import generator_hash
 from plumbline.study.generator import RecordedGenerator
 from plumbline.study.transformations import EIGHT
 
+# How texts are told of that no generator made.
+_FILE = "The outputs of {lower} come from the file {model} ({digest})."
+_MADE_BY = {
+    "function": "{name} was made by the function {model} (its hash begins with {digest}).",
+    "texts": "The texts of {lower} come from the file {model}.",
+    "items": "The items of {lower} are those of the data set, whose hash begins with {digest}.",
+}
+
 
 def listed(things: Sequence[str]) -> str:
     """`a, b and c`."""
@@ -38,16 +46,16 @@ def made_by(material: Material) -> list[str]:
 def _others(material: Material) -> list[str]:
     """What no generator made, and what of the transformations is not HTEB's."""
     told = [
-        f"{display(name, pooled=False)} was made by the function {model} (its hash begins with {digest})."
-        if kind == "function"
-        else f"The outputs of {display(name, pooled=False).lower()} come from the file {model} ({digest})."
+        _MADE_BY.get(kind, _FILE).format(
+            name=display(name, pooled=False), lower=display(name, pooled=False).lower(), model=model, digest=digest
+        )
         for name, model, kind, digest in dict.fromkeys(
             (one.transformation, one.model, one.generator_kind, one.generator_hash[:8])
             for one in material.verdicts
             if not one.prompt_hash
         )
     ]
-    kinds = material.study.kinds
+    kinds = material.study.transforming
     names = dict.fromkeys(one.transformation for one in material.verdicts)
     own = [name for name in names if name in kinds and name not in EIGHT]
     if own:

@@ -11,6 +11,7 @@ from annotation.ratings.signs import controls_missed
 from annotation.report.makers import listed, made_by
 from annotation.report.material import Material
 from annotation.report.said import LABELS, RANKINGS, many, other_questions, several_rules, verb
+from annotation.rubric import CHECKS
 from annotation.sampling.near_duplicates import NEAR
 from annotation.statistics.intervals import RESAMPLES
 from annotation.verdicts.preregistration import amendments, fixed_text
@@ -96,6 +97,7 @@ def _controls(material: Material) -> str:
     kinds = {
         "positive": ("positive control", "almost identical texts"),
         "negative": ("negative control", "unrelated texts"),
+        "known": ("known item", "whose right answers its file names"),
         "repeat": ("repeat", "pairs of the sample, shown a second time"),
     }
     told = [f"{many(counts[kind], name)} ({what})" for kind, (name, what) in kinds.items() if counts[kind]]
@@ -164,7 +166,7 @@ def _sources(material: Material) -> str:
 
 def _quality(material: Material) -> list[str]:
     rules, kinds = material.study.quality, {pair.control for pair in material.controls}
-    off = [*(["controls"] if kinds & {"positive", "negative"} else []), *(["repeats"] if "repeat" in kinds else [])]
+    off = [*(["controls"] if kinds & set(CHECKS) else []), *(["repeats"] if "repeat" in kinds else [])]
     points = many(rules.within, "point")
     told = [
         *([f"answers to {' or '.join(off)} that are off by more than {points}"] if off else []),

@@ -13,11 +13,10 @@ import heapq
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from pydantic import Field
 
-from annotation.sampling.near_duplicates import words_of
 from generation.flagged import Flagged
 from generation.jobs import Plan
 from generation.unit import COMMAND, refuse_other_outputs
@@ -25,6 +24,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.records import Number, Pair, Record, Text, TransformedText
 from plumbline.store import as_record, read_batches
+from plumbline.study import Study
 from plumbline.study.transformations import Transformation
 from plumbline.words import count_words
 
@@ -65,12 +65,12 @@ def flagged_supply(supplies: Iterable[Supply]) -> list[Flagged]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """An output that may be drawn; in order, a later one of its stratum is less: a heap has the last one first."""
+    """What may be drawn; in order, a later one of its stratum is less: a heap has the last one first."""
 
     rank: int
     stratum: Stratum
-    row: dict[str, Any]
-    kind: Transformation
+    key: str
+    made: Callable[[], Pair]
 
     def __lt__(self, other: Candidate) -> bool:
         return self.rank > other.rank
@@ -78,12 +78,25 @@ class Candidate:
     @functools.cached_property
     def pair(self) -> Pair:
         """The pair that it would be."""
-        return _pair(self.row, self.stratum, self.kind)
+        return self.made()
 
-    @functools.cached_property
-    def words(self) -> frozenset[str]:
-        """The words of its original."""
-        return words_of(self.row["text"])
+
+class Source(Protocol):
+    """What a sample is drawn from; `supply` grows with each that was read."""
+
+    @property
+    def study(self) -> Study:
+        """Whose sample it is."""
+        ...
+
+    @property
+    def supply(self) -> list[Supply]:
+        """What was read."""
+        ...
+
+    def of(self, name: str) -> list[Candidate]:
+        """The candidates of a transformation, or of a group. Raises DataError where there is none."""
+        ...
 
 
 class Lengths:
@@ -96,7 +109,7 @@ class Lengths:
         counts: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
         for text in texts:
             counts[text.dataset, text.language][count_words(text.text)] += 1
-        self._bounds = {place: (_share(count, 1), _share(count, 2)) for place, count in counts.items()}
+        self._bounds = {place: (share_of(count, 1), share_of(count, 2)) for place, count in counts.items()}
 
     def third(self, text: Text) -> int:
         """0 for the shortest texts, 2 for the longest."""
@@ -104,7 +117,7 @@ class Lengths:
         return sum(words > bound for bound in self._bounds[text.dataset, text.language])
 
 
-def _share(counts: Counter[int], thirds: int) -> int:
+def share_of(counts: Counter[int], thirds: int) -> int:
     """The length that at least so many thirds of the texts do not exceed."""
     reached = 0
     for words in sorted(counts):
@@ -118,7 +131,7 @@ class Candidates:
     """Reads a study's outputs; `supply` grows with each transformation that was read."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.supply = plan, list[Supply]()
+        self.plan, self.study, self.supply = plan, plan.study, list[Supply]()
         self._lengths = Lengths(self._texts())
         # So many of a stratum are kept, by rank: it never gives more, unless most of them are near-duplicates.
         self._most = max(1000, 4 * plan.study.sample.pairs)
@@ -131,6 +144,7 @@ class Candidates:
         kept: dict[Stratum, list[Candidate]] = defaultdict(list)
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         flagged: dict[str, Counter[str]] = defaultdict(Counter)
+        made_by = self.plan.makers[transformation].kind
         for seed in self.plan.study.seeds:
             strata = self._strata(transformation, seed)
             for row in self._rows(transformation, seed):
@@ -141,12 +155,13 @@ class Candidates:
                 counts[stratum[0]][state] += 1
                 if row["status"] == "ok":
                     flagged[stratum[0]].update(row["flags"])
-                rank = _rank(self.plan.study.sample.seed, row["key"])
+                rank = rank_of(self.plan.study.sample.seed, row["key"])
                 heap = kept[stratum]
                 if state != "ok" or (len(heap) == self._most and rank > heap[0].rank):
                     continue
                 place = heapq.heappush if len(heap) < self._most else heapq.heapreplace
-                place(heap, Candidate(rank, stratum, row, self.plan.kinds[transformation]))
+                made = functools.partial(_pair, row, stratum, self.plan.kinds[transformation], made_by)
+                place(heap, Candidate(rank, stratum, row["key"], made))
         if not any(kept.values()):
             self._refuse(transformation, any(one["kept_out"] for one in counts.values()))
         self.supply += [
@@ -207,7 +222,7 @@ class Turns:
     def __init__(
         self, candidates: Sequence[Candidate], seed: int, had: Collection[str] = frozenset(), level: int = 0
     ) -> None:
-        self._given = sum(candidate.row["key"] in had for candidate in candidates)
+        self._given = sum(candidate.key in had for candidate in candidates)
         self._rest: deque[Candidate] = deque()
         self._turns: list[Turns] = []
         if candidates and level < len(candidates[0].stratum):
@@ -215,10 +230,10 @@ class Turns:
             for candidate in candidates:
                 groups[candidate.stratum[: level + 1]].append(candidate)
             # Whose turn is first is drawn too: where there are fewer pairs than strata, names must not decide.
-            order = sorted(groups, key=lambda stratum: _rank(seed, *stratum))
+            order = sorted(groups, key=lambda stratum: rank_of(seed, *stratum))
             self._turns = [Turns(groups[stratum], seed, had, level + 1) for stratum in order]
         else:
-            left = (candidate for candidate in candidates if candidate.row["key"] not in had)
+            left = (candidate for candidate in candidates if candidate.key not in had)
             self._rest.extend(sorted(left, key=lambda candidate: candidate.rank))
 
     def take(self, wanted: Callable[[Candidate], bool]) -> Candidate | None:
@@ -241,12 +256,13 @@ class Turns:
         return None
 
 
-def _rank(seed: int, *what: str) -> int:
+def rank_of(seed: int, *what: str) -> int:
+    """A place in an order that the seed and what is drawn decide, and nothing else."""
     digest = hashlib.sha256(" ".join(["sample-v2", str(seed), *what]).encode()).digest()
     return int.from_bytes(digest[:8], "big")
 
 
-def _pair(row: dict[str, Any], stratum: Stratum, kind: Transformation) -> Pair:
+def _pair(row: dict[str, Any], stratum: Stratum, kind: Transformation, made_by: str) -> Pair:
     language, task_type, dataset, output_language, _ = stratum
     return Pair(
         pair_id=identity("pair-v1", row["key"], row["output"]),
@@ -264,6 +280,7 @@ def _pair(row: dict[str, Any], stratum: Stratum, kind: Transformation) -> Pair:
         model=row["model"],
         generator_hash=row["generator_hash"],
         prompt_hash=row["prompt_hash"],
+        generator_kind=made_by,
     )
 
 

@@ -3,6 +3,7 @@
 All are made without a model. An easy positive is an original and the same text all but unchanged; an easy negative is
 an original and what became of another text, one with which it shares few words or none. Which answers follow from that
 says the rubric (`expected`), and a control without an expected answer is not made: a translation has no positive.
+Of another subject than pairs nothing is made: an item whose right answers its file names is a control (`known`).
 A repeat is a pair of the sample once more, to be answered by the same rater.
 
 They stand in `controls.parquet` and nowhere in `pairs.parquet`, so that no verdict can count them. Raters meet them in
@@ -62,13 +63,16 @@ def spares_needed(study: Study, rubric: Rubric, queue: Queue, pairs: int) -> int
     return each * number_of_batches(study, pairs)
 
 
-def make_controls(study: Study, rubric: Rubric, sample: Sequence[Pair], spares: Sequence[Pair]) -> list[Pair]:
+def make_controls(
+    study: Study, rubric: Rubric, sample: Sequence[Pair], spares: Sequence[Pair], known: Sequence[Pair] = ()
+) -> list[Pair]:
     """Controls and repeats for every batch of every queue; fewer where there are no texts to make them of.
 
-    Controls are made of `spares`, pairs that were not drawn, and where these do not reach of the sample's own.
+    Controls are made of `spares`, pairs that were not drawn, and where these do not reach of the sample's own. Items of
+    a subject whose right answers are `known` are controls as they are.
     """
     made: list[Pair] = []
-    unused = queues_of(spares)
+    unused, right = queues_of(spares), queues_of(known)
     for queue, pairs in queues_of(sample).items():
         batches = number_of_batches(study, len(pairs))
         shuffled = sorted(pairs, key=lambda pair: identity("control-v1", study.sample.seed, pair.pair_id))
@@ -77,6 +81,7 @@ def make_controls(study: Study, rubric: Rubric, sample: Sequence[Pair], spares: 
         for kind, number in _kinds(study):
             if rubric.expected(queue.pool, kind):
                 made += _take(number * batches, kind, sources, donors)
+        made += right.get(queue, [])[: study.sample.controls.known * batches]
         made += [_repeat(pair) for pair in shuffled[-study.sample.repeats * batches :] if study.sample.repeats]
     return made
 

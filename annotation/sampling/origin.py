@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from annotation.rubric import load_rubric
+from annotation.subjects.items import read_items
 from generation.jobs import Plan
 from generation.unit import COMMAND
 from plumbline.errors import DataError, StudyError
+from plumbline.fields import fields_of
 from plumbline.records import Pair, TransformedText
 from plumbline.store import read_batches
 from plumbline.study import Study
+from plumbline.study.subject import TextsSubject
 
 
 def refuse_other_prompts(study: Study, pairs: Iterable[Pair]) -> None:
@@ -18,6 +22,9 @@ def refuse_other_prompts(study: Study, pairs: Iterable[Pair]) -> None:
 
     Raises StudyError or DataError. Where outputs are not on this machine, the study alone is looked at.
     """
+    if study.subject:
+        _refuse_other_items(study, list(pairs))
+        return
     refuse_other_makers(study, ((pair.transformation, pair.generator_hash, pair.prompt_hash) for pair in pairs))
     makers = Plan(study).makers
     for name, was in sorted({(pair.transformation, pair.generator_kind) for pair in pairs if pair.generator_kind}):
@@ -30,7 +37,11 @@ def refuse_other_prompts(study: Study, pairs: Iterable[Pair]) -> None:
 
 def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) -> None:
     """The same from what made the pairs: their transformations, and the hashes of generator and prompts."""
-    plan, by_name = Plan(study), dict[str, set[tuple[str, str]]]()
+    by_name = dict[str, set[tuple[str, str]]]()
+    if study.subject:
+        _refuse_other_groups(study, (name for name, *_ in makers))
+        return
+    plan = Plan(study)
     for name, *hashes in makers:
         by_name.setdefault(name, set()).add((hashes[0], hashes[1]))
     for name, made in by_name.items():
@@ -46,6 +57,28 @@ def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) ->
                 f"{study.outputs / name}: these outputs are of {_other(next(iter(made))[1])} than the sample's"
                 " pairs; bring the outputs back, or give the new study another name"
             )
+
+
+def _refuse_other_groups(study: Study, names: Iterable[str]) -> None:
+    if lost := sorted(set(names) - set(study.kinds)):
+        raise StudyError(
+            f"{study.file}: the sample has items of {lost[0]!r}, which the study's subject does not have now; undo the"
+            " change, or give the new study another name"
+        )
+
+
+def _refuse_other_items(study: Study, pairs: Sequence[Pair]) -> None:
+    """Refuse a sample of groups that the study has no longer, or of texts that are no longer in the file."""
+    _refuse_other_groups(study, (pair.transformation for pair in pairs))
+    if not isinstance(study.subject, TextsSubject) or not study.resolve(study.subject.path).is_file():
+        return
+    there = {item.key for item in read_items(study, load_rubric(study))}
+    if lost := [pair for pair in pairs if pair.key not in there]:
+        raise DataError(
+            f"{study.resolve(study.subject.path)}: {len(lost)} of the sample's texts are not in it any more, such as"
+            f" {fields_of(lost[0])[0].text[:60]!r} ({lost[0].transformation}); bring them back, or give the new study"
+            " another name"
+        )
 
 
 def _other(prompt_hash: str) -> str:

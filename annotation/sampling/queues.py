@@ -1,5 +1,7 @@
 """What a rater works through: the pairs of one pool in one pair of languages, a dataset of Argilla's.
 
+Groups of texts share a queue (`Pair.queue`): who rates is not to know of which a text is.
+
 Argilla lets people into workspaces, not into datasets, so those whose texts the same people can read share a workspace.
 Language codes are in capitals there: a study's name has none, so no two studies' names can run into each other.
 """
@@ -24,7 +26,7 @@ class Queue:
     @classmethod
     def of(cls, pair: Pair) -> Queue:
         """The queue that a pair stands in."""
-        return cls(pair.pool, pair.language, pair.output_language)
+        return cls(pair.queue or pair.pool, pair.language, pair.output_language)
 
     @property
     def languages(self) -> frozenset[str]:

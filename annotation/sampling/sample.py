@@ -7,23 +7,26 @@ a near-duplicate of theirs came or went.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from annotation.offering import alone, offered, read_waves, refuse_other_sample
 from annotation.records import Wave
 from annotation.rubric import Rubric, load_rubric
-from annotation.sampling.candidates import Candidate, Candidates, Supply, Turns
+from annotation.sampling.candidates import Candidate, Candidates, Source, Supply, Turns
 from annotation.sampling.controls import make_controls, read_controls, spares_needed
+from annotation.sampling.groups import Groups
 from annotation.sampling.near_duplicates import Seen, words_of
 from annotation.sampling.queues import Queue, queues_of
 from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError
+from plumbline.fields import fields_of
 from plumbline.manifest import read_kept, write_kept
 from plumbline.records import Pair
 from plumbline.store import read_records, write_table
 from plumbline.study import Study
+from plumbline.study.subject import TextsSubject
 
 COMMAND = "annotation sample"
 SUPPLY = "sample.json"
@@ -77,7 +80,8 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> Drawn:
     rubric = load_rubric(study)  # a rule that the scale cannot hold is refused before anybody rates
     for kind in study.kinds.values():
         rubric.pool(kind.pool)
-    candidates = Candidates(Plan(study))
+    groups = Groups(study, rubric) if study.subject else None
+    candidates: Source = groups or Candidates(Plan(study))
     pairs: list[Pair] = []
     spares: list[Pair] = []
     for pool in dict.fromkeys(kind.pool for kind in study.kinds.values()):
@@ -86,13 +90,16 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> Drawn:
         drawn = drawing.sample()
         pairs += drawn
         spares += drawing.spares(rubric, drawn)
-    pairs.sort(key=lambda pair: study.transformations.index(pair.transformation))
-    return Drawn(pairs, make_controls(study, rubric, pairs, spares), candidates.supply)
+    order = list(study.kinds)
+    pairs.sort(key=lambda pair: order.index(pair.transformation))
+    known = groups.known(before) if groups else []
+    return Drawn(pairs, make_controls(study, rubric, pairs, spares, known), candidates.supply)
 
 
 def sample_settings(study: Study) -> dict[str, Any]:
     """What the study says of its sample: with other settings it would be another one."""
-    return {"sample": study.sample.model_dump(mode="json")}
+    subject = {"subject": study.subject.model_dump(mode="json")} if study.subject else {}
+    return {"sample": study.sample.model_dump(mode="json"), **subject}
 
 
 def all_settings(study: Study) -> dict[str, Any]:
@@ -127,22 +134,23 @@ def known_supply(study: Study) -> list[Supply]:
 class Drawing:
     """The transformations of one pool, drawn from in turn: a larger sample goes on where a smaller one ends."""
 
-    def __init__(self, candidates: Candidates, transformations: Sequence[str], before: Sequence[Pair]) -> None:
-        self._study, self._makers = candidates.plan.study, candidates.plan.makers
+    def __init__(self, candidates: Source, transformations: Sequence[str], before: Sequence[Pair]) -> None:
+        self._study = candidates.study
         had = {pair.key: pair.transformation for pair in before if not pair.control}
         there, sample = Counter(had.values()), self._study.sample
         self._lacks = {name: sample.pairs - there[name] for name in transformations}
         self._turns = {name: Turns(candidates.of(name), sample.seed, had) for name in transformations}
         self._seen = Seen()
         for pair in before:
-            self._seen.add((pair.transformation, Queue.of(pair)), words_of(pair.original))
+            groups, words = self._compared(pair)
+            self._seen.add(groups, words)
 
     def sample(self) -> list[Pair]:
         """So many of each transformation that there are `sample.pairs`, or as many as there are."""
         most = max(self._lacks.values())
         turns = [turns for turn in range(most) for name, turns in self._turns.items() if turn < self._lacks[name]]
         taken = [self._take(one) for one in turns]
-        return [self._pair(candidate) for candidate in taken if candidate is not None]
+        return [candidate.pair for candidate in taken if candidate is not None]
 
     def spares(self, rubric: Rubric, sample: Sequence[Pair]) -> list[Pair]:
         """Pairs that were not drawn, as many of each queue as its controls take."""
@@ -156,28 +164,34 @@ class Drawing:
                 if candidate is None:
                     break
                 needed[Queue.of(candidate.pair)] -= 1
-                found.append(self._pair(candidate))
+                found.append(candidate.pair)
         return found
-
-    def _pair(self, candidate: Candidate) -> Pair:
-        kind = self._makers[candidate.pair.transformation].kind
-        return candidate.pair.model_copy(update={"generator_kind": kind})
 
     def _take(self, turns: Turns, queues: set[Queue] | None = None) -> Candidate | None:
         """The next candidate (of some queues) of which no near-duplicate was taken."""
 
         def wanted(candidate: Candidate) -> bool:
             in_queue = queues is None or Queue.of(candidate.pair) in queues
-            return in_queue and not self._seen.near(_groups(candidate), candidate.words)
+            return in_queue and not self._seen.near(*self._compared(candidate.pair))
 
         taken = turns.take(wanted)
         if taken is not None:
-            self._seen.add(_groups(taken), taken.words)
+            self._seen.add(*self._compared(taken.pair))
         return taken
 
+    def _compared(self, pair: Pair) -> tuple[list[Hashable], frozenset[str]]:
+        """The groups in which a near-duplicate is sought, and the words by which.
 
-def _groups(candidate: Candidate) -> tuple[str, Queue]:
-    return candidate.pair.transformation, Queue.of(candidate.pair)
+        Of a text with something beside it the text alone is compared, with those that have the same beside them.
+        """
+        groups = (pair.transformation, Queue.of(pair))
+        if not pair.fields:
+            return list(groups), words_of(pair.original)
+        apart = self._study.subject.context if isinstance(self._study.subject, TextsSubject) else {}
+        fields = fields_of(pair)
+        beside = tuple(one.text for one in fields if one.name in apart)
+        text = "\n".join(one.text for one in fields if one.name not in apart)
+        return [(group, beside) for group in groups], words_of(text)
 
 
 def _stays(study: Study, pairs: Sequence[Pair]) -> bool:
@@ -210,6 +224,6 @@ def _refuse_other_settings(study: Study, last: Wave) -> None:
         )
 
 
-def _texts(pairs: Iterable[Pair]) -> set[tuple[str, str, str]]:
+def _texts(pairs: Iterable[Pair]) -> set[tuple[str, ...]]:
     """What raters see of pairs, by id: an output may be another under the same key."""
-    return {(pair.pair_id, pair.original, pair.transformed) for pair in pairs}
+    return {(pair.pair_id, *(one.text for one in fields_of(pair))) for pair in pairs}

@@ -50,11 +50,16 @@ class _Noted:
         """When a command ended last."""
         return datetime.fromisoformat(self.entries[command]["finished_at"]) if command in self.entries else None
 
+    def _place(self, name: str) -> Path:
+        """Where a file stands that a command read: among the records, or below the study file."""
+        path = self.study.folder / name
+        return path if path.exists() else self.study.file.parent / name
+
     def changed(self, command: str) -> list[str]:
         """Which of the files that a command read are others now."""
         made = self.entries.get("generation", {}).get("outputs", {})
         inputs = self.entries.get(command, {}).get("inputs", {})
-        now = {name: self.hash_of(self.study.folder / name) for name in inputs if name not in _LARGE}
+        now = {name: self.hash_of(self._place(name)) for name in inputs if name not in _LARGE}
         return [name for name, was in inputs.items() if now.get(name, made.get(name, was)) != was]
 
 
@@ -101,6 +106,8 @@ def _stage(name: str, path: Path, command: str, noted: _Noted) -> Stage:
 def _generated(noted: _Noted) -> tuple[Stage, Stage]:
     """Texts and transformations; these are done when every transformation with every seed has its table."""
     entry = noted.entries.get("generation", {})
+    if noted.study.subject:
+        return _given(noted), Stage("transformations", "done", None, "none: nothing is transformed")
     at = noted.ended("generation") if noted.study.outputs.name in entry.get("outputs", {}) else None
     texts = Stage("texts", "not yet")
     if (noted.study.folder / "texts.parquet").exists():
@@ -116,6 +123,15 @@ def _generated(noted: _Noted) -> tuple[Stage, Stage]:
         note = f"{there} of {len(units)} units (transformation and seed)" if begun else ""
         return texts, Stage("transformations", "under way" if begun else "not yet", None, note)
     return texts, Stage("transformations", "done", at)
+
+
+def _given(noted: _Noted) -> Stage:
+    """The texts of a subject, which its files are: the sample was drawn of them, or of others."""
+    data, entry = noted.study.data_files(), noted.entries.get("sample", {})
+    if missing := [path for path in data if not path.exists()]:
+        return Stage("texts", "not yet", None, f"no file {missing[0]}")
+    changed = "inputs" in entry and {file_hash(path) for path in data} != set(entry["inputs"].values())
+    return Stage("texts", "stale" if changed else "done", None, "changed since the sample was drawn" if changed else "")
 
 
 def _sampled(noted: _Noted, mismatched: str) -> Stage:

@@ -66,7 +66,7 @@ class Published:
         """All that is there of a transformation and seed. Raises DataError for files that cannot be used."""
         known = transformation in TRANSFORMATIONS  # of others the authors publish nothing
         files = {spec.name: self._file(spec, transformation, seed) if known else None for spec in self._study.datasets}
-        return Recordings(TRANSFORMATIONS.get(transformation) or self._study.kinds[transformation], seed, files)
+        return Recordings(TRANSFORMATIONS.get(transformation) or self._study.transforming[transformation], seed, files)
 
     def _file(self, spec: DatasetSpec, transformation: str, seed: int) -> PublishedFile | None:
         """The newest file of a data set's transformation and seed, if there is one."""

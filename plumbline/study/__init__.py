@@ -11,7 +11,6 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
 
 from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -25,13 +24,17 @@ from plumbline.study.base import Code, Name, Part, Seed, first_complaint, refuse
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, SampleSpec
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec, LocalDataset
-from plumbline.study.evaluation import EvaluationSpec
+from plumbline.study.evaluation import EvaluationSpec, NoEvaluation
 from plumbline.study.generator import CandidateSpec, GeneratorSpec, NoGenerator, RetrySpec
+from plumbline.study.judged import Judged
 from plumbline.study.own_transformations import own_transformations, within_languages
+from plumbline.study.places import exports_folder, resolved
+from plumbline.study.subject import Group, SubjectSpec, TextsSubject, groups_of
 from plumbline.study.transformations import EIGHT, Transformation
 
+# What only outputs of transformations have.
+_OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates", "retry")
 _PIECE = 1 << 20  # bytes of a file that are in memory while it is hashed
-_ADDRESS = re.compile(r"[a-z0-9][a-z0-9+.-]*://([^:@/?]+@)?[^:@/?]*(:\d+)?(/[^@?]*)?")
 
 
 class Study(Part):
@@ -39,9 +42,14 @@ class Study(Part):
 
     name: Name = Field(description="the study's name; its records are in exports/<name>/")
     description: str = ""
-    datasets: tuple[DatasetSpec, ...] = Field(min_length=1)
+    subject: SubjectSpec | None = Field(
+        default=None, description="what raters judge; unset: pairs of the transformations' originals and outputs"
+    )
+    datasets: tuple[DatasetSpec, ...] = Field(default=(), min_length=1, description="needed but by texts of a file")
     transformations: tuple[str, ...] = Field(
-        default=tuple(EIGHT), min_length=1, description="names; in the file also {path: FILE} or one's own, written out"
+        default_factory=lambda before: () if before.get("subject") else tuple(EIGHT),
+        min_length=1,
+        description="names; in the file also {path: FILE} or one's own, written out",
     )
     prompts: str = Field(
         default="",
@@ -53,7 +61,9 @@ class Study(Part):
         description="languages (codes) that texts are put into, where people rate such outputs: those that the raters"
         " read; all of a transformation's where none is named",
     )
-    seeds: tuple[Seed, ...] = Field(default=(1337, 1338, 1339), min_length=1)
+    seeds: tuple[Seed, ...] = Field(
+        default_factory=lambda before: () if before.get("subject") else (1337, 1338, 1339), min_length=1
+    )
     generator: GeneratorSpec = Field(
         default=NoGenerator(), description="the language model; none where no transformation asks one"
     )
@@ -69,7 +79,9 @@ class Study(Part):
     acceptance: AcceptanceSpec = AcceptanceSpec()
     quality: QualitySpec = QualitySpec()
     crowd: CrowdSpec | None = Field(default=None, description="settings for crowd workers, if any are asked")
-    evaluation: EvaluationSpec
+    evaluation: EvaluationSpec = Field(
+        default=NoEvaluation(), description="embedding models; needed where transformations are judged"
+    )
 
     _file: Path = PrivateAttr(default=Path("study.yaml"))
     _exports: Path = PrivateAttr(default_factory=lambda: working("exports"))
@@ -77,6 +89,7 @@ class Study(Part):
     _outputs: str = PrivateAttr(default="transformations")
     _by_candidate: bool = PrivateAttr(default=False)
     _own: Mapping[str, Transformation] = PrivateAttr(default_factory=dict)
+    _groups: Mapping[str, Group] = PrivateAttr(default_factory=dict)
 
     @field_validator("transformations")
     @classmethod
@@ -115,6 +128,21 @@ class Study(Part):
         return value
 
     @model_validator(mode="after")
+    def _has_what_its_subject_needs(self) -> Study:
+        given, subject = self.model_fields_set, self.subject
+        needed = ["datasets"] if not isinstance(subject, TextsSubject) else []
+        if missing := [name for name in (*needed, *([] if subject else ["evaluation"])) if name not in given]:
+            raise ValueError(f"{missing[0]}: Field required")
+        if subject is None:
+            return self
+        if made := [name for name in _OF_TRANSFORMATIONS if name in given]:
+            raise ValueError(f"{made[0]}: with subject {subject.kind} nothing is transformed; take it out")
+        if isinstance(subject, TextsSubject) and self.datasets:
+            raise ValueError("datasets: the texts of subject.path are judged, and no data set's; take it out")
+        self._groups = subject.judged() if isinstance(subject, TextsSubject) else groups_of(self.datasets)
+        return self
+
+    @model_validator(mode="after")
     def _can_be_decided(self, info: ValidationInfo) -> Study:
         rule, own = self.acceptance, info.context or {}
         asking = [name for name in self.transformations if (own.get(name) or EIGHT[name]).calls]
@@ -138,7 +166,7 @@ class Study(Part):
                     f" {{question: quality, at_most: 2, pools: [{kind.pool}]}}"
                 )
         for name in self.crowd.pay.extra if self.crowd else ():
-            if name not in (*EIGHT, *self.transformations):
+            if name not in (*EIGHT, *self.transformations, *(self.kinds if self.subject else ())):
                 raise ValueError(f"crowd.pay.extra: {name!r} is not a transformation; {nearest(name, [*EIGHT])}")
         return self
 
@@ -148,8 +176,13 @@ class Study(Part):
         return self._file
 
     @property
-    def kinds(self) -> Mapping[str, Transformation]:
-        """The study's transformations by name, in its order: HTEB's, and those of its own."""
+    def kinds(self) -> Mapping[str, Judged]:
+        """What is judged, by name: the study's transformations, or the groups of its subject."""
+        return self._groups if self.subject else self.transforming
+
+    @property
+    def transforming(self) -> Mapping[str, Transformation]:
+        """The study's transformations by name, in its order: HTEB's, and those of its own; none of another subject."""
         return {name: self._own.get(name) or EIGHT[name] for name in self.transformations}
 
     @property
@@ -178,7 +211,7 @@ class Study(Part):
 
     def resolve(self, path: str) -> Path:
         """A path of the study file, taken relative to that file. Raises StudyError for links that lead in a circle."""
-        return _resolved(self._file.parent / path, str(self._file))
+        return resolved(self._file.parent / path, str(self._file))
 
     def transformation_file(self, transformation: str, seed: int) -> Path:
         """Where the outputs of one unit of generation stand."""
@@ -194,8 +227,9 @@ class Study(Part):
         return self.folder / self._outputs
 
     def data_files(self) -> list[Path]:
-        """The files and folders that hold the study's local data sets, and its own transformations."""
+        """The files and folders that hold the study's local data sets, texts, and its own transformations."""
         data = [self.resolve(spec.path) for spec in self.datasets if isinstance(spec, LocalDataset)]
+        data += [self.resolve(self.subject.path)] if isinstance(self.subject, TextsSubject) else []
         return [*data, *(file for one in self._own.values() for file in one.files())]
 
     def generator_called(self, model: str) -> GeneratorSpec:
@@ -244,7 +278,7 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
             data = {**data, "transformations": names}
         study = Study.model_validate(data, context=own)
         study._own = own
-        study._own = {**own, **within_languages(study.kinds, study.languages, study.generator)}
+        study._own = {**own, **within_languages(study.transforming, study.languages, study.generator)}
     except ValidationError as error:
         raise StudyError(f"{path}: {first_complaint(error)}") from None
     except StudyError as error:
@@ -252,38 +286,8 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     study._file = path.resolve()
     study._options = ("--study", str(file), *(("--exports", str(exports)) if exports is not None else ()))
     if exports is not None:
-        study._exports = _exports(exports)
+        study._exports = exports_folder(exports)
     return study
-
-
-def _exports(exports: str | Path) -> Path:
-    """The folder for records: a local one, or any that fsspec knows (`s3://bucket/studies`)."""
-    if "://" not in str(exports):
-        return _resolved(Path(exports), "--exports")
-    if not _ADDRESS.fullmatch(str(exports)):  # not quoted: it may hold a key
-        raise StudyError(
-            "--exports: an address is like s3://bucket/folder; keys, passwords and options do not belong into it,"
-            " the protocol's package takes them from the environment (docs/cluster.md)"
-        )
-    from upath import UPath  # noqa: PLC0415 (most studies stay on their machine)
-
-    try:
-        place = UPath(exports)
-        place.exists()  # asks for the protocol's package and for rights, before any work is done
-    except ImportError as error:
-        raise StudyError(f"--exports {exports}: {error}; `pip install` what it names") from None
-    except Exception as error:  # each protocol has errors of its own
-        raise StudyError(f"--exports {exports}: {error or type(error).__name__}") from None
-    return Path(place.path) if place.protocol in ("file", "local") else cast("Path", place)
-
-
-def _resolved(path: Path, where: str) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError) as error:  # RuntimeError: a circle, before Python 3.13
-        raise StudyError(f"{where}: {path} cannot be followed ({error}); mend the link") from None
-    except ValueError:
-        raise StudyError(f"{where}: {str(path)!r} can be no path here; write another, or set LC_ALL=C.UTF-8") from None
 
 
 def file_hash(path: Path) -> str:

@@ -12,7 +12,7 @@ from plumbline.errors import StudyError, nearest
 from plumbline.languages import language_code
 from plumbline.words import shows
 
-_KINDS = ("local", "mteb", "recorded", "openai", "vllm", "none")
+_KINDS = ("local", "mteb", "recorded", "openai", "vllm", "none", "texts", "items")
 LONGEST = 500  # characters of a complaint, and of a name or path
 LARGEST = 2**63 - 1  # what a column of whole numbers can hold
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
@@ -109,9 +109,9 @@ def first_complaint(error: ValidationError) -> str:
 
 
 def _plain(place: tuple[int | str, ...]) -> Iterator[int | str]:
-    """A place in a study as its file has it: pydantic adds which kind of data set or generator it took it for."""
+    """A place in a study as its file has it: pydantic adds the kind that it took something for."""
     for before, part in zip((None, *place), place, strict=False):
-        if not (part in _KINDS and (isinstance(before, int) or before == "generator")):
+        if not (part in _KINDS and (isinstance(before, int) or before in ("generator", "subject"))):
             yield part
 
 

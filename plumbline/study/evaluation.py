@@ -132,3 +132,9 @@ class EvaluationSpec(Part):
     def _distinct(cls, value: tuple[ModelSpec, ...]) -> tuple[ModelSpec, ...]:
         refuse_duplicates([f"{model.name}@{model.revision}" for model in value], "model")
         return value
+
+
+class NoEvaluation(EvaluationSpec):
+    """Nothing: the study's subject is no transformation."""
+
+    models: tuple[ModelSpec, ...] = ()

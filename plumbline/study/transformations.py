@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -23,20 +23,8 @@ from plumbline.languages import language_code
 from plumbline.reading import read_yaml
 from plumbline.resources import resource
 from plumbline.study.base import Line, Name, Part, Words, refuse_duplicates
+from plumbline.study.judged import Judged
 
-ORIGINAL = "original"
-NAME = r"^[a-z][a-z0-9_-]{0,63}$"
-TransformationName = Annotated[str, Field(pattern=NAME)]
-# What tables call other things: their columns and rows.
-_TAKEN = {
-    *("original", "total", "hteb_total", "overall", "everything", "model", "models", "n_models", "n_datasets", "name"),
-    *("n_failed", "included_rejected", "simulated", "family", "parameters", "threshold", "accepted", "n_scopes"),
-    *("reason", "axis", "transformation"),
-}
-#: The names of all transformations that this process knows: HTEB's, and those of the studies that it has read. What
-#: else stands as a transformation in a table is damage.
-KNOWN: set[str] = set()
-ENDS = ("_original", "_difference", "_reason")  # of an axis's columns
 # The error types of length by what is expected of it (HTEB, A.2); the others may be found on any output.
 _OF_LENGTH: dict[str, tuple[Flag, ...]] = {
     "similar": ("runaway", "truncated"),
@@ -63,12 +51,10 @@ class OutputsFile(Part):
     output: Line = Field(default="output", description="the column of what became of them")
 
 
-class Transformation(Part):
+class Transformation(Judged):
     """One way to change a text: by a generator's calls, by a function, or as a file of outputs says."""
 
-    name: TransformationName
     source: str = Field(default="", description="where it comes from: paper, appendix, licence")
-    axis: TransformationName = Field(description="what it changes; results are averaged by it")
     calls: tuple[PromptText | Name, ...] = Field(
         default=(), description="prompts in order, by name or as text; each answer but the last feeds the next call"
     )
@@ -96,21 +82,10 @@ class Transformation(Part):
         description="error types to look for; unset: all that go with `length` and with what makes the text",
     )
     growth: float = Field(default=1.0, gt=0, le=1000, description="characters of an answer for each of the text's")
-    rated_with: str = Field(default="", description="another transformation, whose ratings and its own decide as one")
-    raters: dict[str, Any] = Field(
-        default={}, description="words for raters where the rubric has none for it: what a rubric says of a pool"
-    )
     order: int | None = Field(default=None, description="HTEB's alone: its place in the paper's tables")
 
     _base: Path = PrivateAttr(default=Path())
     _file: Path | None = PrivateAttr(default=None)
-
-    @field_validator("name", "axis")
-    @classmethod
-    def _not_taken(cls, value: str) -> str:
-        if value in _TAKEN or value.endswith(ENDS):
-            raise ValueError(f"{value!r} stands for something else in tables; choose another name")
-        return value
 
     @field_validator("languages")
     @classmethod
@@ -143,20 +118,6 @@ class Transformation(Part):
         if self.languages and self.drawn_call > max(1, len(self.calls)):
             raise ValueError(f"`drawn_call` {self.drawn_call} is beyond its {len(self.calls)} calls")
         return self
-
-    def model_post_init(self, _context: Any, /) -> None:
-        """Note the name."""
-        KNOWN.add(self.name)
-
-    def __setstate__(self, state: dict[Any, Any]) -> None:
-        """As it was in another process; note the name."""
-        super().__setstate__(state)
-        KNOWN.add(self.name)
-
-    @property
-    def pool(self) -> str:
-        """Whose ratings decide about it: its own, or those of what it is rated with."""
-        return self.rated_with or self.name
 
     def placed(self, base: Path, file: Path | None) -> Transformation:
         """The same, with the folder that its paths are relative to and the file that it stands in, if it has one."""

@@ -22,10 +22,10 @@ def units(study: Study) -> list[tuple[str, int]]:
 @cached("texts.parquet", watches=_OUTPUTS)
 def errors(study: Study, by: str, *, after_retries: bool) -> pd.DataFrame:
     """`generation.errors.error_rates` of the generator and the candidates."""
-    return error_rates(tally(by_generator([study]), errors_measure(study.kinds, after_retries=after_retries)), by)
+    return error_rates(tally(by_generator([study]), errors_measure(study.transforming, after_retries=after_retries)), by)
 
 
 @cached("texts.parquet", watches=_OUTPUTS)
 def lengths(study: Study) -> pd.DataFrame:
     """`generation.compare.length_table` of the same."""
-    return length_table(tally(by_generator([study]), lengths_measure()), study.kinds)
+    return length_table(tally(by_generator([study]), lengths_measure()), study.transforming)

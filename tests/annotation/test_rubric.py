@@ -70,8 +70,11 @@ def test_guidelines_are_in_the_raters_language_or_in_english(demo: Study) -> Non
     assert rubric.language_for("en", "de") == "de"
     assert rubric.language_for("de", "tr") == "de"  # who judges a translation out of German reads German
     assert rubric.language_for("zu", "tr") == "en"
-    assert rubric.field_titles("fr", "en", "tr") == ("Original (anglais)", "Nouveau texte (turc)")
-    assert rubric.field_titles("fr", "fr", "fr") == ("Original", "Nouveau texte")
+    assert [*rubric.field_titles("translation", "fr", "en", "tr").values()] == [
+        "Original (anglais)",
+        "Nouveau texte (turc)",
+    ]
+    assert [*rubric.field_titles("expansion", "fr", "fr", "fr").values()] == ["Original", "Nouveau texte"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from annotation.crowd.platform import Offer
 from annotation.questions import said
 from annotation.rubric import Rubric
 from plumbline.errors import StudyError
+from plumbline.fields import SECOND, fields_of
 from plumbline.study import Study
 
 LIMIT = 65_535  # bytes of a question that MTurk takes
@@ -84,24 +85,27 @@ def _questions(rubric: Rubric, pool: str, language: str) -> list[dict[str, Any]]
 def _data(study: Study, rubric: Rubric, offer: Offer, language: str, words: dict[str, str]) -> dict[str, Any]:
     """What the page's script builds the pairs from. It does not say which of them are controls."""
     batch = offer.batch
-    names = rubric.field_titles(language, batch.language, batch.output_language)
-    codes = (batch.language, batch.output_language)
-    return {
-        "study": study.name,
-        "batch": batch.batch_id,
-        "words": words,
+    titles = rubric.field_titles(batch.pool, language, batch.language, batch.output_language)
+    codes = {name: batch.output_language if name in SECOND else batch.language for name in titles}
+    asked = {
         "asked": {
             "title": said(rubric.fields.asked, language),
             "text": said(rubric.pool(batch.pool).asked, language),
             "lang": language,
             "dir": direction(language),
-        },
+        }
+    }
+    return {
+        "study": study.name,
+        "batch": batch.batch_id,
+        "words": words,
+        **(asked if not rubric.fields.shown else {}),
         "comment": {"title": said(rubric.comment, language), "most": COMMENT_LENGTH},
         "questions": _questions(rubric, batch.pool, language),
         "texts": [
-            {"title": name, "lang": code, "dir": direction(code)} for name, code in zip(names, codes, strict=True)
+            {"title": title, "lang": codes[name], "dir": direction(codes[name])} for name, title in titles.items()
         ],
-        "pairs": [{"id": pair.pair_id, "texts": [pair.original, pair.transformed]} for pair in offer.pairs],
+        "pairs": [{"id": pair.pair_id, "texts": [one.value for one in fields_of(pair)]} for pair in offer.pairs],
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 
 import pytest
@@ -237,16 +238,14 @@ def test_a_rubric_that_does_not_explain_a_transformation_is_refused(
 def candidates(sizes: dict[tuple[str, str], int]) -> list[Candidate]:
     """So many candidates of each stratum, their ranks as they are counted."""
     places = [(stratum, number) for stratum, size in sizes.items() for number in range(size)]
-    kind = TRANSFORMATIONS["paraphrasing"]
-    return [
-        Candidate(rank, stratum, {"key": f"{stratum}{number}"}, kind) for rank, (stratum, number) in enumerate(places)
-    ]
+    made = partial(pytest.fail, "no pair is made")
+    return [Candidate(rank, stratum, f"{stratum}{number}", made) for rank, (stratum, number) in enumerate(places)]
 
 
 def drawn(sizes: dict[tuple[str, str], int], number: int) -> list[str]:
     turns = Turns(candidates(sizes), seed=1)
     taken = [turns.take(lambda _: True) for _ in range(number)]
-    return [candidate.row["key"] for candidate in taken if candidate is not None]
+    return [candidate.key for candidate in taken if candidate is not None]
 
 
 STRATA = st.dictionaries(

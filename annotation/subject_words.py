@@ -1,0 +1,95 @@
+"""What a rubric says of another subject than pairs: which words explain its groups, and which of its fields are shown.
+
+The texts of a file share one explanation, `texts`, whatever their groups: who rates is not told of which a text is. A
+data set's items have the words of its own name, of its task, or of `items`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from annotation.questions import Asked, FieldTitles
+from plumbline.errors import StudyError, nearest
+from plumbline.study import Study
+from plumbline.study.subject import TEXT, TextsSubject
+
+ASKED = "asked"  # what stands with a pair in Argilla beside its texts
+
+
+class _Rubric(Protocol):
+    @property
+    def fields(self) -> FieldTitles: ...
+    @property
+    def pools(self) -> Mapping[str, Any]: ...
+    def asked(self, pool: str | None = None) -> Sequence[Asked]: ...
+
+
+def with_groups(rubric: Any, study: Study) -> Any:
+    """What a rubric's file says, with the words of the subject's groups; pairs have none. Raises StudyError."""
+    if study.subject is None or not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
+        return rubric
+    pools = rubric["pools"]
+    bases = {name: _base(study, name, pools) for name in study.kinds}
+    if lost := next((names[-1] for names, base in bases.values() if base is None), ""):
+        raise StudyError(f"explains no pool {lost!r}, which the study's subject needs; add it under `pools`")
+    found = {name: base for name, (_, base) in bases.items() if base is not None}
+    lists = {name: _widened(rubric[name], found) for name in ("questions", "fields") if name in rubric}
+    return {**rubric, **lists, "pools": {**pools, **{name: pools[base] for name, base in found.items()}}}
+
+
+def _base(study: Study, group: str, pools: Mapping[str, Any]) -> tuple[list[str], str | None]:
+    """The pools whose words may explain a group, and the first of them that the rubric has."""
+    names = ["texts"]
+    if not isinstance(study.subject, TextsSubject):
+        task = next((one.task for one in study.datasets if one.name == group), None)
+        names = [group, *([task] if task else []), "items"]
+    return names, next((name for name in names if name in pools), None)
+
+
+def _widened(entries: Any, bases: Mapping[str, str]) -> Any:
+    """Questions or fields, where those that name a pool name the groups that have its words."""
+    if not isinstance(entries, list):
+        return entries
+    return [
+        {**one, "pools": [*one["pools"], *(name for name, base in bases.items() if base in one["pools"])]}
+        if isinstance(one, dict) and isinstance(one.get("pools"), list)
+        else one
+        for one in entries
+    ]
+
+
+def wrong_fields(rubric: _Rubric, study: Study) -> Iterator[str]:
+    """Why a rubric cannot show what the study's subject gives."""
+    shown, subject = rubric.fields.shown, study.subject
+    if subject is None:
+        if shown:
+            yield "lists another subject's fields, and the study judges pairs: `fields` names original, transformed"
+        return
+    if not shown:
+        yield f"shows pairs of texts, and the study's subject is {subject.kind}: list its fields under `fields`"
+        return
+    if any(one.name == ASKED for one in shown):
+        yield f"no field can be called {ASKED!r}, which a pair has beside its texts; rename it"
+    if any(pool.expected for pool in rubric.pools.values()):
+        yield "has `expected` answers, of controls that are made of pairs alone; the subject's `expected` names others"
+    if isinstance(subject, TextsSubject):
+        yield from _of_texts(rubric, subject)
+
+
+def _of_texts(rubric: _Rubric, subject: TextsSubject) -> Iterator[str]:
+    known, shown = [TEXT, *subject.context], [one.name for one in rubric.fields.shown]
+    if strange := [name for name in shown if name not in known]:
+        yield f"shows a field {strange[0]!r} that the subject does not have; {nearest(strange[0], known)}"
+    if unseen := [name for name in known if name not in shown]:
+        where = "`subject.context`" if unseen[0] != TEXT else "the subject"
+        yield f"shows no field {unseen[0]!r}, which {where} has; add it to `fields`, or take it out of the study"
+    pools = {one.name: one.pools for one in rubric.fields.shown} | {one.name: one.pools for one in rubric.asked()}
+    if some := [name for name, own in pools.items() if own and not set(subject.groups) <= set(own)]:
+        yield f"{some[0]!r} is for some groups alone, and raters are not told the groups; leave its `pools` out"
+    asked = {one.name: one for one in rubric.asked()}
+    for name in subject.expected:
+        if name not in asked:
+            yield f"has no question {name!r}, which subject.expected has answers to; {nearest(name, list(asked))}"
+        elif asked[name].kind == "text":
+            yield f"asks {name!r} for a text, of which no answer is the right one; take it out of subject.expected"

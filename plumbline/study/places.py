@@ -1,0 +1,42 @@
+"""Where a study's records and files are: folders of this machine, or far ones."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import cast
+
+from plumbline.errors import StudyError
+
+_ADDRESS = re.compile(r"[a-z0-9][a-z0-9+.-]*://([^:@/?]+@)?[^:@/?]*(:\d+)?(/[^@?]*)?")
+
+
+def exports_folder(exports: str | Path) -> Path:
+    """The folder for records: a local one, or any that fsspec knows (`s3://bucket/studies`). Raises StudyError."""
+    if "://" not in str(exports):
+        return resolved(Path(exports), "--exports")
+    if not _ADDRESS.fullmatch(str(exports)):  # not quoted: it may hold a key
+        raise StudyError(
+            "--exports: an address is like s3://bucket/folder; keys, passwords and options do not belong into it,"
+            " the protocol's package takes them from the environment (docs/cluster.md)"
+        )
+    from upath import UPath  # noqa: PLC0415 (most studies stay on their machine)
+
+    try:
+        place = UPath(exports)
+        place.exists()  # asks for the protocol's package and for rights, before any work is done
+    except ImportError as error:
+        raise StudyError(f"--exports {exports}: {error}; `pip install` what it names") from None
+    except Exception as error:  # each protocol has errors of its own
+        raise StudyError(f"--exports {exports}: {error or type(error).__name__}") from None
+    return Path(place.path) if place.protocol in ("file", "local") else cast("Path", place)
+
+
+def resolved(path: Path, where: str) -> Path:
+    """A path without links and dots. Raises StudyError for links that lead in a circle, and for what is no path."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:  # RuntimeError: a circle, before Python 3.13
+        raise StudyError(f"{where}: {path} cannot be followed ({error}); mend the link") from None
+    except ValueError:
+        raise StudyError(f"{where}: {str(path)!r} can be no path here; write another, or set LC_ALL=C.UTF-8") from None
