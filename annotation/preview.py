@@ -29,6 +29,7 @@ from annotation.sampling.sample import COMMAND, read_pairs
 from annotation.server.plugin.plumbline_argilla.crowd_html import document, entrance_body
 from annotation.server.plugin.plumbline_argilla.crowd_words import said
 from annotation.wordings import rubric_file
+from plumbline.fields import plain
 from plumbline.records import Pair
 from plumbline.store import as_record, atomic, read_frame
 from plumbline.study import Study
@@ -102,7 +103,7 @@ def _shown(study: Study, rubric: Rubric, queue: Queue, queued: _Queued, pages: S
         "language": rubric.language_for(queue.language, queue.output_language),
         # As Argilla renders guidelines: the rubric's own Markdown alone, whose tags are text.
         "guidelines": MarkdownIt("commonmark", {"html": False, "breaks": True}).render(words.guidelines),
-        "records": [[(title, record[name]) for name, title in words.fields.items()] for record in records],
+        "records": [[(title, plain(record[name])) for name, title in words.fields.items()] for record in records],
         "questions": list(_questions(words)),
         "pages": pages,
     }

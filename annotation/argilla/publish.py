@@ -270,9 +270,9 @@ def settings_of(words: Words, per_pair: int, client: Any) -> rg.Settings:
         guidelines=words.guidelines,
         # Never Markdown: the texts are data, and a rater must see them as they are.
         fields=[
-            (rg.ChatField if words.kinds.get(name) == "chat" else rg.TextField)(
-                name=name, title=title, use_markdown=False, client=client
-            )
+            rg.ChatField(name=name, title=title, use_markdown=False, _client=client)
+            if words.kinds.get(name) == "chat"
+            else rg.TextField(name=name, title=title, use_markdown=False, client=client)
             for name, title in words.fields.items()
         ],
         questions=[

@@ -8,6 +8,7 @@ import pandas as pd
 
 from annotation.addressed import addressed_lines
 from annotation.ratings.signs import controls_missed
+from annotation.report.items import items_sampled
 from annotation.report.makers import listed, made_by
 from annotation.report.material import Material
 from annotation.report.said import LABELS, RANKINGS, many, other_questions, several_rules, verb
@@ -43,6 +44,8 @@ def methods(material: Material) -> list[str]:
 
 
 def _sample(material: Material) -> list[str]:
+    if material.study.subject:
+        return [*items_sampled(material), _waves(material), _controls(material)]
     counts = Counter(pair.transformation for pair in material.pairs)
     if not counts:
         return []
@@ -121,7 +124,7 @@ def _raters(material: Material) -> list[str]:
     rubric = material.asked
     plain = {one.name for one in rubric.asked() if one.kind == "rating" and one.scale == rubric.scale}
     questions = [f"{one.name} (“{one.title['en']}”)" for one in rubric.questions if one.name in plain]
-    scale = rubric.scale
+    scale = rubric.scale or (0,)  # without one no question is plain
     asked = (
         f"Raters answered {many(len(questions), 'question')} about a pair{', each' if questions[1:] else ''} on a scale"
         f" from {scale[0]} to {scale[-1]}, by the rubric {material.asked.name}: {listed(questions)}."

@@ -22,7 +22,9 @@ def units(study: Study) -> list[tuple[str, int]]:
 @cached("texts.parquet", watches=_OUTPUTS)
 def errors(study: Study, by: str, *, after_retries: bool) -> pd.DataFrame:
     """`generation.errors.error_rates` of the generator and the candidates."""
-    return error_rates(tally(by_generator([study]), errors_measure(study.transforming, after_retries=after_retries)), by)
+    return error_rates(
+        tally(by_generator([study]), errors_measure(study.transforming, after_retries=after_retries)), by
+    )
 
 
 @cached("texts.parquet", watches=_OUTPUTS)

@@ -1,0 +1,161 @@
+"""Texts of a file as what raters judge: what is drawn, what they read of it, and what is refused in one line."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from annotation.offering import begin_offering
+from annotation.preview import preview_html
+from annotation.rubric import load_rubric
+from annotation.sampling.controls import read_controls
+from annotation.sampling.extension import extend_sample
+from annotation.sampling.origin import refuse_other_prompts
+from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.statistics.summaries import Design
+from evaluation.run import evaluate
+from generation.run import generate
+from plumbline.errors import DataError, PlumblineError, StudyError
+from plumbline.fields import fields_of
+from plumbline.study import ROOT, load_study
+from tests.annotation.subjects import CHAT, ask, rows, rubric, texts
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
+    """A study of texts, with `asked` for what is otherwise in the rubric."""
+
+    def made(name: str = "mine", *, asked: dict[str, Any] | None = None, **changes: Any) -> Any:
+        ask(monkeypatch, tmp_path, rubric(**(asked or {})))
+        return texts(tmp_path, name, **changes)
+
+    return made
+
+
+def test_a_sample_has_each_text_once_in_a_queue_that_all_groups_share(make: Callable[..., Any]) -> None:
+    study = make()
+    pairs = draw_sample(study)
+    assert draw_sample(study) == pairs == read_pairs(study)
+    assert [(one.name, one.kind) for one in fields_of(pairs[0])] == [("text", "text"), ("talk", "chat")]
+    assert {(one.axis, one.pool, one.queue, one.dataset) for one in pairs} == {
+        ("texts", "human", "texts", "mine"),
+        ("texts", "machine", "texts", "mine"),
+    }
+    assert {one.original for one in pairs} == {""} and not any(one.expected for one in pairs)
+    drawn = {fields_of(one)[0].text for one in pairs}
+    assert drawn == {row["prompt"] for row in rows() if "right" not in row}
+    # 18 pairs are two batches in English and one in German: a known item for each that English has, repeats for all.
+    assert Counter(one.control for one in read_controls(study)) == {"known": 2, "repeat": 3}
+
+
+def test_what_stands_beside_a_text_makes_it_another_item(make: Callable[..., Any]) -> None:
+    other = [{"role": "user", "content": "Something else"}]
+    own = [
+        {"prompt": "Find the river", "talk": talk, "from": group, "language": "en"}
+        for group in ("human", "machine")
+        for talk in (CHAT, CHAT, other)
+    ]
+    study = make(own=[*own, {"prompt": "find the River!", "talk": CHAT, "from": "human"}], subject={"expected": {}})
+    assert Counter(one.transformation for one in draw_sample(study)) == {"human": 2, "machine": 2}
+
+
+def test_a_sample_is_extended_and_known_items_are_not_shown_again(make: Callable[..., Any]) -> None:
+    study = make(sample={"pairs": 3, "batch": 9})
+    first = draw_sample(study)
+    before = {one.pair_id for one in read_controls(study) if one.control == "known"}
+    begin_offering(study, "argilla", load_rubric(study))
+    larger = make(sample={"pairs": 6, "batch": 9})
+    assert extend_sample(larger, "more").pairs == 6
+    pairs = read_pairs(larger)
+    assert pairs[:6] == first and Counter(one.transformation for one in pairs) == {"human": 6, "machine": 6}
+    known = [one.pair_id for one in read_controls(larger) if one.control == "known"]
+    assert len(known) == len(set(known)) == 2 and before < set(known)
+
+
+def test_a_sample_whose_texts_are_gone_is_refused(make: Callable[..., Any], tmp_path: Path) -> None:
+    study = make()
+    pairs = draw_sample(study)
+    refuse_other_prompts(study, [*pairs, *read_controls(study)])
+    lines = (tmp_path / "mine.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "mine.jsonl").write_text("".join([*lines[1:], json.dumps({**rows()[0], "prompt": "New"}) + "\n"]))
+    with pytest.raises(DataError, match=r"1 of the sample's texts are not in it any more, such as 'Find the amber"):
+        refuse_other_prompts(study, pairs)
+
+
+def test_nothing_is_transformed_or_scored(make: Callable[..., Any]) -> None:
+    study = make()
+    with pytest.raises(StudyError, match="nothing is transformed where the subject is texts; run `python"):
+        generate(study)
+    with pytest.raises(StudyError, match="nothing is scored where the subject is texts; its results are what"):
+        evaluate(study)
+
+
+def test_a_preview_shows_the_fields_in_the_language_of_the_texts(make: Callable[..., Any]) -> None:
+    study = make()
+    draw_sample(study)
+    html = preview_html(study, 1)
+    assert "user: Wo ist مرحبا?" in html and "Gespräch" in html and "&lt;b&gt;Hier&lt;/b&gt;" in html
+    assert not any(word in html for word in ("human", "machine"))
+
+
+def test_a_question_for_all_texts_is_asked_of_each_group(make: Callable[..., Any]) -> None:
+    content = rubric()
+    content["questions"][0]["pools"] = ["texts"]
+    study = make(asked={"questions": content["questions"]})
+    assert Design.of(study, load_rubric(study)).needed("human") == ("label",)
+
+
+def test_the_sample_study_of_texts_is_drawn(tmp_path: Path) -> None:
+    study = load_study(ROOT / "studies" / "texts.yaml", tmp_path)
+    assert Counter(one.transformation for one in draw_sample(study)) == {"brief": 12, "described": 12}
+
+
+FIRST = rows()[0]
+BAD: list[tuple[str, dict[str, Any], str]] = [
+    ("a column that is not there", {"subject": {"context": {"talk": "chat"}}}, "no column 'chat'; "),
+    ("a group twice", {"subject": {"groups": ["human", "human"]}}, "subject: group 'human' appears twice"),
+    ("a group of no row", {"subject": {"groups": ["human", "machine", "third"]}}, "has no text of the group 'third'"),
+    ("a row of no group", {"own": [*rows(), {**FIRST, "from": "robot"}]}, "row 23, field 'from': no group is called"),
+    ("several groups, no column", {"subject": {"group": ""}}, "subject: has several groups; name the column"),
+    ("the text twice", {"subject": {"context": {"text": "talk"}}}, "context: the field 'text' is the text itself"),
+    ("a column twice", {"subject": {"context": {"talk": "prompt"}}}, "subject: column 'prompt' appears twice"),
+    ("an unknown language", {"subject": {"language": "klingon"}}, "subject.language: "),
+    ("a row's language", {"own": [*rows(), {**FIRST, "language": "xx"}]}, "row 23, field 'language': "),
+    ("a field that no item has", {"asked": {"fields": [*rubric()["fields"], {"name": "note", "title": {"en": "N"}}]}},
+     "shows a field 'note' that the subject does not have"),
+    ("a field that is not shown", {"asked": {"fields": rubric()["fields"][:1]}}, "shows no field 'talk'"),
+    ("a field twice", {"asked": {"fields": rubric()["fields"][:1] * 2}}, "fields: field 'text' appears twice"),
+    ("no text", {"own": [*rows(), {**FIRST, "prompt": "  "}]}, "row 23, field 'prompt' has no text"),
+    ("a number", {"own": [*rows(), {**FIRST, "prompt": 3}]}, "row 23, field 'prompt' has no text"),
+    ("no chat", {"own": [*rows(), {**FIRST, "talk": ["Hello"]}]}, "row 23, field 'talk' message 1 is not a role"),
+    ("no JSON", {"own": [*rows(), {**FIRST, "talk": "Hello"}]}, "row 23, field 'talk' is no chat: it takes a"),
+    ("an empty file", {"own": []}, "has no rows"),
+    ("transformations", {"transformations": ["expansion"]}, "transformations: with subject texts nothing is"),
+    ("a generator", {"generator": {"kind": "none"}}, "generator: with subject texts nothing is transformed"),
+    ("data sets", {"datasets": [{"name": "a", "task": "sts", "path": "a.csv", "language": "en"}]}, "datasets: the"),
+    ("another kind", {"subject": {"kind": "poems"}}, "subject: "),
+    ("answers to no question", {"subject": {"expected": {"labl": "right"}}}, "has no question 'labl', which subject"),
+    ("no such answer", {"own": [*rows(), {**FIRST, "right": "good"}]}, "row 23, field 'right': no label is called"),
+    ("a rubric of pairs", {"rubric": "hteb", "acceptance": {"min_pairs": 3}}, "explains no pool 'texts'"),
+    ("a field for some groups", {"asked": {"fields": [{**one, "pools": ["human"]} for one in rubric()["fields"]]}},
+     "raters are not told the groups"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "changes", "said"), BAD, ids=[one[0] for one in BAD])
+def test_bad_input_is_refused_in_one_line(make: Callable[..., Any], what: str, changes: Any, said: str) -> None:
+    with pytest.raises(PlumblineError) as refused:
+        draw_sample(make(**changes))
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_rubric_of_texts_is_refused_for_pairs(make: Callable[..., Any], tmp_path: Path) -> None:
+    make()
+    study = load_study(ROOT / "studies" / "demo.yaml", tmp_path).model_copy(update={"rubric": "instructions"})
+    with pytest.raises(StudyError, match="lists another subject's fields, and the study judges pairs"):
+        load_rubric(study)
