@@ -33,7 +33,7 @@ def target_lines(study: Study, reads: Mapping[str, Sequence[str]]) -> list[str]:
     people = study.raters.people
     read = {code for name, codes in reads.items() if people is None or name in people for code in codes}
     lines = []
-    for name, kind in study.kinds.items():
+    for name, kind in study.transforming.items():
         if kind.translates and kind.languages and read and (unread := sorted(set(kind.languages) - read)):
             able = [code for code in kind.languages if code in read]
             advice = f"; `languages: [{', '.join(able)}]` in the study leaves them out" if able else ""

@@ -124,10 +124,8 @@ def _control_answers(own: pd.DataFrame, expected: Expected) -> pd.DataFrame:
     for group, rows in groups.items():
         pool, kind, brought, question = map(str, typing.cast("tuple[str, ...]", group))
         known = (json.loads(brought) if brought else expected(pool, kind)).get(question)
-        if isinstance(known, str):
-            wanted[rows] = known
-        elif known is not None:
-            right[rows] = known
+        if known is not None:
+            (wanted if isinstance(known, str) else right)[rows] = known
     answers: pd.DataFrame = asked.assign(right=right, wanted=wanted)[~np.isnan(right) | (wanted != "")]
     return answers
 

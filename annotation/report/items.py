@@ -22,6 +22,7 @@ def items_sampled(material: Material) -> list[str]:
     low, high = min(counts.values()), max(counts.values())
     each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     texts = isinstance(subject, TextsSubject)
+    context = subject.context if isinstance(subject, TextsSubject) else {}
     what, groups = ("text", "groups") if texts else ("item", "data sets")
     spread = f"{each} for each of {len(names)} {groups} ({listed(names)})" if names[1:] else f"all of {names[0]}"
     there = sum(one.ok for one in material.supply)
@@ -35,5 +36,5 @@ def items_sampled(material: Material) -> list[str]:
         f"Strata were, one within another, language, {beside} and thirds by length; each gives equally many as far as"
         " it reaches.",
         f"No two {what}s of one group are near-duplicates (Jaccard index of their words of at least {NEAR})"
-        + (", but where something else stands beside them." if texts and subject.context else "."),
+        + (", but where something else stands beside them." if context else "."),
     ]

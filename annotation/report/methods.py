@@ -107,8 +107,8 @@ def _controls(material: Material) -> str:
     if not told:
         return "There were no controls and no repeats."
     given = int((material.control_ratings["status"] == "submitted").sum())
-    count = "counts" if given == 1 else "count"
-    text = f"Beside the sample stood {listed(told)}; {many(given, 'rating')} of these came in and {count} in no result."
+    beside = f"Beside the sample stood {listed(told)}; {many(given, 'rating')} of these came in and"
+    text = f"{beside} {'counts' if given == 1 else 'count'} in no result."
     controls = pd.DataFrame([pair.model_dump() for pair in material.controls])
     off, answered = controls_missed(
         material.control_ratings, controls, material.study.quality, material.rubric.expected

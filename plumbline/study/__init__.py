@@ -32,7 +32,6 @@ from plumbline.study.places import exports_folder, resolved
 from plumbline.study.subject import Group, SubjectSpec, TextsSubject, groups_of
 from plumbline.study.transformations import EIGHT, Transformation
 
-# What only outputs of transformations have.
 _OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates", "retry")
 _PIECE = 1 << 20  # bytes of a file that are in memory while it is hashed
 
