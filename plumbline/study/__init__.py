@@ -6,7 +6,6 @@ stand in it (a study names the environment variable that holds them).
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_
 from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
-from plumbline.reading import read_yaml, refuse_no_file
+from plumbline.reading import read_yaml
 from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.resources import ROOT as ROOT
 from plumbline.study.base import Code, Name, Part, Seed, first_complaint, refuse_duplicates
@@ -29,11 +28,11 @@ from plumbline.study.generator import CandidateSpec, GeneratorSpec, NoGenerator,
 from plumbline.study.judged import Judged
 from plumbline.study.own_transformations import own_transformations, within_languages
 from plumbline.study.places import exports_folder, resolved
+from plumbline.study.places import file_hash as file_hash
 from plumbline.study.subject import Group, SubjectSpec, TextsSubject, groups_of
 from plumbline.study.transformations import EIGHT, Transformation
 
 _OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates", "retry")
-_PIECE = 1 << 20  # bytes of a file that are in memory while it is hashed
 
 
 class Study(Part):
@@ -287,16 +286,3 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     if exports is not None:
         study._exports = exports_folder(exports)
     return study
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file's bytes, or of a folder's files with their names, in order."""
-    digest = hashlib.sha256()
-    files = sorted((p for p in path.rglob("*") if p.is_file()), key=lambda p: p.parts) if path.is_dir() else [path]
-    for file in files:
-        refuse_no_file(file)
-        digest.update(str(file.relative_to(path)).encode() + b"\0")
-        with file.open("rb") as content:
-            while piece := content.read(_PIECE):
-                digest.update(piece)
-    return digest.hexdigest()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 from typing import cast
 
 from plumbline.errors import StudyError
+from plumbline.reading import refuse_no_file
 
+_PIECE = 1 << 20  # bytes of a file that are in memory while it is hashed
 _ADDRESS = re.compile(r"[a-z0-9][a-z0-9+.-]*://([^:@/?]+@)?[^:@/?]*(:\d+)?(/[^@?]*)?")
 
 
@@ -40,3 +43,16 @@ def resolved(path: Path, where: str) -> Path:
         raise StudyError(f"{where}: {path} cannot be followed ({error}); mend the link") from None
     except ValueError:
         raise StudyError(f"{where}: {str(path)!r} can be no path here; write another, or set LC_ALL=C.UTF-8") from None
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes, or of a folder's files with their names, in order."""
+    digest = hashlib.sha256()
+    files = sorted((p for p in path.rglob("*") if p.is_file()), key=lambda p: p.parts) if path.is_dir() else [path]
+    for file in files:
+        refuse_no_file(file)
+        digest.update(str(file.relative_to(path)).encode() + b"\0")
+        with file.open("rb") as content:
+            while piece := content.read(_PIECE):
+                digest.update(piece)
+    return digest.hexdigest()
