@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pandas as pd
-
 from annotation.addressed import addressed_lines
-from annotation.ratings.signs import controls_missed
+from annotation.report.controls import controls_told
 from annotation.report.items import items_sampled
 from annotation.report.makers import listed, made_by
 from annotation.report.material import Material
@@ -45,7 +43,7 @@ def methods(material: Material) -> list[str]:
 
 def _sample(material: Material) -> list[str]:
     if material.study.subject:
-        return [*items_sampled(material), _waves(material), _controls(material)]
+        return [*items_sampled(material), _waves(material), controls_told(material)]
     counts = Counter(pair.transformation for pair in material.pairs)
     if not counts:
         return []
@@ -62,7 +60,7 @@ def _sample(material: Material) -> list[str]:
         _waves(material),
         _supply(material),
         _languages(material),
-        _controls(material),
+        controls_told(material),
     ]
 
 
@@ -93,31 +91,6 @@ def _languages(material: Material) -> str:
     originals, outputs = (sorted(set(map(language_name, codes))) for codes in zip(*material.texts, strict=True))
     lines = [f"The originals are in {listed(originals)}, the transformed texts in {listed(outputs)}"]
     return " ".join(f"{one}." for one in lines + addressed_lines(material.study, material.asked, material.texts))
-
-
-def _controls(material: Material) -> str:
-    counts = Counter[str](pair.control for pair in material.controls)
-    kinds = {
-        "positive": ("positive control", "almost identical texts"),
-        "negative": ("negative control", "unrelated texts"),
-        "known": ("known item", "whose right answers its file names"),
-        "repeat": ("repeat", "pairs of the sample, shown a second time"),
-    }
-    told = [f"{many(counts[kind], name)} ({what})" for kind, (name, what) in kinds.items() if counts[kind]]
-    if not told:
-        return "There were no controls and no repeats."
-    given = int((material.control_ratings["status"] == "submitted").sum())
-    beside = f"Beside the sample stood {listed(told)}; {many(given, 'rating')} of these came in and"
-    text = f"{beside} {'counts' if given == 1 else 'count'} in no result."
-    controls = pd.DataFrame([pair.model_dump() for pair in material.controls])
-    off, answered = controls_missed(
-        material.control_ratings, controls, material.study.quality, material.rubric.expected
-    )
-    points = many(material.study.quality.within, "point")
-    missed = (
-        f" Of {many(answered, 'rating')} of controls {off:,} {'was' if off == 1 else 'were'} off by more than {points}."
-    )
-    return text + (missed if answered else "")
 
 
 def _raters(material: Material) -> list[str]:
