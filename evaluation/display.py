@@ -163,6 +163,8 @@ def _left_out(scores: pd.DataFrame) -> str:
 
 
 def _drift(table: pd.DataFrame, question: str, empty: str) -> str:
+    if not question:
+        return "Drift (1 - cos) stands beside no mean: no question of the rubric is answered on a scale"
     rows = [
         [
             row["transformation"],

@@ -29,8 +29,8 @@ def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, mos
     rated["apart"] = rated["highest"] - rated["lowest"]
     rated = rated.sort_values(["apart", "mean", "question"], ascending=[False, True, True]).drop_duplicates("pair_id")
     written = ratings.loc[ratings["comment"].str.strip() != "", ["pair_id", "rater_id"]].drop_duplicates()
-    comments = written["pair_id"].value_counts().rename("comments")
-    found = rated.merge(comments, how="outer", left_on="pair_id", right_index=True)
+    comments = written["pair_id"].value_counts().rename("comments").reset_index()
+    found = rated.merge(comments, how="outer", on="pair_id")
     found = found.fillna({"comments": 0, "n_ratings": 0, "question": ""})
     whole: dict[Hashable, Any] = {
         "lowest": "Int64",

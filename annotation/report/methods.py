@@ -97,12 +97,13 @@ def _raters(material: Material) -> list[str]:
     rubric = material.asked
     plain = {one.name for one in rubric.asked() if one.kind == "rating" and one.scale == rubric.scale}
     questions = [f"{one.name} (“{one.title['en']}”)" for one in rubric.questions if one.name in plain]
-    scale = rubric.scale or (0,)  # without one no question is plain
-    asked = (
-        f"Raters answered {many(len(questions), 'question')} about a pair{', each' if questions[1:] else ''} on a scale"
-        f" from {scale[0]} to {scale[-1]}, by the rubric {material.asked.name}: {listed(questions)}."
-    )
-    asked = " ".join([*([asked] if questions else []), *other_questions(rubric, plain)])
+    asked = f"Raters were asked about each pair by the rubric {rubric.name}."
+    if questions:
+        asked = (
+            f"Raters answered {many(len(questions), 'question')} about a pair{', each' if questions[1:] else ''} on a"
+            f" scale from {rubric.scale[0]} to {rubric.scale[-1]}, by the rubric {rubric.name}: {listed(questions)}."
+        )
+    asked = " ".join([asked, *other_questions(rubric, plain)])
     rated, per_pair = material.counting, material.study.raters.per_pair
     if rated.empty:
         return [asked, "There are no ratings that count."]

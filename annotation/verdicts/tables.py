@@ -145,6 +145,8 @@ def _cells(summary: Summary) -> dict[str, object]:
 
 def agreement_text(groups: Sequence[Group]) -> str:
     """Table 2 in the paper's form (mean ± SD and AC2; pools are indented below their axis), then agreement in full."""
+    labels = label_text(groups)
+    told = ["Labels, rankings and texts, with 95% intervals over pairs", labels] if labels else []
     questions = list(dict.fromkeys(summary.question for group in groups for summary in rated(group.questions)))
     header = ["", *(f"{question.capitalize()} {what}" for question in questions for what in ("mean±SD", "AC2", "n"))]
     rows = []
@@ -159,11 +161,9 @@ def agreement_text(groups: Sequence[Group]) -> str:
     table = columns(header, rows, "no ratings that count") + simulated
     if not groups:
         return table
-    parts = [table, "Agreement with 95% intervals over pairs", coefficient_text(groups)]
-    labels = label_text(groups)
-    return "\n\n".join(
-        [*parts, *(["Labels, rankings and texts, with 95% intervals over pairs", labels] if labels else [])]
-    )
+    if not questions:  # nothing is rated on a scale
+        return "\n\n".join(told) + simulated
+    return "\n\n".join([table, "Agreement with 95% intervals over pairs", coefficient_text(groups), *told])
 
 
 def coefficient_text(groups: Sequence[Group]) -> str:
