@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from annotation.addressed import addressed_lines
 from annotation.argilla import accounts
 from annotation.argilla.client import connect
 from annotation.argilla.collect import collect
-from annotation.argilla.publish import Publication, publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla.workspaces import names_at
 from annotation.argilla_files import collect_files
@@ -23,14 +21,12 @@ from annotation.offering import alone
 from annotation.outcome_commands import add_outcome_commands
 from annotation.planning_command import add_plan_options, plan_text
 from annotation.preview import SHOWN, write_preview
-from annotation.readers import target_lines, unread_lines
+from annotation.publish_command import publish_pairs, say_flagged, say_unread, shown_files
+from annotation.readers import target_lines
 from annotation.review_command import add_review_options, review
-from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import read_controls
 from annotation.sampling.extension import extend_sample
-from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, read_pairs, read_supply, sample_settings
-from annotation.sampling.shown import shown
 from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, serve
 from annotation.status.headline import headline
 from annotation.status.status import read_status
@@ -38,15 +34,12 @@ from annotation.status.text import status_text
 from annotation.user_commands import add_user_commands
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.doubts import doubts_text
-from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED, agreement_text, verdict_text
-from generation.flagged import flagged_lines
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.resources import installing
-from plumbline.study import Study
 
 
 def main() -> int:
@@ -68,7 +61,7 @@ def _sample(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
     transformed = study.data_files() if study.subject else transformed
-    made = [*_shown(study), study.folder / "sample.json"]
+    made = [*shown_files(study), study.folder / "sample.json"]
     with stage(study, "sample", transformed, made, sample_settings(study)):
         wave = extend_sample(study, options.extend) if options.extend is not None else None
         pairs = draw_sample(study)
@@ -87,64 +80,9 @@ def _sample(options: argparse.Namespace) -> int:
         if supply.failed:
             print(f"  {supply.transformation}, {supply.language}: {supply.failed_share:.1%} of the outputs failed"
                   " and are rated by nobody")  # fmt: skip
-    _say_flagged(study)
-    _say_unread(study, accounts.languages_unasked(home_of(options)))
+    say_flagged(study)
+    say_unread(study, accounts.languages_unasked(home_of(options)))
     return 0
-
-
-def _say_unread(study: Study, reads: Mapping[str, Sequence[str]]) -> None:
-    """Say which queues nobody can answer, as far as annotators' languages are known."""
-    queues = {queue: len(pairs) for queue, pairs in queues_of(shown(study)).items()}
-    for line in unread_lines(study, queues, reads):
-        print(f"  {line}")
-
-
-def _say_flagged(study: Study) -> None:
-    """Say how many of the outputs that raters are to see have error types."""
-    for line in flagged_lines(flagged_supply(read_supply(study))):
-        print(f"  {line}")
-
-
-def _shown(study: Study) -> list[Path]:
-    """The files of all that raters see."""
-    return [study.folder / "pairs.parquet", study.folder / "controls.parquet"]
-
-
-def _publish(options: argparse.Namespace) -> int:
-    study, home = cli.study_of(options), home_of(options)
-    read_pairs(study)  # no server is started to say that there are none
-    with stage(study, "publish", _shown(study)), connect(home) as argilla:
-        reads = accounts.languages_at(argilla, home)
-        done = publish(study, argilla, reads)
-    new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
-    print(f"{study.name}: {new} new pairs published in {datasets} datasets; workspaces: {workspaces}")
-    for line in [*done.corrections(), *done.withdrawals()]:
-        print(f"  {line}")
-    if done.admission.out:
-        print(f"  taken out, for raters.people does not name them: {', '.join(done.admission.out)};"
-              " their answers stay on the server")  # fmt: skip
-    if not study.raters.simulated:
-        _warn_of_readers(study, done)
-        _say_unread(study, reads)
-    for line in addressed_lines(
-        study, asked_rubric(study), {(one.language, one.output_language) for one in shown(study)}
-    ):
-        print(f"  {line}")
-    if (study.folder / "sample.json").exists():
-        _say_flagged(study)
-    return 0
-
-
-def _warn_of_readers(study: Study, done: Publication) -> None:
-    """Say where there are too few annotators, and of how many nobody knows what they read."""
-    for workspace, readers in done.admission.readers.items():
-        if readers < study.raters.per_pair:
-            print(
-                f"  {workspace}: {readers} annotators read these languages, {study.raters.per_pair} are wanted a pair"
-            )
-    if done.admission.unknown:
-        print(f"  let in everywhere: {done.admission.unknown} annotators whose languages are not known"
-              f" ({as_called('python -m annotation users')} add NAME --languages en,de)")  # fmt: skip
 
 
 def _simulate(options: argparse.Namespace) -> int:
@@ -169,7 +107,7 @@ def _collect(options: argparse.Namespace) -> int:
     if options.csv and options.argilla:
         raise StudyError("--csv and --argilla are two kinds of files; collect them one after the other")
     outputs = ("ratings.parquet", "control_ratings.parquet", "members.json")
-    with stage(study, "collect", _shown(study), [study.folder / name for name in outputs]):
+    with stage(study, "collect", shown_files(study), [study.folder / name for name in outputs]):
         if options.csv:
             columns = columns_of(study, options.columns)
             ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
@@ -251,7 +189,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_preview_options(
         add("preview", _preview, "write a page that shows what raters will see of each queue", argilla=False)
     )
-    add("publish", _publish, "publish the pairs to the annotators in Argilla", argilla=True)
+    add("publish", publish_pairs, "publish the pairs to the annotators in Argilla", argilla=True)
     add("simulate", _simulate, "rehearse: let the study's simulated raters answer", argilla=True)
     _add_collect_options(add("collect", _collect, "fetch the answers given so far", argilla=True))
     add("status", _status, "how far the study is, who is behind, what is decided, and what to do next", argilla=True)

@@ -6,7 +6,7 @@ reads the language.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +16,7 @@ import pandas as pd
 
 from annotation.addressed import addressed_lines
 from annotation.argilla.publish import record_of, rubric_to_ask
+from annotation.argilla.training import RIGHT, by_queue, record_of_item, words_of
 from annotation.argilla.wording import Words
 from annotation.crowd.batches import make_batches
 from annotation.crowd.mturk.question import question_html
@@ -28,6 +29,7 @@ from annotation.sampling.queues import Queue
 from annotation.sampling.sample import COMMAND, read_pairs
 from annotation.server.plugin.plumbline_argilla.crowd_html import document, entrance_body
 from annotation.server.plugin.plumbline_argilla.crowd_words import said
+from annotation.training import read_items
 from annotation.wordings import rubric_file
 from plumbline.fields import plain
 from plumbline.records import Pair
@@ -63,8 +65,21 @@ def preview_html(study: Study, most: int = SHOWN) -> str:
         made_from=[str(study.folder / name) for name in MADE_FROM],
         worded_by=str(study.folder / "rules.json" if fixed else rubric_file(study)),
         notes=addressed_lines(study, rubric, texts),
-        queues=[_shown(study, rubric, queue, one, batches.get(queue, ())) for queue, one in queues.items()],
+        queues=[
+            *_training(study, rubric, {queue.languages for queue in queues}),
+            *(_shown(study, rubric, queue, one, batches.get(queue, ())) for queue, one in queues.items()),
+        ],
     )
+
+
+def _training(study: Study, rubric: Rubric, read: Collection[frozenset[str]]) -> Iterator[dict[str, Any]]:
+    """The training datasets of those who read these languages, with what is right folded below each known pair."""
+    for queue, items in by_queue(read_items(study, rubric)).items():
+        if queue.languages in read:
+            words = words_of(rubric, queue, items)
+            records = [record_of_item(item, rubric)["fields"] for item in items]
+            folded = [record[RIGHT] for record in records]
+            yield _section(study, rubric, queue, words, records) | {"number": len(items), "folded": folded}
 
 
 @dataclass(frozen=True)
@@ -93,19 +108,26 @@ def _queues(study: Study, most: int) -> dict[Queue, _Queued]:
 
 def _shown(study: Study, rubric: Rubric, queue: Queue, queued: _Queued, pages: Sequence[str]) -> dict[str, Any]:
     """A queue as Argilla shows it, and the pages of its first batch on crowd platforms, if workers are asked."""
-    from markdown_it import MarkdownIt  # noqa: PLC0415 (not needed by most commands)
-
     words = Words.of(rubric, queue)
     records = [record_of(pair, words.asked)["fields"] for pair in queued.first]
+    return _section(study, rubric, queue, words, records) | {"number": queued.number, "pages": pages}
+
+
+def _section(
+    study: Study, rubric: Rubric, queue: Queue, words: Words, records: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """A dataset as Argilla shows it, with these records' fields."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415 (not needed by most commands)
+
     return {
         "name": queue.dataset(study),
-        "number": queued.number,
         "language": rubric.language_for(queue.language, queue.output_language),
         # As Argilla renders guidelines: the rubric's own Markdown alone, whose tags are text.
         "guidelines": MarkdownIt("commonmark", {"html": False, "breaks": True}).render(words.guidelines),
         "records": [[(title, plain(record[name])) for name, title in words.fields.items()] for record in records],
         "questions": list(_questions(words)),
-        "pages": pages,
+        "pages": (),
+        "folded": (),
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from annotation.argilla.client import Argilla, Listed, User
+from annotation.argilla.training import collect_training
 from annotation.argilla.wording import COMMENT
 from annotation.argilla.workspaces import named_raters, published
 from annotation.offering import alone, refuse_other_sample
@@ -65,6 +66,7 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
         _refuse_unnamed(study, argilla, known, parts)
         ratings = keep(study, SOURCE, parts, replace=replace)
         write_json(study.folder / "members.json", sorted(asked, key=lambda one: (one.dataset, one.rater_id)))
+        collect_training(study, argilla, rubric)
         return ratings
 
 

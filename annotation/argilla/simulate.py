@@ -17,17 +17,20 @@ from tqdm import tqdm
 
 from annotation import server
 from annotation.argilla.client import SIMULATED, Argilla, User
+from annotation.argilla.training import training_datasets
 from annotation.argilla.workspaces import admit, published, workspaces_of
 from annotation.offering import alone
 from annotation.questions import Asked, Value, labels_of, ranked
 from annotation.rubric import CHECKS, Rubric
 from annotation.sampling.shown import shown
 from annotation.statistics.intervals import Floats
+from annotation.training import POOL, training_rubric
 from annotation.verdicts.preregistration import asked_rubric
 from generation.generators.recorded import Recorded
 from generation.recordings.own import Recording
 from generation.run import read_transformed
 from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.fields import expected_of
 from plumbline.identity import identity
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -67,6 +70,7 @@ def _simulate(study: Study, argilla: Argilla) -> int:
                 values_json = {name: {"value": asked[name].given(value)} for name, value in values.items()}
                 todo[rater.name].append({"record_id": record["id"], "values": values_json, "status": "submitted"})
     total = sum(map(len, todo.values()))
+    _train(study, argilla, rubric, accounts)
     with tqdm(total=total, unit="answer", desc="simulated raters", disable=total == 0) as bar:
         for name, answers in todo.items():
             for start in range(0, len(answers), BULK):
@@ -74,6 +78,31 @@ def _simulate(study: Study, argilla: Argilla) -> int:
                 _submit(argilla, accounts[name], batch)
                 bar.update(len(batch))
     return total
+
+
+def _train(study: Study, argilla: Argilla, rubric: Rubric, accounts: Mapping[str, User]) -> None:
+    """Let simulated raters answer the known pairs that they have not answered, around what is right."""
+    for dataset, items in training_datasets(study, argilla, rubric):
+        records = [one for one in argilla.records(dataset.id) if one["external_id"] in items]
+        asked = training_rubric(rubric, list(items.values())).asked(POOL)
+        for rater in study.raters.simulated:
+            user, answers = accounts[rater.name], list[Answer]()
+            for record in records:
+                if user.id in {response["user_id"] for response in record.get("responses") or []}:
+                    continue
+                expected = expected_of(items[record["external_id"]].pair)
+                truth = {
+                    one.name: float(expected.get(one.name, one.scale[-1]))
+                    if one.kind == "rating"
+                    else _place(one, expected.get(one.name), 1.0)
+                    for one in asked
+                    if one.kind == "rating" or one.labels
+                }
+                felt = simulated_answer(study, rater, record["external_id"], truth, rubric)
+                values = {one.name: {"value": one.given(felt[one.name])} for one in asked if one.name in felt}
+                answers.append({"record_id": record["id"], "values": values, "status": "submitted"})
+            for start in range(0, len(answers), BULK):
+                _submit(argilla, user, answers[start : start + BULK])
 
 
 def simulated_answer(

@@ -11,6 +11,7 @@ import pandas as pd
 from annotation.ratings.exclusions import said
 from annotation.records import Estimate, Group, Verdict
 from annotation.report.material import Material
+from annotation.training import by_trained
 from annotation.verdicts.tables import (
     COEFFICIENTS,
     agreement_table,
@@ -194,6 +195,15 @@ def raters_exhibit(material: Material) -> Exhibit:
         median_seconds=["–" if math.isnan(seconds) else f"{seconds:.0f}" for seconds in frame["median_seconds"]],
     ).set_axis([*titles, "Signs", "Decision"], axis=1)
     return Exhibit("raters", "Raters, with counts of single ratings", frame, printed)
+
+
+def training_exhibit(material: Material) -> Exhibit:
+    """A row a rater: how many known pairs were answered, and how many answers to them are right."""
+    frame = by_trained(material.trained)
+    titles = ["Rater", "Who", "Known pairs", "Answered", "Answers with a right one", "Right"]
+    printed = frame.assign(simulated=frame["simulated"].map({True: "simulated", False: "person"}))
+    printed = printed.set_axis(titles, axis=1)
+    return Exhibit("training", "Raters' training on known pairs, which never count", frame, printed)
 
 
 def signs_exhibit(material: Material) -> Exhibit:

@@ -14,6 +14,7 @@ from annotation.ratings.ratings import counting_ratings
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Verdict, Wave
 from annotation.rubric import Rubric
 from annotation.sampling.candidates import Supply
+from annotation.training import Trained, read_trained
 from annotation.verdicts.doubts import after_ratings, doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import binding, first_rating, rubric_of, seen
@@ -48,6 +49,7 @@ class Material:
     read_at: datetime
     doubts: Sequence[str] = ()  #: what is doubtful about the verdicts
     withdrawals: Sequence[Decision] = ()  #: decisions about pairs
+    trained: Sequence[Trained] = ()  #: how raters did on known pairs, which never count
     late: int = 0  #: pairs that were withdrawn when ratings of them had come in
 
     @property
@@ -146,6 +148,7 @@ def _material(evidence: Evidence, read_at: datetime | None, signs: Sequence[Sign
         signs=evidence.signs if signs is None else signs,
         decisions=evidence.decisions,
         withdrawals=evidence.withdrawals,
+        trained=read_trained(study),
         late=sum(one.exclude for one in after_ratings(evidence)),
         rules=evidence.rules,
         looks=evidence.looks,

@@ -80,7 +80,8 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
 
 def all_tables(material: Material) -> dict[str, Exhibit]:
     """The tables by name, in the page's order; some may be empty."""
-    makers = (*_MAKERS, *(_CROWD_MAKERS if material.crowd else ()))
+    training = (exhibits.training_exhibit,) if material.trained else ()
+    makers = (*_MAKERS, *training, *(_CROWD_MAKERS if material.crowd else ()))
     made = {one.name: one for one in (make(material) for make in makers)}
     if made["labels"].frame.empty:  # every question has a scale
         del made["labels"]
@@ -200,7 +201,8 @@ def _mean_figures(material: Material, means: pd.DataFrame) -> list[Figure]:
 def _raters(material: Material, tables: Mapping[str, Exhibit]) -> Section:
     signs = [tables["signs"].table()] if material.signs else ["There is no sign in any rater's answers."]
     about = "Seconds are the time since the rater's previous answer, where known; the median is over pairs."
-    return Section("Raters", [about, tables["raters"].table(), *signs])
+    training = [tables["training"].table()] if material.trained else []
+    return Section("Raters", [about, tables["raters"].table(), *training, *signs])
 
 
 def _exclusions(material: Material, tables: Mapping[str, Exhibit]) -> Section:

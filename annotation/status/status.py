@@ -21,6 +21,7 @@ from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import Queue
 from annotation.status.progress import Asked, by_rater, by_transformation
 from annotation.status.stages import Stage, mismatch, stages_of
+from annotation.training import by_trained, read_trained
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules, rules_of
@@ -47,6 +48,7 @@ class Status:
     notes: tuple[str, ...]  #: what is worth knowing and needs no care
     progress: pd.DataFrame  #: `by_transformation`, with `verdict` in words; empty without a sample
     raters: pd.DataFrame  #: `by_rater`; empty without a sample
+    trained: pd.DataFrame  #: `by_trained`: how raters did on known pairs, which never count
     unreviewed: tuple[str, ...]  #: raters with signs about whom nobody decided
     mismatch: str  #: why the sample is no longer the study's; empty if it is
     rules_changed: bool  #: whether the study has other rules than those that were fixed
@@ -97,6 +99,7 @@ def read_status(
         ),
         progress=progress,
         raters=by_rater(ratings, _asked(study, stages, read, now), found_signs),
+        trained=by_trained(read_trained(study)),
         unreviewed=unreviewed(found_signs, evidence.decisions),
         mismatch=mismatched,
         rules_changed=bool(broken),

@@ -172,6 +172,10 @@ def _progress_text(status: Status) -> str:
 def _rater_text(status: Status, names: Mapping[str, str]) -> str:
     if status.raters.empty:
         return "No rater is known yet."
+    trained = {
+        row["rater_id"]: [f"{row['answered']}/{row['items']}, {row['right']} of {row['judged']} right"]
+        for row in status.trained.to_dict("records")
+    }
     rows = [
         [
             named(row["rater_id"], names),
@@ -179,15 +183,19 @@ def _rater_text(status: Status, names: Mapping[str, str]) -> str:
             DASH if pd.isna(row["open"]) else str(int(row["open"])),
             DASH if pd.isna(row["last"]) else ago(row["last"], status.now),
             *(str(row[name]) for name in ("drafts", "discarded", "signs")),
+            *trained.get(row["rater_id"], [DASH] if trained else []),
             "; ".join(_remarks(row["simulated"], row["excluded"], row["behind"])),
         ]
         for row in status.raters.to_dict("records")
     ]
-    header = ["Rater", "Answers", "Open", "Last answer", "Drafts", "Discarded", "Signs", "Remarks"]
+    training = ["Training"] if trained else []
+    header = ["Rater", "Answers", "Open", "Last answer", "Drafts", "Discarded", "Signs", *training, "Remarks"]
     note = (
         "Controls and repeats are included. Open: pairs that the rater can still answer. Behind: has open pairs,\n"
         f"and gave fewer than {FEW:g} times the dataset's median, or none for {IDLE.days} days before collecting."
     )
+    if training:
+        note += "\nTraining: known pairs answered, and how many answers to them are right; they never count."
     return f"{columns(header, rows)}\n{note}"
 
 

@@ -73,6 +73,7 @@ class Study(Part):
         default=(),
         description="languages (codes) of raters beside the rubric's own: prompts/rubrics/<rubric>/<code>.yaml",
     )
+    training: str = Field(default="", description="a file of known pairs that raters learn on and that never count")
     raters: RatersSpec = RatersSpec()
     acceptance: AcceptanceSpec = AcceptanceSpec()
     quality: QualitySpec = QualitySpec()

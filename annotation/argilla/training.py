@@ -1,0 +1,183 @@
+"""Raters' training in Argilla: a dataset of known pairs in a workspace, with what is right folded below each.
+
+Argilla's custom fields cannot show it: their pages run scripts that stand in the page and put the record's texts into
+one unescaped, which our server's policy forbids (`hardening.page_policy`) and nobody should allow. A field of Markdown
+can hold `<details>`, and Argilla cleans its HTML; the texts in it are escaped character by character (`folded`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from annotation.argilla.client import Argilla, Listed, User, translated
+from annotation.argilla.publish import record_of, settings_of
+from annotation.argilla.wording import Words, answered
+from annotation.argilla.workspaces import named_raters
+from annotation.offering import alone
+from annotation.pseudonyms import account_pseudonym
+from annotation.questions import said
+from annotation.rubric import Rubric
+from annotation.sampling.queues import Queue, workspace_name
+from annotation.training import (
+    FILE,
+    POOL,
+    Item,
+    Trained,
+    folded,
+    is_right,
+    read_items,
+    solution,
+    training_rubric,
+)
+from plumbline.fields import expected_of
+from plumbline.store import write_json
+from plumbline.study import Study
+
+if TYPE_CHECKING:
+    import argilla as rg
+
+RIGHT = "right"  # the field with what is right and why
+# Argilla stops showing a record that has so many answers. Never reached: everybody shall answer every known pair.
+ENOUGH = 100_000
+
+
+def by_queue(items: Sequence[Item]) -> dict[Queue, list[Item]]:
+    """The known pairs of each training dataset: those of one pair of languages."""
+    found: dict[Queue, list[Item]] = {}
+    for item in items:
+        found.setdefault(Queue(POOL, item.pair.language, item.pair.output_language), []).append(item)
+    return found
+
+
+def words_of(rubric: Rubric, queue: Queue, items: Sequence[Item]) -> Words:
+    """All that a training dataset says, but for what is right."""
+    return Words.of(training_rubric(rubric, items), queue)
+
+
+def record_of_item(item: Item, rubric: Rubric) -> dict[str, Any]:
+    """A known pair as Argilla takes it."""
+    found = solution(item, rubric)
+    record = record_of(item.pair, said(rubric.pool(item.pair.pool).asked, found.language))
+    record["fields"][RIGHT] = folded(found)
+    return record
+
+
+def publish_training(study: Study, argilla: Argilla, rubric: Rubric) -> dict[str, int]:
+    """Put the study's known pairs into the workspaces whose raters read them; returns how many are new, by dataset.
+
+    A dataset that nobody has answered is made anew where its pairs or words changed. An answered one keeps its pairs
+    and words, and gets those that it does not have: nothing of it ever counts. Raises as `read_items`.
+    """
+    if not study.training:
+        return {}
+    with alone(study):
+        return _publish(study, argilla, rubric)
+
+
+def _publish(study: Study, argilla: Argilla, rubric: Rubric) -> dict[str, int]:
+    listed, workspaces = argilla.datasets(), argilla.workspaces()
+    new = {}
+    for queue, items in by_queue(read_items(study, rubric)).items():
+        workspace, name = workspace_name(study, queue.languages), queue.dataset(study)
+        if workspace not in workspaces:
+            continue
+        words, there = words_of(rubric, queue, items), listed.get((workspace, name))
+        wanted = {item.pair.pair_id: item for item in items}
+        present = set() if there is None else {one["external_id"] for one in argilla.records(there.id)}
+        if there is not None and not _fits(argilla, there, words, wanted, present):
+            argilla.request("DELETE", f"/datasets/{there.id}")
+            there, present = None, set()
+        dataset_id = _create(argilla, words, (workspace, name)) if there is None else there.id
+        records = [record_of_item(wanted[one], rubric) for one in sorted(set(wanted) - present)]
+        if records:
+            argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": records})
+        new[name] = len(records)
+    return new
+
+
+def training_lines(new: Mapping[str, int]) -> list[str]:
+    """What was published to learn on, in a line; nothing where there is none."""
+    return [f"for training, which never counts: {sum(new.values())} new known pairs in {', '.join(new)}"] if new else []
+
+
+def _fits(argilla: Argilla, there: Listed, words: Words, wanted: Mapping[str, Item], present: set[str]) -> bool:
+    """Whether a dataset can stay: it is as it should be, or somebody has answered in it."""
+    if there.status == "draft":
+        return False
+    shown = Words.shown(argilla, there.id)
+    return (present <= set(wanted) and not words.corrects(_without_right(shown))) or answered(argilla, there.id)
+
+
+def _without_right(shown: Words) -> Words:
+    fields = {name: title for name, title in shown.fields.items() if name != RIGHT}
+    return Words(shown.guidelines, fields, shown.questions, shown.forms)
+
+
+def _create(argilla: Argilla, words: Words, where: tuple[str, str]) -> str:
+    import argilla as rg  # noqa: PLC0415 (takes a second)
+
+    client = argilla.sdk
+    settings = with_right(settings_of(words, ENOUGH, client), words, client)
+    with translated(argilla.url):
+        return str(rg.Dataset(name=where[1], workspace=where[0], settings=settings, client=client).create().id)
+
+
+def with_right(settings: rg.Settings, words: Words, client: Any) -> rg.Settings:
+    """A dataset's settings with the field for what is right, below its texts."""
+    import argilla as rg  # noqa: PLC0415 (takes a second)
+
+    right = rg.TextField(name=RIGHT, title=" ", use_markdown=True, required=False, client=client)
+    return rg.Settings(
+        guidelines=settings.guidelines,
+        fields=[*settings.fields, right],
+        questions=list(settings.questions),
+        metadata=list(settings.metadata),
+        distribution=settings.distribution,
+    )
+
+
+def training_datasets(study: Study, argilla: Argilla, rubric: Rubric) -> Iterator[tuple[Listed, dict[str, Item]]]:
+    """The training datasets that are there, with their known pairs by id."""
+    listed = argilla.datasets() if study.training else {}
+    for queue, items in by_queue(read_items(study, rubric)).items():
+        there = listed.get((workspace_name(study, queue.languages), queue.dataset(study)))
+        if there is not None:
+            yield there, {item.pair.pair_id: item for item in items}
+
+
+def collect_training(study: Study, argilla: Argilla, rubric: Rubric) -> None:
+    """Read what raters made of known pairs into `training.json`, which nothing that judges transformations reads."""
+    if not study.training:
+        return
+    rows, named = list[Trained](), named_raters(study, argilla)
+    for dataset, items in training_datasets(study, argilla, rubric):
+        given: dict[tuple[str, str], dict[str, Any]] = {}
+        for record in argilla.records(dataset.id):
+            for response in record.get("responses") or []:
+                if response["status"] == "submitted":
+                    given[response["user_id"], record["external_id"]] = response.get("values") or {}
+        for user_id, user in argilla.members(dataset.workspace_id).items():
+            known = named is None or user.simulated or user_id in named
+            if user.role == "annotator" and known and user.username not in study.raters.former:
+                rows += [_trained(study, user, item, given.get((user_id, key)), rubric) for key, item in items.items()]
+    write_json(study.folder / FILE, sorted(rows, key=lambda one: (one.rater_id, one.item_id)))
+
+
+def _trained(study: Study, user: User, item: Item, values: Mapping[str, Any] | None, rubric: Rubric) -> Trained:
+    """How a rater did on a known pair; `values` are None where there is no submitted answer."""
+    asked = {one.name: one for one in rubric.asked(item.pair.pool)}
+    judged = right = 0
+    for name, expected in expected_of(item.pair).items():
+        value = asked[name].kept((values or {}).get(name, {}).get("value")) if name in asked else None
+        if value is not None:
+            judged += 1
+            right += is_right(study, asked[name], value, expected)
+    return Trained(
+        rater_id=account_pseudonym(study.name, user.id, simulated=user.simulated),
+        item_id=item.pair.pair_id,
+        simulated=user.simulated,
+        answered=values is not None,
+        judged=judged,
+        right=right,
+    )

@@ -1,0 +1,84 @@
+"""The command `publish`, and what it says about those who can answer."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from annotation.addressed import addressed_lines
+from annotation.argilla import accounts
+from annotation.argilla.client import connect
+from annotation.argilla.publish import Publication, publish, rubric_to_ask
+from annotation.argilla.training import publish_training, training_lines
+from annotation.readers import unread_lines
+from annotation.sampling.candidates import flagged_supply
+from annotation.sampling.queues import queues_of
+from annotation.sampling.sample import read_pairs, read_supply
+from annotation.sampling.shown import shown
+from annotation.server_commands import home_of
+from annotation.training import read_items
+from annotation.verdicts.preregistration import asked_rubric
+from generation.flagged import flagged_lines
+from plumbline import cli
+from plumbline.commands import as_called
+from plumbline.manifest import stage
+from plumbline.study import Study
+
+
+def say_unread(study: Study, reads: Mapping[str, Sequence[str]]) -> None:
+    """Say which queues nobody can answer, as far as annotators' languages are known."""
+    queues = {queue: len(pairs) for queue, pairs in queues_of(shown(study)).items()}
+    for line in unread_lines(study, queues, reads):
+        print(f"  {line}")
+
+
+def say_flagged(study: Study) -> None:
+    """Say how many of the outputs that raters are to see have error types."""
+    for line in flagged_lines(flagged_supply(read_supply(study))):
+        print(f"  {line}")
+
+
+def shown_files(study: Study) -> list[Path]:
+    """The files of all that raters see."""
+    return [study.folder / "pairs.parquet", study.folder / "controls.parquet"]
+
+
+def publish_pairs(options: argparse.Namespace) -> int:
+    """Put the sample, and known pairs to learn on, before the annotators; say what they should know of it."""
+    study, home = cli.study_of(options), home_of(options)
+    read_pairs(study)  # no server is started to say that there are none
+    read_items(study, rubric := rubric_to_ask(study)[0])
+    with stage(study, "publish", shown_files(study)), connect(home) as argilla:
+        reads = accounts.languages_at(argilla, home)
+        done = publish(study, argilla, reads)
+        known = publish_training(study, argilla, rubric)
+    new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
+    print(f"{study.name}: {new} new pairs published in {datasets} datasets; workspaces: {workspaces}")
+    for line in [*done.corrections(), *done.withdrawals(), *training_lines(known)]:
+        print(f"  {line}")
+    if done.admission.out:
+        print(f"  taken out, for raters.people does not name them: {', '.join(done.admission.out)};"
+              " their answers stay on the server")  # fmt: skip
+    if not study.raters.simulated:
+        _warn_of_readers(study, done)
+        say_unread(study, reads)
+    for line in addressed_lines(
+        study, asked_rubric(study), {(one.language, one.output_language) for one in shown(study)}
+    ):
+        print(f"  {line}")
+    if (study.folder / "sample.json").exists():
+        say_flagged(study)
+    return 0
+
+
+def _warn_of_readers(study: Study, done: Publication) -> None:
+    """Say where there are too few annotators, and of how many nobody knows what they read."""
+    for workspace, readers in done.admission.readers.items():
+        if readers < study.raters.per_pair:
+            print(
+                f"  {workspace}: {readers} annotators read these languages, {study.raters.per_pair} are wanted a pair"
+            )
+    if done.admission.unknown:
+        print(f"  let in everywhere: {done.admission.unknown} annotators whose languages are not known"
+              f" ({as_called('python -m annotation users')} add NAME --languages en,de)")  # fmt: skip

@@ -1,0 +1,251 @@
+"""Known pairs that raters learn on: read from the study's file, shown with what is right and why, counted nowhere.
+
+Answers to them stand in a file of their own (`training.json`), which nothing that judges transformations reads.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import pandas as pd
+import yaml
+from pydantic import Field
+
+from annotation.questions import Asked, Value, said
+from annotation.rubric import Rubric
+from annotation.sampling.queues import Queue
+from annotation.wordings import ENGLISH
+from generation.datasets.table_files import line, read_frame
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.fields import expected_of
+from plumbline.identity import identity
+from plumbline.languages import language_code
+from plumbline.records import Pair, Record, nfc
+from plumbline.store import read_models
+from plumbline.study import Study
+from plumbline.study.transformations import EIGHT
+
+FILE = "training.json"
+POOL = "training"  # what its datasets ask about, in the place of a pool of transformations
+_RIGHT, _WHY = "right_", "why_"  # columns begin so; a question's name follows, or a language's code
+_TEXTS = ("original", "transformed")
+
+
+class Trained(Record):
+    """What a rater made of a known pair (`training.json`)."""
+
+    KEY = ("rater_id", "item_id")
+    rater_id: str = Field(description="pseudonym")
+    item_id: str = Field(description="hash of the known pair, its right answers and why they are")
+    simulated: bool = Field(description="true where no person stands behind it")
+    answered: bool = Field(description="whether the rater submitted an answer")
+    judged: int = Field(description="questions answered whose right answer is known")
+    right: int = Field(description="of these, answers that are right: ratings within `quality.within`, others equal")
+
+
+@dataclass(frozen=True)
+class Item:
+    """A known pair."""
+
+    pair: Pair  #: with its right answers; its id is a hash of all that stands here
+    why: Mapping[str, str]  #: why they are right, by language
+
+    @property
+    def languages(self) -> frozenset[str]:
+        """What its raters must read."""
+        return Queue.of(self.pair).languages
+
+
+def read_items(study: Study, rubric: Rubric) -> list[Item]:
+    """The study's known pairs; none where it names no file. Raises DataError or StudyError with file, row and field."""
+    if not study.training:
+        return []
+    if study.subject is not None:
+        raise StudyError(
+            f"{study.file}: training is on pairs of transformations, and the study has a subject; leave it out"
+        )
+    if POOL in {kind.pool for kind in study.kinds.values()}:
+        raise StudyError(f"{study.file}: a transformation is called {POOL!r}, as raters' training is; rename it")
+    path = study.resolve(study.training)
+    if not path.is_file():
+        raise DataError(f"training: no file {path}; correct `training` in the study")
+    frame = read_frame(path)
+    names = [str(name) for name in frame.columns]
+    asked = {one.name: one for one in rubric.asked() if one.kind != "text"}
+    for name in names:
+        if name.startswith(_RIGHT) and name.removeprefix(_RIGHT) not in asked:
+            raise DataError(
+                f"{path}: the column {name!r} is about no question; {nearest(name.removeprefix(_RIGHT), list(asked))}"
+            )
+    if missing := [name for name in (*_TEXTS, "transformation", "language") if name not in names]:
+        raise DataError(f"{path}: no column {missing[0]!r}; there are: {', '.join(names) or 'none'}")
+    items: dict[str, Item] = {}
+    for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
+        where = f"{path}: row {line(row)}"
+        if cells["transformation"] in EIGHT and cells["transformation"] not in study.transformations:
+            continue  # one file may serve studies of other transformations
+        item = _item(study, asked, {str(name): _cell(value) for name, value in cells.items()}, where)
+        if items.setdefault(item.pair.pair_id, item) is not item:
+            raise DataError(f"{where}: the same known pair as in a row before; keep one")
+    if not items:
+        raise DataError(f"{path}: has no known pair of this study's transformations; add some, or take it out")
+    return list(items.values())
+
+
+def _cell(value: Any) -> Any:
+    """A cell's content; an empty one is None."""
+    if value is None or value != value or (isinstance(value, str) and not value.strip()):  # noqa: PLR0124 (NaN)
+        return None
+    return nfc(value.strip()) if isinstance(value, str) else value
+
+
+def _item(study: Study, asked: Mapping[str, Asked], cells: Mapping[str, Any], where: str) -> Item:
+    for name in (*_TEXTS, "transformation", "language"):
+        if not isinstance(cells[name], str):
+            raise DataError(f"{where}, {name!r}: {'is empty' if cells[name] is None else 'holds no text'}")
+    kind = study.kinds.get(cells["transformation"])
+    if kind is None:
+        hint = nearest(cells["transformation"], list(study.kinds))
+        raise DataError(f"{where}: the study has no transformation {cells['transformation'][:60]!r}; {hint}")
+    try:
+        language = language_code(cells["language"])
+        output_language = language_code(str(cells.get("output_language") or cells["language"]))
+    except StudyError as error:
+        raise DataError(f"{where}: {error}") from None
+    right = {
+        name: _right(one, cells[f"{_RIGHT}{name}"], where)
+        for name, one in asked.items()
+        if cells.get(f"{_RIGHT}{name}") is not None and one.asked_in(kind.pool)
+    }
+    if not right:
+        raise DataError(f"{where}: no right answer; fill one of {', '.join(_RIGHT + name for name in asked)}")
+    why = {name.removeprefix(_WHY): str(text) for name, text in cells.items() if name.startswith(_WHY) and text}
+    texts = {name: cells[name] for name in _TEXTS}
+    key = identity("training-v1", cells["transformation"], language, output_language, texts, right, why)
+    pair = Pair(
+        pair_id=key, key=key, transformation=cells["transformation"], axis=kind.axis, pool=kind.pool,
+        dataset=POOL, task_type="", language=language, output_language=output_language, seed=0, control="known",
+        **texts, model="", generator_hash="", prompt_hash="", expected=json.dumps(right),
+    )  # fmt: skip
+    return Item(pair, why)
+
+
+def _right(asked: Asked, cell: Any, where: str) -> Value:
+    """A right answer in the form in which answers are kept."""
+    value: Value
+    if asked.kind == "rating":
+        try:
+            value = int(str(cell).removesuffix(".0"))
+        except ValueError:
+            raise DataError(f"{where}, {_RIGHT}{asked.name}: {str(cell)[:40]!r} is no point of the scale") from None
+    else:
+        listed = cell if isinstance(cell, list) else str(cell)
+        parts = listed if not isinstance(listed, str) else [one.strip() for one in listed.split(",")]
+        value = asked.kept(parts if asked.kind == "multi_label" else listed)
+    if wrong := asked.wrong(value):
+        raise DataError(f"{where}, {_RIGHT}{asked.name}: {wrong}")
+    return value
+
+
+def is_right(study: Study, asked: Asked, value: Value, right: Value) -> bool:
+    """Whether an answer is right: a rating within `quality.within` of the right one, any other if it is equal."""
+    if asked.kind == "rating":
+        return abs(int(value or 0) - int(right or 0)) <= study.quality.within
+    return value == right
+
+
+def training_words(language: str) -> dict[str, str]:
+    """What stands with known pairs, in a language; in English where there is none."""
+    every = _words()
+    return every.get(language, every[ENGLISH])
+
+
+@functools.cache
+def _words() -> dict[str, dict[str, str]]:
+    text = files("annotation").joinpath("training_words.yaml").read_text(encoding="utf-8")
+    found: dict[str, dict[str, str]] = yaml.safe_load(text)
+    return found
+
+
+def training_rubric(rubric: Rubric, items: Sequence[Item]) -> Rubric:
+    """What these items' dataset asks: the rubric's own questions, each as far as any of the items is asked it.
+
+    What a point means for one transformation alone stands in none of its words; why an answer is right does.
+    """
+    pools = {item.pair.pool for item in items}
+    content = rubric.model_dump()
+    for question, one in zip(content["questions"], rubric.asked(), strict=True):
+        if one.pools and pools & set(one.pools):
+            question["pools"] = (*one.pools, POOL)
+            question["required"] = one.required and pools <= set(one.pools)
+    words = {name: {code: own[name] for code, own in _words().items()} for name in ("title", "about")}
+    content["pools"][POOL] = {"title": words["title"], "asked": words["about"]}
+    return Rubric.model_validate(content)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What is right about a known pair, and why, in a rater's language."""
+
+    answers: tuple[tuple[str, str], ...]  #: a question with its right answer, in words
+    why: str  #: empty where nobody said
+    words: Mapping[str, str]  #: of `training_words`
+    language: str
+
+
+def solution(item: Item, rubric: Rubric) -> Solution:
+    """The item's right answers in the words of its pool, and why, in the language that its raters are addressed in."""
+    pair = item.pair
+    language = rubric.language_for(pair.language, pair.output_language)
+    expected, answers = expected_of(pair), []
+    for question in rubric.asked_questions(pair.pool):
+        if question.name in expected:
+            value, (_, meanings) = expected[question.name], rubric.meaning(pair.pool, question, language)
+            if question.kind == "rating":
+                shown = f"{value}: {meanings[value]}"
+            else:
+                shown = str(value) if question.kind == "ranking" else ", ".join(
+                    meanings[name] for name in str(value).replace(",", " ").split()
+                )  # fmt: skip
+            answers.append((said(question.title, language), shown))
+    why = item.why.get(language) or item.why.get(ENGLISH) or next(iter(item.why.values()), "")
+    return Solution(tuple(answers), why, training_words(language), language)
+
+
+def folded(found: Solution) -> str:
+    """A solution as HTML that is folded until it is opened; every text in it is data, in HTML and in Markdown."""
+    rows = "".join(f"<li>{_plain(title)} <b>{_plain(answer)}</b></li>" for title, answer in found.answers)
+    why = f"<p><b>{_plain(found.words['why'])}</b> {_plain(found.why)}</p>" if found.why else ""
+    return (
+        f"<details><summary>{_plain(found.words['open'])}</summary>"
+        f"<p><b>{_plain(found.words['right'])}</b></p><ul>{rows}</ul>{why}</details>"
+    )
+
+
+def _plain(text: str) -> str:
+    """A text in one line, of which neither HTML nor Markdown takes any character for its own."""
+
+    def safe(one: str) -> str:
+        return one if one.isalnum() or one == " " or not one.isascii() else f"&#{ord(one)};"
+
+    return "<br>".join("".join(map(safe, row)) for row in text.splitlines())
+
+
+def read_trained(study: Study) -> list[Trained]:
+    """What raters made of known pairs when answers were last collected; nothing before."""
+    path = study.folder / FILE
+    return read_models(path, Trained, study.command("annotation collect")) if path.exists() else []
+
+
+def by_trained(rows: Sequence[Trained]) -> pd.DataFrame:
+    """A row a rater: rater_id, simulated, `items` (asked), `answered`, `judged` (answers that can be), `right`."""
+    names = ["rater_id", "simulated", "answered", "judged", "right"]
+    frame = pd.DataFrame([[getattr(one, name) for name in names] for one in rows], columns=names)
+    frame = frame.astype({"answered": int, "judged": int, "right": int})
+    found = frame.assign(items=1).groupby(["rater_id", "simulated"], as_index=False).sum()
+    return found[["rater_id", "simulated", "items", "answered", "judged", "right"]]

@@ -1,0 +1,100 @@
+"""Known pairs as a study names them: what is read, what is right, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from annotation.preview import preview_html
+from annotation.questions import Asked
+from annotation.rubric import load_rubric
+from annotation.training import _words, folded, is_right, read_items, solution, training_rubric
+from annotation.wordings import ENGLISH
+from plumbline.errors import DataError, StudyError
+from plumbline.study import ROOT, load_study
+from tests.annotation.campaigns import Make, small
+
+ROW: dict[str, Any] = {
+    "transformation": "paraphrasing", "language": "en", "original": "One.", "transformed": "Two.",
+    "right_quality": 1, "why_en": "Another number.",
+}  # fmt: skip
+
+
+def test_the_shipped_pairs_are_known_in_english_and_german() -> None:
+    study = load_study(ROOT / "studies/demo.yaml")
+    items = read_items(study, load_rubric(study))
+    assert {item.pair.language for item in items} == {"en", "de"}
+    assert all({"en", "de"} <= set(item.why) and item.pair.expected for item in items)
+    assert len({item.pair.pair_id for item in items}) == len(items)
+
+
+def test_what_is_right_stands_in_the_raters_language_with_the_words_of_the_pool() -> None:
+    study = load_study(ROOT / "studies/demo.yaml")
+    rubric = load_rubric(study)
+    german = next(
+        one for one in read_items(study, rubric) if one.pair.output_language == "de" and "kaum" in str(one.why)
+    )
+    found = solution(german, rubric)
+    # What point 2 means for paraphrases alone
+    assert found.answers[0][1] == "2: ein wichtiger Teil fehlt oder ist falsch, oder es wurde kaum ein Wort geändert"
+    assert found.why.startswith("Was sonntags gilt") and found.words["why"] == "Warum"
+    assert folded(found).startswith("<details><summary>Erst antworten")
+
+
+def test_every_language_has_all_words() -> None:
+    assert all(set(own) == set(_words()[ENGLISH]) and all(own.values()) for own in _words().values())
+
+
+def test_a_rating_is_right_within_the_studys_points_and_a_label_if_it_is_equal(variant: Make) -> None:
+    study = variant(name="within")
+    rating, label = Asked("quality", scale=(1, 2, 3, 4, 5)), Asked("sound", "label", labels=("good", "odd"))
+    assert [is_right(study, rating, value, 3) for value in (1, 2, 3, 4, 5)] == [False, True, True, True, False]
+    assert is_right(study, label, "odd", "odd") and not is_right(study, label, "good", "odd")
+
+
+def test_the_preview_shows_known_pairs_with_what_is_right_folded(variant: Make, tmp_path: Path) -> None:
+    file = tmp_path / "known.jsonl"
+    file.write_text(json.dumps(ROW | {"original": "<b>One</b>"}), encoding="utf-8")
+    study = small(variant, "seen", transformations=["paraphrasing"], training=str(file))
+    html = preview_html(study, 1)
+    assert '<section id="seen-training-EN">' in html and "&lt;b&gt;One&lt;/b&gt;" in html
+    assert html.count("<details><summary>Answer&#32;first".replace("&#32;", " ")) == 1
+    assert "<b>One" not in html
+    training_rubric(load_rubric(study), read_items(study, load_rubric(study)))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"right_quality": 9}, "row 1, right_quality: the answer 9 is not on the scale 1 to 5"),
+        ({"right_quality": "good"}, "row 1, right_quality: 'good' is no point of the scale"),
+        ({"right_quality": None}, "row 1: no right answer; fill one of right_quality, right_fluency"),
+        ({"right_speed": 1}, "the column 'right_speed' is about no question"),
+        ({"transformation": "rhyming"}, "row 1: the study has no transformation 'rhyming'"),
+        ({"language": "klingonese"}, "row 1: language 'klingonese' is not known"),
+        ({"original": " "}, "row 1, 'original': is empty"),
+        ({"transformation": "expansion"}, "has no known pair of this study's transformations"),
+    ],
+)
+def test_a_wrong_row_is_one_line(variant: Make, tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    file = tmp_path / "known.jsonl"
+    file.write_text(json.dumps(ROW | change), encoding="utf-8")
+    study = variant(name="wrong", transformations=["paraphrasing"], training=str(file))
+    with pytest.raises((DataError, StudyError), match=says.replace("?", ".")):
+        read_items(study, load_rubric(study))
+
+
+def test_a_file_that_is_missing_or_has_a_pair_twice_is_one_line(variant: Make, tmp_path: Path) -> None:
+    file = tmp_path / "known.csv"
+    study = variant(name="wrong", transformations=["paraphrasing"], training=str(file))
+    with pytest.raises(DataError, match="training: no file .*known.csv; correct `training` in the study"):
+        read_items(study, load_rubric(study))
+    file.write_text("transformation,language,original,transformed,right_quality\n" + "paraphrasing,en,a,b,1\n" * 2)
+    with pytest.raises(DataError, match="row 2: the same known pair as in a row before; keep one"):
+        read_items(study, load_rubric(study))
+    file.write_text("transformation,language,original\nparaphrasing,en,a\n")
+    with pytest.raises(DataError, match="no column 'transformed'"):
+        read_items(study, load_rubric(study))
