@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 # pip reads its own settings (PIP_INDEX_URL and the like) as it always does.
 TORCH ?= auto
 
-.PHONY: help setup demo test test-all check format serve dashboard screenshots bench constraints browser postgres engine clean
+.PHONY: help setup demo test test-all check format serve dashboard screenshots bench constraints browser axe postgres engine clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -32,7 +32,7 @@ demo: setup ## the whole flow on the sample study, with simulated raters
 	@$(PY) -m plumbline demo --study $(STUDY)
 
 # Many tests start commands: their modules are compiled once, also where a container's settings say otherwise.
-test: setup browser postgres engine ## every test; slow proofs at small numbers
+test: setup browser axe postgres engine ## every test; slow proofs at small numbers
 	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n auto --dist loadfile
 
 test-all: ## every test; slow proofs in full (docs/promises.md)
@@ -68,6 +68,9 @@ browser: # Debian's chromium, for the tests marked `browser`; they are skipped w
 		if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 		elif sudo -n true 2>/dev/null; then sudo apt-get update -qq && sudo apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 		else echo "no rights to install it: the browser tests are skipped (sudo apt-get install chromium)"; fi; }
+
+axe: setup # axe-core, by which the browser tests look for what keeps people from using a page; they say so without it
+	@$(PY) -m tests.axe
 
 postgres: # Debian's PostgreSQL, for the tests on it; they are skipped without it, unless CI is set
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \

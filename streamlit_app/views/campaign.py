@@ -57,7 +57,8 @@ def _to_read(study: Study) -> None:
     heading("Pairs to read")
     st.caption(
         "Pairs that raters commented on, whose ratings lie far apart, or whose mean is low: what is wrong with a"
-        " transformation, or with the guidelines, shows here first. Tick a row to see the pair with all its ratings."
+        " transformation, or with the guidelines, shows here first. Tick a row (or press Shift and Space) to see the"
+        " pair with all its ratings."
     )
     ids, key = list(found["pair_id"]), pair.fresh("pairs-to-read")
     st.dataframe(

@@ -110,7 +110,7 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _tables(study: Study, frame: pd.DataFrame, correlations: pd.DataFrame, question: str) -> None:
     table(f"{study.name}-drift-correlations-{question}", correlations, _named(correlations))
-    st.caption("Tick a row to see the pair's ratings.")
+    st.caption("Tick a row (or press Shift and Space) to see the pair's ratings.")
     mean = f"mean_{question}"
     named = frame.rename(columns={"mean_quality": mean})
     ids, key = list(frame["pair_id"]), pair.fresh("pair-table")

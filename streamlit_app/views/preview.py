@@ -16,8 +16,9 @@ _HEIGHT = 1200  # pixels; the page scrolls in it
 def draw(study: Study) -> None:
     """The same page as `annotation preview` writes, shut off from this one."""
     html = escape(preview.page(study))
-    frame = f'<iframe sandbox="allow-scripts" title="What raters will see" srcdoc="{html}"'
-    st.iframe(f'{frame} style="border: 0; width: 100%; height: {_HEIGHT - 20}px"></iframe>', height=_HEIGHT)
+    frame = f'<iframe sandbox="allow-scripts" title="The preview" srcdoc="{html}"'
+    inner = f'{frame} style="border: 0; width: 100%; height: {_HEIGHT - 20}px"></iframe>'
+    st.iframe(f'<!doctype html><html lang="en"><title>What raters will see</title>{inner}</html>', height=_HEIGHT)
 
 
 if __name__ == "__main__":

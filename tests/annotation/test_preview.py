@@ -27,6 +27,7 @@ from plumbline.records import Pair
 from plumbline.store import write_table
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, small
+from tests.axe import grave
 from tests.commands import here
 
 HOSTILE = (
@@ -154,4 +155,5 @@ def test_in_a_browser_texts_are_text_and_run_their_way(page: Page, variant: Make
     expect(prolific.get_by_role("checkbox")).to_be_visible()  # the consent
     expect(page.frame_locator("iframe").nth(0).get_by_text(HOSTILE, exact=True)).to_be_visible()
     assert page.title() == "What raters will see: hostile"
+    assert grave(page) == []
     assert complaints == []

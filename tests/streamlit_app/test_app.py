@@ -448,7 +448,7 @@ def test_the_campaign_shows_progress_and_pseudonyms(page: Open, finished: Path, 
 def test_the_campaign_leads_to_the_pairs_to_read(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
     said = ratings["pair_id"].iloc[40]
-    ratings.loc[ratings["pair_id"] == said, "comment"] = "odd"
+    ratings["comment"] = ratings["pair_id"].map({said: "odd"}).fillna("")
     write_kept_table(study, "ratings.parquet", ratings, Rating)
     shown = page("--study", DEMO, "--exports", exports, view="campaign")
     assert_calm(shown)

@@ -16,6 +16,7 @@ from benchmarks import browser
 from plumbline.records import Pair
 from plumbline.store import write_table
 from plumbline.study import ROOT, load_study
+from tests.axe import grave
 from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS
 from tests.streamlit_app.test_app import SECTIONS, TITLES
 
@@ -122,6 +123,8 @@ def looked_at(page: Page, view: str) -> None:
         across = page.evaluate(f"{part}.scrollWidth - {part}.clientWidth")
         assert across == 0, f"{view} is wider than the window"
     assert page.evaluate(CUT) == [], f"{view} at {width} cuts letters"
+    # In the dark colours alone are others.
+    assert grave(page, ["color-contrast"] if width == WIDTHS[1] else []) == [], f"{view} at {width}"
 
 
 def test_from_an_outlying_point_to_its_pairs_ratings(address: str, chromium: Browser) -> None:
@@ -159,6 +162,38 @@ def test_from_an_outlying_point_to_its_pairs_ratings(address: str, chromium: Bro
     taken_along(page)
     assert complaints == []
     page.close()
+
+
+def test_by_keyboard_alone(address: str, chromium: Browser) -> None:
+    """From the first page to a pair and its ratings, and back to the campaign's page."""
+    page, complaints = watched(chromium, WIDTHS[0])
+    page.goto(address)
+    expect(page.get_by_role("heading", name=SECTIONS["overview"][-1])).to_be_visible(timeout=60_000)
+    tab_to(page, "a[href$='/campaign']")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Pairs to read")).to_be_visible(timeout=60_000)
+    drawn(page)
+    # Behind the table of progress: Tab goes through the cells of a row, and on.
+    tab_to(page, "[data-testid=stDataFrame]:has([aria-label*='Pairs to read']) canvas")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Shift+Space")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(HOSTILE[:60])
+    drawn(page)
+    assert grave(page) == []
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    assert complaints == []
+    page.close()
+
+
+def tab_to(page: Page, selector: str) -> None:
+    """Press Tab until what `selector` names has the keyboard."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            return
+    raise AssertionError(f"Tab never comes to {selector}")
 
 
 def drawn(page: Page) -> None:

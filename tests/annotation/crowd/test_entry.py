@@ -28,6 +28,7 @@ from plumbline.study import Study
 from tests.annotation.campaigns import answer, pending, small
 from tests.annotation.crowd.offers import batch_offer
 from tests.annotation.test_browser import ALL_DONE
+from tests.axe import grave
 from tests.conftest import make_variant
 
 KEY = bytes(range(32))
@@ -384,11 +385,13 @@ def test_a_participant_works_through_a_room_in_the_browser(argilla: Argilla, roo
     page.set_viewport_size({"width": 360, "height": 740})
     page.goto(f"{argilla.url}/crowd/enter/{room.room_id}?PROLIFIC_PID={pid}&STUDY_ID={'a' * 24}&SESSION_ID={'b' * 24}")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert grave(page) == []
     page.get_by_role("checkbox", name="I agree").check()
     page.get_by_role("group", name="What is rated").get_by_role("radio", name="The author").check()
     page.get_by_role("group", name="May a pair").get_by_role("radio", name="Yes").check()
     page.get_by_role("button", name="Begin").click()
     expect(page.get_by_role("alert")).to_contain_text("one more")
+    assert grave(page) == []
     page.get_by_role("checkbox", name="I agree").check()
     page.get_by_role("radio", name="The change").check()
     page.set_viewport_size({"width": 1280, "height": 900})
@@ -411,5 +414,6 @@ def test_a_participant_works_through_a_room_in_the_browser(argilla: Argilla, roo
     assert address
     page.goto(address)
     expect(page.get_by_text(room.code, exact=True)).to_be_visible()
+    assert grave(page) == []
     target = page.get_by_role("link", name="Complete on Prolific").get_attribute("href")
     assert target == f"https://app.prolific.com/submissions/complete?cc={room.code}"

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from playwright.sync_api import Page
 
 from annotation.__main__ import main
 from annotation.ratings.exclusions import decide
@@ -29,6 +30,7 @@ from plumbline.records import Rating
 from plumbline.study import Study, load_study
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec
 from tests.annotation.ratings.test_review import rate
+from tests.axe import grave_of_file
 from tests.conftest import DEMO
 
 SECTIONS = [
@@ -252,3 +254,9 @@ def test_without_its_packages_the_command_names_one(study: Study, monkeypatch: p
     monkeypatch.setattr(sys, "argv", ["annotation", "report", "--study", str(DEMO), "--exports", exports])
     with pytest.raises(StudyError, match=r"reports need altair: pip install '\.\[report\]'"):
         main()
+
+
+@pytest.mark.browser
+def test_it_keeps_nobody_out(study: Study, page: Page) -> None:
+    accept(study)
+    assert grave_of_file(page, write_report(study)) == []

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from playwright.sync_api import Page
 
 from annotation.ratings.ratings import counting_ratings, read_all_ratings
 from annotation.records import Verdict
@@ -31,6 +32,7 @@ from plumbline.records import Drift, Pair, Rating, Score
 from plumbline.store import write_json, write_table
 from plumbline.study import ROOT, Study, file_hash
 from plumbline.transformations import TRANSFORMATIONS
+from tests.axe import grave_of_file
 from tests.evaluation.conftest import json_of, verdict, write_pairs, write_study
 from tests.evaluation.made_scores import score_row
 
@@ -460,3 +462,8 @@ def test_help_has_an_example() -> None:
     call = [sys.executable, "-m", "evaluation.report", "--help"]
     done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "example: python -m evaluation.report --study studies/demo.yaml" in done.stdout
+
+
+@pytest.mark.browser
+def test_it_keeps_nobody_out(reported: Study, page: Page) -> None:
+    assert grave_of_file(page, reported.folder / FOLDER / "index.html") == []

@@ -17,6 +17,7 @@ from plumbline.study import Study
 from tests.annotation.crowd.made_offers import TEXTS, make_offer
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.test_browser import watch
+from tests.axe import grave
 
 pytestmark = pytest.mark.browser
 HOSTILE = '</script><script>document.title="owned"</script><img src=x onerror="document.title=\'owned\'">'
@@ -198,6 +199,7 @@ def test_a_phone(page: Page, study: Study, site: MTurkSite, scheme: str) -> None
         assert box is not None
         assert box["height"] >= 24  # pixels: the least of WCAG 2.2, 2.5.8
     assert page.evaluate(CONTRAST) >= 4.5  # WCAG 2.2, 1.4.3
+    assert grave(page) == []
     assert worker.complaints == []
 
 
