@@ -21,7 +21,6 @@ MODULES = (
     "streamlit_app.views.model",
     "streamlit_app.views.rankings",
     "streamlit_app.views.texts",
-    "statsmodels.stats.multitest",
 )
 SECONDS = 0.5  # until the first page is at the browser
 

@@ -152,7 +152,7 @@ def test_the_sample_study_runs_where_one_stands_and_each_stage_with_its_extra_al
 
 def test_the_dashboards_extra_brings_what_its_pages_import(installed: Installed) -> None:
     pages = (
-        "import importlib, pkgutil, streamlit_app, statsmodels.stats.multitest\n"
+        "import importlib, pkgutil, streamlit_app\n"
         "found = [one.name for one in pkgutil.walk_packages(streamlit_app.__path__, 'streamlit_app.')]\n"
         "for name in found:\n"
         "    if not name.endswith(('.app', '.__main__')): importlib.import_module(name)\n"

@@ -141,15 +141,15 @@ def wilcoxon(first: Values, second: Values) -> SignedRank:
 def holm(p_values: Values) -> Floats:
     """Holm's adjusted p-values, in the order given; undefined ones (NaN) are no hypotheses and stay NaN.
 
-    Source: Holm (1979), by statsmodels; HTEB, 2.3.
-    """
-    from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped] # noqa: PLC0415 (slow)
+    The i-th smallest of m is multiplied by m - i + 1, is at least what the ones before it became, and at most 1.
 
+    Source: Holm (1979), Scandinavian Journal of Statistics 6; HTEB, 2.3.
+    """
+    # Not by statsmodels, whose function collects all garbage before it begins: 0.3 s in a report.
     given = np.asarray(p_values, dtype=np.float64)
     adjusted = np.full(given.shape, np.nan)
-    defined = np.isfinite(given)
-    if defined.any():
-        adjusted[defined] = multipletests(given[defined], method="holm")[1]
+    order = np.argsort(given)[: np.isfinite(given).sum()]  # NaN come last
+    adjusted[order] = np.minimum(np.maximum.accumulate(given[order] * np.arange(len(order), 0, -1)), 1)
     return adjusted
 
 

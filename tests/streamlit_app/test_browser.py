@@ -59,7 +59,7 @@ def address(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with browser.dashboard(study, log) as (url, _):
         assert "http://127.0.0.1:" in log.read_text()  # by default to this machine alone
         yield url
-    assert "Traceback" not in log.read_text()
+    assert "Traceback" not in log.read_text(), log.read_text()[-3000:]
 
 
 def watched(chromium: Browser, width: int, scheme: str = "light") -> tuple[Page, list[str]]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
 from evaluation.statistics.paired import (
     hodges_lehmann,
@@ -148,6 +149,12 @@ def test_holm_by_hand() -> None:
     # An undefined test is no hypothesis: 0.01 * 2 and 0.04 * 1.
     assert holm([0.01, math.nan, 0.04]) == pytest.approx([0.02, math.nan, 0.04], nan_ok=True)
     assert np.isnan(holm([math.nan])).all() and holm([]).size == 0
+
+
+@pytest.mark.parametrize("n", [1, 2, 8, 120])
+def test_holm_is_statsmodels(n: int) -> None:
+    values = np.round(np.random.default_rng(n).uniform(size=n) ** 3, 2)  # with ties, small ones, and ones that become 1
+    np.testing.assert_allclose(holm(values), multipletests(values, method="holm")[1], rtol=1e-12)
 
 
 def test_hodges_lehmann_of_the_textbook() -> None:
