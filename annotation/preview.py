@@ -19,6 +19,7 @@ from annotation.argilla.publish import record_of, rubric_to_ask
 from annotation.argilla.training import RIGHT, by_queue, record_of_item, words_of
 from annotation.argilla.wording import Words
 from annotation.crowd.batches import make_batches
+from annotation.crowd.examples import examples_html
 from annotation.crowd.mturk.question import question_html
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.rooms import shown_first
@@ -152,7 +153,8 @@ def _batches(study: Study, rubric: Rubric) -> dict[Queue, tuple[str, str]]:
     for batch in make_batches(study, pairs, controls):
         if batch.queue not in found:
             offer = Offer(batch, tuple(known[one] for one in batch.pair_ids), places=1, reward=0)
-            room = {**shown_first(study.crowd, rubric, batch.queue, len(offer.pairs)), "return_code": ""}
+            own = {"examples": examples_html(study, rubric, batch.queue), "return_code": ""}
+            room = {**shown_first(study.crowd, rubric, batch.queue, len(offer.pairs)), **own}
             body = entrance_body("", room, range(len(room["questions"])), "", again=False)
             first = document(said(room, "title"), body, room)
             found[batch.queue] = question_html(study, rubric, offer, "about:blank"), first

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -33,6 +34,7 @@ from plumbline.study.transformations import EIGHT
 FILE = "training.json"
 POOL = "training"  # what its datasets ask about, in the place of a pool of transformations
 _RIGHT, _WHY = "right_", "why_"  # columns begin so; a question's name follows, or a language's code
+_UNSHOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _TEXTS = ("original", "transformed")
 
 
@@ -87,9 +89,12 @@ def read_items(study: Study, rubric: Rubric) -> list[Item]:
     items: dict[str, Item] = {}
     for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
         where = f"{path}: row {line(row)}"
-        if cells["transformation"] in EIGHT and cells["transformation"] not in study.transformations:
+        if (name := str(cells["transformation"])) in EIGHT and name not in study.transformations:
             continue  # one file may serve studies of other transformations
-        item = _item(study, asked, {str(name): _cell(value) for name, value in cells.items()}, where)
+        own = {str(name): _cell(value) for name, value in cells.items()}
+        if strange := next((name for name, text in own.items() if isinstance(text, str) and _UNSHOWN.search(text)), ""):
+            raise DataError(f"{where}, {strange!r}: has a character that no page can show; take it out")
+        item = _item(study, asked, own, where)
         if items.setdefault(item.pair.pair_id, item) is not item:
             raise DataError(f"{where}: the same known pair as in a row before; keep one")
     if not items:
@@ -218,16 +223,18 @@ def solution(item: Item, rubric: Rubric) -> Solution:
 
 
 def folded(found: Solution) -> str:
-    """A solution as HTML that is folded until it is opened; every text in it is data, in HTML and in Markdown."""
-    rows = "".join(f"<li>{_plain(title)} <b>{_plain(answer)}</b></li>" for title, answer in found.answers)
-    why = f"<p><b>{_plain(found.words['why'])}</b> {_plain(found.why)}</p>" if found.why else ""
-    return (
-        f"<details><summary>{_plain(found.words['open'])}</summary>"
-        f"<p><b>{_plain(found.words['right'])}</b></p><ul>{rows}</ul>{why}</details>"
-    )
+    """A solution as HTML that is folded until it is opened."""
+    return f"<details><summary>{plain(found.words['open'])}</summary>{solved(found)}</details>"
 
 
-def _plain(text: str) -> str:
+def solved(found: Solution) -> str:
+    """A solution as HTML, in which every text is data, and in Markdown too."""
+    rows = "".join(f"<li>{plain(title)} <b>{plain(answer)}</b></li>" for title, answer in found.answers)
+    why = f"<p><b>{plain(found.words['why'])}</b> {plain(found.why)}</p>" if found.why else ""
+    return f"<p><b>{plain(found.words['right'])}</b></p><ul>{rows}</ul>{why}"
+
+
+def plain(text: str) -> str:
     """A text in one line, of which neither HTML nor Markdown takes any character for its own."""
 
     def safe(one: str) -> str:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from annotation.crowd.examples import examples_html
+from annotation.crowd.mturk.question import question_html
+from annotation.crowd.prolific.rooms import shown_first
 from annotation.preview import preview_html
 from annotation.questions import Asked
 from annotation.rubric import load_rubric
+from annotation.sampling.queues import Queue
+from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
 from annotation.training import _words, folded, is_right, read_items, solution, training_rubric
 from annotation.wordings import ENGLISH
 from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT, load_study
 from tests.annotation.campaigns import Make, small
+from tests.annotation.crowd.made_offers import make_offer
+
+POOLS = {"en": "paraphrasing", "de": "translation"}
 
 ROW: dict[str, Any] = {
     "transformation": "paraphrasing", "language": "en", "original": "One.", "transformed": "Two.",
@@ -66,6 +75,29 @@ def test_the_preview_shows_known_pairs_with_what_is_right_folded(variant: Make, 
     training_rubric(load_rubric(study), read_items(study, load_rubric(study)))
 
 
+def test_crowd_pages_show_worked_examples_folded_in_the_raters_language(variant: Make, tmp_path: Path) -> None:
+    harm = "<img src=x onerror=alert(1)> & ]]>"
+    english, german = (ROW | {"transformed": f"{harm} {code}", "output_language": code} for code in ("en", "de"))
+    file = tmp_path / "known.jsonl"
+    translation = {"transformation": "translation", "why_de": "Eine andere Zahl."}
+    file.write_text("\n".join(map(json.dumps, (english, german | translation))), encoding="utf-8")
+    crowd = {"countries": {"en": ["US"], "de": ["DE"]}}
+    study = variant(name="worked", transformations=["paraphrasing", "translation"], training=str(file), crowd=crowd)
+    rubric = load_rubric(study)
+    assert examples_html(study, rubric, Queue("translation", "en", "fr")) == ""
+    found = {code: examples_html(study, rubric, Queue(pool, "en", code)) for code, pool in POOLS.items()}
+    assert '<summary dir="auto">Worked examples' in unescape(found["en"])
+    assert "Beispiele mit Lösung" in found["de"] and "Eine andere Zahl." in unescape(found["de"])
+    for code, html in found.items():
+        assert "<img" not in html and "]]>" not in html and f"{harm} {code}" in unescape(html)
+        offer = make_offer(languages=("en", code), pool=POOLS[code])
+        page = question_html(study, rubric, offer, "about:blank")
+        assert page.count(html) == 1 and page.index(html) < page.index("<form")
+        room = shown_first(study.crowd, rubric, offer.batch.queue, 1) | {"examples": html, "return_code": ""}
+        entrance = entrance_body("room", room, [], "", again=False)
+        assert entrance.count(html) == 1 and entrance.index(html) < entrance.index("<form")
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -76,6 +108,7 @@ def test_the_preview_shows_known_pairs_with_what_is_right_folded(variant: Make, 
         ({"transformation": "rhyming"}, "row 1: the study has no transformation 'rhyming'"),
         ({"language": "klingonese"}, "row 1: language 'klingonese' is not known"),
         ({"original": " "}, "row 1, 'original': is empty"),
+        ({"why_en": "a\x07"}, "row 1, 'why_en': has a character that no page can show"),
         ({"transformation": "expansion"}, "has no known pair of this study's transformations"),
     ],
 )

@@ -11,6 +11,7 @@ import re
 from importlib.resources import files
 from typing import Any
 
+from annotation.crowd.examples import examples_html
 from annotation.crowd.mturk.form import COMMENT_LENGTH
 from annotation.crowd.page_words import consent_of, direction, rating_words
 from annotation.crowd.platform import Offer
@@ -63,6 +64,7 @@ def question_html(study: Study, rubric: Rubric, offer: Offer, submit_to: str) ->
         title=said(pool.title, language),
         guidelines=[said(pool.asked, language), said(rubric.guidelines, language)],
         questions=_questions(rubric, batch.pool, language),
+        examples=examples_html(study, rubric, batch.queue),
         consent=consent_of(study.crowd, language),
         contact=study.crowd.contact,
         submit_to=submit_to,

@@ -22,6 +22,7 @@ from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.argilla.publish import create_dataset, send_pairs
 from annotation.argilla.wording import COMMENT, Words
+from annotation.crowd.examples import examples_html
 from annotation.crowd.page_words import consent_of, direction, prolific_words
 from annotation.crowd.platform import Offer
 from annotation.offering import Mode
@@ -175,8 +176,8 @@ class ArgillaRooms:
         return create_dataset(self._argilla, rubric, queue, (name, name), ENOUGH, note=done)
 
     def _tell_server(self, offer: Offer, room: Room, workspace_id: str, dataset_id: str) -> None:
-        crowd = crowd_with_address(self._study)
-        entry = {
+        crowd, rubric = crowd_with_address(self._study), asked_rubric(self._study)
+        entry: dict[str, Any] = {
             "study": self._study.name,
             "platform": PLATFORM,
             "address": crowd.address,
@@ -186,8 +187,10 @@ class ArgillaRooms:
             "most": ENOUGH // 2,
             "code": room.code,
             "return_code": room.return_code,
-            **shown_first(crowd, asked_rubric(self._study), offer.batch.queue, len(offer.pairs)),
+            **shown_first(crowd, rubric, offer.batch.queue, len(offer.pairs)),
         }
+        if examples := examples_html(self._study, rubric, offer.batch.queue):
+            entry["examples"] = examples
         file = rooms_file(self._home)
         file.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
         with changing(self._home):
