@@ -14,6 +14,7 @@ import pandas as pd
 
 from annotation.report import crowd, exhibits, provenance
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
+from annotation.report.examples import examples_exhibit
 from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
 from annotation.report.makers import listed
 from annotation.report.material import Material, read_material
@@ -40,9 +41,14 @@ _P_OF_RULES = (
     "P is the probability that what a rule is about keeps to its limit: of a mean by its t distribution, of a share by"
     " the score test of the effective number of answers; of several rules the lowest, or combined by any the highest."
 )
+_EXAMPLES = (
+    "What the means mean, to see for oneself; by the first question, of pairs with enough raters. SD is that of the"
+    " pair's own ratings. Long texts are cut; the CSV file has them whole."
+)
 SHARES, MEANS = "ratings_by_point", "means"  # files of what the figures show
 _MAKERS = (
     exhibits.verdicts_exhibit,
+    examples_exhibit,
     exhibits.table_two_exhibit,
     exhibits.agreement_exhibit,
     exhibits.labels_exhibit,
@@ -83,9 +89,8 @@ def all_tables(material: Material) -> dict[str, Exhibit]:
     training = (exhibits.training_exhibit,) if material.trained else ()
     makers = (*_MAKERS, *training, *(_CROWD_MAKERS if material.crowd else ()))
     made = {one.name: one for one in (make(material) for make in makers)}
-    if made["labels"].frame.empty:  # every question has a scale
-        del made["labels"]
-    return made
+    some = ("labels", "examples")  # where every question has a scale there are no labels; without any no examples
+    return {name: one for name, one in made.items() if name not in some or len(one.frame)}
 
 
 def figure_frames(material: Material) -> dict[str, pd.DataFrame]:
@@ -99,6 +104,7 @@ def sections(material: Material, tables: Mapping[str, Exhibit], drawn: Mapping[s
         _about(material),
         _doubtful(material),
         _decided(material, tables),
+        *([Section("Examples", [_EXAMPLES, tables["examples"].table()])] if "examples" in tables else []),
         Section("Methods", [*methods(material), *crowd.paragraphs(material)]),
         _table_two(material, tables),
         Section("Figures", [*_share_figures(material, drawn[SHARES]), *_mean_figures(material, drawn[MEANS])]),

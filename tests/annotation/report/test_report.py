@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,6 +19,7 @@ from annotation.__main__ import main
 from annotation.ratings.exclusions import decide
 from annotation.ratings.ratings import read_control_ratings, read_ratings
 from annotation.ratings.review import signs_of
+from annotation.report.examples import examples
 from annotation.report.material import read_material
 from annotation.report.page import write_report
 from annotation.verdicts.acceptance import accept
@@ -38,6 +40,7 @@ SECTIONS = [
     "This report",
     "What is doubtful",
     "What was decided",
+    "Examples",
     "Methods",
     "Ratings and agreement",
     "Figures",
@@ -46,8 +49,8 @@ SECTIONS = [
     "Rules",
     "Provenance",
 ]
-TABLES = {"verdicts", "table_2", "agreement", "raters", "signs", "decisions", "exclusions", "rules", "amendments",
-          "stages", "hashes", "versions", "ratings_by_point", "means", "wording"}  # fmt: skip
+TABLES = {"verdicts", "table_2", "agreement", "examples", "raters", "signs", "decisions", "exclusions", "rules",
+          "amendments", "stages", "hashes", "versions", "ratings_by_point", "means", "wording"}  # fmt: skip
 SCRIPT = "=HYPERLINK(1) <script>alert(1)</script>"
 
 
@@ -187,7 +190,8 @@ def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) ->
     accept(study)
     page = Reader(write_report(study))
     assert page.words.count("There are no ratings that count.") == 2
-    assert "8 verdicts: 8 undecided." in page.words and page.headings == SECTIONS
+    assert "8 verdicts: 8 undecided." in page.words
+    assert page.headings == [name for name in SECTIONS if name != "Examples"]
 
 
 def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
@@ -260,3 +264,23 @@ def test_without_its_packages_the_command_names_one(study: Study, monkeypatch: p
 def test_it_keeps_nobody_out(study: Study, page: Page) -> None:
     accept(study)
     assert grave_of_file(page, write_report(study)) == []
+
+
+def test_examples_are_the_best_the_worst_and_the_most_disputed(variant: Callable[..., Study]) -> None:
+    study = variant(name="examples", transformations=["paraphrasing"], sample={"pairs": 8}, raters={"per_pair": 3})
+    generate(study)
+    rate(study)
+    # Means 5, 4.67, 4.33, 3, 3, 2, 1.67, 1; the SDs of 1 3 5 and of 1 4 4 are 2 and sqrt(3): the most disputed,
+    # then 1 2 3 with 1. Of what is left 5, 4.67, 4.33 are the best, and 1, 1.67 the worst.
+    given = [(5, 5, 5), (5, 5, 4), (5, 4, 4), (1, 3, 5), (1, 4, 4), (1, 2, 3), (2, 2, 1), (1, 1, 1)]
+    ratings = read_ratings(study)
+    ids = sorted(ratings["pair_id"].unique())
+    where = zip(ratings["pair_id"], ratings["rater_id"], strict=True)
+    values = [given[ids.index(pair)]["abc".index(rater)] for pair, rater in where]
+    write_kept_table(study, "ratings.parquet", ratings.assign(value=values).astype({"value": "Int64"}), Rating)
+    accept(study)
+    found = examples(read_material(study))
+    assert list(found["why"]) == ["best"] * 3 + ["worst"] * 2 + ["most disputed"] * 3
+    assert [ids.index(one) for one in found["pair_id"]] == [0, 1, 2, 7, 6, 3, 4, 5]
+    assert found["sd"].iloc[-3:].tolist() == pytest.approx([2, 3**0.5, 1])
+    assert found["texts"].str.startswith("original: ").all() and found["texts"].str.contains("\ntransformed: ").all()
