@@ -46,9 +46,9 @@ def find_signs(
 
     `ratings` holds `plumbline.records.Rating` rows, excluded ones among them: what was decided does not hide why.
     `pairs` holds `plumbline.records.Pair` rows, of the sample and the controls; `expected` tells the right answers to
-    these, and `labelled` names the questions that are answered with labels: repeats of these are compared, too. One
-    label for nearly all pairs may be what they are, and is no sign; of rankings and texts nothing is. Every
-    rule looks at all raters at once: what one costs does not grow with how many others there are.
+    these, and `labelled` names the questions that are answered with labels or an order of them: repeats of these are
+    compared, too. One label or order for nearly all pairs may be what they are, and is no sign; of texts nothing is.
+    Every rule looks at all raters at once: what one costs does not grow with how many others there are.
     """
     if not pairs["pair_id"].is_unique:
         pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)

@@ -218,6 +218,20 @@ def test_a_scale_of_each_question_needs_rules(monkeypatch: pytest.MonkeyPatch, t
         load_rubric(variant(rubric="kinds", quality=QUALITY, acceptance={"threshold": 1.0}))
 
 
+def test_a_control_may_expect_an_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make) -> None:
+    content = rubric(ORDER_)
+    content["pools"]["paraphrasing"]["expected"]["negative"]["order"] = "tone>sense = form"
+    ask(monkeypatch, tmp_path, content)
+    study = variant(rubric="kinds")
+    assert load_rubric(study).expected("paraphrasing", "negative") == {"quality": 1, "order": "tone > form = sense"}
+    content["pools"]["paraphrasing"]["expected"]["negative"]["order"] = "tone > sense"
+    ask(monkeypatch, tmp_path, content)
+    with pytest.raises(
+        StudyError, match="pool 'paraphrasing', negative, 'order': the answer 'tone > sense' does not rank"
+    ):
+        load_rubric(study)
+
+
 def test_what_a_pair_is_not_asked_is_no_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make) -> None:
     study = study_with(monkeypatch, tmp_path, variant, rubric(NATURAL, FAULTS, BETTER))
     asked = load_rubric(study)

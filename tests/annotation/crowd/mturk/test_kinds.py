@@ -19,6 +19,7 @@ from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.crowd.mturk.test_question_browser import Worker
 from tests.annotation.crowd.test_campaign import launch, step
 from tests.annotation.kinds import BETTER, FAULTS, NATURAL, ORDER, RULES, ask, rubric
+from tests.axe import grave
 
 
 @pytest.fixture
@@ -50,6 +51,7 @@ def test_a_worker_answers_all_kinds(page: Page, variant: Make, site: MTurkSite) 
     for rank in "122":  # form, sense, tone by keyboard alone: a digit chooses a rank, Tab goes on to the next label
         page.keyboard.press(rank)
         page.keyboard.press("Tab")
+    assert grave(page) == []
     page.get_by_role("button").click()
     (answer,) = worker.answers()
     assert answer.values == {
