@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from html import escape
 
@@ -38,6 +39,14 @@ def side_by_side(original: str, transformed: str, names: tuple[str, str]) -> Non
         with column.container(border=True):
             st.text(name)
             st.html(content)
+
+
+def stacked(texts: Iterable[tuple[str, str]]) -> None:
+    """Texts in boxes, one below another, with their names above them."""
+    for name, text in texts:
+        with st.container(border=True):
+            st.text(name)
+            st.html(_box(escape(text)))
 
 
 def _box(content: str) -> str:

@@ -13,10 +13,11 @@ import streamlit as st
 
 from annotation.verdicts.tables import display
 from plumbline.errors import PlumblineError
+from plumbline.fields import fields_of
 from plumbline.records import Pair
 from plumbline.study import Study
 from streamlit_app import charts
-from streamlit_app.differences import side_by_side
+from streamlit_app.differences import side_by_side, stacked
 from streamlit_app.elements import complain, download_csv
 from streamlit_app.readers import drift
 from streamlit_app.readers.ratings import answers_to
@@ -79,8 +80,11 @@ def _show(study: Study, pair_id: str) -> None:
 
 def _draw(pair: Pair, ratings: pd.DataFrame) -> None:
     st.text(f"{display(pair.transformation, pooled=False)}, from {pair.dataset}")
-    names = f"Original ({pair.language})", f"Transformed ({pair.output_language})"
-    side_by_side(pair.original, pair.transformed, names)
+    if pair.fields:
+        stacked([(f"{one.name} ({one.language})", one.text) for one in fields_of(pair)])
+    else:
+        names = f"Original ({pair.language})", f"Transformed ({pair.output_language})"
+        side_by_side(pair.original, pair.transformed, names)
     config: dict[str, Any] = {
         "rater_id": "Rater",
         "question": "Question",

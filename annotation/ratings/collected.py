@@ -50,7 +50,7 @@ class Collected:
     @functools.cached_property
     def sample(self) -> pd.DataFrame:
         """The sample's pairs, without their texts."""
-        return self.pairs.drop(columns=["original", "transformed"])[self.pairs["control"] == ""]
+        return self.pairs.drop(columns=["original", "transformed", "fields"])[self.pairs["control"] == ""]
 
     @functools.cached_property
     def sample_pairs(self) -> list[Pair]:

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from annotation.ratings.ratings import counting_ratings
+from plumbline.fields import columns_read
 
 MOST = 30  # pairs
 _PAIR = ["pair_id", "transformation", "language", "original", "transformed"]
@@ -20,7 +21,8 @@ def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, mos
 
     A pair has one row, of the question on which its ratings lie farthest apart (of such, that with the lowest mean).
     Columns: pair_id, transformation, language, question, lowest, highest, mean (of ratings that count; missing of a
-    pair that has only comments), n_ratings, comments (raters who wrote one, counting or not), original, transformed.
+    pair that has only comments), n_ratings, comments (raters who wrote one, counting or not), original, transformed
+    (of another subject than pairs `original` has all that raters read).
     `pairs` and `ratings` are frames of `plumbline.records.Pair` and `Rating`.
     """
     counting = counting_ratings(ratings, per_pair)
@@ -39,6 +41,8 @@ def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, mos
         "comments": int,
         "question": str,
     }
-    found = found.astype(whole).merge(pairs[_PAIR], on="pair_id", how="inner")
+    first, _, *more = columns_read(pairs)
+    read = pairs.assign(original=more[0].where(more[0] != "", first)) if more else pairs
+    found = found.astype(whole).merge(read[_PAIR], on="pair_id", how="inner")
     keys = ["comments", "apart", "mean", "pair_id"]
     return found.sort_values(keys, ascending=[False, False, True, True]).head(most)[_COLUMNS].reset_index(drop=True)

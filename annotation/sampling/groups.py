@@ -10,6 +10,7 @@ from annotation.rubric import Rubric
 from annotation.sampling.candidates import Candidate, Supply, rank_of, share_of
 from annotation.subjects.item import Item
 from annotation.subjects.items import read_items
+from plumbline.errors import DataError
 from plumbline.fields import plain
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -21,7 +22,7 @@ class Groups:
 
     def __init__(self, study: Study, rubric: Rubric) -> None:
         self.study, self.supply = study, list[Supply]()
-        items = read_items(study, rubric)
+        items, self._lacking = read_items(study, rubric)
         self._known = [item for item in items if item.expected]
         self._items = defaultdict[str, list[Item]](list)
         lengths = defaultdict[tuple[str, str], Counter[int]](Counter)
@@ -34,10 +35,17 @@ class Groups:
     def of(self, name: str) -> list[Candidate]:
         """A group's items, without those whose right answers are known."""
         items, kind = self._items[name], self.study.kinds[name]
+        if not items:
+            raise DataError(f"{self.study.file}: {name} has no item with all that raters are to see; take it out")
+        lacking = self._lacking[name]  # their language is not known, so they stand with the first
         for language, number in sorted(Counter(item.language for item in items).items()):
             self.supply.append(
-                Supply(transformation=name, language=language, ok=number, failed=0, unanswered=0, failed_share=0.0)
-            )
+                Supply(
+                    transformation=name, language=language, ok=number, failed=lacking, unanswered=0,
+                    failed_share=lacking / (number + lacking),
+                )
+            )  # fmt: skip
+            lacking = 0
         return [
             Candidate(
                 rank_of(self.study.sample.seed, item.key),

@@ -72,7 +72,7 @@ def _refuse_other_items(study: Study, pairs: Sequence[Pair]) -> None:
     _refuse_other_groups(study, (pair.transformation for pair in pairs))
     if not isinstance(study.subject, TextsSubject) or not study.resolve(study.subject.path).is_file():
         return
-    there = {item.key for item in read_items(study, load_rubric(study))}
+    there = {item.key for item in read_items(study, load_rubric(study))[0]}
     if lost := [pair for pair in pairs if pair.key not in there]:
         raise DataError(
             f"{study.resolve(study.subject.path)}: {len(lost)} of the sample's texts are not in it any more, such as"

@@ -8,8 +8,10 @@ Language codes are in capitals there: a study's name has none, so no two studies
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+import pandas as pd
 
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -46,6 +48,14 @@ class Queue:
 def workspace_name(study: Study, languages: Iterable[str]) -> str:
     """What the workspace of those who read these languages is called."""
     return "-".join([study.name, *(code.upper() for code in sorted(languages))])
+
+
+def by_queue(pairs: pd.DataFrame) -> Iterator[tuple[Queue, pd.DataFrame]]:
+    """Rows of `Pair` by queue."""
+    queue, pool = pairs["queue"].astype(str), pairs["pool"].astype(str)
+    names = queue.where(queue != "", pool)
+    for place, own in pairs.groupby([names, "language", "output_language"], observed=True, sort=False):
+        yield Queue(*map(str, place)), own
 
 
 def queues_of(pairs: Iterable[Pair]) -> dict[Queue, list[Pair]]:

@@ -13,11 +13,22 @@ from typing import Any, Self
 
 from plumbline.errors import DataError
 from plumbline.records import Text, nfc, text_id
+from plumbline.streams import stream
 from plumbline.study.datasets import TaskType
 from plumbline.words import shows
 
 # Given a text and its cell as it stands: what is to stand there, or None to drop its item.
 Change = Callable[[Text, str], str | None]
+
+
+@dataclass(frozen=True)
+class Passages:
+    """What a query of a search is to find, and what else is searched."""
+
+    item: str  #: the query's item
+    language: str  #: of the passages, a code
+    relevant: Sequence[str]
+    others: Sequence[str]
 
 
 class Dataset(abc.ABC):
@@ -38,6 +49,10 @@ class Dataset(abc.ABC):
         An item is what is scored as one: a row; a query with its judgements; a passage; of summaries and of sets to be
         clustered, a text with its relevance or label. Where all of a row's or a query's items go, so does it.
         """
+
+    def passages_of(self) -> Iterator[Passages]:
+        """The passages of each query that is scored; nothing where nothing is searched."""
+        yield from ()
 
     @abc.abstractmethod
     def sizes(self) -> dict[str, int]:
@@ -139,3 +154,10 @@ class TextTable:
             text_id=text_id(text, language),
             text=text,
         )
+
+
+def drawn_others(ids: Sequence[str], judged: Sequence[str], item: str, number: int = 50) -> list[str]:
+    """So many ids of passages that nobody judged for a query: drawn by its id, for a query may have millions."""
+    known, size = set(judged), min(len(ids), number + len(judged))
+    places = stream(0, "others", item).choice(len(ids), size, replace=False)
+    return [ids[place] for place in places if ids[place] not in known][:number]

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from generation.datasets.beir import read_beir
-from generation.datasets.dataset import Change, Dataset, TextTable
+from generation.datasets.dataset import Change, Dataset, Passages, TextTable, drawn_others
 from generation.datasets.lists import LISTS
 from generation.datasets.table_files import label_of, line, numbers, read_frame, refuse_empty, texts_of
 from plumbline.errors import DataError, StudyError, nearest
@@ -113,6 +113,23 @@ class TableDataset(Dataset):
             labels = self.splits[split]["label"].tolist()
             several = self.task == "multilabel_classification"
             yield f"its {split} split", [", ".join(sorted(row)) for row in labels] if several else labels
+
+    def passages_of(self) -> Iterator[Passages]:
+        """The passages of each query: a row's own, or those of the corpus."""
+        frame = self.splits["test"]
+        own = frame["language"] if "language" in frame else [self.language] * len(frame)
+        if self.task in ("reranking", "instruction_reranking"):
+            lists = zip(own, frame["positive"], frame["negative"], strict=True)
+            for row, (language, relevant, others) in enumerate(lists):
+                yield Passages(str(row), language_pair(language)[1], relevant, others)
+        ids = list(self.corpus)
+        for query, language in zip(frame["id"], own, strict=True) if self.task == "retrieval" else ():
+            judged = self.qrels[query]
+            relevant = [passage for passage, value in judged.items() if value > 0]
+            others = [passage for passage, value in judged.items() if value <= 0]
+            others += drawn_others(ids, list(judged), query)
+            texts = [[self.corpus[one] for one in some if one in self.corpus] for some in (relevant, others)]
+            yield Passages(query, language_pair(language)[1], *texts)
 
     def _table(self, split: str, frame: pd.DataFrame) -> TextTable:
         candidates = self.task in ("reranking", "instruction_reranking") and self.passages

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from generation.datasets.dataset import Change, Dataset, Replacement, TextTable
+from generation.datasets.dataset import Change, Dataset, Passages, Replacement, TextTable, drawn_others
 from generation.datasets.mteb_loading import Loaded, load_task, quiet
 from generation.datasets.mteb_registry import text_columns
 from plumbline.records import Text
@@ -72,6 +72,20 @@ class MtebTask(Dataset):
             ]
             made[subset] = sum(lists) if lists else len(part)
         return made
+
+    def passages_of(self) -> Iterator[Passages]:
+        """The passages of each query of a search, subset by subset."""
+        for subset, parts in self.loaded.task.dataset.items() if self._searches else ():
+            part, prefix = parts[self.loaded.split], "" if subset == "default" else f"{subset}/"
+            texts = dict(zip(part["corpus"]["id"], _passages(part["corpus"]), strict=True))
+            ids = list(texts)
+            for query in part["queries"]["id"]:
+                judged = part["relevant_docs"].get(query, {})
+                ranked = (part["top_ranked"] or {}).get(query) or drawn_others(ids, list(judged), query)
+                relevant = [one for one, value in judged.items() if value > 0]
+                others = [one for one in dict.fromkeys([*judged, *ranked]) if one not in set(relevant)]
+                found = [[texts[one] for one in some if one in texts] for some in (relevant, others)]
+                yield Passages(f"{prefix}{query}", self.loaded.languages[subset][1], *found)
 
     def labels(self) -> Iterator[tuple[str, Sequence[Any]]]:
         """The labels of each subset: of classification's train split, of clustering's and pairs' scored split."""
