@@ -90,7 +90,8 @@ def _simulate(options: argparse.Namespace) -> int:
     read_pairs(study)  # no server is started to say that there are none
     with connect(home_of(options), existing=True) as argilla:
         given = simulate(study, argilla)
-    print(f"{study.name}: {given} answers given by simulated raters")
+    drawn = "; what they think of an item was drawn by the seed" if study.subject and given else ""
+    print(f"{study.name}: {given} answers given by simulated raters{drawn}")
     return 0
 
 
@@ -182,7 +183,9 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     add_plan_options(add("plan", _plan, "how many pairs and raters are needed, and what they cost", argilla=True))
-    _add_sample_options(add("sample", _sample, "draw the pairs that people rate", argilla=True))
+    _add_sample_options(
+        add("sample", _sample, "draw the pairs or items that people rate", argilla=True)
+    )
     add_serve_options(
         add("serve", serve, "start Argilla on this machine and keep it running until Ctrl-C", argilla=True)
     )

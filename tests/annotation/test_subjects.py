@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from annotation.offering import begin_offering
 from annotation.preview import preview_html
@@ -22,7 +23,9 @@ from evaluation.run import evaluate
 from generation.run import generate
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.fields import fields_of
-from plumbline.study import ROOT, load_study
+from plumbline.records import Pair
+from plumbline.store import read_frame
+from plumbline.study import ROOT, Study, load_study
 from tests.annotation.subjects import CHAT, ask, rows, rubric, texts
 
 
@@ -159,3 +162,49 @@ def test_a_rubric_of_texts_is_refused_for_pairs(make: Callable[..., Any], tmp_pa
     study = load_study(ROOT / "studies" / "demo.yaml", tmp_path).model_copy(update={"rubric": "instructions"})
     with pytest.raises(StudyError, match="lists another subject's fields, and the study judges pairs"):
         load_rubric(study)
+
+
+def items(folder: Path, **changes: Any) -> Study:
+    """The sample study of items with changes, beside the sample study's data."""
+    content = yaml.safe_load((ROOT / "studies" / "items.yaml").read_text(encoding="utf-8")) | changes
+    for one in content["datasets"]:
+        one["path"] = str(ROOT / "studies" / one["path"])
+    file = folder / "items.yaml"
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return load_study(file, folder / "exports")
+
+
+STS = {"name": "sample_sts", "task": "sts", "path": "demo/pairs.csv", "language": "en"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"datasets": [{**STS, "name": "STS12"}]}, "datasets: 'STS12' is judged under its name"),
+        (
+            {"datasets": [{**STS, "task": "clustering", "path": "demo/requests.csv", "columns": {"label": "intent"}}]},
+            "explains no pool 'items', which the study's subject needs",
+        ),
+        (
+            {"datasets": [{**STS, "name": "sts", "task": "classification", "path": "demo/requests.csv",
+                           "columns": {"label": "intent"}}]},
+            "shows the field 'sentence1' (text) of 'sts', whose items have text (text)",
+        ),
+        ({"subject": {"kind": "items", "candidates": 1}}, "subject.candidates: Input should be greater than"),
+        ({"datasets": []}, "datasets: Tuple should have at least 1 item"),
+    ],
+)  # fmt: skip
+def test_items_that_cannot_be_shown_are_refused(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(PlumblineError) as refused:
+        draw_sample(items(tmp_path, **changes))
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_gold_is_in_no_record_of_items(tmp_path: Path) -> None:
+    study = items(tmp_path)
+    draw_sample(study)
+    frame = read_frame(study.folder / "pairs.parquet", Pair, "")
+    assert {name for row in frame["fields"] for name in json.loads(row)} == {
+        "sentence1", "sentence2", "query", "candidates",
+    }  # fmt: skip
+    assert (frame["expected"] == "").all() and (frame["generator_hash"] != "").all()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
@@ -23,6 +24,7 @@ from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.verdicts import read_verdicts
 from annotation.verdicts.verification import refuse_edited
+from plumbline.study import ROOT, Study, load_study
 from streamlit_app.readers import verdicts as page
 from tests.annotation.campaigns import answer, rater
 from tests.annotation.subjects import CHAT, ask, rubric, texts
@@ -82,3 +84,48 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
     assert "The texts of human come from the file subject-texts.jsonl." in html
     assert len(page.labels(study).frame)
     pd.testing.assert_frame_equal(collect(study, argilla), ratings)
+    texts_shown = dashboard(study, pairs[0].pair_id, monkeypatch)
+    assert "talk (en)" in texts_shown or "talk (de)" in texts_shown  # the open pair, with its fields
+
+
+def dashboard(study: Study, pair_id: str, patch: pytest.MonkeyPatch) -> list[str]:
+    """What stands as text on the campaign's page with a pair open; other pages show without a failure, too."""
+    patch.setattr("sys.argv", ["app.py", "--study", str(study.file), "--exports", str(study.folder.parent)])
+    for view in ("overview", "verdicts", "campaign"):
+        shown = AppTest.from_file(str(ROOT / "streamlit_app" / "app.py"), default_timeout=60)
+        if view != "overview":
+            shown.switch_page(f"views/{view}.py")
+        shown.query_params["pair"] = pair_id
+        assert not shown.run().exception, view
+    return [one.value for one in shown.text]
+
+
+def test_items_of_data_sets_from_the_draw_to_verdicts(argilla: Argilla, tmp_path: Path) -> None:
+    study = load_study(ROOT / "studies" / "items.yaml", tmp_path)
+    pairs = draw_sample(study)
+    assert Counter(pair.transformation for pair in pairs) == {"sample_sts": 10, "sample_reranking": 10}
+    publish(study, argilla)
+    datasets = {queue.pool: listed.id for queue, listed in published(study, argilla).items()}
+    shown = {
+        pool: [one["name"] for one in argilla.request("GET", f"/datasets/{dataset}/fields")["items"]]
+        for pool, dataset in datasets.items()
+    }
+    assert shown == {"sample_sts": ["sentence1", "sentence2"], "sample_reranking": ["query", "candidates"]}
+    asked = argilla.request("GET", f"/datasets/{datasets['sample_reranking']}/questions")["items"]
+    assert [one["name"] for one in asked] == ["best", "clear", "comment"]
+    records = list(argilla.records(datasets["sample_reranking"]))
+    assert all(record["fields"]["candidates"].startswith("1. ") for record in records)
+    assert {tuple(record["metadata"]) for record in records} == {("language", "output_language")}
+
+    assert simulate(study, argilla)
+    ratings = collect(study, argilla)
+    accept(study)
+    verdicts = {one.transformation: one for one in read_verdicts(study)}
+    for group, question in (("sample_sts", "similarity"), ("sample_reranking", "best")):
+        own = ratings[ratings["transformation"] == group]
+        assert set(own["question"]) == {question, "clear"} and verdicts[group].n_pairs == 10
+        clear = next(one for one in verdicts[group].questions if one.question == "clear")
+        assert clear.mean == pytest.approx(own.loc[own["question"] == "clear", "value"].mean())
+        assert verdicts[group].task_type == "" and verdicts[group].generator_kind == "items"
+    html = write_report(study).read_text(encoding="utf-8")
+    assert "20 items, drawn at random (seed 1337) of 34: 10 for each of 2 data sets" in html

@@ -9,9 +9,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotation.crowd import judging
+from annotation.crowd.batches import make_batches
 from annotation.crowd.collecting import collect
+from annotation.crowd.platform import Offer
 from annotation.ratings.ratings import read_ratings
+from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
+from tests.annotation import subjects
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.campaigns import drawn, honest
 from tests.annotation.crowd.made_offers import make_offer
@@ -86,3 +90,39 @@ def test_a_batch_of_all_kinds_is_collected_paid_and_judged(variant: Make, site: 
     step(study, site, lambda campaign: judging.approve(campaign, [kind]))
     (verdict,) = accept(study).verdicts
     assert verdict.decision == "accepted", verdict.reasons
+
+
+@pytest.mark.browser
+def test_a_worker_reads_a_chat_and_a_list_from_right_to_left(
+    page: Page, site: MTurkSite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Texts of a file in Arabic: its fields are in their own direction, and nothing in them is markup."""
+    ways = {"name": "ways", "kind": "list", "title": {"en": "Ways", "ar": "طرق"}}
+    subjects.ask(monkeypatch, tmp_path, subjects.rubric(fields=[*subjects.rubric()["fields"], ways]))
+    chat = [{"role": "user", "content": "<b>أين المكتبة؟</b>"}, {"role": "assistant", "content": "هناك"}]
+    own = [
+        {"prompt": f"ابحث عن {word}", "talk": chat, "ways": ["مشيا", "<i>بالقطار</i>"], "from": group}
+        for group in ("human", "machine")
+        for word in ("كتاب", "مدينة")
+    ]
+    study = subjects.texts(
+        tmp_path, "reading", own, crowd={"countries": {"ar": ["EG"]}}, sample={"pairs": 3, "repeats": 0},
+        subject={"language": "ar", "context": {"talk": "talk", "ways": "ways"}, "expected": {}},
+    )  # fmt: skip
+    pairs = draw_sample(study)
+    (batch,) = make_batches(study, pairs, [])
+    known = {pair.pair_id: pair for pair in pairs}
+    offer = Offer(batch, tuple(known[one] for one in batch.pair_ids), 3, 100)
+    worker = Worker(page, study, site, offer)
+    section = page.locator("section.pair").first
+    expect(section.locator("ol.chat")).to_have_attribute("dir", "rtl")
+    assert section.locator("ol.chat li").all_inner_texts() == ["user\n<b>أين المكتبة؟</b>", "assistant\nهناك"]
+    assert section.locator("ol.list:not(.chat) li").all_inner_texts() == ["مشيا", "<i>بالقطار</i>"]
+    expect(section.locator("p.text")).to_have_attribute("lang", "ar")
+    expect(section.locator("p.asked")).to_have_count(0)
+    page.get_by_role("checkbox").first.check()
+    for pair_id in batch.pair_ids:
+        page.locator(f'input[name="{pair_id}.label"][value="irrelevant"]').check()
+    page.get_by_role("button").click()
+    assert [one.values for one in worker.answers()] == [{"label": "irrelevant"}] * 4
+    assert not worker.complaints

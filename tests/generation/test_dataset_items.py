@@ -1,0 +1,86 @@
+"""A data set's items as people judge them: which texts stand together, and which passages beside a query."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from generation.datasets.dataset import Passages, drawn_others
+from generation.datasets.items import chosen, items_of
+from generation.datasets.loading import load_dataset
+from plumbline.study import ROOT
+from plumbline.study.datasets import LocalDataset
+
+DEMO = ROOT / "studies" / "demo"
+
+
+def local(task: str, path: str, **more: object) -> LocalDataset:
+    return LocalDataset.model_validate({"name": "mine", "task": task, "path": path, "language": "en", **more})
+
+
+def test_two_sentences_stand_together_with_their_languages(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("sentence1,sentence2,score\nOne,Eins,5\nTwo,Zwei,4\n", encoding="utf-8")
+    spec = local("sts", "pairs.csv", language="en-de")
+    found = [
+        (one.item, one.fields, one.language, one.output_language) for one in items_of(load_dataset(spec, tmp_path), 5)
+    ]
+    assert found == [
+        ("0", {"sentence1": "One", "sentence2": "Eins"}, "en", "de"),
+        ("1", {"sentence1": "Two", "sentence2": "Zwei"}, "en", "de"),
+    ]  # fmt: skip
+
+
+def test_of_classification_the_test_split_alone_is_judged_and_summaries_are_lists(tmp_path: Path) -> None:
+    requests = list(
+        items_of(load_dataset(local("classification", "requests.csv", columns={"label": "intent"}), DEMO), 5)
+    )
+    assert len(requests) == 12 and all(list(one.fields) == ["text"] for one in requests)
+    row = {"human_summaries": ["A", "B"], "machine_summaries": ["C", "D"], "relevance": [1, 2]}
+    (tmp_path / "sums.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    (item,) = items_of(load_dataset(local("summarisation", "sums.jsonl"), tmp_path), 5)
+    assert item.fields == {"human_summaries": ["A", "B"], "machine_summaries": ["C", "D"]}
+
+
+def test_a_query_has_relevant_and_other_passages_in_an_order_that_says_nothing() -> None:
+    rows = [json.loads(line) for line in (DEMO / "reranking.jsonl").read_text(encoding="utf-8").splitlines()]
+    for passages in (False, True):  # whether they are transformed too
+        found = list(items_of(load_dataset(local("reranking", "reranking.jsonl", passages=passages), DEMO), 5))
+        places = set()
+        for row, one in zip(rows, found, strict=True):
+            shown = one.fields["candidates"]
+            assert list(one.fields) == ["query", "candidates"] and one.fields["query"] == row["query"]
+            relevant = [place for place, text in enumerate(shown) if text in row["positive"]]
+            assert len(shown) == 5 and len(relevant) == 2  # of 2 relevant ones and 6 others: half of 5, rounded down
+            assert set(shown) <= {*row["positive"], *row["negative"]}
+            places |= set(relevant)
+        assert places == {0, 1, 2, 3, 4}
+
+
+def test_a_query_of_retrieval_has_passages_that_nobody_judged() -> None:
+    dataset = load_dataset(local("retrieval", "retrieval"), DEMO)
+    judged = {one.item: set(one.relevant) for one in dataset.passages_of()}
+    for one in items_of(dataset, 6):
+        shown = one.fields["candidates"]
+        assert len(shown) == len(set(shown)) == 6 and 1 <= len(judged[one.item] & set(shown)) <= 3
+
+
+def test_as_many_passages_are_shown_as_there_are() -> None:
+    def number(relevant: int, others: int, most: int) -> tuple[int, int]:
+        right, wrong = [f"right {one}" for one in range(relevant)], [f"wrong {one}" for one in range(others)]
+        shown = chosen(Passages("q", "en", right, wrong), most)
+        return sum(one in right for one in shown), sum(one in wrong for one in shown)
+
+    assert number(9, 9, 7) == (3, 4)
+    assert number(1, 9, 7) == (1, 6)
+    assert number(9, 2, 7) == (5, 2)
+    assert number(2, 1, 7) == (2, 1)
+    assert number(9, 0, 4) == (4, 0)
+    assert chosen(Passages("q", "en", ["same"], ["same", "other"]), 4) in (["same", "other"], ["other", "same"])
+
+
+def test_others_are_drawn_by_the_query_and_never_judged_ones() -> None:
+    ids = [f"d{one}" for one in range(200)]
+    drawn = drawn_others(ids, ["d3", "d4"], "q1")
+    assert len(drawn) == len(set(drawn)) == 50 and not {"d3", "d4"} & set(drawn)
+    assert drawn == drawn_others(ids, ["d3", "d4"], "q1") != drawn_others(ids, ["d3", "d4"], "q2")
+    assert sorted(drawn_others(ids[:5], ["d3"], "q1")) == ["d0", "d1", "d2", "d4"]
