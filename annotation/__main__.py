@@ -183,9 +183,7 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     add_plan_options(add("plan", _plan, "how many pairs and raters are needed, and what they cost", argilla=True))
-    _add_sample_options(
-        add("sample", _sample, "draw the pairs or items that people rate", argilla=True)
-    )
+    _add_sample_options(add("sample", _sample, "draw the pairs or items that people rate", argilla=True))
     add_serve_options(
         add("serve", serve, "start Argilla on this machine and keep it running until Ctrl-C", argilla=True)
     )

@@ -26,7 +26,7 @@ from annotation.crowd.prolific.rooms import shown_first
 from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.rubric import Rubric
 from annotation.sampling.controls import read_controls
-from annotation.sampling.queues import Queue, by_queue
+from annotation.sampling.queues import Queue, frames_by_queue
 from annotation.sampling.sample import COMMAND, read_pairs
 from annotation.server.plugin.plumbline_argilla.crowd_html import document, entrance_body
 from annotation.server.plugin.plumbline_argilla.crowd_words import said
@@ -98,7 +98,7 @@ def _queues(study: Study, most: int) -> dict[Queue, _Queued]:
     found = {}
     drawn = pd.concat(tables, ignore_index=True)
     staying = drawn[~drawn["pair_id"].isin(list(withdrawn_pairs(study)))]
-    for queue, own in by_queue(staying):
+    for queue, own in frames_by_queue(staying):
         first = own.sort_values("pair_id").head(most)
         rows = (dict(zip(first.columns, row, strict=True)) for row in first.itertuples(index=False, name=None))
         found[queue] = _Queued(len(own), [as_record(row, Pair) for row in rows])

@@ -50,7 +50,7 @@ def workspace_name(study: Study, languages: Iterable[str]) -> str:
     return "-".join([study.name, *(code.upper() for code in sorted(languages))])
 
 
-def by_queue(pairs: pd.DataFrame) -> Iterator[tuple[Queue, pd.DataFrame]]:
+def frames_by_queue(pairs: pd.DataFrame) -> Iterator[tuple[Queue, pd.DataFrame]]:
     """Rows of `Pair` by queue."""
     queue, pool = pairs["queue"].astype(str), pairs["pool"].astype(str)
     names = queue.where(queue != "", pool)

@@ -18,7 +18,7 @@ from annotation.ratings.collected import Collected
 from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Decision, Member, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
-from annotation.sampling.queues import by_queue
+from annotation.sampling.queues import frames_by_queue
 from annotation.status.progress import Asked, by_rater, by_transformation
 from annotation.status.stages import Stage, mismatch, stages_of
 from annotation.training import by_trained, read_trained
@@ -205,7 +205,7 @@ def _verdict(decisions: Sequence[str], missing: int, *, fresh: bool, ready: bool
 
 def _asked(study: Study, stages: dict[str, Stage], read: Collected, now: datetime) -> Asked:
     datasets = dict[str, str]()
-    for queue, own in by_queue(read.pairs):
+    for queue, own in frames_by_queue(read.pairs):
         datasets |= dict.fromkeys(own["pair_id"].to_list(), queue.dataset(study))
     names = set(datasets.values())
     members = [member for member in read_members(study) if member.dataset in names]
