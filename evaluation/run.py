@@ -80,6 +80,8 @@ def evaluate(
             f"{study.file}: nothing is scored where the subject is {study.subject.kind}; its results are what"
             f" `{study.command('annotation accept')}` decides"
         )
+    if not study.evaluation.models:
+        raise StudyError(f"{study.file}: the study has no `evaluation`, so that nothing is scored; add its `models`")
     chosen = chosen_models(study, models)
     verdicts, pairs = _judged(study, include_rejected=include_rejected)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):

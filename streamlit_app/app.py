@@ -30,14 +30,16 @@ PAGES = {
 }
 
 
+SCORED = ("drift", "robustness", "model", "rankings")  # of PAGES those about models
 #: Who is who: only where the dashboard was started with `--names`.
 NAMES = {"People": "people"}
 
 
 def main() -> None:
     """Draw the page that the address names."""
-    # Before anything that can fail, so that an address stays what it was.
-    pages = PAGES | (NAMES if "--names" in sys.argv[1:] else {})
+    # Whatever can fail: an address stays what it was.
+    pages = {title: name for title, name in PAGES.items() if name not in _of_no_model()}
+    pages |= NAMES if "--names" in sys.argv[1:] else {}
     page = st.navigation([st.Page(f"views/{name}.py", title=title) for title, name in pages.items()])
     st.set_page_config(page_title=f"{page.title} - Plumbline", layout="wide")
     try:
@@ -58,6 +60,14 @@ def main() -> None:
     page.run()
     if first:
         warm.import_soon()
+
+
+def _of_no_model() -> tuple[str, ...]:
+    """The pages that cannot be, where the study evaluates no model."""
+    try:
+        return () if opened().evaluation.models else SCORED
+    except (PlumblineError, OSError):
+        return ()
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ class Study(Part):
     quality: QualitySpec = QualitySpec()
     crowd: CrowdSpec | None = Field(default=None, description="settings for crowd workers, if any are asked")
     evaluation: EvaluationSpec = Field(
-        default=NoEvaluation(), description="embedding models; needed where transformations are judged"
+        default=NoEvaluation(), description="embedding models; none where transformations are only judged"
     )
 
     _file: Path = PrivateAttr(default=Path("study.yaml"))
@@ -129,9 +129,8 @@ class Study(Part):
     @model_validator(mode="after")
     def _has_what_its_subject_needs(self) -> Study:
         given, subject = self.model_fields_set, self.subject
-        needed = ["datasets"] if not isinstance(subject, TextsSubject) else []
-        if missing := [name for name in (*needed, *([] if subject else ["evaluation"])) if name not in given]:
-            raise ValueError(f"{missing[0]}: Field required")
+        if not isinstance(subject, TextsSubject) and "datasets" not in given:
+            raise ValueError("datasets: Field required")
         if subject is None:
             return self
         if made := [name for name in _OF_TRANSFORMATIONS if name in given]:

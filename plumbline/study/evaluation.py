@@ -135,6 +135,6 @@ class EvaluationSpec(Part):
 
 
 class NoEvaluation(EvaluationSpec):
-    """Nothing: the study's subject is no transformation."""
+    """Nothing: the study's subject is no transformation, or it only judges them."""
 
     models: tuple[ModelSpec, ...] = ()

@@ -70,7 +70,7 @@ def _to_read(study: Study) -> None:
         alt="Pairs to read",
     )
     download_csv(f"{study.name}-pairs-to-read", found)
-    if (study.folder / "drift.parquet").exists():
+    if study.evaluation.models and (study.folder / "drift.parquet").exists():
         link("drift", "Every pair, by its drift and its mean rating")
 
 

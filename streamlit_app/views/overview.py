@@ -43,7 +43,7 @@ def draw(study: Study) -> None:
     with st.expander("Words used here"):
         st.text("\n".join(f"{word}: {meaning}" for word, meaning in WORDS.items()))
     # What is not there yet stands in the table of stages, with the next step.
-    parts = (_stages, _doubts, _tiles, _coverage, _rules)
+    parts = (_stages, _doubts, _tiles, *((_coverage,) if study.evaluation.models else ()), _rules)
     sections(*(partial(part, study) for part in parts), not_yet=False)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import streamlit as st
 import yaml
 from streamlit.testing.v1 import AppTest
 
@@ -532,6 +533,20 @@ def test_a_model_has_a_page_with_an_address(page: Open, finished: Path) -> None:
         "Language",
         "HTEB total",
     ]
+
+
+def test_a_study_that_evaluates_no_model_has_no_pages_about_models(page: Open, finished: Path, tmp_path: Path) -> None:
+    content = yaml.safe_load(hostile_study(tmp_path).read_text(encoding="utf-8"))
+    del content["evaluation"]
+    file = tmp_path / "unscored.yaml"
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    asked: list[list[str]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        usual = st.navigation
+        patch.setattr(st, "navigation", lambda pages: (asked.append([one.title for one in pages]), usual(pages))[1])
+        for view in ("overview", "campaign", "verdicts"):
+            assert_calm(page("--study", file, "--exports", finished, view=view))
+    assert {*map(tuple, asked)} == {("Overview", "Verdicts", "What raters see", "Campaign", "Errors and texts")}
 
 
 def test_a_changed_file_is_noticed(page: Open, exports: Path, study: Study) -> None:

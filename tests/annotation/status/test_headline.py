@@ -23,7 +23,7 @@ def test_what_is_decided_names_languages_only_where_they_differ(variant: Make) -
         made("expansion", "de", "rejected", "retrieval"),
     ]
     assert decided(found) == (
-        "Accepted: Paraphrasing, Cross-Translation (de); rejected: Cross-Translation (en), Expansion (de retrieval);"
+        "Accepted: Paraphrasing, Cross-translation (de); rejected: Cross-translation (en), Expansion (de retrieval);"
         " undecided: Expansion (en sts)."
     )
-    assert decided(found[2:3]) == "Accepted: nothing; rejected: Cross-Translation."
+    assert decided(found[2:3]) == "Accepted: nothing; rejected: Cross-translation."
