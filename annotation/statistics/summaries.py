@@ -49,7 +49,8 @@ class Design:
 
     def __post_init__(self) -> None:
         """Raises ValueError for what no campaign can ask."""
-        if self.scale != () or any(one.kind == "rating" and not one.scale for one in map(self.asked, self.questions)):
+        none = isinstance(self.scale, tuple) and not self.scale
+        if not none or any(one.kind == "rating" and not one.scale for one in map(self.asked, self.questions)):
             points_of(self.scale)
         if isinstance(self.questions, str) or not self.questions or len(set(self.questions)) < len(self.questions):
             raise ValueError(f"a design's questions are different names, such as ('quality',), not {self.questions!r}")
