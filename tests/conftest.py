@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import os
@@ -17,7 +18,7 @@ import certifi
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from streamlit.components.v2 import manifest_scanner
 
 from generation.run import generate
@@ -146,9 +147,12 @@ def generated(demo: Study, exports_with_outputs: Path) -> Study:
     return demo
 
 
-@pytest.fixture
-def page() -> Iterator[Page]:
-    """A page of Debian's chromium; skipped where there is none, but never in CI."""
+@contextlib.contextmanager
+def browsing() -> Iterator[Browser]:
+    """Debian's chromium; skipped where there is none, but never in CI.
+
+    While it is there its event loop runs in this thread, and nothing else can start one: generation, for instance.
+    """
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         if os.environ.get("CI"):
@@ -159,8 +163,23 @@ def page() -> Iterator[Page]:
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        yield browser.new_page(viewport={"width": 1280, "height": 900})
+        yield browser
         browser.close()
+
+
+@pytest.fixture
+def chromium() -> Iterator[Browser]:
+    """A browser of a test's own; a file whose tests start no event loop shares one, by a fixture of this name."""
+    with browsing() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    """A page of a visitor's own: with no cookies and nothing kept of the test before."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    yield context.new_page()
+    context.close()
 
 
 @pytest.fixture

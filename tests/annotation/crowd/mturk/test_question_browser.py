@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.page_words import rating_words
@@ -18,6 +18,7 @@ from tests.annotation.crowd.made_offers import TEXTS, make_offer
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.test_browser import watch
 from tests.axe import grave
+from tests.conftest import browsing
 
 pytestmark = pytest.mark.browser
 HOSTILE = '</script><script>document.title="owned"</script><img src=x onerror="document.title=\'owned\'">'
@@ -46,6 +47,12 @@ class Worker:
         expect(self.page.get_by_text("Submitted")).to_be_visible()
         (submission,) = self.platform.submissions(self.hit)
         return list(self.platform.answers(submission, self.offer))
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browsing() as shared:
+        yield shared
 
 
 @pytest.fixture
