@@ -244,9 +244,10 @@ def plain(text: str) -> str:
 
 
 def read_trained(study: Study) -> list[Trained]:
-    """What raters made of known pairs when answers were last collected; nothing before."""
+    """What raters made of known pairs when answers were last collected; nothing before, or where there are none."""
     path = study.folder / FILE
-    return read_models(path, Trained, study.command("annotation collect")) if path.exists() else []
+    there = study.training and path.exists()
+    return read_models(path, Trained, study.command("annotation collect")) if there else []
 
 
 def by_trained(rows: Sequence[Trained]) -> pd.DataFrame:

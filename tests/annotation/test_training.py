@@ -17,12 +17,14 @@ from annotation.questions import Asked
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
-from annotation.training import _words, folded, is_right, read_items, solution, training_rubric
+from annotation.training import POOL, _words, folded, is_right, read_items, solution, training_rubric
 from annotation.wordings import ENGLISH
 from plumbline.errors import DataError, StudyError
+from plumbline.fields import expected_of
 from plumbline.study import ROOT, load_study
 from tests.annotation.campaigns import Make, small
 from tests.annotation.crowd.made_offers import make_offer
+from tests.annotation.kinds import EFFORT, FAULTS, NATURAL, ORDER, RULES, ask, rubric
 
 POOLS = {"en": "paraphrasing", "de": "translation"}
 
@@ -73,6 +75,40 @@ def test_the_preview_shows_known_pairs_with_what_is_right_folded(variant: Make, 
     assert html.count("<details><summary>Answer&#32;first".replace("&#32;", " ")) == 1
     assert "<b>One" not in html
     training_rubric(load_rubric(study), read_items(study, load_rubric(study)))
+
+
+def test_questions_of_some_pools_are_asked_and_required_where_all_known_pairs_are_of_these(
+    variant: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only = ORDER | {"pools": ["paraphrasing"]}
+    ask(monkeypatch, tmp_path, rubric(NATURAL, FAULTS, EFFORT, only))
+    file = tmp_path / "known.jsonl"
+    rows = [
+        ROW | {"right_naturalness": "odd", "right_faults": "words, grammar", "right_order": "tone > form = sense"},
+        ROW | {"transformation": "translation", "right_effort": 2},
+    ]
+    study = variant(
+        name="kinds",
+        rubric="kinds",
+        transformations=["paraphrasing", "translation"],
+        training=str(file),
+        acceptance={"rules": RULES, "min_pairs": 3},
+        quality={"within": 1, "apart": 1.0, "low": 2.0},
+    )
+    asked = []
+    for some in (rows, rows[:1]):
+        file.write_text("\n".join(map(json.dumps, some)), encoding="utf-8")
+        items = read_items(study, load_rubric(study))
+        own = training_rubric(load_rubric(study), items).asked(POOL)
+        asked.append({one.name: one.required for one in own})
+    both = {"quality": True, "fluency": True, "naturalness": True, "faults": False, "effort": False, "order": False}
+    assert asked == [both, {name: needed for name, needed in both.items() if name != "effort"} | {"order": True}]
+    assert expected_of(items[0].pair) == {
+        "quality": 1, "naturalness": "odd", "faults": "grammar, words", "order": "tone > form = sense",
+    }  # fmt: skip
+    assert [answer for _, answer in solution(items[0], load_rubric(study)).answers][1:] == [
+        "Odd in places", "Grammar, Words", "tone > form = sense",
+    ]  # fmt: skip
 
 
 def test_crowd_pages_show_worked_examples_folded_in_the_raters_language(variant: Make, tmp_path: Path) -> None:
