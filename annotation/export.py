@@ -30,6 +30,7 @@ from plumbline.words import trim
 FOLDER = "export"
 NO_LICENCE = "No licence is named: ask those who ran the study before you share this."
 _SOURCES = ("argilla", "mturk", "prolific")
+_OF_SUBJECTS = ("fields", "expected", "queue")  # columns of other subjects than pairs
 _MORE = {
     "control": "kind of check on the rater that the pair is (positive, negative, known, repeat); empty for the sample",
     "source": "where it was given: argilla, mturk, prolific, or file (a file's name may hold a person's)",
@@ -50,6 +51,7 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     texts = [one.name for one in rubric.asked() if one.kind == "text"]
     ratings = _ratings(study, collected, [] if words else texts, words=words)
     pairs = collected.pairs.astype(dict.fromkeys(collected.pairs.select_dtypes("category"), str))
+    pairs = pairs.drop(columns=[name for name in _OF_SUBJECTS if (pairs[name] == "").all()])
     pairs["withdrawn"] = [collected.withdrawn.get(one, "") for one in pairs["pair_id"]]
     tables = {
         "answers.csv": _answers(ratings, rubric.asked(), words=words),

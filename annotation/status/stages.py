@@ -169,7 +169,7 @@ def _judged(noted: _Noted, outdated: str) -> Stage:
 
 
 def _scored(noted: _Noted) -> Stage:
-    if not noted.study.evaluation.models:
+    if noted.study.subject or not noted.study.evaluation.models:
         return Stage("scores", "done", None, "none: the study evaluates no model")
     stage = _stage("scores", noted.study.folder / "scores.parquet", "evaluation", noted)
     try:

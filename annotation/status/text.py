@@ -49,7 +49,7 @@ def _make(status: Status, arguments: str) -> str:
     """The next step up to a published sample; empty behind it."""
     state = {name: stage.state for name, stage in status.stages.items()}
     begun = state["published"] != "not yet" or state["collected"] != "not yet"
-    if state["transformations"] != "done" or state["texts"] == "stale":
+    if state["transformations"] != "done" or (state["texts"] == "stale" and not status.study.subject):
         return f"python -m generation.run {arguments}"
     if step := _draw(status, arguments, begun=begun):
         return step

@@ -16,12 +16,16 @@ from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla.workspaces import published
+from annotation.crowd.batches import make_batches
+from annotation.crowd.platform import Offer
+from annotation.crowd.prolific.rooms import ArgillaRooms
 from annotation.ratings.review import signs_of
 from annotation.report.page import write_report
 from annotation.sampling.controls import read_controls
-from annotation.sampling.sample import draw_sample
+from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.verdicts import read_verdicts
 from annotation.verdicts.verification import refuse_edited
 from plumbline.study import ROOT, Study, load_study
@@ -79,7 +83,7 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
         assert (verdict.generator_kind, verdict.model) == ("texts", "subject-texts.jsonl")
     refuse_edited(study, read_verdicts(study))
     stages = read_status(study, datetime.now(UTC)).stages
-    assert {name for name, stage in stages.items() if stage.state != "done"} == {"report", "scores"}
+    assert {name for name, stage in stages.items() if stage.state != "done"} == {"report"}
     html = write_report(study).read_text(encoding="utf-8")
     assert "The texts of human come from the file subject-texts.jsonl." in html
     assert len(page.labels(study).frame)
@@ -129,3 +133,26 @@ def test_items_of_data_sets_from_the_draw_to_verdicts(argilla: Argilla, tmp_path
         assert verdicts[group].task_type == "" and verdicts[group].generator_kind == "items"
     html = write_report(study).read_text(encoding="utf-8")
     assert "20 items, drawn at random (seed 1337) of 34: 10 for each of 2 data sets" in html
+
+
+def test_a_room_of_participants_shows_the_fields_and_no_right_answer(
+    argilla: Argilla, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ask(monkeypatch, tmp_path, rubric())
+    crowd = {"countries": {"en": ["US"], "de": ["DE"]}, "prolific_fee": 0.25, "address": "https://argilla.example.org"}
+    study = texts(tmp_path, "subject-room", crowd=crowd, sample={"pairs": 4, "batch": 9, "repeats": 0})
+    pairs = [*draw_sample(study), *read_controls(study)]
+    fix_rules(study)
+    known = {pair.pair_id: pair for pair in pairs}
+    batch = next(
+        one
+        for one in make_batches(study, read_pairs(study), read_controls(study))
+        if any(known[pair_id].control == "known" for pair_id in one.pair_ids)
+    )
+    offer = Offer(batch, tuple(known[one] for one in batch.pair_ids), 2, 100)
+    room = ArgillaRooms(study, "live", b"a key of the tests", argilla).open(offer)
+    name = f"subject-room-crowd-{room.room_id}"
+    records = list(argilla.records(argilla.datasets()[name, name].id))
+    assert [record["external_id"] for record in records] == list(batch.pair_ids)
+    assert all(record["fields"]["talk"] == CHAT for record in records)
+    assert "acceptable" not in json.dumps(records) and batch.pool == "texts"
