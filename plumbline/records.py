@@ -105,6 +105,9 @@ class Pair(Record):
     queue: str = Field(default="", description="the queue that it stands in with others' pools; empty: its pool's own")
 
 
+ARGILLA = "argilla"  # the source of ratings that were given there
+
+
 class Rating(Record):
     """One answer of one rater to one question on one pair (`ratings.parquet`)."""
 

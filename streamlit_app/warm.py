@@ -33,6 +33,10 @@ def import_all() -> None:
     with _LOCK, contextlib.suppress(ImportError):
         for module in MODULES:
             import_module(module)
+        # Altair would check every part of a chart against its schema, and then the whole once more: a fifth of a page.
+        from altair.utils.schemapi import disable_debug_mode  # noqa: PLC0415 (the first page goes without)
+
+        disable_debug_mode()
 
 
 @functools.cache

@@ -24,11 +24,9 @@ from annotation.sampling.shown import shown
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
-from plumbline.records import Pair
+from plumbline.records import ARGILLA, Pair
 from plumbline.store import write_json
 from plumbline.study import Study
-
-SOURCE = "argilla"
 
 
 def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.DataFrame:
@@ -45,7 +43,7 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
         rubric = asked_rubric(study)
         pairs = {pair.pair_id: pair for pair in shown(study)}
         refuse_other_prompts(study, list(pairs.values()))
-        known = {} if replace else last_snapshot(study, SOURCE)
+        known = {} if replace else last_snapshot(study, ARGILLA)
         parts, asked, named = {}, [], named_raters(study, argilla)
         for queue, dataset in published(study, argilla).items():
             name = queue.dataset(study)
@@ -64,7 +62,7 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
             part = known.get(name)
             parts[name] = part if part is not None and reading.covers(part) else reading.part(replace=replace)
         _refuse_unnamed(study, argilla, known, parts)
-        ratings = keep(study, SOURCE, parts, replace=replace)
+        ratings = keep(study, ARGILLA, parts, replace=replace)
         write_json(study.folder / "members.json", sorted(asked, key=lambda one: (one.dataset, one.rater_id)))
         collect_training(study, argilla, rubric)
         return ratings

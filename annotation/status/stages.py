@@ -15,13 +15,13 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from annotation.argilla.collect import SOURCE
 from annotation.offering import LEDGER, is_complete, ledgers, read_waves
 from annotation.sampling.origin import refuse_other_makers
 from annotation.sampling.sample import sample_settings
 from annotation.verdicts.rule_changes import changes
 from plumbline.errors import DataError, PlumblineError
 from plumbline.manifest import read_manifest, refuse_replaced_table
+from plumbline.records import ARGILLA
 from plumbline.study import Study, file_hash
 from plumbline.study.transformations import EIGHT
 
@@ -153,7 +153,7 @@ def _published(noted: _Noted, ratings: pd.DataFrame) -> Stage:
     """
     if "publish" in noted.entries:
         return _stage("published", noted.study.folder / "pairs.parquet", "publish", noted)
-    if (ratings["source"] == SOURCE).any():
+    if (ratings["source"] == ARGILLA).any():
         return Stage("published", "done")
     if offered := ledgers(noted.study.scratch / LEDGER):
         return Stage(

@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from annotation.argilla.collect import SOURCE
 from annotation.names import named
 from annotation.offering import LEDGER, ledgers
 from annotation.status.progress import FEW, IDLE
@@ -16,6 +15,7 @@ from annotation.status.status import Status
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.tables import SIMULATED, count, display
 from plumbline.cli import columns
+from plumbline.records import ARGILLA
 
 DASH = "–"
 
@@ -117,10 +117,10 @@ def _wait(status: Status, arguments: str) -> str:
 
 def _collect(status: Status, arguments: str) -> str:
     offered = ledgers(status.study.scratch / LEDGER)
-    if offered and SOURCE not in status.sources:
+    if offered and ARGILLA not in status.sources:
         live = " --live" if any(mode == "live" for _, mode in offered) else ""
         return f"python -m annotation crowd collect {arguments}{live}"
-    more = " --csv FILE --columns MAPPING" if status.sources and SOURCE not in status.sources else ""
+    more = " --csv FILE --columns MAPPING" if status.sources and ARGILLA not in status.sources else ""
     return f"python -m annotation collect {arguments}{more}"
 
 
