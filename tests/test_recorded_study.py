@@ -106,4 +106,4 @@ def test_the_dashboard_shows_it(study: Study, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys, "argv", ["app.py", "--study", str(STUDY), "--exports", str(study.folder.parent)])
     page = AppTest.from_file(str(ROOT / "streamlit_app" / "app.py"), default_timeout=60).run()
     assert not page.exception
-    assert "Verdicts" in [one.value for one in page.subheader]
+    assert "Verdicts" in [one.value for one in page.header]

@@ -135,6 +135,8 @@ class Study(Part):
             return self
         if made := [name for name in _OF_TRANSFORMATIONS if name in given]:
             raise ValueError(f"{made[0]}: with subject {subject.kind} nothing is transformed; take it out")
+        if self.sample.without:
+            raise ValueError("sample.without: only outputs of transformations have error types; take it out")
         if isinstance(subject, TextsSubject) and self.datasets:
             raise ValueError("datasets: the texts of subject.path are judged, and no data set's; take it out")
         self._groups = subject.judged() if isinstance(subject, TextsSubject) else groups_of(self.datasets)

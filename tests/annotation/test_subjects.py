@@ -140,6 +140,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("an empty file", {"own": []}, "has no rows"),
     ("transformations", {"transformations": ["expansion"]}, "transformations: with subject texts nothing is"),
     ("a generator", {"generator": {"kind": "none"}}, "generator: with subject texts nothing is transformed"),
+    ("error types", {"sample": {"pairs": 9, "without": ["empty"]}}, "sample.without: only outputs of transformations"),
     ("data sets", {"datasets": [{"name": "a", "task": "sts", "path": "a.csv", "language": "en"}]}, "datasets: the"),
     ("another kind", {"subject": {"kind": "poems"}}, "subject: "),
     ("answers to no question", {"subject": {"expected": {"labl": "right"}}}, "has no question 'labl', which subject"),

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.ratings.signs import find_signs, low_pairs
+from annotation.ratings.signs import controls_missed, find_signs, low_pairs
 from annotation.records import Sign
 from plumbline.records import Pair, Rating
 from plumbline.study.campaign import QualitySpec
@@ -120,6 +120,20 @@ def test_controls_may_be_one_off_and_no_more(easy: int, off: int) -> None:
         }
     else:
         assert found == {}
+
+
+def test_a_known_item_brings_its_own_right_answers() -> None:
+    """p0 and p1 as known items: quality 3 and nothing else, and quality 2. All three raters gave 1 and 2."""
+    known = {"p0": '{"quality": 3}', "p1": '{"quality": 2}'}
+    pairs = PAIRS.assign(
+        expected=PAIRS["pair_id"].map(known).fillna(""),
+        control=PAIRS["control"].where(~PAIRS["pair_id"].isin(list(known)), "known"),
+    )
+    found = find_signs(frame(THREE), pairs, RULES, expected)
+    assert {sign.rater_id: sign.evidence for sign in found if sign.rule == "controls"} == dict.fromkeys(
+        THREE, "1 of 5 answers to controls are off: known quality 1 for 3"
+    )
+    assert controls_missed(frame(THREE), pairs, RULES, expected) == (3, 15)
 
 
 def test_repeats_that_differ_by_more_than_one() -> None:
