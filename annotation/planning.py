@@ -182,12 +182,13 @@ def latent_mean(mean: float, deviation: float, scale: Sequence[int]) -> float:
     return float(optimize.brentq(lambda m: rated_mean(m, deviation, scale) - mean, scale[0] - reach, scale[-1] + reach))
 
 
-def price(study: Study, questions: int, size: tuple[int, int]) -> Price:
+def price(study: Study, design: Design, size: tuple[int, int]) -> Price:
     """The cost of a study with `size` (pairs of each transformation, raters of each pair), without a platform's fees.
 
     Paid as `crowd.pay` says, or by its defaults (HTEB, Ethical Considerations) where the study asks no crowd; where
     people turn out to need longer, a bonus makes up the difference. Each batch of a pool brings the study's controls
-    and repeats, paid like its pairs; a pool in several languages has a few more.
+    and repeats, paid like its pairs; a pool in several languages has a few more. A rating is one answer to one of the
+    questions that the pair's pool is asked.
     """
     pairs, raters = size
     controls, pools = study.sample.controls, Counter(kind.pool for kind in study.kinds.values())
@@ -198,7 +199,9 @@ def price(study: Study, questions: int, size: tuple[int, int]) -> Price:
         shown[first] += number_of_batches(study, pairs * members) * beside
     names, spec = list(shown.elements()), pay_of(study)
     hours = raters * pay.assumed_hours(names, spec)
-    return Price(len(names), len(names) * raters * questions, hours, raters * pay.reward(names, spec) / 100)
+    asked = Counter(pool for name in design.questions for pool in pools if design.asked(name).asked_in(pool))
+    ratings = raters * sum(number * asked[design.pool_of(name)] for name, number in shown.items())
+    return Price(len(names), ratings, hours, raters * pay.reward(names, spec) / 100)
 
 
 def pay_of(study: Study) -> PaySpec:
@@ -247,7 +250,7 @@ def plan(
     seed = study.sample.seed if seed is None else seed
     rows = []
     for rule, (pairs, raters) in itertools.product(rules, dict.fromkeys(sizes)):
-        cost = price(study, len(design.questions), (pairs, raters))
+        cost = price(study, design, (pairs, raters))
         words, own = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
         alone = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if own else design
         for mean in [mean for mean in means if _on_scale(mean, design, rule)] or _around(design, rule):

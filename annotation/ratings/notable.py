@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.ratings.ratings import counting_ratings
+from annotation.ratings.ratings import counting_ratings, stays
 from plumbline.fields import columns_read
 
 MOST = 30  # pairs
@@ -19,10 +19,10 @@ _COLUMNS = [*_PAIR[:3], *_NUMBERS, *_PAIR[3:]]
 def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, most: int = MOST) -> pd.DataFrame:
     """The pairs to read first: those with most comments, then those whose ratings lie farthest apart, then low ones.
 
-    A pair has one row, of the question on which its ratings lie farthest apart (of such, that with the lowest mean).
-    Columns: pair_id, transformation, language, question, lowest, highest, mean (of ratings that count; missing of a
-    pair that has only comments), n_ratings, comments (raters who wrote one, counting or not), original, transformed
-    (of another subject than pairs `original` has all that raters read).
+    Pairs that people withdrew are not among them. A pair has one row, of the question on which its ratings lie farthest
+    apart (of such, that with the lowest mean). Columns: pair_id, transformation, language, question, lowest, highest,
+    mean (of ratings that count; missing of a pair that has only comments), n_ratings, comments (raters who wrote one,
+    counting or not), original, transformed (of another subject than pairs `original` has all that raters read).
     `pairs` and `ratings` are frames of `plumbline.records.Pair` and `Rating`.
     """
     counting = counting_ratings(ratings, per_pair)
@@ -30,8 +30,8 @@ def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, mos
     rated = values.agg(lowest="min", highest="max", mean="mean", n_ratings="size").reset_index()
     rated["apart"] = rated["highest"] - rated["lowest"]
     rated = rated.sort_values(["apart", "mean", "question"], ascending=[False, True, True]).drop_duplicates("pair_id")
-    written = ratings.loc[ratings["comment"].str.strip() != "", ["pair_id", "rater_id"]].drop_duplicates()
-    comments = written["pair_id"].value_counts().rename("comments").reset_index()
+    written = ratings.loc[stays(ratings) & (ratings["comment"].str.strip() != ""), ["pair_id", "rater_id"]]
+    comments = written.drop_duplicates()["pair_id"].value_counts().rename("comments").reset_index()
     found = rated.merge(comments, how="outer", on="pair_id")
     found = found.fillna({"comments": 0, "n_ratings": 0, "question": ""})
     whole: dict[Hashable, Any] = {

@@ -60,8 +60,15 @@ def several_rules(rule: AcceptanceSpec) -> str:
         )
         what = f"{end if one.by == 'interval' else ''}{one.statistic}{f' of {one.label}' if one.label else ''}"
         where = f" ({listed([display(pool) for pool in one.pools])})" if one.pools else ""
+        if instead := [] if one.pools else _judged_otherwise(one.question, rule):
+            where = f" (but of {listed([display(pool) for pool in instead])})"
         limit = f"at {'least' if one.at_least is not None else 'most'} {one.limit:g}"
         told.append(f"{what} of {one.question} {limit}{where}")
     rest = "rejected where one has even the other end beyond, and undecided otherwise"
     last = rest if any(one.by == "interval" for one in rule.rules) else "rejected otherwise"
     return f"accepted where {'all' if rule.combine == 'all' else 'any'} of these hold: {'; '.join(told)}; {last}"
+
+
+def _judged_otherwise(question: str, rule: AcceptanceSpec) -> list[str]:
+    """The pools that have rules of their own about a question: those for all pools do not hold there."""
+    return sorted({pool for one in rule.rules if one.question == question for pool in one.pools})

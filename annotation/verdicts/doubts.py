@@ -6,6 +6,7 @@ control: who reads only the verdict would not know.
 
 from __future__ import annotations
 
+import math
 import typing
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -171,14 +172,26 @@ def _thin(collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def _close(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Decided by a mean that other pairs might well have put on the other side."""
+    """Decided by a mean or share that other pairs might well have put on the other side."""
     near = []
     for one in verdicts:
-        sure = one.probability if one.decision == "accepted" else 1 - one.probability
+        probability = _probability(one)
+        sure = probability if one.decision == "accepted" else 1 - probability
         if one.decision != "undecided" and sure < CLOSE:
-            near.append(f"{_name(one)} ({one.decision}, P {number(one.probability)})")
+            near.append(f"{_name(one)} ({one.decision}, P {number(probability)})")
     if near:
         yield f"other pairs might well have turned {count(len(near), 'verdict')}: {_some(near)}"
+
+
+def _probability(verdict: Verdict) -> float:
+    """The verdict's P; where a rule has none, that of the others, as long as any one of them alone would turn it."""
+    known = [one.probability for one in verdict.probabilities if not math.isnan(one.probability)]
+    if known and math.isnan(verdict.probability):
+        if (verdict.decision, verdict.combine) == ("accepted", "all"):
+            return min(known)
+        if (verdict.decision, verdict.combine) == ("rejected", "any"):
+            return max(known)
+    return verdict.probability
 
 
 def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:

@@ -43,9 +43,17 @@ def look(size: tuple[int, int], mean: float, assumed: Assumed, seed: int = 1, **
 def test_hteb_study_costs_what_its_wages_say(variant: Callable[..., Study]) -> None:
     """(6 + 1.25 + 1.10) * 100 pairs * 3 raters * 30 s = 20.875 hours, at $24 an hour $501; 4,800 ratings."""
     sample = {"pairs": 100, "controls": {"positive": 0, "negative": 0}, "repeats": 0}
-    found = price(variant(sample=sample), 2, (100, 3))
+    found = price(variant(sample=sample), Design(), (100, 3))
     assert (found.pairs, found.ratings) == (800, 4800)
     assert (found.hours, found.dollars) == (pytest.approx(20.875), pytest.approx(501))
+
+
+def test_a_question_about_one_pool_is_answered_there_alone(variant: Callable[..., Study]) -> None:
+    """800 pairs, 3 raters and two questions, and a third about the 200 of both translations: 4,800 + 600 ratings."""
+    sample = {"pairs": 100, "controls": {"positive": 0, "negative": 0}, "repeats": 0}
+    third = Asked("effort", scale=(0, 1, 2), pools=("translation",))
+    own = Design(("quality", "fluency", "effort"), others={"effort": third})
+    assert price(variant(sample=sample), own, (100, 3)).ratings == 5400
 
 
 def test_controls_and_repeats_cost_too(variant: Callable[..., Study]) -> None:
@@ -54,7 +62,7 @@ def test_controls_and_repeats_cost_too(variant: Callable[..., Study]) -> None:
     They are paid like pairs: the 8 of expansion 25% more, those of summarised expansion 10%.
     """
     sample = {"pairs": 100, "controls": {"positive": 1, "negative": 1}, "repeats": 2, "batch": 50}
-    found = price(variant(sample=sample), 2, (100, 3))
+    found = price(variant(sample=sample), Design(), (100, 3))
     assert found.pairs == 800 + 64
     assert found.hours == pytest.approx(20.875 + (64 + 8 * 0.25 + 8 * 0.10) * 3 * 30 / 3600)
 
@@ -64,7 +72,7 @@ def test_a_plan_pays_what_the_crowd_is_paid(variant: Callable[..., Study]) -> No
     sample = {"pairs": 100, "controls": {"positive": 0, "negative": 0}, "repeats": 0}
     paid = {"hourly": 30, "seconds": 40, "extra": {"expansion": 0.5}}
     study = variant(sample=sample, crowd={"pay": paid})
-    found = price(study, 2, (100, 3))
+    found = price(study, Design(), (100, 3))
     assert (found.hours, found.dollars) == (pytest.approx(8.5 * 100 * 3 * 40 / 3600), pytest.approx(850, abs=0.03))
     options = argparse.Namespace(
         pairs=[30], raters=[2], means=[4.0], spread=0.8, bias=0.25, noise=1.1, campaigns=5, seed=1
@@ -258,7 +266,7 @@ def test_a_plan_has_a_row_for_each_size_and_mean(variant: Callable[..., Study]) 
     assert found["right"][0] == 1 - first.accepted and found["right"][1] == found["accepted"][1]
     alone = plan(study, [(60, 3)], [3.4], campaigns=20, seed=5)
     assert found.iloc[[3]].reset_index(drop=True).equals(alone)
-    assert found["dollars"][2] == price(study, 2, (60, 3)).dollars
+    assert found["dollars"][2] == price(study, Design(), (60, 3)).dollars
 
 
 def test_the_command_prints_a_row_for_each_size() -> None:

@@ -39,3 +39,11 @@ def test_comments_come_first_then_disagreement_then_low_means() -> None:
     assert found.loc[1, ["lowest", "highest", "mean"]].tolist() == [1, 5, 3.0]
     assert pd.isna(found.loc[0, "lowest"]) and pd.isna(found.loc[0, "mean"])
     assert len(pairs_to_read(pairs, given, per_pair=2, most=2)) == 2
+
+
+def test_a_withdrawn_pair_is_not_read_first_whatever_was_said_of_it() -> None:
+    given = ratings(("out", "x", "quality", 1.0, "cut off"), ("in", "x", "quality", 4.0, ""))
+    pairs = pd.DataFrame([{"pair_id": name, **WORDS} for name in ("out", "in")])
+    assert list(pairs_to_read(pairs, given, per_pair=2)["pair_id"]) == ["out", "in"]
+    withdrawn = given.assign(withdrawn=["it is cut off", ""])
+    assert list(pairs_to_read(pairs, withdrawn, per_pair=2)["pair_id"]) == ["in"]

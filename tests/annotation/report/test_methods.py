@@ -95,6 +95,13 @@ def test_each_rule_is_told_as_it_is(demo: Study, rule: dict[str, Any], says: lis
     assert [one for one in never if one in told] == []
 
 
+def test_a_rule_for_all_pools_says_which_have_another(demo: Study) -> None:
+    rules = [{"question": "quality", "at_least": 3}, {"question": "quality", "at_most": 2, "pools": ["expansion"]}]
+    study = demo.model_copy(update={"acceptance": AcceptanceSpec.model_validate({"rules": rules})})
+    told = "mean of quality at least 3 (but of Expansion); mean of quality at most 2 (Expansion); rejected otherwise"
+    assert f"accepted where all of these hold: {told}" in text(small(study))
+
+
 def test_one_of_each_is_told_in_the_singular(demo: Study) -> None:
     pteb = demo.model_copy(update={"rubric": "pteb"})
     one = [pair(0)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 
 from annotation.ratings.exclusions import decide
-from annotation.records import Estimate, Verdict
+from annotation.records import Chance, Estimate, Verdict
 from annotation.report.material import read_material
 from annotation.report.methods import methods
 from annotation.report.page import write_report
@@ -115,6 +116,15 @@ def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) ->
     found = doubts(generated, [close])
     assert "decided on fewer than 20 pairs, or on less than half of those drawn: Paraphrasing (en) (11 of 24)" in found
     assert "other pairs might well have turned 1 verdict: Paraphrasing (en) (accepted, P 0.62)" in found
+    # A median has no P: what one rule alone would turn is told all the same; what only all would turn is not known.
+    sure = tuple(Chance(probability=chance) for chance in (0.99, math.nan, 0.62))
+    rules = close.model_copy(update={"probability": math.nan, "probabilities": sure})
+    for decision, combine, p in (("accepted", "all", "0.62"), ("rejected", "any", "0.99")):
+        found = doubts(generated, [rules.model_copy(update={"decision": decision, "combine": combine})])
+        assert f"other pairs might well have turned 1 verdict: Paraphrasing (en) ({decision}, P {p})" in found
+    for decision, combine in (("rejected", "all"), ("accepted", "any")):
+        found = doubts(generated, [rules.model_copy(update={"decision": decision, "combine": combine})])
+        assert not any("turned" in line for line in found)
     undecided = close.model_copy(update={"decision": "undecided"})
     assert not any("turned" in line or "decided on" in line for line in doubts(generated, [undecided]))
 
