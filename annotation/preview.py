@@ -51,8 +51,11 @@ def write_preview(study: Study, most: int = SHOWN) -> Path:
     return path
 
 
-def preview_html(study: Study, most: int = SHOWN) -> str:
-    """The page, with at most so many pairs of a queue. Raises DataError or StudyError, such as before sampling."""
+def preview_html(study: Study, most: int = SHOWN, *, headed: bool = True) -> str:
+    """The page, with at most so many pairs of a queue, and without its heading where another page has one (`headed`).
+
+    Raises DataError or StudyError, such as before sampling.
+    """
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (not needed by most commands)
 
     queues = _queues(study, most)
@@ -63,6 +66,7 @@ def preview_html(study: Study, most: int = SHOWN) -> str:
     texts = {(queue.language, queue.output_language) for queue in queues}
     return template.render(
         study=study.name,
+        headed=headed,
         made_from=[str(study.folder / name) for name in MADE_FROM],
         worded_by=str(study.folder / "rules.json" if fixed else rubric_file(study)),
         notes=addressed_lines(study, rubric, texts),

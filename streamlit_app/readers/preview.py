@@ -9,5 +9,5 @@ from streamlit_app.records import cached
 
 @cached("pairs.parquet", watches=("controls.parquet", "rules.json", "ratings.parquet", "control_ratings.parquet"))
 def page(study: Study) -> str:
-    """The page of `annotation preview`."""
-    return preview_html(study)
+    """The page of `annotation preview`, for a page that has a heading."""
+    return preview_html(study, headed=False)
