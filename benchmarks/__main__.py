@@ -11,6 +11,7 @@ import json
 import sys
 from pathlib import Path
 
+import benchmarks.build
 import benchmarks.campaign
 import benchmarks.dashboard
 import benchmarks.engine

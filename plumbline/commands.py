@@ -70,6 +70,15 @@ SECTIONS = {
             "report", "the report on scores and drift: tables and figures", "evaluation.report", "", "evaluation,report"
         ),
     ),
+    "benchmarks": (
+        Command(
+            "select",
+            "a smaller benchmark that keeps the ranking of models",
+            "evaluation.build",
+            "select",
+            "evaluation,report",
+        ),
+    ),
     "to look at": (Command("dashboard", "all of it in a browser, until Ctrl-C", "streamlit_app", "", "dashboard"),),
 }
 COMMANDS = {command.name: command for section in SECTIONS.values() for command in section}

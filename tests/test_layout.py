@@ -116,6 +116,7 @@ MODULES = [
     "annotation",
     "evaluation.run",
     "evaluation.report",
+    "evaluation.build",
     "streamlit_app",
 ]
 #: What takes a tenth of a second to two seconds to import, and is no part of knowing what a command is asked.

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.statistics.paired import DEFINED_SHARE, Floats, Value, Values, paired, row_correlations
+from evaluation.statistics.paired import DEFINED_SHARE, Estimate, Floats, Value, Values, paired, row_correlations
 from plumbline.frames import need, numbers
 
 
@@ -32,6 +32,31 @@ def kendall(first: Values, second: Values) -> Value:
     elif np.ptp(x) == 0 or np.ptp(y) == 0:
         reason = "tau is undefined: all scores of one side are equal"
     return Value(math.nan if reason else float(stats.kendalltau(x, y).statistic), len(x), reason)
+
+
+def kendall_interval(first: Values, second: Values, *, n_resamples: int = 1000, rng: np.random.Generator) -> Estimate:
+    """Kendall's tau-b of two score vectors, with a 95% percentile bootstrap interval over the models.
+
+    Undefined as `kendall` is. Resamples in which one side is constant are dropped; if more than a tenth of them are,
+    there is no interval.
+    """
+    x, y = paired(first, second)
+    found = kendall(x, y)
+    if found.reason:
+        return Estimate(math.nan, math.nan, math.nan, found.n, found.reason)
+    drawn = rng.integers(0, len(x), size=(n_resamples, len(x)))
+    resampled = kendall_rows(x[drawn], y[drawn])
+    defined = resampled[np.isfinite(resampled)]
+    if len(defined) < DEFINED_SHARE * n_resamples:
+        why = f"no interval: tau is undefined in {n_resamples - len(defined)} of {n_resamples} resamples"
+        return Estimate(found.value, math.nan, math.nan, found.n, why)
+    low, high = np.percentile(defined, [2.5, 97.5])
+    return Estimate(found.value, float(low), float(high), found.n, "")
+
+
+def kendall_rows(first: Floats, second: Floats) -> Floats:
+    """Kendall's tau-b of each row of `first` with the same row of `second`; NaN where a row is constant."""
+    return np.array([kendall(x, y).value for x, y in zip(first, second, strict=True)])
 
 
 def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rng: np.random.Generator) -> Value:

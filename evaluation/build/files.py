@@ -1,0 +1,253 @@
+"""The files of a selection: what was chosen and why, tables, the curve, a benchmark for mteb, a study."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evaluation.build import words
+from evaluation.build.chart import curve
+from evaluation.build.selection import METHODS, Selected, Selection, predicted_by
+from generation.datasets.mteb_registry import TYPES
+from plumbline.exhibits.csv import csv_bytes
+from plumbline.exhibits.folder import write_files
+from plumbline.exhibits.page import png, svg
+from plumbline.identity import identity
+from plumbline.study import load_study
+
+PACKAGES = ("plumbline", "mteb", "numpy", "scipy")
+STUDY, BENCHMARK = "study.yaml", "benchmark.py"
+
+
+def write(folder: Path, selection: Selection, tasks: dict[str, Any], source: str) -> tuple[str, ...]:
+    """Write all files, each atomically; what a selection before it wrote there goes. The notes that came up on the way.
+
+    `tasks` are mteb's task objects by name, narrowed to what is scored; `source` is what --from named.
+    """
+    figure = curve(selection)
+    files = {
+        "tasks.csv": csv_bytes(_tasks(selection)),
+        "removed.csv": csv_bytes(predicted_by(selection)),
+        "trace.csv": csv_bytes(_trace(selection)),
+        "agreement.csv": csv_bytes(_agreement(selection)),
+        "random.csv": csv_bytes(_random(selection)),
+        "curve.csv": csv_bytes(selection.curve),
+        "models.csv": csv_bytes(_models(selection)),
+        "left_out.csv": csv_bytes(
+            pd.DataFrame([vars(one) for one in selection.scores.left], columns=["kind", "name", "reason"])
+        ),
+        "curve.svg": svg(figure.chart).encode(),
+        "curve.png": png(figure.chart),
+        "curve.txt": f"{figure.alt}\n".encode(),
+    }
+    chosen = _names(selection)
+    own = {name: tasks[name] for name in chosen if name in tasks}
+    said: list[str] = []
+    if len(own) < len(chosen):
+        said.append(f"no {BENCHMARK}: mteb has no task {next(name for name in chosen if name not in own)!r}")
+    else:
+        files[BENCHMARK] = _benchmark(own, folder.name, selection).encode()
+    fitting = {name: task for name, task in own.items() if task.metadata.type in TYPES}
+    if fitting:
+        files[STUDY] = _study(folder.name, fitting).encode()
+        if lacking := [name for name in chosen if name not in fitting]:
+            said.append(f"{STUDY} leaves out {len(lacking)} tasks of kinds that no study has: {', '.join(lacking[:5])}")
+        if several := [name for name, task in fitting.items() if len(task.eval_splits) > 1]:
+            said.append(f"{STUDY} takes the first split of {', '.join(several[:5])}, which mteb scores on several")
+    else:
+        said.append(f"no {STUDY}: none of the chosen tasks is one of mteb's that a study can have")
+    files["selection.json"] = (
+        json.dumps(_summary(selection, source, said), indent=2, ensure_ascii=False) + "\n"
+    ).encode()
+    if fitting:
+        _check(files[STUDY])
+    write_files(folder, files)
+    return tuple(said)
+
+
+def _names(selection: Selection) -> list[str]:
+    return [str(name) for name, chosen in zip(selection.facts.index, selection.main.chosen, strict=True) if chosen]
+
+
+def _tasks(selection: Selection) -> pd.DataFrame:
+    facts = selection.facts.reset_index(names="task")
+    facts["languages"] = facts["languages"].map(" ".join)
+    facts["chosen"] = selection.main.chosen
+    for name, one in selection.ways.items():
+        facts[f"by_{name}"] = one.chosen
+    return facts
+
+
+def _trace(selection: Selection) -> pd.DataFrame:
+    names = selection.facts.index
+    rows = [(n, names[one.task], one.rho, one.mse, one.within) for n, one in enumerate(selection.trace, 1)]
+    return pd.DataFrame(rows, columns=["step", "task", "rho", "mse", "within_thresholds"])
+
+
+def _agreement(selection: Selection) -> pd.DataFrame:
+    return pd.DataFrame([_measured(one) for one in selection.ways.values()])
+
+
+def _measured(one: Selected) -> dict[str, Any]:
+    """One way's numbers; each undefined one has its reason."""
+    found, shares = one.agreement, one.agreement.as_good
+    made: dict[str, Any] = {
+        "method": one.method,
+        "tasks": int(one.chosen.sum()),
+        "cost": one.cost,
+        "budget": one.budget,
+    }
+    for name, estimate, random in (("rho", found.rho, found.random_rho), ("tau", found.tau, found.random_tau)):
+        made |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+        made |= {f"{name}_reason": estimate.reason, f"{name}_random_as_good": shares[name]}
+        known = random[np.isfinite(random)]
+        made[f"{name}_random_median"] = float(np.median(known)) if len(known) else math.nan
+    beats = found.beats_random
+    return made | {
+        "random": len(found.random_tau),
+        "beats_random": "not known" if beats is None else str(beats).lower(),
+    }
+
+
+def _random(selection: Selection) -> pd.DataFrame:
+    parts = [
+        pd.DataFrame({"method": name, "rho": one.agreement.random_rho, "tau": one.agreement.random_tau})
+        for name, one in selection.ways.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _models(selection: Selection) -> pd.DataFrame:
+    names = list(selection.scores.frame.index)
+    families = [selection.scores.families[name] for name in names]
+    return pd.DataFrame({"model": names, "family": families, "held_out": selection.held})
+
+
+def _summary(selection: Selection, source: str, said: list[str]) -> dict[str, Any]:
+    """What was chosen, why, and what it rests on; undefined numbers are null."""
+    frame, asked = selection.scores.frame, selection.asked
+    matrix = [[str(name), *map(float, row)] for name, row in zip(frame.index, frame.to_numpy(), strict=True)]
+    removed = predicted_by(selection)
+    made = {
+        "answer": words.answer(selection),
+        "method": f"{asked.method}: {METHODS[asked.method]}",
+        "tasks": _names(selection),
+        "removed": removed.to_dict(orient="records"),
+        "asked": {**vars(asked), "from": source},
+        "agreement": [_measured(one) for one in selection.ways.values()],
+        "needs": list(selection.coverage.needs),
+        "models": {"chosen_by": int((~selection.held).sum()), "held_out": int(selection.held.sum())},
+        "notes": [*words.notes(selection), *said],
+        "left_out": [vars(one) for one in selection.scores.left],
+        "rests_on": {
+            "files": selection.scores.files,
+            "scores": identity("score-matrix-v1", list(map(str, frame.columns)), matrix),
+            "task_list": identity("task-list-v1", _names(selection)),
+        },
+        "seed": asked.seed,
+        "versions": {name: _version(name) for name in PACKAGES},
+    }
+    plain: dict[str, Any] = _plain(made)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _benchmark(tasks: dict[str, Any], name: str, selection: Selection) -> str:
+    """A Python file that makes the `mteb.Benchmark`; what it names stands in it as strings."""
+    lines = [
+        '"""A selection of tasks as a benchmark of mteb, made by `python -m evaluation.build select`."""',
+        "",
+        "import mteb",
+        "",
+        "BENCHMARK = mteb.Benchmark(",
+        f"    name={json.dumps(f'{name} ({len(tasks)} tasks)')},",
+        "    tasks=[",
+    ]
+    for one, task in tasks.items():
+        subsets = (
+            "" if task.hf_subsets == task.metadata.hf_subsets else f", hf_subsets={json.dumps(list(task.hf_subsets))}"
+        )
+        lines.append(
+            f"        mteb.get_task({json.dumps(one)}, eval_splits={json.dumps(list(task.eval_splits))}{subsets}),"
+        )
+    lines += [
+        "    ],",
+        f"    description={json.dumps(words.answer(selection))},",
+        ")",
+        "",
+        'if __name__ == "__main__":  # python benchmark.py MODEL',
+        "    import sys",
+        "",
+        "    results = mteb.evaluate(mteb.get_model(sys.argv[1]), BENCHMARK)",
+        "    print(results.to_dataframe())",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _check(content: bytes) -> None:
+    """Read the study as every command will, before anything is written."""
+    with tempfile.TemporaryDirectory(prefix="plumbline-") as here:
+        made = Path(here) / STUDY
+        made.write_bytes(content)
+        load_study(made)
+
+
+def _study(name: str, tasks: dict[str, Any]) -> str:
+    """A study of the chosen tasks; the rest of it is as `plumbline init` begins one."""
+    safe = (
+        "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in name.lower()).strip("-") or "selection"
+    )
+    lines = [
+        "# Made by `python -m evaluation.build select`. README.md (Your own study) says what else can stand here.",
+        f"name: {safe}",
+        f"description: {json.dumps(f'The tasks that were selected in {safe}')}",
+        "",
+        "datasets:",
+    ]
+    for one, task in tasks.items():
+        revision = task.metadata.dataset["revision"]
+        parts = [
+            f"mteb: {json.dumps(one)}",
+            f"revision: {json.dumps(revision)}",
+            f"split: {json.dumps(task.eval_splits[0])}",
+        ]
+        if task.metadata.is_multilingual:
+            parts.append(f"subsets: {json.dumps(list(task.hf_subsets))}")
+        lines.append(f"  - {{{', '.join(parts)}}}")
+    lines += [
+        "",
+        "transformations: [paraphrasing]  # of HTEB's eight; see docs/transformations.md",
+        "generator:  # any OpenAI-compatible server: this is where Ollama listens",
+        "  kind: openai",
+        "  model: gemma3:27b",
+        '  base_url: "http://127.0.0.1:11434/v1"',
+        "",
+        "evaluation:",
+        "  protocol: mteb  # as the scores that the selection rests on",
+        "  models:",
+        "    - {name: intfloat/multilingual-e5-small, kind: mteb}",
+        "",
+    ]
+    return "\n".join(lines)

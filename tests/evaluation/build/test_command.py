@@ -1,0 +1,111 @@
+"""`python -m evaluation.build select` as a user meets it, on made-up scores of mteb's tasks."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from plumbline.study import load_study
+from tests.commands import here
+
+TASKS = ["STS12", "STS13", "STS14", "STS15", "Banking77Classification", "ImdbClassification", "NFCorpus", "SCIDOCS"]
+
+
+@pytest.fixture(scope="module")
+def long() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    rows = [
+        (f"org{i // 2}/m{i}", task, able + rng.normal() / 3, "r1", "2.1.0")
+        for i, able in enumerate(rng.normal(size=24))
+        for task in TASKS
+    ]
+    return pd.DataFrame(rows, columns=["model", "task", "score", "revision", "mteb_version"])
+
+
+def run(folder: Path, frame: pd.DataFrame, *words: str) -> tuple[int, str, str]:
+    path = folder / "scores.csv"
+    frame.to_csv(path, index=False)
+    done = here("evaluation.build", "select", "--from", str(path), "--out", str(folder / "small"), *words)
+    return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
+
+
+def test_a_table_becomes_a_benchmark_a_study_and_an_answer(tmp_path: Path, long: pd.DataFrame) -> None:
+    older = long[long["model"] == "org0/m0"].assign(revision="r0", mteb_version="1.9.0", score=-99.0)
+    status, out, err = run(tmp_path, pd.concat([older, long]), "--budget", "4", "--cover", "type")
+    assert status == 0, err
+    assert out.startswith("4 of 8 tasks rank ")
+    assert "random" in out.splitlines()[0] and "1 models have several revisions" in out
+    small = tmp_path / "small"
+    found = json.loads((small / "selection.json").read_text())
+    assert len(found["tasks"]) == 4 and len(found["removed"]) == 4 and found["answer"] == out.splitlines()[0]
+    assert found["rests_on"]["files"] and found["seed"] == 1337 and found["versions"]["mteb"]
+    made = runpy.run_path(str(small / "benchmark.py"))["BENCHMARK"]
+    assert [task.metadata.name for task in made.tasks] == found["tasks"]
+    assert {task.metadata.type for task in made.tasks} == {"STS", "Classification", "Retrieval"}
+    assert [one.mteb for one in load_study(small / "study.yaml").datasets] == found["tasks"]
+    assert "Chosen for agreement: tau" in (small / "curve.txt").read_text()
+    assert len(pd.read_csv(small / "random.csv")) == 3000
+    before = (small / "selection.json").read_bytes()
+    run(tmp_path, pd.concat([older, long]), "--budget", "4", "--cover", "type")
+    assert (small / "selection.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--budget", "2"), "cheapest selection"),
+        (("--budget", "3", "hours"), "give a number and one of tasks, texts, characters, minutes"),
+        (("--budget", "5", "minutes"), "give them in a table with the columns task, seconds"),
+        (("--languages", "dan"), "no task is in 'dan'"),
+        (("--keep", "STS99"), "--keep STS99: it is not among the 8 tasks"),
+        (("--benchmark", "MTEB(Multilingual, v9)"), "has no benchmark 'MTEB(Multilingual, v9)'; did you mean"),
+        (("--benchmark", "MTEB(eng, v2)"), "is it another version of it?"),
+    ],
+)
+def test_what_cannot_be_is_one_line(tmp_path: Path, long: pd.DataFrame, words: tuple[str, ...], said: str) -> None:
+    status, _, err = run(tmp_path, long, *words)
+    assert status == 2 and err.startswith("error: ") and said in err
+    assert not (tmp_path / "small").exists()
+
+
+def test_bad_tables_are_one_line(tmp_path: Path, long: pd.DataFrame) -> None:
+    for frame, said in (
+        (long.drop(index=3), "1 of 192 scores are missing"),
+        (long.assign(score="high"), "row 2, field 'score' is not a number"),
+        (long[long["model"] == "org0/m0"], "1 models of 1 families cannot be split"),
+        (pd.concat([long, long.head(1)]), "stands there twice"),
+        (long.assign(task=long["task"] + "-own"), "is not one of mteb's and has no type"),
+    ):
+        status, _, err = run(tmp_path, frame, "--budget", "4", "--cover", "type")
+        assert status == 2 and said in err, err
+
+
+def test_a_dry_run_writes_nothing_and_measured_seconds_count(tmp_path: Path, long: pd.DataFrame) -> None:
+    pd.DataFrame({"task": TASKS, "seconds": 60.0}).to_csv(tmp_path / "seconds.csv", index=False)
+    given = ("--budget", "5", "minutes", "--cover", "type", "--tasks", str(tmp_path / "seconds.csv"))
+    status, out, err = run(tmp_path, long, *given, "--dry-run")
+    assert status == 0, err
+    assert "24 models and 8 tasks without gaps" in out and "3 minutes, 3 tasks" in out
+    assert not (tmp_path / "small").exists()
+
+
+def test_mtebs_own_result_files_are_read_by_mtebs_rules(tmp_path: Path, long: pd.DataFrame) -> None:
+    for (model, task), own in long.groupby(["model", "task"]):
+        folder = tmp_path / "cache" / "results" / str(model).replace("/", "__") / "r1"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "model_meta.json").write_text(json.dumps({"name": model, "revision": "r1"}))
+        score = {"hf_subset": "default", "languages": ["eng-Latn"], "main_score": float(own["score"].iloc[0])}
+        split = "test"
+        result = {"dataset_revision": "x", "task_name": task, "mteb_version": "2.1.0", "scores": {split: [score]},
+                  "evaluation_time": 1.0, "kg_co2_emissions": None}  # fmt: skip
+        (folder / f"{task}.json").write_text(json.dumps(result))
+    words = ("--budget", "4", "--cover", "type", "--out", str(tmp_path / "small"))
+    done = here("evaluation.build", "select", "--from", str(tmp_path / "cache"), *words)
+    assert done.returncode == 0, done.stderr
+    status, out, _ = run(tmp_path, long, "--budget", "4", "--cover", "type")
+    assert status == 0 and done.stdout.splitlines()[0] == out.splitlines()[0]
