@@ -88,7 +88,7 @@ def _select(options: argparse.Namespace) -> int:
     print(f"\n{words.table(found)}\n")
     for note in (*words.notes(found), *said):
         print(f"- {note}")
-    print(f"-> {out}: selection.json, benchmark.py, study.yaml, tables, curve.svg")
+    print(f"-> {out}: {', '.join(path.name for path in sorted(out.iterdir()) if path.suffix != '.csv')}, tables as CSV")
     return 0
 
 
