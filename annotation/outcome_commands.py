@@ -76,8 +76,8 @@ def _withdraw(options: argparse.Namespace) -> int:
     )
     pairs, of_them = count(len(made), "pair"), count(len(answers), "answer")
     done = "taken back" if options.take_back else "withdrawn"
-    again = "count again" if options.take_back else "stay and do not count"
-    print(f"{study.name}: {pairs} {done} ({made[0].reason}); {of_them} to them {again}")
+    again = "counting again" if options.take_back else "kept, and not counted"
+    print(f"{study.name}: {pairs} {done} ({made[0].reason}); {of_them} {again}")
     if (study.folder / "offered.json").exists():
         print(
             f"  in Argilla: run `{study.command('annotation publish')}`, which leaves what has answers or drafts there"

@@ -51,7 +51,7 @@ class Summary(Later, Record):
 
     LATER: ClassVar[frozenset[str]] = frozenset({"kind", "median", "shares", "ranks", "coefficients"})
 
-    question: str = Field(description="quality or fluency")
+    question: str = Field(description="name of the question, such as quality or fluency")
     n_pairs: int = Field(description="pairs with at least one rating that counts")
     n_raters: int = Field(description="raters with at least one such rating")
     n_ratings: int = Field(description="ratings that count")
@@ -173,7 +173,7 @@ class PairMean(Record):
     pair_id: str = Field(description="which pair")
     transformation: str = Field(description="its transformation")
     language: str = Field(description="its original's language")
-    question: str = Field(description="quality or fluency")
+    question: str = Field(description="name of the question, such as quality or fluency")
     n_ratings: int = Field(description="its ratings that count")
     mean: float = Field(description="their mean; NaN of labels")
     decision: Outcome = Field(

@@ -117,7 +117,7 @@ class Rating(Record):
     transformation: str = Field(description="its transformation")
     language: str = Field(description="its original's language")
     rater_id: str = Field(description="pseudonym; names never leave the server")
-    question: str = Field(description="quality or fluency")
+    question: str = Field(description="name of the question, such as quality or fluency")
     value: int | None = Field(
         description="the point on the scale; missing in a draft, a discarded answer, and where there is no scale"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,20 @@ import yaml
 
 from annotation.offering import begin_offering
 from annotation.preview import preview_html
+from annotation.records import Member
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
 from annotation.sampling.extension import extend_sample
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.statistics.summaries import Design
+from annotation.status.status import read_status
 from evaluation.run import evaluate
 from generation.run import generate
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.fields import fields_of
 from plumbline.records import Pair
-from plumbline.store import read_frame
+from plumbline.store import read_frame, write_json
 from plumbline.study import ROOT, Study, load_study
 from tests.annotation.subjects import CHAT, ask, rows, rubric, texts
 
@@ -104,6 +107,16 @@ def test_a_preview_shows_the_fields_in_the_language_of_the_texts(make: Callable[
     html = preview_html(study, 1)
     assert "user: Wo ist مرحبا?" in html and "Gespräch" in html and "&lt;b&gt;Hier&lt;/b&gt;" in html
     assert not any(word in html for word in ("human", "machine"))
+
+
+def test_status_knows_who_is_asked_what_in_a_queue_that_groups_share(make: Callable[..., Any]) -> None:
+    study = make()
+    draw_sample(study)
+    asked = [Member(rater_id=name, dataset="mine-texts-EN", simulated=False) for name in ("rater-1", "rater-2")]
+    write_json(study.folder / "members.json", asked)
+    raters = read_status(study, datetime.now(UTC)).raters.set_index("rater_id")
+    english = sum(one.language == "en" for one in [*read_pairs(study), *read_controls(study)])
+    assert raters["open"].to_dict() == {"rater-1": english, "rater-2": english}
 
 
 def test_a_question_for_all_texts_is_asked_of_each_group(make: Callable[..., Any]) -> None:
