@@ -61,6 +61,8 @@ def _select(options: argparse.Namespace) -> int:
     from evaluation.build import words  # noqa: PLC0415 (what takes long to import comes after --help)
     from evaluation.build.selection import Asked, checked, select, steps_of  # noqa: PLC0415
 
+    if options.seed < 0:
+        raise StudyError(f"--seed {options.seed}: give a whole number from 0 on")
     amount, unit = _budget(options.budget)
     out = Path(options.out)
     if out.exists() and not out.is_dir():
