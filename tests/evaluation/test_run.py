@@ -28,7 +28,6 @@ from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.records import Text
 from plumbline.store import write_json
 from plumbline.study import ROOT, Study
-from tests import forks
 from tests.mteb_site import site
 
 from .conftest import (
@@ -307,7 +306,7 @@ def test_a_kill_loses_no_score(study: Study, tmp_path: Path, loader: Loader, sec
     )
     arguments = [sys.executable, "-c", script, str(study.file), str(tmp_path / "exports"), seconds]
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    with forks.PopenWithTorch(arguments, cwd=ROOT, stdout=pipe, stderr=nothing, text=True) as process:
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=pipe, stderr=nothing, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "stuck\n"
         process.send_signal(signal.SIGKILL)

@@ -92,12 +92,6 @@ class Popen(subprocess.Popen[str]):
         self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)  # type: ignore[attr-defined]
 
 
-class PopenWithTorch(Popen):
-    """The same with what models and mteb's tasks need; mteb itself brings polars, which starts threads."""
-
-    libraries = (*_COMMANDS, "torch", "sklearn.linear_model", "datasets")
-
-
 class PopenArgilla(Popen):
     """The same for the server, in the environment of its own."""
 
