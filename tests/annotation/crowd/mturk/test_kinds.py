@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,11 @@ from annotation.crowd.batches import make_batches
 from annotation.crowd.collecting import collect
 from annotation.crowd.platform import Offer
 from annotation.ratings.ratings import read_ratings
+from annotation.ratings.review import signs_of
+from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
+from plumbline.fields import expected_of
 from tests.annotation import subjects
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.campaigns import drawn, honest
@@ -126,3 +129,42 @@ def test_a_worker_reads_a_chat_and_a_list_from_right_to_left(
     page.get_by_role("button").click()
     assert [one.values for one in worker.answers()] == [{"label": "irrelevant"}] * 4
     assert not worker.complaints
+
+
+def test_texts_are_rated_paid_and_judged_by_a_crowd(
+    site: MTurkSite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Texts of two groups: one worker rates well, one misses every known text, and the verdicts are of groups."""
+    subjects.ask(monkeypatch, tmp_path, subjects.rubric())
+    sample = {"pairs": 4, "batch": 8, "controls": {"known": 2}, "repeats": 0}
+    own = [one for one in subjects.rows() if one["language"] == "en"]
+    study = subjects.texts(tmp_path, "paid", own, crowd={"countries": {"en": ["US"]}, "share": 1.0}, sample=sample)
+    pairs = draw_sample(study)
+    groups = {pair.pair_id: pair.transformation for pair in pairs}
+    right = {pair.pair_id: expected_of(pair)["label"] for pair in read_controls(study)}
+    launch(study, site)
+    (hit,) = site.hits
+    assert not any("right" in name or "expected" in name for name in site.fields(hit))
+
+    def fields(of_known: Callable[[str], str]) -> dict[str, str]:
+        """Acceptable from machines, irrelevant from people; `of_known` says what a known text gets."""
+        given = {one: "acceptable" if group == "machine" else "irrelevant" for one, group in groups.items()}
+        given |= {one: of_known(label) for one, label in right.items()}
+        sent = site.fields(hit)
+        return {name: given.get(name.partition(".")[0], value) if name.endswith(".label") else value
+                for name, value in sent.items()}  # fmt: skip
+
+    careful = site.work(hit, "careful", fields(lambda label: label), seconds=600)
+    careless = site.work(hit, "careless", fields(lambda label: "unnatural" if label != "unnatural" else "acceptable"))
+    step(study, site, collect)
+    assert len(right) == 4  # two of the batch, and two of a pilot
+    assert set(read_ratings(study)["pair_id"]) == set(groups)
+    signs = {one.rater_id for one in signs_of(study) if one.rule == "controls"}
+    assert len(signs) == 1  # the careless one's
+    step(study, site, lambda campaign: judging.approve(campaign, [careful, careless]))
+    assert {one.status for one in site.assignments.values()} == {"Approved"}
+    accepted = {one.transformation: one for one in accept(study).verdicts}
+    shares = {group: {one.label: one.share.value for one in verdict.questions[0].shares}
+              for group, verdict in accepted.items()}  # fmt: skip
+    assert shares["machine"]["acceptable"] == 1 and shares["human"]["irrelevant"] == 1
+    assert {group: one.decision for group, one in accepted.items()} == {"machine": "accepted", "human": "rejected"}
