@@ -108,7 +108,7 @@ def right_answer(cell: Any, asked: Asked, where: str) -> Any:
             value = int(value) if float(value).is_integer() else value
     elif isinstance(value, Sequence) and not isinstance(value, str):
         value = ", ".join(map(str, value))
-    value = asked.kept(value)
+    value = asked.kept(value if isinstance(value, int) else str(value))
     if wrong := asked.wrong(value):
         raise DataError(f"{where}: {wrong}")
     return value

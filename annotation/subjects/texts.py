@@ -36,6 +36,12 @@ def read_texts(study: Study, subject: TextsSubject, rubric: Rubric) -> list[Item
             raise DataError(f"{path}: no column {column!r}; {hint} (`subject.{key}` names it)")
     reader = _Rows(subject, rubric, path)
     items = [reader.item(row, cells) for row, cells in zip(frame.index, frame.to_dict("records"), strict=True)]
+    right = dict[str, Any]()
+    for row, item in zip(frame.index, items, strict=True):
+        if item.expected and right.setdefault(item.key, item.expected) != item.expected:
+            raise DataError(
+                f"{path}: row {line(row)}: the same text has other right answers in an earlier row; keep one"
+            )
     there = {item.group for item in items if not item.expected}
     if empty := [name for name in subject.groups if name not in there]:
         raise DataError(f"{path}: has no text of the group {empty[0]!r}; add some, or take it out of `subject.groups`")
