@@ -49,7 +49,7 @@ SECTIONS = {
         _annotation("sample", "draw the pairs that people rate"),
         _annotation("preview", "a page that shows what raters will see of each queue"),
         _annotation("serve", "Argilla on this machine, until Ctrl-C"),
-        _annotation("users", "annotators' accounts: add, list, reset, remove"),
+        _annotation("users", "annotators' accounts: add, invite, remind, list, reset, remove"),
         _annotation("publish", "put the pairs before the annotators"),
         _annotation("simulate", "rehearse: simulated raters answer"),
         _annotation("crowd", "crowd workers on MTurk or Prolific, in place of annotators", extra="annotation,crowd"),
