@@ -84,7 +84,7 @@ def kendall_tau(rankings: Rankings) -> Estimate:
         return undefined("no pair has two rankings" + (" in which not all are equal" if none else ""))
     # Of n vectors of length 1 the cosines of all twos sum to (|their sum|^2 - n) / 2.
     sums, n = (rankings.by_pair(units) ** 2).sum(axis=1)[several], raters[several]
-    return _mean_over_pairs((sums - n) / (n * (n - 1)))
+    return _mean_over_pairs((sums - n) / (n * (n - 1)), -1.0)
 
 
 def kendall_w(rankings: Rankings) -> Estimate:
@@ -109,16 +109,17 @@ def kendall_w(rankings: Rankings) -> Estimate:
     defined = several & (spread > 0)
     if not defined.any():
         return undefined("no pair has two rankings in which not all are equal")
-    return _mean_over_pairs((apart / np.where(defined, m * spread, 1))[defined])
+    return _mean_over_pairs((apart / np.where(defined, m * spread, 1))[defined], 0.0)
 
 
-def _mean_over_pairs(values: Floats) -> Estimate:
-    """The mean of the pairs' values, with its t interval; no more than 1."""
+def _mean_over_pairs(values: Floats, least: float) -> Estimate:
+    """The mean of the pairs' values, with its t interval, from the least that the coefficient can be to 1."""
     found = over_pairs(values, np.ones(len(values)))
     if math.isnan(found.low):
         why = "one pair has no spread" if len(values) < 2 else SAME
         return Estimate(value=float(found.value), low=math.nan, high=math.nan, reason=why)
-    return Estimate(value=float(found.value), low=float(found.low), high=min(1.0, float(found.high)))
+    low, high = max(least, float(found.low)), min(1.0, float(found.high))
+    return Estimate(value=float(found.value), low=low, high=high)
 
 
 def mean_ranks(asked: Asked, ratings: pd.DataFrame, interval: str, *, anytime: bool) -> tuple[MeanRank, ...]:

@@ -97,6 +97,14 @@ def test_two_raters_by_hand() -> None:
     assert kendall_tau(opposite).reason == "all pairs have the same value, so their spread is unknown"
 
 
+def test_no_interval_reaches_below_what_the_coefficient_can_be() -> None:
+    """tau -1, -1, -1/3: mean -7/9, SD 0.385, so 0.956 (4.303 * 0.222) to either side. W 0, 0, 1/4: mean 1/12."""
+    rows = of("a > b > c, c > b > a", "b > a > c, c > a > b", "a > b > c, c > a > b")
+    tau, w = kendall_tau(rows), kendall_w(rows)
+    assert (tau.value, w.value) == (pytest.approx(-7 / 9), pytest.approx(1 / 12))
+    assert (tau.low, w.low) == (-1, 0) and tau.high == pytest.approx(-7 / 9 + 0.9562, abs=1e-4)
+
+
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
