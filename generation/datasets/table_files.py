@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -39,8 +40,21 @@ def read_frame(path: Path) -> pd.DataFrame:
                 frame: pd.DataFrame = pq.ParquetFile(file).read().to_pandas()
             return frame.map(lambda cell: cell.tolist() if isinstance(cell, np.ndarray) else cell)
     except (OSError, ValueError, pd.errors.ParserError, pa.ArrowException) as error:
-        raise DataError(f"{path} cannot be read: {error}") from None
+        raise DataError(f"{path} cannot be read: {_why(error)}") from None
     raise DataError(f"{path} is not a .csv, .tsv, .jsonl or .parquet file")
+
+
+def _why(error: Exception) -> str:
+    """What is wrong with a file, in words of ours where pandas has its own."""
+    said = str(error)
+    if isinstance(error, pd.errors.EmptyDataError):
+        return "it is empty; give it a line of column names, and rows"
+    if found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", said):
+        cells = f"line {found[2]} has {found[3]} cells, the header {found[1]}"
+        return f"{cells}; put cells that hold the separator into quotes"
+    if "EOF inside string" in said:
+        return "a cell begins with a quotation mark and no other one ends it; close it"
+    return said
 
 
 def _headed(cells: pd.DataFrame, path: Path) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from plumbline.errors import StudyError, nearest
 from plumbline.languages import language_code
@@ -16,6 +17,15 @@ _KINDS = ("local", "mteb", "recorded", "openai", "vllm", "none", "texts", "items
 LONGEST = 500  # characters of a complaint, and of a name or path
 LARGEST = 2**63 - 1  # what a column of whole numbers can hold
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+# What the patterns of studies and rubrics let through, in words.
+PATTERNS = {
+    r"^[a-z0-9][a-z0-9_-]{0,63}$": "small letters, digits, - and _, such as my-study",
+    r"^([a-z0-9][a-z0-9_-]{0,63})?$": "small letters, digits, - and _, such as my-prompts",
+    r"^[a-z][a-z0-9_-]{0,63}$": "a small letter, then small letters, digits, - and _, such as brief",
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$": "letters, digits, ., - and _, such as STS17",
+    r"^[A-Za-z_][A-Za-z0-9_]{0,199}$": "letters, digits and _, such as OPENAI_API_KEY",
+    r"^([A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)?$": "a module and a function of it, such as package.module:name",
+}
 
 
 def worded(value: str) -> str:
@@ -98,14 +108,32 @@ def _items(value: Any) -> Iterator[Any]:
 
 def first_complaint(error: ValidationError) -> str:
     """The first complaint of a validation in one line: where, then what."""
-    first = error.errors(include_url=False)[0]
+    own = _of_their_own(error.errors(include_url=False))
+    first = own[0]
     where = ".".join(str(part) for part in _plain(first["loc"]))
     what = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "string_pattern_mismatch" and (words := PATTERNS.get(first["ctx"]["pattern"])):
+        what = f"takes {words}; correct it"  # without what is there: who mistakes a variable for its value writes a key
+    if first["type"] == "tuple_type":
+        what = 'is no list; write one, such as [a, b], or a line with "- " for each entry'
     if first["type"] == "string_type" and isinstance(first["input"], (bool, int, float)):
         what += f'; write it in quotes: "{str(first["input"])[:40]}"'
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    more = f" (and {len(own) - 1} more)" if len(own) > 1 else ""
     what = what if len(what) <= LONGEST else f"{what[:LONGEST]} ..."
     return f"{where}: {what}{more}" if where else f"{what}{more}"
+
+
+def _of_their_own(found: list[ErrorDetails]) -> list[ErrorDetails]:
+    """The complaints without those that only follow from others.
+
+    Defaults that hang on a wrong field cannot be made, and a list of which every entry is wrong is called too short.
+    """
+    above = {one["loc"][:end] for one in found for end in range(len(one["loc"]))}
+    return [
+        one
+        for one in found
+        if one["type"] != "default_factory_not_called" and not (one["type"] == "too_short" and one["loc"] in above)
+    ]
 
 
 def _plain(place: tuple[int | str, ...]) -> Iterator[int | str]:

@@ -47,9 +47,10 @@ def refused(path: Path, task: TaskType, **changes: object) -> str:
         ("classification", "text,label,split\na,x,dev\n", "split 'dev' is neither train nor test"),
         ("classification", "text,label,split\na,x,train\n", "no rows in split 'test'"),
         ("clustering", "text,label\n", "no rows in split 'test'"),
-        ("clustering", "", "cannot be read"),
-        ("clustering", "text,label\na,b,c\n", "cannot be read"),
-        ("clustering", "text,label\na,b\na,b,c,d\n", "cannot be read"),
+        ("clustering", "", "cannot be read: it is empty; give it a line of column names, and rows"),
+        ("clustering", "text,label\na,b,c\n", "line 2 has 3 cells, the header 2; put cells that hold the separator"),
+        ("clustering", "text,label\na,b\na,b,c,d\n", "line 3 has 4 cells, the header 2"),
+        ("clustering", 'text,label\n"a,b\n', "a cell begins with a quotation mark and no other one ends it"),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused(tmp_path: Path, task: TaskType, content: str, says: str) -> None:

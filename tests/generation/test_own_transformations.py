@@ -192,7 +192,7 @@ CALLS = {"name": "mine", "axis": "noise", "calls": [{"text": "Say: {text}"}]}
         ({**CALLS, "axis": "mine"}, "its axis 'mine' is also a transformation's name; call one of them otherwise"),
         ({**CALLS, "axis": "expansion"}, "its axis 'expansion' is also a transformation's name"),
         ({**CALLS, "axis": "total"}, "'total' stands for something else in tables; choose another name"),
-        ({**CALLS, "name": "No spaces"}, "name: String should match pattern"),
+        ({**CALLS, "name": "No spaces"}, "name: takes a small letter, then"),
         ({**CALLS, "axes": "x"}, "unknown key 'axes'; did you mean 'axis'?"),
         ({**CALLS, "draw": "text"}, "`draw` (text or run) and `languages` go together"),
         ({**CALLS, "draw": "run", "languages": ["de"]}, "`languages` needs two at least"),

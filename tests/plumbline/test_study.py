@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 import yaml
 
 from plumbline.errors import StudyError
-from plumbline.study import ROOT, load_study
+from plumbline.study import ROOT, Study, load_study
+from plumbline.study.base import PATTERNS
 from tests.generation.helpers import study_data, write_study
 
 DATASET = study_data()["datasets"][0]
@@ -116,3 +118,12 @@ def test_a_command_that_is_advised_can_be_pasted(tmp_path: Path) -> None:
         "python", "-m", "generation.run", *options, "--generator", "other model",
     ]  # fmt: skip
     assert "--generator" not in by.command("annotation accept")
+
+
+def test_every_pattern_of_a_study_is_said_in_words() -> None:
+    def patterns(node: Any) -> Iterator[str]:
+        for key, part in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+            yield from [part] if key == "pattern" and isinstance(part, str) else patterns(part)
+
+    found = set(patterns(Study.model_json_schema()))
+    assert len(found) > 3 and found <= set(PATTERNS)
