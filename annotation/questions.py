@@ -177,6 +177,16 @@ class Question(Later, Part):
             raise ValueError(f"question {self.name!r}: the scale's points must ascend")
         return self
 
+    def called_alike(self) -> Iterator[str]:
+        """Labels that raters, or a file that names them by their words in any language, cannot tell apart."""
+        known: dict[str, str] = {}
+        for name, words in self.labels.items():
+            for wording in (name, *words.values()):
+                first = known.setdefault(" ".join(trim(wording).casefold().split()), name)
+                if first != name:
+                    yield (f"question {self.name!r}: the labels {first!r} and {name!r} are both called"
+                           f" {wording[:60]!r}; word one of them otherwise")  # fmt: skip
+
     def asked(self, scale: tuple[int, ...]) -> Asked:
         """What numbers need to know of it; `scale` is the rubric's."""
         own = (self.scale or scale) if self.kind == "rating" else ()

@@ -256,6 +256,7 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
         yield f"threshold {rubric.threshold:g} is on no scale; leave it out, and say acceptance.rules in the study"
     elif rubric.threshold is not None and not rubric.scale[0] <= rubric.threshold <= rubric.scale[-1]:
         yield f"threshold {rubric.threshold:g} is outside the scale {rubric.scale[0]} to {rubric.scale[-1]}"
+    yield from (wrong for question in rubric.questions for wrong in question.called_alike())
     for place, wording in wordings(rubric.model_dump(), ""):
         if not trim(wording):
             yield f"{place} is empty; give it a wording"

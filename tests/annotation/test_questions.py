@@ -96,6 +96,14 @@ def study_with(patch: pytest.MonkeyPatch, folder: Path, variant: Make, content: 
         (EFFORT | {"scale": [0, 1]}, "question 'effort' must describe every point of the scale, and no other"),
         (ORDER_ | {"labels": {"a": {"en": "A"}}}, "question 'order' needs two labels or more"),
         (NATURAL | {"title": {"de": "Wie?"}}, "the English wording is missing"),
+        (
+            NATURAL | {"labels": {"natural": {"en": "Fine"}, "odd": {"en": "Odd", "de": " fine "}}},
+            "the labels 'natural' and 'odd' are both called ' fine '; word one of them otherwise",
+        ),
+        (
+            NATURAL | {"labels": {"natural": {"en": "Odd"}, "odd": {"en": "So so"}}},
+            "the labels 'natural' and 'odd' are both called 'odd'",
+        ),
     ],
 )
 def test_a_rubric_that_cannot_be_asked_is_one_line(
