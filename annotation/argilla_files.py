@@ -22,11 +22,11 @@ import pandas as pd
 from annotation import server
 from annotation.argilla.publish import record_of, settings_of
 from annotation.argilla.wording import COMMENT, Words
-from annotation.export import licence_line, questions_text
+from annotation.export import SAME_SAMPLE, licence_line, questions_text, taken_in
 from annotation.offering import alone, refuse_other_sample
 from annotation.pseudonyms import named_pseudonym, pseudonym_key
 from annotation.questions import Asked
-from annotation.ratings.answers import Answer, Part, check, keep
+from annotation.ratings.answers import Answer, Part, check, keep, of_file
 from annotation.ratings.collected import Collected
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
@@ -135,7 +135,7 @@ def _settings(study: Study, worded: Words, *, words: bool) -> dict[str, Any]:
 
 
 def _codebook(study: Study, rubric: Rubric, ratings: pd.DataFrame, files: Mapping[str, bytes], licence: str) -> str:
-    command = f"{study.command('annotation collect')} --argilla {FOLDER}"
+    command = f"{taken_in()} --argilla {FOLDER}"
     answers = len(ratings.drop_duplicates(["pair_id", "rater_id"]))
     parts = [
         f"# Ratings of the study {study.name}, as files of Argilla",
@@ -144,7 +144,7 @@ def _codebook(study: Study, rubric: Rubric, ratings: pd.DataFrame, files: Mappin
         f"{answers} submitted answers of {ratings['rater_id'].nunique()} raters, controls and repeats among them, also"
         f" answers that do not count; which do, the CSV export says. {BESIDE} has the raters' pseudonyms by the ids in"
         " the records, which are made for this export, and the times of their answers.",
-        f"Another study on the same pairs takes it in with\n\n    {command}",
+        f"{SAME_SAMPLE}\n\n    {command}",
         "Argilla 2.8 reads each folder with `rg.Dataset.from_disk`, into a server that has an account with each id:",
         "    import json, secrets\n    import argilla as rg\n\n"
         "    client = rg.Argilla(api_url=..., api_key=...)\n"
@@ -167,13 +167,13 @@ def collect_files(study: Study, home: server.Home, folder: Path, *, replace: boo
     """
     with alone(study):
         rubric = asked_rubric(study)
-        pairs = {pair.pair_id: pair for pair in shown(study)}
+        pairs, advice = {pair.pair_id: pair for pair in shown(study)}, of_file(study)
         refuse_other_sample(study)
         refuse_other_prompts(study, list(pairs.values()))
         reading = _Reading(study, rubric, pairs, folder, pseudonym_key(home), _beside(folder))
         answers: dict[tuple[str, str], Answer] = {}
         for where, answer in reading.answers():
-            check(answer, where, rubric, pairs)
+            check(answer, where, rubric, pairs, advice)
             if (answer.pair_id, answer.rater_id) in answers:
                 raise DataError(f"{where}: a rater's second answer to a pair; keep one of them")
             answers[answer.pair_id, answer.rater_id] = answer

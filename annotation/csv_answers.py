@@ -22,7 +22,7 @@ from annotation.names import remember_names
 from annotation.offering import alone, refuse_other_sample
 from annotation.pseudonyms import is_pseudonym, named_pseudonym, pseudonym_key
 from annotation.questions import Question, Value
-from annotation.ratings.answers import Answer, Part, check, keep
+from annotation.ratings.answers import Answer, Part, check, keep, of_file
 from annotation.rubric import Rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.shown import shown
@@ -48,7 +48,7 @@ def collect_csv(
     """
     with alone(study):
         rubric = asked_rubric(study)
-        pairs = {pair.pair_id: pair for pair in shown(study)}
+        pairs, advice = {pair.pair_id: pair for pair in shown(study)}, of_file(study)
         refuse_other_sample(study)
         refuse_other_prompts(study, list(pairs.values()))
         form = _Form(study, rubric, pairs, path, columns, pseudonym_key(home))
@@ -57,7 +57,7 @@ def collect_csv(
         for line, row in form.rows():
             where = f"{path}, line {line}"
             answer = form.answer(row, where)
-            check(answer, where, rubric, pairs)
+            check(answer, where, rubric, pairs, advice)
             place = answer.pair_id, answer.rater_id
             if place in answers:
                 raise DataError(f"{where}: the same rater and pair as in line {lines[place]}; keep one of the answers")

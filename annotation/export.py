@@ -20,6 +20,7 @@ from annotation.ratings.ratings import counting_ratings
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
+from plumbline.commands import as_called
 from plumbline.errors import DataError
 from plumbline.exhibits.csv import csv_bytes
 from plumbline.exhibits.folder import write_files
@@ -29,6 +30,11 @@ from plumbline.words import trim
 
 FOLDER = "export"
 NO_LICENCE = "No licence is named: ask those who ran the study before you share this."
+SAME_SAMPLE = (
+    "A study whose sample has every pair, control and repeat that was answered here takes it in with the"
+    " following command, with its own file for YOUR_STUDY.yaml; one that lacks any of them refuses the whole. A sample"
+    " has them that was drawn from the same outputs with the same rubric and the same `sample`, and extended alike."
+)
 _SOURCES = ("argilla", "mturk", "prolific")
 _OF_SUBJECTS = ("fields", "expected", "queue")  # columns of other subjects than pairs
 _MORE = {
@@ -102,7 +108,7 @@ def _codebook(
     withdrawn = f" ({out} of them withdrawn: their answers are here, and do not count)" if out else ""
     names = ["pair", "rater", *(one.name for one in asked), "time", *(["comment"] if "comment" in answers else [])]
     columns = ",".join(f"{name}={name}" for name in names)
-    command = f"{study.command('annotation collect')} --csv answers.csv --columns {shlex.quote(columns)}"
+    command = f"{taken_in()} --csv answers.csv --columns {shlex.quote(columns)}"
     parts = [
         f"# Ratings of the study {study.name}",
         _line(study.description),
@@ -114,8 +120,8 @@ def _codebook(
         "A text that a spreadsheet would take for a formula has an apostrophe before it.",
         questions_text(rubric, [one.name for one in asked]),
         "## answers.csv",
-        f"A row for each rater and pair that was submitted, a column for each question. Another study on the same pairs"
-        f" takes it in with\n\n    {command}",
+        "A row for each rater and pair that was submitted, a column for each question.",
+        f"{SAME_SAMPLE}\n\n    {command}",
         "## ratings.csv",
         _columns(ratings, Rating),
         "## pairs.csv",
@@ -124,6 +130,11 @@ def _codebook(
         + "\n".join(f"- {name}: SHA-256 {hashlib.sha256(one).hexdigest()}" for name, one in files.items()),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def taken_in() -> str:
+    """The command by which another study takes an export in, up to the export's name."""
+    return as_called("python -m annotation collect --study YOUR_STUDY.yaml")
 
 
 def licence_line(licence: str) -> str:

@@ -65,10 +65,13 @@ class Part:
     answers: tuple[Answer, ...]
 
 
-def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair]) -> None:
-    """Raise DataError for an answer that cannot be a rating of this study; `where` begins the line."""
+def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair], advice: str = "") -> None:
+    """Raise DataError for an answer that cannot be a rating of this study; `where` begins the line.
+
+    `advice` ends it where the pair is not the study's.
+    """
     if answer.pair_id not in pairs:
-        raise DataError(f"{where}: no pair {answer.pair_id!r} is in pairs.parquet or controls.parquet")
+        raise DataError(f"{where}: no pair {answer.pair_id!r} is in pairs.parquet or controls.parquet{advice}")
     asked = {one.name: one for one in rubric.asked(pairs[answer.pair_id].pool)}
     for name, one in asked.items():
         value = answer.values.get(name)
@@ -83,6 +86,14 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair])
         raise DataError(f"{where}: answered at {answer.submitted_at}, before there were such studies; correct the time")
     if at > datetime.now(UTC) + CLOCKS:
         raise DataError(f"{where}: answered at {answer.submitted_at}, which is in the future; set the clocks right")
+
+
+def of_file(study: Study) -> str:
+    """What to do where a file has answers to a pair that is not the study's, as `check` takes it."""
+    return (
+        "; correct the id, or, where the file is of a larger sample, extend this study's (raise sample.pairs and run"
+        f" `{study.command('annotation sample')} --extend REASON`), or export from a study with the same sample"
+    )
 
 
 def keep(

@@ -32,9 +32,9 @@ Make = Callable[..., Study]
 RESPONSE = {"value": 3, "user_id": "u", "status": "submitted"}
 
 
-def made(variant: Make, name: str) -> Study:
+def made(variant: Make, name: str, pairs: int = 8) -> Study:
     raters = {"raters": {"per_pair": 3}, "acceptance": {"min_pairs": 5}}
-    study = variant(name=name, transformations=["paraphrasing"], sample={"pairs": 8}, **raters)
+    study = variant(name=name, transformations=["paraphrasing"], sample={"pairs": pairs}, **raters)
     generate(study)
     return study
 
@@ -61,6 +61,15 @@ def test_another_study_takes_exported_answers_in_with_equal_numbers(variant: Mak
     means = [read_pair_means(study).sort_values(key, ignore_index=True) for study in (first, second)]
     pd.testing.assert_frame_equal(means[0], means[1])
     assert set(ratings[0]["rater_id"]).isdisjoint(ratings[1]["rater_id"])  # pseudonyms of pseudonyms
+
+
+def test_a_larger_samples_answers_are_refused_with_what_to_do(variant: Make, tmp_path: Path) -> None:
+    first, second = made(variant, "first"), made(variant, "second", pairs=5)
+    careless(first)
+    draw_sample(second)
+    columns = {name: name for name in ("pair", "rater", "quality", "fluency")}
+    with pytest.raises(DataError, match=r"no pair .*larger sample, extend this study's .*sample --study .* --extend"):
+        collect_csv(second, server.Home(tmp_path / "home"), export(first) / "answers.csv", columns)
 
 
 def test_every_column_has_its_line_and_every_file_its_hash(variant: Make) -> None:
