@@ -80,6 +80,9 @@ def _sample(options: argparse.Namespace) -> int:
         if supply.failed:
             print(f"  {supply.transformation}, {supply.language}: {supply.failed_share:.1%} of the outputs failed"
                   " and are rated by nobody")  # fmt: skip
+        if supply.known:
+            print(f"  {supply.transformation}, {supply.language}: {supply.known} texts are known items too, and are not"
+                  " in the sample")  # fmt: skip
     say_flagged(study)
     say_unread(study, accounts.languages_unasked(home_of(options)))
     return 0

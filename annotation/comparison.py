@@ -175,7 +175,9 @@ def _rated(study: Study) -> pd.DataFrame:
     on_scale = [one.name for one in rubric.asked() if one.kind == "rating" and one.scale == rubric.scale]
     if not on_scale:
         raise StudyError(
-            f"{study.file}: rubric {study.rubric!r} rates nothing on its scale; means are what is compared"
+            f"{study.file}: rubric {study.rubric!r} rates nothing on its scale, and means are what is compared; hold"
+            " the reports beside each other, which have shares of labels, orders and agreement by kind"
+            f" (`{study.command('annotation report')}`)"
         )
     counting = counting_ratings(collected.of_sample, study.raters.per_pair)
     counting = counting[counting["question"].isin(on_scale)]

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from annotation.crowd import pay
-from annotation.rubric import load_rubric
-from annotation.sampling.controls import number_of_batches
+from annotation.rubric import Rubric, load_rubric
+from annotation.sampling.controls import beside, number_of_batches
 from annotation.statistics.intervals import (
     Floats,
     confidence_sequence,
@@ -35,6 +35,7 @@ from plumbline.streams import stream
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.crowd import PaySpec
+from plumbline.study.subject import Group
 
 PAIRS, RATERS = (30, 50, 100, 200), (2, 3, 5)
 SIZES = tuple(itertools.product(PAIRS, RATERS))
@@ -182,25 +183,25 @@ def latent_mean(mean: float, deviation: float, scale: Sequence[int]) -> float:
     return float(optimize.brentq(lambda m: rated_mean(m, deviation, scale) - mean, scale[0] - reach, scale[-1] + reach))
 
 
-def price(study: Study, design: Design, size: tuple[int, int]) -> Price:
+def price(study: Study, rubric: Rubric, design: Design, size: tuple[int, int]) -> Price:
     """The cost of a study with `size` (pairs of each transformation, raters of each pair), without a platform's fees.
 
     Paid as `crowd.pay` says, or by its defaults (HTEB, Ethical Considerations) where the study asks no crowd; where
-    people turn out to need longer, a bonus makes up the difference. Each batch of a pool brings the study's controls
-    and repeats, paid like its pairs; a pool in several languages has a few more. A rating is one answer to one of the
-    questions that the pair's pool is asked.
+    people turn out to need longer, a bonus makes up the difference. Each batch of a queue brings the controls
+    whose answers are known and the repeats, paid like its pairs; a queue in several languages has a few more. A rating
+    is one answer to one of the questions that must be answered about the pair.
     """
     pairs, raters = size
-    controls, pools = study.sample.controls, Counter(kind.pool for kind in study.kinds.values())
-    beside = (controls.known if study.subject else controls.positive + controls.negative) + study.sample.repeats
     shown = Counter(dict.fromkeys(study.kinds, pairs))
-    for pool, members in pools.items():
-        first = next(name for name, kind in study.kinds.items() if kind.pool == pool)
-        shown[first] += number_of_batches(study, pairs * members) * beside
+    queues: dict[str, list[str]] = {}
+    for name, kind in study.kinds.items():
+        queues.setdefault((isinstance(kind, Group) and kind.queue) or kind.pool, []).append(name)
+    for members in queues.values():
+        each = beside(study, rubric, study.kinds[members[0]].pool)
+        shown[members[0]] += number_of_batches(study, pairs * len(members)) * each
     names, spec = list(shown.elements()), pay_of(study)
     hours = raters * pay.assumed_hours(names, spec)
-    asked = Counter(pool for name in design.questions for pool in pools if design.asked(name).asked_in(pool))
-    ratings = raters * sum(number * asked[design.pool_of(name)] for name, number in shown.items())
+    ratings = raters * sum(number * len(design.needed(design.pool_of(name))) for name, number in shown.items())
     return Price(len(names), ratings, hours, raters * pay.reward(names, spec) / 100)
 
 
@@ -237,20 +238,21 @@ def plan(
     >>> found = plan(load_study("studies/demo.yaml"), sizes=[(30, 3), (100, 3)], means=[3.4], campaigns=200)
     >>> print(found[["pairs", "raters", "mean", "right", "ratings"]].to_string(index=False))
      pairs  raters  mean  right  ratings
-        30       3   3.4  0.955     1584
-       100       3   3.4  0.995     5088
+        30       3   3.4  0.955     1572
+       100       3   3.4  0.995     5064
     """
     sizes, means = _sizes(sizes), tuple(dict.fromkeys(means))
     if campaigns < 1:
         raise ValueError(f"a plan needs at least 1 campaign, not {campaigns}")
-    design = Design.of(study, load_rubric(study))
+    rubric = load_rubric(study)
+    design = Design.of(study, rubric)
     rules = planned_rules(study, design)
     if strange := [mean for mean in means if not any(_on_scale(mean, design, rule) for rule in rules)]:
         latent_mean(strange[0], 1.0, scale_of(design, rules[0]))  # says why not
     seed = study.sample.seed if seed is None else seed
     rows = []
     for rule, (pairs, raters) in itertools.product(rules, dict.fromkeys(sizes)):
-        cost = price(study, design, (pairs, raters))
+        cost = price(study, rubric, design, (pairs, raters))
         words, own = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
         alone = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if own else design
         for mean in [mean for mean in means if _on_scale(mean, design, rule)] or _around(design, rule):

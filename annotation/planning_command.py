@@ -72,7 +72,7 @@ def _of_rules(rule: AcceptanceSpec) -> list[str]:
 
 def _notes(rule: AcceptanceSpec, means: Sequence[float], study: Study) -> list[str]:
     border = f" At {rule.threshold:g} itself: the share accepted." if rule.threshold in means else ""
-    paid = pay_of(study)
+    paid, judged = pay_of(study), "groups" if study.subject else "transformations"
     longer = ", ".join(f"{share:.0%} more for {name.replace('_', ' ')}" for name, share in paid.extra.items() if share)
     used = "Pairs used: complete when the rule decides, where raters have orders of their own, as here they have."
     fixed = "The interval takes the raters as they are: it knows nothing of what other raters would say (raters' bias)."
@@ -87,7 +87,8 @@ def _notes(rule: AcceptanceSpec, means: Sequence[float], study: Study) -> list[s
         *(_of_rules(rule) if rule.rules else short),
         f"Width: of the 95% interval, in points{share}. Pairs: of one verdict (the two translations share theirs).",
         *([used] if rule.stop == "anytime" else []),
-        f"Ratings, hours, dollars: of all {len(study.kinds)} transformations, with controls and repeats;",
+        f"Ratings, hours, dollars: of all {len(study.kinds)} {judged}, with controls and repeats; ratings are",
+        "the answers that must be given;",
         f"{paid.hourly:g} dollars an hour at {paid.seconds:g} s a pair{', ' + longer if longer else ''},",
         "a bonus where people need longer, and a platform's fees on top.",
     ]

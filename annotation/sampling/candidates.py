@@ -47,6 +47,7 @@ class Supply(Record):
     )
     without: tuple[str, ...] = Field(default=(), description="error types that keep an output out (`sample.without`)")
     kept_out: int = Field(default=0, description="usable outputs that could not be drawn for one of these")
+    known: int = Field(default=0, description="texts that are known items too, which the sample never has")
 
     @property
     def kept_out_share(self) -> float:

@@ -23,6 +23,7 @@ from plumbline.identity import identity
 from plumbline.records import Pair
 from plumbline.store import read_records
 from plumbline.study import Study
+from plumbline.study.subject import TextsSubject
 
 UNRELATED = 0.1  # the most that an original may overlap with a negative's other text (Jaccard index of their words)
 DONORS = 500  # texts of a queue that are looked through for an unrelated one
@@ -59,8 +60,19 @@ def number_of_batches(study: Study, pairs: int) -> int:
 
 def spares_needed(study: Study, rubric: Rubric, queue: Queue, pairs: int) -> int:
     """How many originals that are not in the sample the controls of a queue with so many pairs take."""
-    each = sum(number for kind, number in _kinds(study) if rubric.expected(queue.pool, kind))
-    return each * number_of_batches(study, pairs)
+    return _made(study, rubric, queue.pool) * number_of_batches(study, pairs)
+
+
+def beside(study: Study, rubric: Rubric, pool: str) -> int:
+    """How many controls and repeats a batch of a pool has, as far as there are texts to make them of."""
+    subject = study.subject
+    known = study.sample.controls.known if isinstance(subject, TextsSubject) and subject.expected else 0
+    return known + (0 if subject else _made(study, rubric, pool)) + study.sample.repeats
+
+
+def _made(study: Study, rubric: Rubric, pool: str) -> int:
+    """Controls of a batch whose right answers the rubric says."""
+    return sum(number for kind, number in _kinds(study) if rubric.expected(pool, kind))
 
 
 def make_controls(

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.planning import Assumed, Outlook, outlook, plan, price, simulated
+from annotation.planning import Assumed, Outlook, Price, outlook, plan, price, simulated
 from annotation.planning_command import plan_text
 from annotation.questions import Asked
 from annotation.rubric import load_rubric
@@ -40,10 +40,14 @@ def look(size: tuple[int, int], mean: float, assumed: Assumed, seed: int = 1, **
     return outlook(design(**rule), assumed, size, mean, 1000, np.random.default_rng(seed))
 
 
+def priced(study: Study, design: Design) -> Price:
+    return price(study, load_rubric(study), design, (100, 3))
+
+
 def test_hteb_study_costs_what_its_wages_say(variant: Callable[..., Study]) -> None:
     """(6 + 1.25 + 1.10) * 100 pairs * 3 raters * 30 s = 20.875 hours, at $24 an hour $501; 4,800 ratings."""
     sample = {"pairs": 100, "controls": {"positive": 0, "negative": 0}, "repeats": 0}
-    found = price(variant(sample=sample), Design(), (100, 3))
+    found = priced(variant(sample=sample), Design())
     assert (found.pairs, found.ratings) == (800, 4800)
     assert (found.hours, found.dollars) == (pytest.approx(20.875), pytest.approx(501))
 
@@ -53,18 +57,21 @@ def test_a_question_about_one_pool_is_answered_there_alone(variant: Callable[...
     sample = {"pairs": 100, "controls": {"positive": 0, "negative": 0}, "repeats": 0}
     third = Asked("effort", scale=(0, 1, 2), pools=("translation",))
     own = Design(("quality", "fluency", "effort"), others={"effort": third})
-    assert price(variant(sample=sample), own, (100, 3)).ratings == 5400
+    assert priced(variant(sample=sample), own).ratings == 5400
+    optional = replace(third, required=False)
+    assert priced(variant(sample=sample), replace(own, others={"effort": optional})).ratings == 4800
 
 
 def test_controls_and_repeats_cost_too(variant: Callable[..., Study]) -> None:
-    """One pool of 200 (both translations) and six of 100, batches of 50: 4 + 6 * 2 = 16 batches, 4 pairs more each.
+    """One pool of 200 (both translations) and six of 100, batches of 50: 4 + 6 * 2 = 16 batches, 4 pairs more each,
+    but 3 of the translations', of which no positive is made.
 
     They are paid like pairs: the 8 of expansion 25% more, those of summarised expansion 10%.
     """
     sample = {"pairs": 100, "controls": {"positive": 1, "negative": 1}, "repeats": 2, "batch": 50}
-    found = price(variant(sample=sample), Design(), (100, 3))
-    assert found.pairs == 800 + 64
-    assert found.hours == pytest.approx(20.875 + (64 + 8 * 0.25 + 8 * 0.10) * 3 * 30 / 3600)
+    found = priced(variant(sample=sample), Design())
+    assert found.pairs == 800 + 60
+    assert found.hours == pytest.approx(20.875 + (60 + 8 * 0.25 + 8 * 0.10) * 3 * 30 / 3600)
 
 
 def test_a_plan_pays_what_the_crowd_is_paid(variant: Callable[..., Study]) -> None:
@@ -72,7 +79,7 @@ def test_a_plan_pays_what_the_crowd_is_paid(variant: Callable[..., Study]) -> No
     sample = {"pairs": 100, "controls": {"positive": 0, "negative": 0}, "repeats": 0}
     paid = {"hourly": 30, "seconds": 40, "extra": {"expansion": 0.5}}
     study = variant(sample=sample, crowd={"pay": paid})
-    found = price(study, Design(), (100, 3))
+    found = priced(study, Design())
     assert (found.hours, found.dollars) == (pytest.approx(8.5 * 100 * 3 * 40 / 3600), pytest.approx(850, abs=0.03))
     options = argparse.Namespace(
         pairs=[30], raters=[2], means=[4.0], spread=0.8, bias=0.25, noise=1.1, campaigns=5, seed=1
@@ -266,7 +273,7 @@ def test_a_plan_has_a_row_for_each_size_and_mean(variant: Callable[..., Study]) 
     assert found["right"][0] == 1 - first.accepted and found["right"][1] == found["accepted"][1]
     alone = plan(study, [(60, 3)], [3.4], campaigns=20, seed=5)
     assert found.iloc[[3]].reset_index(drop=True).equals(alone)
-    assert found["dollars"][2] == price(study, Design(), (60, 3)).dollars
+    assert found["dollars"][2] == price(study, load_rubric(study), Design(), (60, 3)).dollars
 
 
 def test_the_command_prints_a_row_for_each_size() -> None:

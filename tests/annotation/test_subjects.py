@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 import yaml
 
+from annotation.comparison import comparison_text
 from annotation.offering import begin_offering
+from annotation.planning import price
 from annotation.preview import preview_html
 from annotation.records import Member
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
 from annotation.sampling.extension import extend_sample
 from annotation.sampling.origin import refuse_other_prompts
-from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.sampling.sample import draw_sample, read_pairs, read_supply
 from annotation.statistics.summaries import Design
 from annotation.status.status import read_status
 from evaluation.run import evaluate
@@ -30,6 +32,7 @@ from plumbline.records import Pair
 from plumbline.store import read_frame, write_json
 from plumbline.study import ROOT, Study, load_study
 from tests.annotation.subjects import CHAT, ask, rows, rubric, texts
+from tests.commands import here
 
 
 @pytest.fixture
@@ -83,6 +86,52 @@ def test_a_sample_is_extended_and_known_items_are_not_shown_again(make: Callable
     assert len(known) == len(set(known)) == 2 and before < set(known)
 
 
+def test_a_known_text_is_never_in_the_sample(make: Callable[..., Any]) -> None:
+    """Rows 0 and 1 are known items too, one in other capitals; in another language, or beside another talk, none is."""
+    again = [{**rows()[0], "right": "acceptable"}, {**rows()[1], "from": "machine", "right": "acceptable"}]
+    again[0]["prompt"] = str(again[0]["prompt"]).upper()
+    apart = [{**rows()[2], "language": "de"}, {**rows()[4], "talk": CHAT[:1]}]
+    own = [*rows(), *again, *({**one, "right": "acceptable"} for one in apart)]
+    study = make(own=own)
+    pairs = draw_sample(study)
+    assert {fields_of(one)[0].text for one in pairs} == {one["prompt"] for one in rows()[2:] if "right" not in one}
+    assert [(one.transformation, one.language, one.known) for one in read_supply(study)] == [
+        ("human", "de", 0), ("human", "en", 1), ("machine", "en", 1)
+    ]  # fmt: skip
+    said = here("annotation", "sample", "--study", str(study.file), "--exports", str(study.folder.parent)).stdout
+    assert "human, en: 1 texts are known items too, and are not in the sample" in said
+    machines = [{**one, "right": "acceptable"} for one in rows() if one["from"] == "machine"]
+    with pytest.raises(DataError, match="every text of machine is a known item too; add others, or take it out"):
+        draw_sample(make("none", own=[*rows(), *machines]))
+
+
+def test_a_text_that_was_drawn_is_no_known_item_later(make: Callable[..., Any]) -> None:
+    study = make(sample={"pairs": 3, "batch": 9})
+    first = draw_sample(study)
+    begin_offering(study, "argilla", load_rubric(study))
+    texts_of_first = {fields_of(one)[0].text for one in first}
+    later = [{**one, "right": "acceptable"} for one in rows() if one["prompt"] in texts_of_first]
+    larger = make(own=[*later, *rows()], sample={"pairs": 6, "batch": 9, "controls": {"known": 9}})
+    extend_sample(larger, "more")
+    known = [one for one in read_controls(larger) if one.control == "known"]
+    assert len(known) == 4 and texts_of_first.isdisjoint(fields_of(one)[0].text for one in known)
+
+
+def test_a_plan_counts_what_a_queue_of_all_groups_is_asked(make: Callable[..., Any]) -> None:
+    """18 texts in two batches of 9, with a repeat each; a known item each where there are some; nothing of pairs."""
+    for changes, shown in (({}, 18 + 4), ({"subject": {"expected": {}}}, 18 + 2)):
+        study = make(**changes)
+        asked = load_rubric(study)
+        assert price(study, asked, Design.of(study, asked), (9, 2)).pairs == shown
+
+
+def test_labels_are_not_compared_and_the_refusal_says_what_is_there(make: Callable[..., Any]) -> None:
+    study = make()
+    draw_sample(study)
+    with pytest.raises(StudyError, match=r"agreement by kind \(`.*annotation report --study"):
+        comparison_text(study)
+
+
 def test_a_sample_whose_texts_are_gone_is_refused(make: Callable[..., Any], tmp_path: Path) -> None:
     study = make()
     pairs = draw_sample(study)
@@ -134,6 +183,8 @@ def test_the_sample_study_of_texts_is_drawn(tmp_path: Path) -> None:
 FIRST = rows()[0]
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("a column that is not there", {"subject": {"context": {"talk": "chat"}}}, "no column 'chat'; "),
+    ("a group's name", {"subject": {"groups": ["A B"]}}, "subject.groups.0: takes a small"),
+    ("no list of groups", {"subject": {"groups": "human"}}, "subject.groups: is no list; write one, such as [a, b]"),
     ("a group twice", {"subject": {"groups": ["human", "human"]}}, "subject: group 'human' appears twice"),
     ("a group of no row", {"subject": {"groups": ["human", "machine", "third"]}}, "has no text of the group 'third'"),
     ("a row of no group", {"own": [*rows(), {**FIRST, "from": "robot"}]}, "row 23, field 'from': no group is called"),
@@ -171,7 +222,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
 def test_bad_input_is_refused_in_one_line(make: Callable[..., Any], what: str, changes: Any, said: str) -> None:
     with pytest.raises(PlumblineError) as refused:
         draw_sample(make(**changes))
-    assert said in str(refused.value) and "\n" not in str(refused.value)
+    assert said in str(refused.value) and "\n" not in str(refused.value) and "more)" not in str(refused.value)
 
 
 def test_a_rubric_of_texts_is_refused_for_pairs(make: Callable[..., Any], tmp_path: Path) -> None:
