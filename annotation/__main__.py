@@ -142,7 +142,8 @@ def _accept(options: argparse.Namespace) -> int:
     outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet")]
     with alone(study), stage(study, "accept", inputs, outputs):
         done = accept(study, options.amend)
-    told = headline(status := read_status(study, datetime.now(UTC)), done.verdicts)
+    status = read_status(study, datetime.now(UTC), evidence=done.evidence, reached=done.verdicts)
+    told = headline(status, done.verdicts)
     print(as_called("\n".join([*told, *([SIMULATED] if status.simulated else [])])), end="\n\n")
     print(f"Ratings and agreement (HTEB, Table 2), study {study.name}\n\n{agreement_text(done.groups)}\n")
     rules = [verdict_text(done.verdicts), *done.amendments]

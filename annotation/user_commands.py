@@ -108,7 +108,7 @@ def _invite(options: argparse.Namespace) -> int:
 def _remind(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     evidence, now = Evidence.read(study), datetime.now(UTC)
-    status = read_status(study, now, evidence.collected, lambda: evidence.signs)
+    status = read_status(study, now, evidence=evidence)
     found = standings(status, evidence.signs, known_names(home, study))
     rows = [_row(one, now) for one in found]
     header = ["name", "rater", "answers", "open", "last answer", "remarks"]

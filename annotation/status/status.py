@@ -60,16 +60,22 @@ class Status:
 
 
 def read_status(
-    study: Study, now: datetime, collected: Collected | None = None, signs: Callable[[], Sequence[Sign]] | None = None
+    study: Study,
+    now: datetime,
+    collected: Collected | None = None,
+    signs: Callable[[], Sequence[Sign]] | None = None,
+    evidence: Evidence | None = None,
+    reached: Sequence[Verdict] | None = None,
 ) -> Status:
     """The status of a study at a time, from its records. Raises DataError for damaged ones.
 
     `collected` is what raters saw and answered, and `signs` gives the signs in it, for who has them at hand: both take
-    most of the time.
+    most of the time. `evidence` has both, and more; `reached` are verdicts that hold, of who has just reached them.
     """
-    read = collected or Collected.read(study)
-    evidence = Evidence.read(study, read)
-    mismatched, (reached, outdated) = mismatch(study, read.pairs), _reached(evidence)
+    read = collected or (evidence.collected if evidence else Collected.read(study))
+    evidence = evidence or Evidence.read(study, read)
+    mismatched = mismatch(study, read.pairs)
+    held, outdated = _reached(evidence) if reached is None else (reached, "")
     stages = stages_of(study, read.ratings, mismatched, outdated)
     ratings = read.known
     strange = read.ratings["pair_id"].nunique() - ratings["pair_id"].nunique()
@@ -83,7 +89,7 @@ def read_status(
             f"{strange} rated pairs are not in the sample; run `{study.command('annotation collect')}` again"
         )
     fresh = stages["verdicts"].state == "done"
-    found = reached if fresh else _found_so_far(evidence, may_judge=not broken)
+    found = held if fresh else _found_so_far(evidence, may_judge=not broken)
     progress = _progress(study, read, found, fresh=fresh)
     return Status(
         study=study,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from annotation.offering import refuse_other_sample
@@ -29,6 +29,7 @@ class Accepted:
     verdicts: Sequence[Verdict]
     amendments: Sequence[str]  #: a line for each change of the rules after the first rating
     doubts: Sequence[str]  #: a line for each thing that is doubtful
+    evidence: Evidence = field(repr=False)  #: what they rest on, with the rules and looks that were written
 
 
 def accept(study: Study, amend: str | None = None) -> Accepted:
@@ -48,7 +49,8 @@ def accept(study: Study, amend: str | None = None) -> Accepted:
     groups, found, means = conclude(pairs, ratings, design, judged_by, study.sample.seed, withdrawn)
     found = with_supply(found, evidence.supply)
     seen = _look(looks, found, len(counting_ratings(ratings, design.per_pair)), rests_on)
-    told = Accepted(groups, found, amendment_lines(rules, evidence.first), doubts_of(evidence, found, evidence.signs))
+    doubts = doubts_of(evidence, found, evidence.signs)
+    told = Accepted(groups, found, amendment_lines(rules, evidence.first), doubts, evidence.with_rules(rules, seen))
     write_rules(study, evidence.rules, rules)
     if len(seen) > len(looks):  # noted before anybody can read the results
         write_kept(study, LOOKS, seen)

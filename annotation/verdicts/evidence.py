@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from annotation.offering import read_waves
@@ -62,6 +62,12 @@ class Evidence:
         for name, read in (("pairs.parquet", read_pairs), (SAMPLE, read_ratings), (SUPPLY, read_supply)):
             if not (study.folder / name).exists():
                 read(study)
+        return found
+
+    def with_rules(self, rules: Sequence[RuleSet], looks: Sequence[Look]) -> Evidence:
+        """The same with rules and looks that a command wrote; signs are not looked for again."""
+        found = replace(self, rules=rules, looks=looks)
+        found.__dict__["signs"] = self.signs
         return found
 
     @property

@@ -27,11 +27,13 @@ READ_ONCE = (
     "agreement.json",
 )
 # The manifest: when a command begins, when it ends, and for each file that is held against it. Tables: once for their
-# rows, and hashed once against each of what must know them: the manifest, the offer, the verdicts, the stage.
+# rows, and hashed once against each of what must know them: the manifest, the offer, the verdicts, the stage. `accept`
+# ends with what to do next, for which each stage's files are hashed once more.
 MOST = {
-    "accept": {"manifest.json": 12, "pairs.parquet": 4, "controls.parquet": 2, "ratings.parquet": 4,
-               "control_ratings.parquet": 2, "verdicts.json": 1, "offered.json": 1, "hteb.yaml": 1},
-    "status": {"manifest.json": 12, "pairs.parquet": 3, "controls.parquet": 2, "ratings.parquet": 4,
+    "accept": {"manifest.json": 17, "pairs.parquet": 5, "controls.parquet": 3, "ratings.parquet": 5,
+               "control_ratings.parquet": 2, "verdicts.json": 2, "pair_means.parquet": 2, "offered.json": 1,
+               "hteb.yaml": 1},
+    "status": {"manifest.json": 15, "pairs.parquet": 3, "controls.parquet": 2, "ratings.parquet": 4,
                "control_ratings.parquet": 2, "verdicts.json": 3, "offered.json": 1, "hteb.yaml": 1},
 }  # fmt: skip
 _opened: list[str] = []
