@@ -34,7 +34,7 @@ from annotation.status.text import status_text
 from annotation.user_commands import add_user_commands
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.doubts import doubts_text
-from annotation.verdicts.tables import SIMULATED, agreement_text, verdict_text
+from annotation.verdicts.tables import SIMULATED, agreement_text, count, verdict_text
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
@@ -65,24 +65,29 @@ def _sample(options: argparse.Namespace) -> int:
     with stage(study, "sample", transformed, made, sample_settings(study)):
         wave = extend_sample(study, options.extend) if options.extend is not None else None
         pairs = draw_sample(study)
+    item = study.called.item
     if wave is not None:
-        print(f"{study.name}: wave {wave.number} adds {wave.pairs} pairs to the sample; publish it to have them rated")
+        print(
+            f"{study.name}: wave {wave.number} adds {wave.pairs} {item}s to the sample; publish it to have them rated"
+        )
     kinds = Counter(pair.control for pair in read_controls(study))
-    controls = f"{kinds['positive']} positive and {kinds['negative']} negative controls"
-    more = f"{str(kinds['known']) + ' known items' if study.subject else controls}, {kinds['repeat']} repeats"
-    print(f"{study.name}: {len(pairs)} pairs drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
+    more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {kinds['repeat']} repeats"
+    if study.subject:
+        more = f"{count(kinds['known'], 'known item')}, {count(kinds['repeat'], 'repeat')}"
+    print(f"{study.name}: {len(pairs)} {item}s drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
     sources = "items" if study.subject else "outputs"
     for name in study.kinds:
         drawn = sum(pair.transformation == name for pair in pairs)
         if drawn < study.sample.pairs:
-            print(f"  {name}: {drawn} pairs, the study asks for {study.sample.pairs}; there are no more {sources}")
+            print(f"  {name}: {drawn} {item}s, the study asks for {study.sample.pairs}; there are no more {sources}")
     for supply in read_supply(study):
         if supply.failed:
-            print(f"  {supply.transformation}, {supply.language}: {supply.failed_share:.1%} of the outputs failed"
+            lost = "rows lack a text" if study.subject else "outputs failed"
+            print(f"  {supply.transformation}, {supply.language}: {supply.failed_share:.1%} of the {lost}"
                   " and are rated by nobody")  # fmt: skip
         if supply.known:
-            print(f"  {supply.transformation}, {supply.language}: {supply.known} texts are known items too, and are not"
-                  " in the sample")  # fmt: skip
+            too = "is a known item too, and is" if supply.known == 1 else "are known items too, and are"
+            print(f"  {supply.transformation}, {supply.language}: {count(supply.known, item)} {too} not in the sample")
     say_flagged(study)
     say_unread(study, accounts.languages_unasked(home_of(options)))
     return 0
@@ -147,7 +152,9 @@ def _accept(options: argparse.Namespace) -> int:
     print(as_called("\n".join([*told, *([SIMULATED] if status.simulated else [])])), end="\n\n")
     print(f"Ratings and agreement (HTEB, Table 2), study {study.name}\n\n{agreement_text(done.groups)}\n")
     rules = [verdict_text(done.verdicts), *done.amendments]
-    print(f"Verdicts, study {study.name}\n\n" + "\n".join(rules) + f"\n\n{doubts_text(done.doubts, judged=True)}")
+    print(
+        f"Verdicts, study {study.name}\n\n" + "\n".join(rules) + f"\n\n{doubts_text(done.doubts, study, judged=True)}"
+    )
     return 0
 
 

@@ -22,7 +22,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     """What `python -m annotation plan` prints: assumptions, a row for each size, and how to read it."""
     design = Design.of(study, load_rubric(study))
     rule, assumed = design.rule, Assumed(options.spread, options.bias, options.noise)
-    own = (study.sample.pairs, study.raters.per_pair)
+    own, item = (study.sample.pairs, study.raters.per_pair), study.called.item
     asked = [(pairs, raters) for pairs in options.pairs or PAIRS for raters in options.raters or RATERS]
     sizes = asked if options.pairs or options.raters else list(dict.fromkeys([own, *asked]))
     seed = study.sample.seed if options.seed is None else options.seed
@@ -33,15 +33,15 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
         said = f"rules combined by {rule.combine}, {', '.join(parts)}"
     else:
         said = f"rule {rule.rule}, {', '.join(parts)}, threshold {rule.threshold:g}"
-    tables = [_table(found[found["rule"] == in_words(one)], rule, one) for one in rules]
+    tables = [_table(found[found["rule"] == in_words(one)], rule, one, item) for one in rules]
     titled = (part for one, table in zip(rules, tables, strict=True) for part in (_title(one), table, ""))
     return "\n".join(
         [
             f"Plan of study {study.name}: {said}",
             f"{options.campaigns} simulated campaigns for each size and true mean, seed {seed}",
-            f"Assumed standard deviations, in points: pairs {assumed.spread:g}, raters' bias {assumed.bias:g},"
+            f"Assumed standard deviations, in points: {item}s {assumed.spread:g}, raters' bias {assumed.bias:g},"
             f" noise {assumed.noise:g}",
-            *([f"First the study's own size: {own[0]:,} pairs and {own[1]} raters."] if sizes[0] == own else []),
+            *([f"First the study's own size: {own[0]:,} {item}s and {own[1]} raters."] if sizes[0] == own else []),
             "",
             *(titled if rule.rules else (tables[0], "")),
             *_notes(rule, list(found["mean"]), study),
@@ -54,7 +54,7 @@ def _title(rule: RuleSpec) -> str:
     return f"{in_words(rule)}, decided by {by}"
 
 
-def _of_rules(rule: AcceptanceSpec) -> list[str]:
+def _of_rules(rule: AcceptanceSpec, item: str) -> list[str]:
     """How to read the rows of several rules."""
     together = (
         "A verdict is accepted where all rules accept: less often than by the one that accepts least."
@@ -63,7 +63,8 @@ def _of_rules(rule: AcceptanceSpec) -> list[str]:
     )
     medians = [in_words(one) for one in rule.rules if one.statistic == "median"]
     return [
-        "at M: share of right verdicts by the rule alone where the mean, or share, over all pairs and all raters is M:",
+        "at M: share of right verdicts by the rule alone where the mean, or share, over all"
+        f" {item}s and all raters is M:",
         "accepted where M keeps to the limit, not accepted where it does not. At the limit itself: the share accepted.",
         *([together] if len(rule.rules) > 1 else []),
         *(f"Not planned, since a median of ratings goes in steps: {one}." for one in medians),
@@ -72,24 +73,30 @@ def _of_rules(rule: AcceptanceSpec) -> list[str]:
 
 def _notes(rule: AcceptanceSpec, means: Sequence[float], study: Study) -> list[str]:
     border = f" At {rule.threshold:g} itself: the share accepted." if rule.threshold in means else ""
-    paid, judged = pay_of(study), "groups" if study.subject else "transformations"
-    longer = ", ".join(f"{share:.0%} more for {name.replace('_', ' ')}" for name, share in paid.extra.items() if share)
-    used = "Pairs used: complete when the rule decides, where raters have orders of their own, as here they have."
+    paid, (judged, item) = pay_of(study), study.called
+    items = f"{item}s".capitalize()
+    extra = {name: share for name, share in paid.extra.items() if share and (name in study.kinds or not study.subject)}
+    longer = ", ".join(f"{share:.0%} more for {name.replace('_', ' ')}" for name, share in extra.items())
+    used = f"{items} used: complete when the rule decides, where raters have orders of their own, as here they have."
     fixed = "The interval takes the raters as they are: it knows nothing of what other raters would say (raters' bias)."
     share = " or as a share" if any(one.label for one in rule.rules) else ""
+    every = f"the {judged}" if study.subject and len(study.kinds) == 1 else f"all {len(study.kinds)} {judged}s"
+    shared = "" if study.subject else " (the two translations share theirs)"
+    beside = "known items" if study.subject else "controls"
     by_interval = rule.rule == "lower_bound" or any(one.by == "interval" for one in rule.rules)
     short = [
-        "at M: share of right verdicts on a question whose mean over all pairs and all raters is M, accepted at",
+        f"at M: share of right verdicts on a question whose mean over all {item}s and all raters is M, accepted at",
         f"{rule.threshold:g} or above and not accepted below.{border}",
     ]
     return [
         *([fixed] if by_interval and rule.interval == "pairs" else []),
-        *(_of_rules(rule) if rule.rules else short),
-        f"Width: of the 95% interval, in points{share}. Pairs: of one verdict (the two translations share theirs).",
+        *(_of_rules(rule, item) if rule.rules else short),
+        f"Width: of the 95% interval, in points{share}. {items}: of one verdict{shared}.",
         *([used] if rule.stop == "anytime" else []),
-        f"Ratings, hours, dollars: of all {len(study.kinds)} {judged}, with controls and repeats; ratings are",
+        f"Ratings, hours, dollars: of {every}, with {beside} and repeats; ratings are",
         "the answers that must be given;",
-        f"{paid.hourly:g} dollars an hour at {paid.seconds:g} s a pair{', ' + longer if longer else ''},",
+        f"{paid.hourly:g} dollars an hour at {paid.seconds:g} s {study.called.an_item}"
+        f"{', ' + longer if longer else ''},",
         "a bonus where people need longer, and a platform's fees on top.",
     ]
 
@@ -143,14 +150,16 @@ def _deviation(value: str) -> float:
     return 0.0 if value in ("0", "0.0") else cli.positive(value)
 
 
-def _table(found: pd.DataFrame, rule: AcceptanceSpec, judged: RuleSpec) -> str:
+def _table(found: pd.DataFrame, rule: AcceptanceSpec, judged: RuleSpec, item: str) -> str:
     """A row for each size: shares of right verdicts by true mean, width of the interval, pairs used, and the price.
 
-    `found` are the rows of `plan` of one rule. At the threshold itself the share accepted is shown.
+    `found` are the rows of `plan` of one rule; `item` is what raters see. At the threshold itself the
+    share accepted is shown.
     """
     early = rule.stop == "anytime"
     means = found["mean"].drop_duplicates()
-    header = ["Pairs", "Raters", *(f"at {mean:g}" for mean in means), "Width", *(["Pairs used"] if early else [])]
+    items = f"{item}s".capitalize()
+    header = [items, "Raters", *(f"at {mean:g}" for mean in means), "Width", *([f"{items} used"] if early else [])]
     rows = []
     for (pairs, raters), own in found.groupby(["pairs", "raters"], sort=False):
         shares = own["accepted"].where(own["mean"] == judged.limit, own["right"])

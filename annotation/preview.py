@@ -67,6 +67,7 @@ def preview_html(study: Study, most: int = SHOWN, *, headed: bool = True) -> str
     return template.render(
         study=study.name,
         headed=headed,
+        item=study.called.item,
         made_from=[str(study.folder / name) for name in MADE_FROM],
         worded_by=str(study.folder / "rules.json" if fixed else rubric_file(study)),
         notes=addressed_lines(study, rubric, texts),

@@ -31,6 +31,7 @@ PAGES = {
 
 
 SCORED = ("drift", "robustness", "model", "rankings")  # of PAGES those about models
+TRANSFORMED = ("texts",)  # and those about outputs
 #: Who is who: only where the dashboard was started with `--names`.
 NAMES = {"People": "people"}
 
@@ -38,7 +39,7 @@ NAMES = {"People": "people"}
 def main() -> None:
     """Draw the page that the address names."""
     # Whatever can fail: an address stays what it was.
-    pages = {title: name for title, name in PAGES.items() if name not in _of_no_model()}
+    pages = {title: name for title, name in PAGES.items() if name not in _left_out()}
     pages |= NAMES if "--names" in sys.argv[1:] else {}
     page = st.navigation([st.Page(f"views/{name}.py", title=title) for title, name in pages.items()])
     st.set_page_config(page_title=f"{page.title} - Plumbline", layout="wide")
@@ -62,12 +63,13 @@ def main() -> None:
         warm.import_soon()
 
 
-def _of_no_model() -> tuple[str, ...]:
-    """The pages that cannot be, where the study evaluates no model."""
+def _left_out() -> tuple[str, ...]:
+    """The pages that cannot be: where the study evaluates no model, and where it transforms nothing."""
     try:
-        return () if opened().evaluation.models else SCORED
+        study = opened()
     except (PlumblineError, OSError):
         return ()
+    return (*(() if study.evaluation.models else SCORED), *(TRANSFORMED if study.subject else ()))
 
 
 if __name__ == "__main__":

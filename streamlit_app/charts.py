@@ -164,7 +164,8 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
     names = [display(axis) for axis in axes]
     colour = alt.Color("axis:N", title=None).scale(domain=names, range=list(colours(axes).values()))
     base = alt.Chart(shown).encode(y=row, tooltip=tooltip)
-    wanted = base.mark_bar(color=NEUTRAL, opacity=0.3).encode(x=alt.X("wanted:Q", title="Answers (pale: wanted)"))
+    answers = alt.X("wanted:Q", title="Answers (pale: wanted)").axis(**_whole(shown["wanted"].max()))
+    wanted = base.mark_bar(color=NEUTRAL, opacity=0.3).encode(x=answers)
     given = base.mark_bar(height={"band": 0.5}).encode(x="counting:Q", color=colour.legend(orient="top"))
     return alt.LayerChart(layer=[wanted, given]).properties(width=_WIDTH * 2 // 3, height=_ROW * len(shown))
 
@@ -173,11 +174,12 @@ def rater_bars(raters: pd.DataFrame, column: str, title: str) -> alt.Chart:
     """One number of each rater, by pseudonym, from the frame of `raters_exhibit` or `by_rater`."""
     shown = raters[raters[column].notna()].sort_values(column, ascending=False)
     shown = shown.assign(who=shown["simulated"].astype(bool).map({True: "simulated", False: "person"}))
+    ticks = _whole(shown[column].max()) if pd.api.types.is_integer_dtype(shown[column]) else {}
     chart: alt.Chart = (
         alt.Chart(shown)
         .mark_bar(color=NEUTRAL)
         .encode(
-            x=alt.X(f"{column}:Q", title=title),
+            x=alt.X(f"{column}:Q", title=title).axis(**ticks),
             y=alt.Y("rater_id:N", sort=list(shown["rater_id"]), title=None).axis(labelLimit=220),
             tooltip=["rater_id:N", "who:N", f"{column}:Q"],
         )
@@ -190,6 +192,11 @@ def _selectable(points: pd.DataFrame, correlation: Mapping[Any, Any], scales: Dr
     """One panel whose points can be selected by a click."""
     chosen = alt.selection_point(name=SELECTION, fields=["pair_id"], on="click", toggle=False)
     return drift_panel(points, correlation, scales, letters=INK[dark], chosen=chosen).add_params(chosen)
+
+
+def _whole(most: int) -> dict[str, Any]:
+    """An axis of counts that has no ticks between them: below three Vega's least step lets halves through."""
+    return {"values": list(range(most + 1)), "format": "d"} if most < 3 else {"tickMinStep": 1}
 
 
 def _short(texts: pd.Series[str]) -> pd.Series[str]:

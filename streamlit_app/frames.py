@@ -17,6 +17,7 @@ from annotation.status.stages import Stage
 from annotation.verdicts.tables import band, display, number, rated, scoped, with_interval
 from plumbline.exhibits.palette import GAIN, LOSS
 from plumbline.study.judged import KNOWN
+from plumbline.study.subject import Called
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -37,15 +38,22 @@ _STAGES = {
     "report": "the campaign as a page to read",
     "scores": "models on original and on accepted transformed texts",
 }
+# Of another subject than pairs.
+_OF_ITEMS = _STAGES | {
+    "sample": "what was drawn for raters",
+    "published": "the sample is in Argilla, where raters see it",
+    "verdicts": "which groups people accept",
+}
 
 
-def stage_frame(stages: Mapping[str, Stage]) -> pd.DataFrame:
-    """The flow: a row a stage."""
+def stage_frame(stages: Mapping[str, Stage], *, items: bool = False) -> pd.DataFrame:
+    """The flow: a row a stage; `items` is whether raters see another subject than pairs."""
+    told = _OF_ITEMS if items else _STAGES
     rows = [
         {
             "Stage": stage.name,
             "State": STATES[stage.state],
-            "What it is": _STAGES[stage.name],
+            "What it is": told[stage.name],
             "Last ended": f"{stage.at:%Y-%m-%d %H:%M} UTC" if stage.at else "",
             "Note": stage.note,
         }
@@ -80,14 +88,15 @@ def coverage_frame(table: pd.DataFrame) -> pd.DataFrame:
     return wide.reset_index(drop=True)
 
 
-def progress_frame(table: pd.DataFrame) -> pd.DataFrame:
+def progress_frame(table: pd.DataFrame, called: Called) -> pd.DataFrame:
     """`annotation.status.progress.by_transformation` in words."""
+    items = f"{called.item}s".capitalize()
     heads = {
         "verdict": "Verdict",
         "language": "Language",
-        "pairs": "Pairs",
-        "enough": "Pairs with enough raters",
-        "complete": "Pairs with all raters",
+        "pairs": items,
+        "enough": f"{items} with enough raters",
+        "complete": f"{items} with all raters",
         "counting": "Answers that count",
         "wanted": "Wanted",
         "open": "Still asked for",
@@ -95,10 +104,10 @@ def progress_frame(table: pd.DataFrame) -> pd.DataFrame:
         "discarded": "Discarded",
         "surplus": "Surplus",
         "excluded": "Excluded",
-        "withdrawn": "Pairs withdrawn",
+        "withdrawn": f"{items} withdrawn",
     }
     shown = table.rename(columns=heads)[list(heads.values())]
-    shown.insert(0, "Transformation", [display(name, pooled=False) for name in table["transformation"]])
+    shown.insert(0, called.judged.capitalize(), [display(name, pooled=False) for name in table["transformation"]])
     return shown
 
 
@@ -125,8 +134,9 @@ def rater_frame(table: pd.DataFrame) -> pd.DataFrame:
     return shown.rename(columns=heads)[list(heads.values())]
 
 
-def to_read_frame(table: pd.DataFrame) -> pd.DataFrame:
+def to_read_frame(table: pd.DataFrame, called: Called) -> pd.DataFrame:
     """`annotation.ratings.notable.pairs_to_read` in words."""
+    pairs, items = called.item == "pair", called.item.capitalize()
     heads = {
         "language": "Language",
         "question": "Question",
@@ -135,11 +145,10 @@ def to_read_frame(table: pd.DataFrame) -> pd.DataFrame:
         "mean": "Mean",
         "n_ratings": "Ratings",
         "comments": "Comments",
-        "original": "Original",
-        "transformed": "Transformed",
+        **({"original": "Original", "transformed": "Transformed"} if pairs else {"original": items}),
     }
     shown = table.assign(mean=[number(value) for value in table["mean"]]).rename(columns=heads)[list(heads.values())]
-    shown.insert(0, "Transformation", [display(name, pooled=False) for name in table["transformation"]])
+    shown.insert(0, called.judged.capitalize(), [display(name, pooled=False) for name in table["transformation"]])
     return shown
 
 
@@ -150,12 +159,12 @@ def in_words(note: str) -> str:
     return note
 
 
-def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Styler:
+def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict], called: Called) -> Styler:
     """`verdicts.tables.verdict_table` for the page: decision first, means with intervals, AC2 with its band."""
     rows = []
     for row, verdict in zip(table.to_dict(orient="records"), verdicts, strict=True):
         shown = {
-            "Transformation": display(row["transformation"], pooled=False),
+            called.judged.capitalize(): display(row["transformation"], pooled=False),
             "Language": f"{row['language']} {row['task_type']}".strip(),
             "Decision": DECISIONS[row["decision"]],
         }
@@ -167,13 +176,17 @@ def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict]) -> Styler:
             if not verdict.rules:
                 shown[f"{name.capitalize()} − {verdict.threshold:g}"] = signed(mean - verdict.threshold)
             shown[f"AC2 ({name})"] = f"{number(summary.ac2.value)} {band(summary.ac2.value)}"
-        shown |= {"Pairs": row["n_pairs"], "Ratings": row["n_ratings"], "Reasons": row["reasons"]}
+        shown |= {
+            f"{called.item}s".capitalize(): row["n_pairs"],
+            "Ratings": row["n_ratings"],
+            "Reasons": row["reasons"],
+        }
         shown["Raters"] = "simulated" if row["simulated"] else "people"
         rows.append(shown)
     return tinted(pd.DataFrame(rows), "Decision")
 
 
-def turned_frame(now: pd.DataFrame, then: pd.DataFrame) -> Styler:
+def turned_frame(now: pd.DataFrame, then: pd.DataFrame, called: Called) -> Styler:
     """What would be decided at another threshold, from two frames of `threshold_decisions`: what turns comes first."""
     keys = ["transformation", "language", "task_type"]
     both = now.merge(then, on=keys, suffixes=("_now", "_then"))
@@ -182,7 +195,7 @@ def turned_frame(now: pd.DataFrame, then: pd.DataFrame) -> Styler:
     )
     rows = [
         {
-            "Transformation": display(row["transformation"], pooled=False),
+            called.judged.capitalize(): display(row["transformation"], pooled=False),
             "Language": f"{row['language']} {row['task_type']}".strip(),
             f"At {row['threshold_now']:g} (the study's)": DECISIONS[row["decision_now"]],
             f"At {row['threshold_then']:g}": DECISIONS[row["decision_then"]],

@@ -1,11 +1,14 @@
-"""A study whose rubric has a label, a ranking and a text, and rates nothing: to the end, by commands and files."""
+"""Studies that rate nothing (a label, a ranking and a text of pairs; labels of texts): to the end, by commands."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from annotation.sampling.controls import read_controls
@@ -13,8 +16,11 @@ from annotation.sampling.sample import read_pairs
 from annotation.server_commands import HOME_VARIABLE
 from annotation.verdicts.verdicts import read_verdicts
 from evaluation.results import read_scores
-from plumbline.study import load_study
+from plumbline.study import Study, load_study
+from streamlit_app.app import PAGES
 from tests.annotation.kinds import ask
+from tests.annotation.subjects import ask as ask_of_texts
+from tests.annotation.subjects import rubric, texts
 from tests.annotation.test_questions import SHARE, labels_alone
 from tests.streamlit_app.conftest import APP
 from tests.test_own_transformations import DEMO, own_study, run
@@ -62,3 +68,60 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
     for view in ("drift", "verdicts", "campaign"):
         shown = AppTest.from_file(str(APP), default_timeout=60).switch_page(f"views/{view}.py").run()
         assert not shown.exception and not shown.error, (view, shown.exception, shown.error)
+
+
+def test_labels_of_texts_are_told_in_words_that_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ada knows the right answer to each known item and Bob to none; nothing is transformed, and nothing is rated."""
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
+    ask_of_texts(monkeypatch, tmp_path, rubric())
+    study = texts(tmp_path, "mine")
+    assert "mine: 18 texts drawn, and 2 known items, 3 repeats ->" in run(study.file, "annotation", "sample")
+    planned = run(study.file, "annotation", "plan", "--campaigns", "2", "--pairs", "9")
+    assert "of all 2 groups, with known items and repeats;" in planned
+    assert "\n24 dollars an hour at 30 s a text,\n" in planned
+    run(study.file, "annotation", "preview")
+    preview = (study.folder / "preview.html").read_text(encoding="utf-8")
+    assert ": 18 texts</li>" in preview and ": 5 texts</li>" in preview  # with known items and repeats
+    seen = re.sub("<style>.*</style>|pairs.parquet|class=.pair.|interval pairs", "", planned + preview, flags=re.DOTALL)
+    assert not re.search(r"\bpairs?\b|transformation|expansion", seen)
+    answers = [
+        {"time": f"2026-03-01T13:{place:02}:00Z", "rater": rater, "pair": one.pair_id, "label": label}
+        for rater in ("ada", "bob")
+        for place, one in enumerate((*read_pairs(study), *read_controls(study)))
+        for right in [json.loads(one.expected)["label"] if one.expected else "acceptable"]
+        for label in ["unnatural" if one.expected and rater == "bob" and right != "unnatural" else right]
+    ]
+    pd.DataFrame(answers).to_csv(tmp_path / "answers.csv", index=False)
+    columns = "time=time,rater=rater,pair=pair,label=label"
+    run(study.file, "annotation", "collect", "--csv", str(tmp_path / "answers.csv"), "--columns", columns)
+    missed = sum(json.loads(one.expected)["label"] != "unnatural" for one in read_controls(study) if one.expected)
+    told = run(study.file, "annotation", "accept")
+    assert missed and f"{missed} of 4 answers to known items are wrong (excluded raters left out)" in told
+    run(study.file, "annotation", "report")
+    report = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
+    assert not any(word in report for word in ("Table 2", "AC2 ", "<h2>Figures", "off by more", "Transformation"))
+    assert "answers to known items that are wrong; answers to repeats that are not those of the first time;" in report
+    assert "Intervals of the shares that are judged are Wilson&#39;s" in report
+    assert "Intervals of the means" not in report and "A group is judged for each language of the texts" in report
+    tables = {file.stem for file in (study.folder / "report").glob("*.csv")}
+    assert {"verdicts", "labels"} <= tables and not tables & {"table_2", "agreement", "means", "ratings_by_point"}
+    pages = dashboard(study, monkeypatch)
+    assert list(pages) == ["Overview", "Verdicts", "What raters see", "Campaign"]
+    for title in ("Overview", "Verdicts", "Campaign"):
+        shown = pages[title]
+        said = " ".join(one.value for one in (*shown.caption, *shown.text))
+        assert not re.search(r"\bpairs?\b|ransformation|AC2|generation\.run", said), (title, said)
+    heads = [next(iter(one.value.columns)) for title in ("Verdicts", "Campaign") for one in pages[title].dataframe]
+    assert heads.count("Group") == 2 and "Transformation" not in heads
+
+
+def dashboard(study: Study, patch: pytest.MonkeyPatch) -> dict[str, AppTest]:
+    """The pages that the dashboard has, by title."""
+    patch.setattr("sys.argv", [str(APP), "--study", str(study.file), "--exports", str(study.folder.parent)])
+    usual, titles = st.navigation, list[str]()
+    patch.setattr(st, "navigation", lambda pages: (titles.extend(one.title for one in pages), usual(pages))[1])
+    found = {"Overview": AppTest.from_file(str(APP), default_timeout=60).run()}
+    for title in tuple(titles[1:]):
+        found[title] = AppTest.from_file(str(APP), default_timeout=60).switch_page(f"views/{PAGES[title]}.py").run()
+    assert not any(one.exception or one.error for one in found.values())
+    return found

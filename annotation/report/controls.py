@@ -10,6 +10,8 @@ from annotation.ratings.signs import controls_missed
 from annotation.report.makers import listed
 from annotation.report.material import Material
 from annotation.report.said import many
+from annotation.rubric import CHECKS
+from annotation.verdicts.tables import wrong
 
 
 def controls_told(material: Material) -> str:
@@ -19,11 +21,12 @@ def controls_told(material: Material) -> str:
         "positive": ("positive control", "almost identical texts"),
         "negative": ("negative control", "unrelated texts"),
         "known": ("known item", "whose right answers its file names"),
-        "repeat": ("repeat", "pairs of the sample, shown a second time"),
+        "repeat": ("repeat", f"{material.study.called.item}s of the sample, shown a second time"),
     }
+    checks = _checks(material)
     told = [f"{many(counts[kind], name)} ({what})" for kind, (name, what) in kinds.items() if counts[kind]]
     if not told:
-        return "There were no controls and no repeats."
+        return f"There were no {checks} and no repeats."
     given = int((material.control_ratings["status"] == "submitted").sum())
     beside = f"Beside the sample stood {listed(told)}; {many(given, 'rating')} of these came in and"
     text = f"{beside} {'counts' if given == 1 else 'count'} in no result."
@@ -31,8 +34,24 @@ def controls_told(material: Material) -> str:
     off, answered = controls_missed(
         material.control_ratings, controls, material.study.quality, material.rubric.expected
     )
-    points = many(material.study.quality.within, "point")
-    missed = (
-        f" Of {many(answered, 'rating')} of controls {off:,} {'was' if off == 1 else 'were'} off by more than {points}."
-    )
+    how = wrong(material.study.quality.within, {one.kind for one in material.rubric.asked()})
+    missed = f" Of {many(answered, 'rating')} of {checks} {off:,} {'was' if off == 1 else 'were'} {how}."
     return text + (missed if answered else "")
+
+
+def careless_told(material: Material) -> list[str]:
+    """Which answers to controls and repeats are signs."""
+    within, asked = material.study.quality.within, {one.kind for one in material.rubric.asked()}
+    kinds = {pair.control for pair in material.controls}
+    checks = [_checks(material)] if kinds & set(CHECKS) else []
+    repeats = ["repeats"] if "repeat" in kinds else []
+    off = wrong(within, asked)
+    if off.startswith("wrong"):  # of a repeat no answer is the right one
+        labels = [f"answers to {one} that are {off}" for one in checks]
+        return labels + [f"answers to {one} that are not those of the first time" for one in repeats]
+    return [f"answers to {' or '.join([*checks, *repeats])} that are {off}"] if checks or repeats else []
+
+
+def _checks(material: Material) -> str:
+    """What tells about raters, and is no repeat."""
+    return "known items" if material.study.subject else "controls"

@@ -20,12 +20,14 @@ def examples_exhibit(material: Material) -> Exhibit:
     By the first question that is rated on a scale, of pairs with as many ratings as `acceptance.min_raters`; of equal
     ones the first by id. A pair stands under one heading alone.
     """
-    caption = "Examples: the best, the worst and the most disputed pairs"
+    caption = f"Examples: the best, the worst and the most disputed {material.study.called.item}s"
     frame = examples(material)
     printed = pd.DataFrame(
         {
             "": frame["why"],
-            "Transformation": [display(name, pooled=False) for name in frame["transformation"]],
+            material.study.called.judged.capitalize(): [
+                display(name, pooled=False) for name in frame["transformation"]
+            ],
             "Mean": frame["mean"].map("{:.2f}".format),
             "SD": frame["sd"].map("{:.2f}".format),
             "Ratings": frame["n_ratings"].map(str),

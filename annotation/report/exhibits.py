@@ -33,9 +33,9 @@ from plumbline.languages import language_name
 def verdicts_exhibit(material: Material) -> Exhibit:
     """A row a verdict: the decision, how close it was, what was left out, and why."""
     where = "Language, task" if any(verdict.task_type for verdict in material.verdicts) else "Language"
-    rows = []
+    (judged, item), rows = material.study.called, []
     for verdict in material.verdicts:
-        row = {"Transformation": display(verdict.transformation, pooled=False), where: _place(verdict)}
+        row = {judged.capitalize(): display(verdict.transformation, pooled=False), where: _place(verdict)}
         row["Decision"] = verdict.decision
         for one in rated(verdict.questions):
             mean = Estimate(value=one.mean, low=one.low, high=one.high)
@@ -47,7 +47,7 @@ def verdicts_exhibit(material: Material) -> Exhibit:
         row["P"] = chance(verdict.probability)
         own = rule_chances(verdict)
         row |= {f"P: {rule}": chance(one.probability) for rule, one in own if len(verdict.rules) > 1}
-        row["Pairs"] = f"{verdict.n_pairs:,}"
+        row[f"{item}s".capitalize()] = f"{verdict.n_pairs:,}"
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
         if any(one.n_excluded for one in material.verdicts):
             row["With excluded"] = f"{verdict.decision_with_excluded or verdict.decision} ({verdict.n_excluded})"
@@ -236,12 +236,12 @@ def decisions_exhibit(material: Material) -> Exhibit:
 def exclusions_exhibit(material: Material) -> Exhibit:
     """How many single ratings count, and how many do not, by reason; together all that were collected."""
     status, excluded = material.ratings["status"], material.excluded.groupby("excluded", sort=True)
-    withdrawn = material.withdrawn.groupby("withdrawn", sort=True)
+    withdrawn, item = material.withdrawn.groupby("withdrawn", sort=True), material.study.called.item
     parts = [
-        ("yes", "submitted, and among the first ratings of its pair", material.counting),
+        ("yes", f"submitted, and among the first ratings of its {item}", material.counting),
         *(("no", f"rater excluded: {reason}", part) for reason, part in excluded),
-        *(("no", f"pair withdrawn: {reason}", part) for reason, part in withdrawn),
-        ("no", "surplus: the pair already had enough raters", material.surplus),
+        *(("no", f"{item} withdrawn: {reason}", part) for reason, part in withdrawn),
+        ("no", f"surplus: the {item} already had enough raters", material.surplus),
         ("no", "draft: saved but not submitted", material.ratings[status == "draft"]),
         ("no", "discarded by the rater", material.ratings[status == "discarded"]),
         ("no", "of a control or repeat, which check the raters", material.control_ratings),

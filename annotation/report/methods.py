@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 
 from annotation.addressed import addressed_lines
-from annotation.report.controls import controls_told
+from annotation.report.controls import careless_told, controls_told
 from annotation.report.items import items_sampled
 from annotation.report.makers import listed, made_by
 from annotation.report.material import Material
 from annotation.report.said import LABELS, RANKINGS, many, other_questions, several_rules, verb
-from annotation.rubric import CHECKS
 from annotation.sampling.near_duplicates import NEAR
 from annotation.statistics.intervals import RESAMPLES
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.tables import display
 from plumbline.languages import language_name
+from plumbline.study.campaign import AcceptanceSpec
 
 # What the means' intervals are, by `Summary.interval`.
 INTERVALS = {
@@ -65,8 +65,9 @@ def _sample(material: Material) -> list[str]:
 
 
 def _waves(material: Material) -> str:
-    told = [f"{many(wave.pairs, 'pair')} on {wave.at:%Y-%m-%d} ({wave.reason})" for wave in material.waves]
-    kept = "It was extended after raters had been asked, and earlier pairs stayed as they were"
+    item = material.study.called.item
+    told = [f"{many(wave.pairs, item)} on {wave.at:%Y-%m-%d} ({wave.reason})" for wave in material.waves]
+    kept = f"It was extended after raters had been asked, and earlier {item}s stayed as they were"
     return f"{kept}: {listed(told)}." if told else ""
 
 
@@ -97,10 +98,12 @@ def _raters(material: Material) -> list[str]:
     rubric = material.asked
     plain = {one.name for one in rubric.asked() if one.kind == "rating" and one.scale == rubric.scale}
     questions = [f"{one.name} (“{one.title['en']}”)" for one in rubric.questions if one.name in plain]
-    asked = f"Raters were asked about each pair by the rubric {rubric.name}."
+    item = material.study.called.item
+    asked = f"Raters were asked about each {item} by the rubric {rubric.name}."
     if questions:
         asked = (
-            f"Raters answered {many(len(questions), 'question')} about a pair{', each' if questions[1:] else ''} on a"
+            f"Raters answered {many(len(questions), 'question')} about {material.study.called.an_item}"
+            f"{', each' if questions[1:] else ''} on a"
             f" scale from {rubric.scale[0]} to {rubric.scale[-1]}, by the rubric {rubric.name}: {listed(questions)}."
         )
     asked = " ".join([asked, *other_questions(rubric, plain)])
@@ -117,9 +120,9 @@ def _raters(material: Material) -> list[str]:
     return [
         asked,
         f"{verb(len(rated), 'rating', 'counts', 'count')} (a rating is one rater's answer to one question about one"
-        f" pair). They are those of {_who(material)}, collected from {_sources(material)} and {dated}.",
-        f"Of each pair the ratings of {first} by time of submission{allowed} count{late}; {full:,} of"
-        f" {many(len(material.staying), 'pair')}{stay} {'has' if len(material.staying) == 1 else 'have'} ratings"
+        f" {item}). They are those of {_who(material)}, collected from {_sources(material)} and {dated}.",
+        f"Of each {item} the ratings of {first} by time of submission{allowed} count{late}; {full:,} of"
+        f" {many(len(material.staying), item)}{stay} {'has' if len(material.staying) == 1 else 'have'} ratings"
         " from that many.",
     ]
 
@@ -142,15 +145,17 @@ def _sources(material: Material) -> str:
 
 
 def _quality(material: Material) -> list[str]:
-    rules, kinds = material.study.quality, {pair.control for pair in material.controls}
-    off = [*(["controls"] if kinds & set(CHECKS) else []), *(["repeats"] if "repeat" in kinds else [])]
-    points = many(rules.within, "point")
-    told = [
-        *([f"answers to {' or '.join(off)} that are off by more than {points}"] if off else []),
-        f"the same answer on at least {rules.same_answer:.0%} of pairs",
-        f"more than {rules.too_fast:.0%} of pairs answered faster than {rules.words_a_second:g} words a second",
+    rules, item = material.study.quality, material.study.called.item
+    same = f"the same answer on at least {rules.same_answer:.0%} of {item}s"
+    apart = (
         f"a mean at least {rules.apart:g} away from the other raters', or a rank correlation with theirs below"
-        f" {rules.least_rho:g}",
+        f" {rules.least_rho:g}"
+    )
+    told = [
+        *careless_told(material),
+        *([same] if material.questions else []),  # of what is rated alone
+        f"more than {rules.too_fast:.0%} of {item}s answered faster than {rules.words_a_second:g} words a second",
+        *([apart] if material.questions else []),
         "and, as hints alone, dashes, stock phrases and long comments",
     ]
     raters = len({sign.rater_id for sign in material.signs})
@@ -158,7 +163,7 @@ def _quality(material: Material) -> list[str]:
     found = f"{verb(len(material.signs), 'sign', 'was', 'were')} found{where}."
     return [
         f"Answers were searched for signs of carelessness: {'; '.join(told)}"
-        f" (habits of raters with at least {rules.least_answers} pairs).",
+        f" (habits of raters with at least {rules.least_answers} {item}s).",
         f"{found} A sign excludes nobody; people decide.",
         _exclusions(material),
         *_withdrawals(material),
@@ -186,7 +191,7 @@ def _withdrawals(material: Material) -> list[str]:
     share = f"{len(others)} of {many(len(material.verdicts), 'verdict')}" if others else "no verdict"
     ratings = many(len(material.withdrawn), "rating")
     stayed = f" Had they stayed, with {ratings}, {share} would be different." if len(material.withdrawn) else ""
-    return [f"{verb(out, 'pair', 'was', 'were')} withdrawn from the sample{late}.{stayed}"]
+    return [f"{verb(out, material.study.called.item, 'was', 'were')} withdrawn from the sample{late}.{stayed}"]
 
 
 def _acceptance(material: Material) -> list[str]:
@@ -209,20 +214,33 @@ def _acceptance(material: Material) -> list[str]:
         "fixed": "The rule is for one look, when the ratings are in.",
         "anytime": "The rule allows to look after every rating and to stop when it has decided.",
     }
-    interval = "anytime" if rule.stop == "anytime" else rule.interval
-    shown = (
-        ""
-        if rule.rule == "lower_bound" or any(one.by == "interval" for one in rule.rules)
-        else " They are shown and decide nothing."
-    )
+    judged, item = material.study.called
+    scope = _SCOPES[rule.scope].replace("originals", f"{item}s" if material.study.subject else "originals")
+    by_interval = rule.rule == "lower_bound" or any(one.by == "interval" for one in rule.rules)
+    shown = "" if by_interval else " They are shown and decide nothing."
     return [
-        f"A transformation is judged {_SCOPES[rule.scope]}: it is {decides}.{shared}",
+        f"A {judged} is judged {scope}: it is {decides}.{shared}",
         _minimums(material),
-        f"Intervals of the means that are judged are {INTERVALS[interval]}.{shown}",
+        _intervals(rule, shown),
         looks[rule.stop],
         _looks(material),
         _fixed(material),
     ]
+
+
+def _intervals(rule: AcceptanceSpec, shown: str) -> str:
+    """What the intervals are of what is judged; `LABELS` tells the source of those of shares."""
+    statistics = {one.statistic for one in rule.rules} or {"mean"}
+    if rule.stop == "anytime":
+        judged = " and ".join(f"{name}s" for name in ("mean", "share") if name in statistics)
+        return f"Intervals of the {judged} that are judged are {INTERVALS['anytime']}.{shown}"
+    told = []
+    if statistics != {"share"}:
+        told.append(f"Intervals of the means that are judged are {INTERVALS[rule.interval]}.")
+    if "share" in statistics:
+        over = "pairs with the raters as they are" if rule.interval == "pairs" else "both pairs and raters"
+        told.append(f"Intervals of the shares that are judged are Wilson's, with their variance over {over}.")
+    return " ".join(told) + shown
 
 
 def _looks(material: Material) -> str:
@@ -241,12 +259,16 @@ def _looks(material: Material) -> str:
 def _minimums(material: Material) -> str:
     rule = material.study.acceptance
     on_any = " on any question" if len(material.questions) > 1 else ""
-    few = [f"fewer than {many(rule.min_pairs, 'pair')} with at least {many(rule.min_raters, 'rater')}"]
+    item = material.study.called.item
+    few = [f"fewer than {many(rule.min_pairs, item)} with at least {many(rule.min_raters, 'rater')}"]
     if rule.min_ratings > 1:
         few.append(f"fewer than {rule.min_ratings:,} ratings{on_any}")
     if rule.min_ac2 is not None:
-        few.append(f"an AC2 below {rule.min_ac2:g}{on_any}")
-    left_out = " Pairs with fewer raters enter no number." if rule.min_raters > 1 else ""
+        rated = set(material.questions)
+        judged = {one.question for one in rule.rules} or rated
+        names = [*(["AC2"] if judged & rated else []), *(["AC1"] if judged - rated else [])]
+        few.append(f"an {' or '.join(names)} below {rule.min_ac2:g}{on_any}")
+    left_out = f" {item.capitalize()}s with fewer raters enter no number." if rule.min_raters > 1 else ""
     return f"What has {' or '.join(few)} is undecided.{left_out}"
 
 

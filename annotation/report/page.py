@@ -22,7 +22,7 @@ from annotation.report.methods import INTERVALS, methods
 from annotation.report.said import many
 from annotation.status.headline import headline
 from annotation.status.status import read_status
-from annotation.verdicts.doubts import LOOKED_FOR
+from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.tables import SIMULATED, rule_chances
 from plumbline.commands import as_called
@@ -89,12 +89,16 @@ def all_tables(material: Material) -> dict[str, Exhibit]:
     training = (exhibits.training_exhibit,) if material.trained else ()
     makers = (*_MAKERS, *training, *(_CROWD_MAKERS if material.crowd else ()))
     made = {one.name: one for one in (make(material) for make in makers)}
-    some = ("labels", "examples")  # where every question has a scale there are no labels; without any no examples
-    return {name: one for name, one in made.items() if name not in some or len(one.frame)}
+    # Where every question has a scale there are no labels; where none has one, nothing of those that have.
+    out = {name for name in ("labels", "examples") if not len(made[name].frame)}
+    out |= set() if material.questions else {"table_2", "agreement"}
+    return {name: one for name, one in made.items() if name not in out}
 
 
 def figure_frames(material: Material) -> dict[str, pd.DataFrame]:
-    """What the figures show, by file."""
+    """What the figures show, by file; nothing where nothing is rated on a scale."""
+    if not material.questions:
+        return {}
     return {SHARES: shares_frame(material), MEANS: means_frame(material.verdicts)}
 
 
@@ -107,7 +111,7 @@ def sections(material: Material, tables: Mapping[str, Exhibit], drawn: Mapping[s
         *([Section("Examples", [_EXAMPLES, tables["examples"].table()])] if "examples" in tables else []),
         Section("Methods", [*methods(material), *crowd.paragraphs(material)]),
         _table_two(material, tables),
-        Section("Figures", [*_share_figures(material, drawn[SHARES]), *_mean_figures(material, drawn[MEANS])]),
+        *_figures(material, drawn),
         _raters(material, tables),
         _exclusions(material, tables),
         *_crowd(material, tables),
@@ -130,7 +134,11 @@ def _about(material: Material) -> Section:
 
 def _doubtful(material: Material) -> Section:
     """Before the verdicts, so that nobody reads these without it."""
-    parts = ["\n".join(f"– {line}." for line in material.doubts)] if material.doubts else [f"Nothing. {LOOKED_FOR}"]
+    parts = (
+        ["\n".join(f"– {line}." for line in material.doubts)]
+        if material.doubts
+        else [f"Nothing. {looked_for(material.study)}"]
+    )
     return Section("What is doubtful", parts)
 
 
@@ -150,9 +158,10 @@ def _decided(material: Material, tables: Mapping[str, Exhibit]) -> Section:
     if any(verdict.n_withdrawn for verdict in material.verdicts):
         parts.append("“With withdrawn” is the decision had withdrawn pairs stayed, and how many pairs these are.")
     parts += _no_chances(material)
+    lost = "rows that lack a text" if material.study.subject else "outputs that failed"
     parts.append(
-        f"{_P_OF_RULES if material.study.acceptance.rules else _P} Failed is the share of outputs that failed and were"
-        " not rated. Pairs are those with enough raters. Intervals are 95%."
+        f"{_P_OF_RULES if material.study.acceptance.rules else _P} Failed is the share of {lost} and were not rated."
+        f" {material.study.called.item.capitalize()}s are those with enough raters. Intervals are 95%."
     )
     return Section("What was decided", [*parts, tables["verdicts"].table()])
 
@@ -171,7 +180,14 @@ def _table_two(material: Material, tables: Mapping[str, Exhibit]) -> Section:
     missing = missing_agreement(material.groups)
     parts = ["\n".join(["What is missing, and why:", *missing])] if missing else []
     labels = [tables["labels"].table()] if "labels" in tables else []
-    return Section("Ratings and agreement", [tables["table_2"].table(), tables["agreement"].table(), *parts, *labels])
+    rated = [tables[name].table() for name in ("table_2", "agreement") if name in tables]
+    return Section("Ratings and agreement", [*rated, *parts, *labels])
+
+
+def _figures(material: Material, drawn: Mapping[str, pd.DataFrame]) -> list[Section]:
+    if not drawn:
+        return []
+    return [Section("Figures", [*_share_figures(material, drawn[SHARES]), *_mean_figures(material, drawn[MEANS])])]
 
 
 def _share_figures(material: Material, shares: pd.DataFrame) -> list[Figure]:
@@ -181,7 +197,7 @@ def _share_figures(material: Material, shares: pd.DataFrame) -> list[Figure]:
         Figure(
             rating_shares(own, scales[question]),
             f"{question.capitalize()}: shares of the points {scales[question][0]} to {scales[question][-1]} by"
-            " transformation; n counts"
+            f" {material.study.called.judged}; n counts"
             f" single ratings ({SHARES}.csv).",
             f"{question.capitalize()}. {shares_in_words(own)}",
         )
@@ -206,7 +222,8 @@ def _mean_figures(material: Material, means: pd.DataFrame) -> list[Figure]:
 
 def _raters(material: Material, tables: Mapping[str, Exhibit]) -> Section:
     signs = [tables["signs"].table()] if material.signs else ["There is no sign in any rater's answers."]
-    about = "Seconds are the time since the rater's previous answer, where known; the median is over pairs."
+    over = f"{material.study.called.item}s"
+    about = f"Seconds are the time since the rater's previous answer, where known; the median is over {over}."
     training = [tables["training"].table()] if material.trained else []
     return Section("Raters", [about, tables["raters"].table(), *training, *signs])
 

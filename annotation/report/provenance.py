@@ -48,7 +48,8 @@ def wording_exhibit(material: Material) -> Exhibit:
             words = f"{said(question.title, language)} {rubric.description(pool, question, language)}"
             rows.append((pool, language, question.name, words))
     frame = pd.DataFrame(rows, columns=["pool", "language", "part", "words"])
-    printed = frame.set_axis(["Transformation", "Language", "Part", "Words"], axis=1)
+    judged = material.study.called.judged.capitalize()
+    printed = frame.set_axis([judged, "Language", "Part", "Words"], axis=1)
     return Exhibit("wording", "What raters were asked, in the words that they saw", frame, printed)
 
 

@@ -34,7 +34,7 @@ def status_text(status: Status, arguments: str, names: Mapping[str, str] = Mappi
     if len(status.progress):
         parts += [_progress_text(status), _rater_text(status, names)]
     if status.sources:
-        parts.append(doubts_text(status.doubts, judged=status.judged))
+        parts.append(doubts_text(status.doubts, status.study, judged=status.judged))
     return "\n\n".join([*parts, f"Next: {next_step(status, arguments)}"])
 
 

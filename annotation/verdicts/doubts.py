@@ -18,7 +18,7 @@ from annotation.records import Decision, Sign, Summary, Verdict
 from annotation.sampling.candidates import Supply
 from annotation.verdicts.counted import SCOPES
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.tables import count, display, number, rated, scoped
+from annotation.verdicts.tables import count, display, number, rated, scoped, wrong
 from plumbline.study import Study
 
 FEW_PAIRS = 20  # below, an accepted transformation is called thin (HTEB rates 100; `min_pairs` is 20 by default)
@@ -28,6 +28,7 @@ MANY_FAILED = 0.05  # of the outputs: more leave the sample one of what went wel
 LOOKED_FOR = (
     "Looked at: signs, controls, exclusions, withdrawals, open answers, thin samples, close means, agreement, outputs."
 )
+LOOKED_FOR_IN_ITEMS = LOOKED_FOR.replace("means", "means and shares").replace("outputs", "rows without a text")
 _LOOKED_FOR_SO_FAR = "Looked at: signs and controls; the rest once there are verdicts."
 _NAMED = 5  # verdicts or raters that a line names
 
@@ -44,19 +45,24 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
         *_exclusions(verdicts),
         *_withdrawals(evidence, verdicts),
         *_open(study, collected, verdicts),
-        *_thin(collected, verdicts),
-        *_close(verdicts),
+        *_thin(study, collected, verdicts),
+        *_close(study, verdicts),
         *_agreement(verdicts),
-        *_supply(verdicts, evidence.supply),
+        *_supply(study, verdicts, evidence.supply),
         *_extended(evidence),
         *dict.fromkeys(line for verdict in verdicts for line in verdict.sequence),
     )
 
 
-def doubts_text(doubts: Sequence[str], *, judged: bool) -> str:
+def looked_for(study: Study) -> str:
+    """What was looked at, as a sentence."""
+    return LOOKED_FOR_IN_ITEMS if study.subject else LOOKED_FOR
+
+
+def doubts_text(doubts: Sequence[str], study: Study, *, judged: bool) -> str:
     """The doubts for a terminal, a line each; `judged` is whether there are verdicts."""
     if not doubts:
-        return f"Doubtful: nothing. {LOOKED_FOR}" if judged else f"Doubtful: nothing yet. {_LOOKED_FOR_SO_FAR}"
+        return f"Doubtful: nothing. {looked_for(study)}" if judged else f"Doubtful: nothing yet. {_LOOKED_FOR_SO_FAR}"
     return "\n".join(["Doubtful:", *(f"- {line}" for line in doubts)])
 
 
@@ -86,10 +92,9 @@ def _controls(evidence: Evidence) -> Iterator[str]:
     rated = collected.known[collected.known["excluded"] == ""]
     missed, asked = controls_missed(rated, collected.pairs, study.quality, evidence.rubric.expected)
     if missed:
-        yield (
-            f"{missed} of {count(asked, 'answer')} to controls are off by more than"
-            f" {count(study.quality.within, 'point')} (excluded raters left out)"
-        )
+        off = wrong(study.quality.within, {one.kind for one in evidence.rubric.asked()})
+        controls = "known items" if study.subject else "controls"
+        yield f"{missed} of {count(asked, 'answer')} to {controls} are {off} (excluded raters left out)"
 
 
 def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -106,7 +111,10 @@ def withdrawn_lines(evidence: Evidence) -> list[str]:
     """How many pairs are withdrawn, a line for each reason."""
     last = {one.pair_id: one for one in evidence.withdrawals}
     reasons = Counter(one.reason for one in last.values() if one.exclude)
-    return [f"Withdrawn from the sample: {count(number, 'pair')} ({reason})." for reason, number in reasons.items()]
+    return [
+        f"Withdrawn from the sample: {count(number, evidence.study.called.item)} ({reason})."
+        for reason, number in reasons.items()
+    ]
 
 
 def after_ratings(evidence: Evidence) -> list[Decision]:
@@ -120,16 +128,16 @@ def after_ratings(evidence: Evidence) -> list[Decision]:
 
 def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Pairs that people withdrew, or took back, when what raters had said of them could be known."""
-    late = after_ratings(evidence) if evidence.withdrawals else []
+    late, item = after_ratings(evidence) if evidence.withdrawals else [], evidence.study.called.item
     for withdrawn, done in ((True, "withdrawn"), (False, "taken back")):
         own = [one for one in late if one.exclude is withdrawn]
         if not own:
             continue
         looks = sum(any(look.at <= one.decided_at for look in evidence.looks) for one in own)
         seen = f" ({looks} of them after verdicts had been seen)" if looks else ""
-        line = f"{count(len(own), 'pair')} {'was' if len(own) == 1 else 'were'} {done} after ratings had come in{seen}"
+        line = f"{count(len(own), item)} {'was' if len(own) == 1 else 'were'} {done} after ratings had come in{seen}"
         if not withdrawn:
-            yield f"{line}: who chooses pairs by their ratings chooses the verdict"
+            yield f"{line}: who chooses {item}s by their ratings chooses the verdict"
             continue
         turned = [
             f"{_name(one)}: {one.decision}, with them {one.decision_with_withdrawn}"
@@ -137,7 +145,7 @@ def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[st
             if one.decision_with_withdrawn not in (None, one.decision)
         ]
         other = _some(turned) if turned else "no verdict would be another" if verdicts else "no verdict yet"
-        yield f"{line}; had the withdrawn pairs stayed: {other}"
+        yield f"{line}; had the withdrawn {item}s stayed: {other}"
 
 
 def _open(study: Study, collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -154,7 +162,7 @@ def _open(study: Study, collected: Collected, verdicts: Sequence[Verdict]) -> It
         yield f"{left} of the {count(staying * wanted, 'answer')} that the sample wants are still open"
 
 
-def _thin(collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _thin(study: Study, collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Decided on few pairs, or on less than half of those that were drawn."""
     drawn: Counter[tuple[str, ...]] = Counter()
     groups = collected.sample.groupby(["pool", "language", "task_type"], observed=True).size()
@@ -168,10 +176,11 @@ def _thin(collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:
         if one.decision != "undecided" and (one.n_pairs < FEW_PAIRS or one.n_pairs < of / 2):
             few.append(f"{_name(one)} ({one.n_pairs} of {of})")
     if few:
-        yield f"decided on fewer than {FEW_PAIRS} pairs, or on less than half of those drawn: {_some(few)}"
+        items = f"{study.called.item}s"
+        yield f"decided on fewer than {FEW_PAIRS} {items}, or on less than half of those drawn: {_some(few)}"
 
 
-def _close(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _close(study: Study, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Decided by a mean or share that other pairs might well have put on the other side."""
     near = []
     for one in verdicts:
@@ -180,7 +189,7 @@ def _close(verdicts: Sequence[Verdict]) -> Iterator[str]:
         if one.decision != "undecided" and sure < CLOSE:
             near.append(f"{_name(one)} ({one.decision}, P {number(probability)})")
     if near:
-        yield f"other pairs might well have turned {count(len(near), 'verdict')}: {_some(near)}"
+        yield f"other {study.called.item}s might well have turned {count(len(near), 'verdict')}: {_some(near)}"
 
 
 def _probability(verdict: Verdict) -> float:
@@ -210,7 +219,7 @@ def _hollow(summary: Summary) -> bool:
     return summary.alpha.value < LOW_ALPHA and summary.ac2.value >= FAIR_AC2
 
 
-def _supply(verdicts: Sequence[Verdict], supply: Sequence[Supply]) -> Iterator[str]:
+def _supply(study: Study, verdicts: Sequence[Verdict], supply: Sequence[Supply]) -> Iterator[str]:
     """Outputs that nobody rated, or that are not in the language that was asked for."""
     judged = {(one.transformation, one.language) for one in verdicts if one.decision != "undecided"}
     failed = [
@@ -219,7 +228,8 @@ def _supply(verdicts: Sequence[Verdict], supply: Sequence[Supply]) -> Iterator[s
         if (one.transformation, one.language) in judged and one.failed_share > MANY_FAILED
     ]
     if failed:
-        yield f"outputs that failed, so that nobody rated them: {_some(failed)}"
+        lost = "rows that lack a text" if study.subject else "outputs that failed"
+        yield f"{lost}, so that nobody rated them: {_some(failed)}"
 
 
 def _extended(evidence: Evidence) -> Iterator[str]:
@@ -227,18 +237,19 @@ def _extended(evidence: Evidence) -> Iterator[str]:
 
     A rule for one look at the end allows for none after a look; an anytime rule for those that bring more of the same.
     """
+    judged, item = evidence.study.called
     for wave in evidence.waves:
         looks = sum(look.at <= wave.at for look in evidence.looks)
         if looks and evidence.study.acceptance.stop == "fixed":
             yield (
-                f"wave {wave.number} of the sample ({count(wave.pairs, 'pair')}, {wave.at:%Y-%m-%d}: {wave.reason}) was"
-                f" added after {count(looks, 'look')} at verdicts, and acceptance.stop is fixed: who adds pairs until"
+                f"wave {wave.number} of the sample ({count(wave.pairs, item)}, {wave.at:%Y-%m-%d}: {wave.reason}) was"
+                f" added after {count(looks, 'look')} at verdicts, and acceptance.stop is fixed: who adds {item}s until"
                 " a verdict pleases accepts wrongly more often than the rule says"
             )
         elif evidence.study.acceptance.stop == "anytime" and (others := _of_another_mix(evidence, wave.number)):
             yield (
-                f"wave {wave.number} of the sample brings data sets, transformations or languages that were not in it"
-                f" before ({_some(others)}): the anytime interval is one for pairs of one kind throughout"
+                f"wave {wave.number} of the sample brings data sets, {judged}s or languages that were not in it"
+                f" before ({_some(others)}): the anytime interval is one for {item}s of one kind throughout"
             )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pandas as pd
 
@@ -269,6 +269,14 @@ def scoped(transformation: str, language: str, task_type: str = "") -> str:
 def count(number: int, word: str) -> str:
     """`1 answer`, `2 answers`."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def wrong(within: int, kinds: Collection[str]) -> str:
+    """What answers are called that are not the right ones, by the kinds of questions that are asked."""
+    off = f"off by more than {count(within, 'point')}"
+    if set(kinds) <= {"rating", "text"}:
+        return off
+    return f"wrong ({off} where rated)" if "rating" in kinds else "wrong"
 
 
 def number(value: float) -> str:

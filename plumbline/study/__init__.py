@@ -29,7 +29,7 @@ from plumbline.study.judged import Judged
 from plumbline.study.own_transformations import own_transformations, within_languages
 from plumbline.study.places import exports_folder, resolved
 from plumbline.study.places import file_hash as file_hash
-from plumbline.study.subject import Group, SubjectSpec, TextsSubject, groups_of
+from plumbline.study.subject import Called, Group, SubjectSpec, TextsSubject, called, groups_of
 from plumbline.study.transformations import EIGHT, Transformation
 
 _OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates", "retry")
@@ -184,6 +184,11 @@ class Study(Part):
     def transforming(self) -> Mapping[str, Transformation]:
         """The study's transformations by name, in its order: HTEB's, and those of its own; none of another subject."""
         return {name: self._own.get(name) or EIGHT[name] for name in self.transformations}
+
+    @property
+    def called(self) -> Called:
+        """What people call what is judged and what raters see."""
+        return called(self.subject)
 
     @property
     def arguments(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, field_validator, model_validator
 
@@ -74,6 +74,25 @@ class ItemsSubject(Part):
     candidates: int = Field(
         default=7, ge=2, le=50, description="the most passages that stand beside a query, in an order that says nothing"
     )
+
+
+class Called(NamedTuple):
+    """What people call the things of a study, each in the singular and with small letters."""
+
+    judged: str  #: what gets a verdict
+    item: str  #: what raters see at a time
+
+    @property
+    def an_item(self) -> str:
+        """`a pair`, `an item`."""
+        return f"{'an' if self.item == 'item' else 'a'} {self.item}"
+
+
+def called(subject: TextsSubject | ItemsSubject | None) -> Called:
+    """The words for a subject's groups and items; None is pairs."""
+    if subject is None:
+        return Called("transformation", "pair")
+    return Called("group", "text" if isinstance(subject, TextsSubject) else "item")
 
 
 SubjectSpec = Annotated[TextsSubject | ItemsSubject, Field(discriminator="kind")]

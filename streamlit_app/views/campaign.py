@@ -36,17 +36,17 @@ def _progress(study: Study) -> None:
     heading("Progress")
     language = filtered("Language", list(progress["language"].drop_duplicates()), "language")
     progress = progress[progress["language"] == language] if language else progress
-    simulated = " of SIMULATED raters" if status.simulated else ""
+    simulated, item = " of SIMULATED raters" if status.simulated else "", study.called.item
     says = (
-        f"Answers{simulated} that count, against {status.study.raters.per_pair} for each pair; an answer is one rater's"
-        " to one pair. What was collected last is known, and nothing that came later."
+        f"Answers{simulated} that count, against {status.study.raters.per_pair} for each {item}; an answer is one"
+        f" rater's to one {item}. What was collected last is known, and nothing that came later."
     )
     figure(
         f"{study.name}-progress",
         charts.progress_bars(progress.assign(axis=[_axis(study, name) for name in progress["transformation"]])),
         says,
     )
-    table(f"{study.name}-progress", progress, frames.progress_frame(progress))
+    table(f"{study.name}-progress", progress, frames.progress_frame(progress, study.called))
 
 
 def _to_read(study: Study) -> None:
@@ -54,20 +54,21 @@ def _to_read(study: Study) -> None:
     found = campaign.to_read(study)
     if found.empty:
         return
-    heading("Pairs to read")
+    judged, item = study.called
+    heading(f"{item}s to read".capitalize())
     st.caption(
-        "Pairs that raters commented on, whose ratings lie far apart, or whose mean is low: what is wrong with a"
-        " transformation, or with the guidelines, shows here first. Tick a row (or press Shift and Space) to see the"
-        " pair with all its ratings."
+        f"{item.capitalize()}s that raters commented on, whose ratings lie far apart, or whose mean is low: what is"
+        f" wrong with a {judged}, or with the guidelines, shows here first. Tick a row (or press Shift and Space) to"
+        f" see the {item} with all its ratings."
     )
     ids, key = list(found["pair_id"]), pair.fresh("pairs-to-read")
     st.dataframe(
-        frames.to_read_frame(found),
+        frames.to_read_frame(found, study.called),
         hide_index=True,
         key=key,
         on_select=partial(pair.choose_row, key, ids, pair.closed()),
         selection_mode="single-row",
-        alt="Pairs to read",
+        alt=f"{item}s to read".capitalize(),
     )
     download_csv(f"{study.name}-pairs-to-read", found)
     if study.evaluation.models and (study.folder / "drift.parquet").exists():
@@ -79,9 +80,11 @@ def _raters(study: Study) -> None:
     if status.raters.empty:
         return
     heading("Raters")
+    item = study.called.item
     says = (
-        "Answers of each rater, by pseudonym. Among them are controls (pairs whose right answer is known) and repeats"
-        " (pairs that a rater sees twice), which tell how carefully a rater answers." + _made_up(status.raters)
+        f"Answers of each rater, by pseudonym. Among them are controls ({item}s whose right answer is known) and"
+        f" repeats ({item}s that a rater sees twice), which tell how carefully a rater answers."
+        + _made_up(status.raters)
     )
     figure(f"{study.name}-answers", charts.rater_bars(status.raters, "answers", "Answers"), says)
     table(f"{study.name}-rater-progress", status.raters, frames.rater_frame(status.raters))
@@ -94,7 +97,8 @@ def _time(study: Study) -> None:
     heading("Time on task")
     says = "Median seconds from a rater's answer before to this one; a pause counts, and unknown times do not."
     says += _made_up(raters.frame)
-    chart = charts.rater_bars(raters.frame, "median_seconds", "Median seconds for a pair")
+    title = "Median seconds" if study.subject else "Median seconds for a pair"
+    chart = charts.rater_bars(raters.frame, "median_seconds", title)
     figure(f"{study.name}-seconds", chart, says)
 
 

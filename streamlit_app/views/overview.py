@@ -32,16 +32,26 @@ WORDS = {
     "HTEB total": "the mean of HTEB's three axes' scores; without them it is of a study's own.",
     "Seed": "one run of the random choices; scores are averaged over seeds.",
 }
+# Of another subject than pairs.
+ITEM_WORDS = {
+    "Group": "texts of one source, or the items of one data set, which get a verdict together.",
+    "Rating": "one person's answer to one question on one text or item.",
+    "Known item": "one whose right answer its file names: it tells about raters and is no part of the sample.",
+    "Verdict": "whether what people say of a group keeps to the study's rules: accepted, rejected or undecided.",
+}
 
 
 def draw(study: Study) -> None:
     """The page."""
     st.caption(
-        "Do embedding models hold when a text changes and its meaning does not? Texts are transformed, people say"
+        f"People judge {study.called.item}s one by one, and a verdict says of each group whether they accept it."
+        if study.subject
+        else "Do embedding models hold when a text changes and its meaning does not? Texts are transformed, people say"
         " whether each transformation keeps the meaning, and only what they accept is evaluated."
     )
     with st.expander("Words used here"):
-        st.text("\n".join(f"{word}: {meaning}" for word, meaning in WORDS.items()))
+        words = ITEM_WORDS if study.subject else WORDS
+        st.text("\n".join(f"{word}: {meaning}" for word, meaning in words.items()))
     # What is not there yet stands in the table of stages, with the next step.
     parts = (_stages, _doubts, _tiles, *((_coverage,) if study.evaluation.models else ()), _rules)
     sections(*(partial(part, study) for part in parts), not_yet=False)
@@ -50,7 +60,7 @@ def draw(study: Study) -> None:
 def _stages(study: Study) -> None:
     status = overview.status(study)
     heading("How it stands")
-    table(f"{study.name}-stages", frames.stage_frame(status.stages))
+    table(f"{study.name}-stages", frames.stage_frame(status.stages, items=study.subject is not None))
     for line in status.warnings:
         complain(line, what="This needs care")
     step = as_called(next_step(status, study.arguments))
@@ -67,7 +77,7 @@ def _doubts(study: Study) -> None:
     if status.doubts:
         complain("\n".join(status.doubts), what="This needs care")
     else:
-        st.text(doubts_text((), judged=status.judged))
+        st.text(doubts_text((), study, judged=status.judged))
 
 
 def _tiles(study: Study) -> None:
@@ -88,7 +98,12 @@ def _tiles(study: Study) -> None:
         with columns[place % _BESIDE].container(border=True):
             _tile(name, by_name[name])
     raters = " of SIMULATED ratings" if any(verdict.simulated for verdict in verdicts) else ""
-    st.caption(f"A transformation is used only where people accept it: the means{raters} must reach the threshold.")
+    if study.subject:
+        by_rules = bool(study.acceptance.rules)
+        reached = "what people say of it keeps to the study's rules" if by_rules else "its means reach the threshold"
+        st.caption(f"A group is accepted where {reached}." + (" The answers are SIMULATED." if raters else ""))
+    else:
+        st.caption(f"A transformation is used only where people accept it: the means{raters} must reach the threshold.")
     link("verdicts", "All verdicts, with their intervals")
 
 

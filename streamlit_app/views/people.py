@@ -38,7 +38,7 @@ def _frame(found: list[Standing]) -> pd.DataFrame:
             "Rater": one.rater_id,
             "Answers": one.answers,
             "Open": one.open,
-            "Last answer": one.last,
+            "Last answer (UTC)": f"{one.last:%Y-%m-%d %H:%M}" if one.last else "",
             "Remarks": "excluded" if one.excluded else "; ".join(map(": ".join, one.remarks.items())),
         }
         for one in found

@@ -10,7 +10,7 @@ import streamlit as st
 from annotation.records import Verdict
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.rubric import load_rubric
-from annotation.verdicts.tables import verdict_table
+from annotation.verdicts.tables import rated, verdict_table
 from evaluation.report.sensitivity_charts import threshold_decisions, threshold_scores
 from evaluation.tables.sensitivity import thresholds_of
 from plumbline.study import Study
@@ -37,7 +37,7 @@ def draw(study: Study) -> None:
     if question:
         scale = rubric.scale_of(question)
         parts += [partial(_means, study, scale, question, language), partial(_shares, study, scale, question)]
-    parts += [partial(_labels, study), partial(_agreement, study)]
+    parts += [partial(_labels, study), *([partial(_agreement, study)] if names else [])]
     if question and not study.acceptance.rules:  # which have no one threshold that could be another
         parts.append(partial(_another, study, rubric.scale))
     sections(*parts)
@@ -48,7 +48,7 @@ def _limits(study: Study) -> str:
     least = min(verdict.n_pairs for verdict in verdicts)
     undecided = sum(verdict.decision == "undecided" for verdict in verdicts)
     simulated = any(verdict.simulated for verdict in verdicts)
-    return limits(simulated=simulated, n=least, what="pairs for a verdict", undecided=undecided)
+    return limits(simulated=simulated, n=least, what=f"{study.called.item}s for a verdict", undecided=undecided)
 
 
 def _verdicts(study: Study, language: str) -> None:
@@ -57,15 +57,22 @@ def _verdicts(study: Study, language: str) -> None:
     whole = verdict_table(ratings.verdicts(study))
     whole = whole[whole["language"] == language] if language else whole
     heading("Decisions")
+    item = study.called.item
+    used = (
+        "Verdicts are what people decide" if study.subject else "A transformation is used only where people accept it"
+    )
+    means = (
+        f" Means are over single ratings, their 95% intervals over {item}s. AC2 (Gwet's, with ordinal weights) says how"
+        " far raters agree beyond chance: 1 is always, 0 no more than chance."
+    )
     st.caption(
-        f"A transformation is used only where people accept it: {_rule(verdicts[0])}. Means are over"
-        " single ratings, their 95% intervals over pairs. AC2 (Gwet's, with ordinal weights) says how far raters agree"
-        " beyond chance: 1 is always, 0 no more than chance."
+        f"{used}: {_rule(verdicts[0])}."
+        + (means if any(rated(one.questions) for one in verdicts) else "")
         + (" Translation and cross-translation are judged as one: both have the numbers of both." if pooled else "")
         + _limits(study)
     )
     config = {"Reasons": st.column_config.TextColumn(width="large")}
-    shown = frames.verdict_frame(whole, verdicts)
+    shown = frames.verdict_frame(whole, verdicts, study.called)
     table(f"{study.name}-verdicts", whole, shown, column_config=config)
     for line in frames.refusals(whole):
         st.text(line)
@@ -128,7 +135,7 @@ def _another(study: Study, scale: Sequence[int]) -> None:
         " would turn. This is to see how much hangs on the threshold: the rule was fixed before the first rating, and"
         " choosing one by its results would make it worthless." + _limits(study)
     )
-    table(f"{study.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then))
+    table(f"{study.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then, study.called))
     says = f"What would be decided at each threshold; the broken line is the study's own, {own:g}."
     chart = threshold_decisions(read.decisions_at(study, *steps), own)
     figure(f"{study.name}-decisions-by-threshold", chart, says + _limits(study), columns=1)

@@ -99,7 +99,7 @@ def test_a_known_text_is_never_in_the_sample(make: Callable[..., Any]) -> None:
         ("human", "de", 0), ("human", "en", 1), ("machine", "en", 1)
     ]  # fmt: skip
     said = here("annotation", "sample", "--study", str(study.file), "--exports", str(study.folder.parent)).stdout
-    assert "human, en: 1 texts are known items too, and are not in the sample" in said
+    assert "human, en: 1 text is a known item too, and is not in the sample" in said
     machines = [{**one, "right": "acceptable"} for one in rows() if one["from"] == "machine"]
     with pytest.raises(DataError, match="every text of machine is a known item too; add others, or take it out"):
         draw_sample(make("none", own=[*rows(), *machines]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -673,7 +674,9 @@ def test_names_are_on_a_page_of_their_own_that_must_be_asked_for(
     monkeypatch.setattr("streamlit_app.start.st.get_option", lambda _name: address[0])
     named = page(*where, "--names", "--data", home.path, view="people")
     assert not named.exception
-    assert list(table_with(named, "Name", "Rater")["Name"]) == ["**Marguerite**"]
+    people = table_with(named, "Name", "Rater")
+    assert list(people["Name"]) == ["**Marguerite**"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", people["Last answer (UTC)"].iloc[0])
     others = page(*where, "--names", "--data", home.path, view="campaign")
     assert "Marguerite" not in "".join(frame.value.to_string() for frame in others.dataframe) + texts(others)
     unnamed = page(*where, "--data", home.path, view="people")  # no such page: the first one

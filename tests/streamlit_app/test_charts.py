@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
 
 from generation.errors import RATES
+from plumbline.exhibits.page import svg
 from plumbline.exhibits.palette import COLOURS, SHAPES, colours, shapes
 from plumbline.transformations import AXES
 from streamlit_app import charts
@@ -81,3 +84,12 @@ def test_errors_have_a_cell_for_each_type_and_a_dash_for_none() -> None:
     assert set(rows["row"]) == {"Expansion", "Style change"}
     assert set(rows.loc[rows["row"] == "Style change", "words"]) == {"–"}
     assert len(rows) == 2 * len(RATES)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 12])
+def test_counts_have_ticks_at_whole_numbers_alone(most: int) -> None:
+    raters = pd.DataFrame({"rater_id": ["a", "b"], "simulated": [True, False], "answers": [1, most]})
+    letters = re.findall(r">([^<>]+)</text>", svg(charts.rater_bars(raters, "answers", "Answers")))
+    ticks = [one for one in letters if one not in ("a", "b", "Answers")]
+    assert ticks[0] == "0" and int(ticks[-1]) == most and len(ticks) > 1
+    assert all(one.isdecimal() for one in ticks)

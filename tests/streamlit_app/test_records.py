@@ -89,7 +89,7 @@ def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
 def test_several_languages_of_a_transformation_are_counted(study: Study) -> None:
     verdicts = [verdict.model_copy(update={"language": "de"}) for verdict in read_verdicts(study)]
     both: list[Verdict] = [*read_verdicts(study), *verdicts]
-    table = frames.turned_frame(*(turn(both, decision) for decision in ("accepted", "rejected"))).data
+    table = frames.turned_frame(*(turn(both, decision) for decision in ("accepted", "rejected")), study.called).data
     assert set(table["Language"]) == {"en", "de"}
     assert len(table) == len(both)
 

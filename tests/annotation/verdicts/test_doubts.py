@@ -190,7 +190,7 @@ def test_accept_status_and_report_say_it(generated: Study) -> None:
     verdicts = accept(study).verdicts
     said = doubts(study, verdicts)
     status = status_text(read_status(study, NOW), "--study mine.yaml")
-    assert doubts_text(said, judged=True) in status
+    assert doubts_text(said, study, judged=True) in status
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index("In short") < page.index("What is doubtful") < page.index("What was decided")
     short = page[page.index("In short") : page.index("This report")]
@@ -201,10 +201,10 @@ def test_accept_status_and_report_say_it(generated: Study) -> None:
 def test_what_rests_on_verdicts_was_not_looked_at_before_there_are(generated: Study) -> None:
     rate(generated)
     before = read_status(generated, NOW)
-    assert not before.judged and "verdicts" in doubts_text((), judged=before.judged)
+    assert not before.judged and "verdicts" in doubts_text((), generated, judged=before.judged)
     accept(generated)
     after = read_status(generated, NOW)
-    assert after.judged and "agreement" in doubts_text((), judged=after.judged)
+    assert after.judged and "agreement" in doubts_text((), generated, judged=after.judged)
 
 
 def test_the_last_lines_of_accept_are_what_is_doubtful(generated: Study) -> None:
