@@ -71,7 +71,7 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
 
 
 def test_labels_of_texts_are_told_in_words_that_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ada knows the right answer to each known item and Bob to none; nothing is transformed, and nothing is rated."""
+    """Ada is right about each known item, Bob calls all unnatural; nothing is transformed, and nothing is rated."""
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
     ask_of_texts(monkeypatch, tmp_path, rubric())
     study = texts(tmp_path, "mine")
@@ -89,7 +89,7 @@ def test_labels_of_texts_are_told_in_words_that_fit(tmp_path: Path, monkeypatch:
         for rater in ("ada", "bob")
         for place, one in enumerate((*read_pairs(study), *read_controls(study)))
         for right in [json.loads(one.expected)["label"] if one.expected else "acceptable"]
-        for label in ["unnatural" if one.expected and rater == "bob" and right != "unnatural" else right]
+        for label in ["unnatural" if one.expected and rater == "bob" else right]
     ]
     pd.DataFrame(answers).to_csv(tmp_path / "answers.csv", index=False)
     columns = "time=time,rater=rater,pair=pair,label=label"
@@ -101,7 +101,8 @@ def test_labels_of_texts_are_told_in_words_that_fit(tmp_path: Path, monkeypatch:
     report = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
     assert not any(word in report for word in ("Table 2", "AC2 ", "<h2>Figures", "off by more", "Transformation"))
     assert "answers to known items that are wrong; answers to repeats that are not those of the first time;" in report
-    assert "Intervals of the shares that are judged are Wilson&#39;s" in report
+    assert "that are judged are Wilson&#39;s, with their variance over texts with the raters as they are." in report
+    assert "<td>German</td>" in report and "<td>De</td>" not in report
     assert "Intervals of the means" not in report and "A group is judged for each language of the texts" in report
     tables = {file.stem for file in (study.folder / "report").glob("*.csv")}
     assert {"verdicts", "labels"} <= tables and not tables & {"table_2", "agreement", "means", "ratings_by_point"}

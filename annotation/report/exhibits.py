@@ -96,7 +96,7 @@ def labels_exhibit(material: Material) -> Exhibit:
     printed = pd.DataFrame(
         {
             "Of": row["level"],
-            "Name": display(row["name"]),
+            "Name": language_name(row["name"]) if row["level"] == "language" else display(row["name"]),
             "Question": row["question"],
             "Label": row["label"] or "all",
             "Number": row["number"],

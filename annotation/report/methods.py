@@ -221,14 +221,14 @@ def _acceptance(material: Material) -> list[str]:
     return [
         f"A {judged} is judged {scope}: it is {decides}.{shared}",
         _minimums(material),
-        _intervals(rule, shown),
+        _intervals(rule, shown, item),
         looks[rule.stop],
         _looks(material),
         _fixed(material),
     ]
 
 
-def _intervals(rule: AcceptanceSpec, shown: str) -> str:
+def _intervals(rule: AcceptanceSpec, shown: str, item: str) -> str:
     """What the intervals are of what is judged; `LABELS` tells the source of those of shares."""
     statistics = {one.statistic for one in rule.rules} or {"mean"}
     if rule.stop == "anytime":
@@ -238,7 +238,7 @@ def _intervals(rule: AcceptanceSpec, shown: str) -> str:
     if statistics != {"share"}:
         told.append(f"Intervals of the means that are judged are {INTERVALS[rule.interval]}.")
     if "share" in statistics:
-        over = "pairs with the raters as they are" if rule.interval == "pairs" else "both pairs and raters"
+        over = f"{item}s with the raters as they are" if rule.interval == "pairs" else f"both {item}s and raters"
         told.append(f"Intervals of the shares that are judged are Wilson's, with their variance over {over}.")
     return " ".join(told) + shown
 
