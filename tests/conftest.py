@@ -46,6 +46,7 @@ LONGEST = (
     "annotation/server/test_guard.py",
     "evaluation/test_ray.py",
     "streamlit_app/test_app.py",
+    "annotation/argilla/test_own_study.py",
     "annotation/argilla/test_collect.py",
     "annotation/argilla/test_campaign.py",
     "annotation/server/test_server.py",
@@ -77,6 +78,13 @@ LONGEST = (
     "annotation/verdicts/test_doubts.py",
     "annotation/server/test_malformed.py",
     "annotation/crowd/mturk/test_question_browser.py",
+    "annotation/argilla/test_members.py",
+    "annotation/argilla/test_training.py",
+    "evaluation/build/test_command.py",
+    "annotation/argilla/test_subjects.py",
+    "annotation/ratings/test_withdrawals.py",
+    "test_labels_alone.py",
+    "evaluation/build/test_selection.py",
 )
 
 
