@@ -1,6 +1,6 @@
 """axe-core, which looks for what keeps people from using a page: `python -m tests.axe` fetches it, tests run it.
 
-It is one file of an npm package. It is fetched by HTTP from the registry that npm is set to, without npm or node, and
+It is one file of an npm package. It is fetched by HTTP from the registry that npm is set to, or takes by itself, and
 kept where Plumbline keeps what it has fetched. The package is this version and none other: its hash stands here.
 """
 
@@ -12,8 +12,11 @@ import hashlib
 import io
 import os
 import re
+import shutil
+import subprocess
 import sys
 import tarfile
+import time
 import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -27,7 +30,7 @@ INTEGRITY = "sha512-9WTZxEjsZ7b13TH8JPmbV2z8CHbl80/2hm3XPEG4JgNdQLK81IBRXmSxHfMA
 # Not `resources.user_cache`, of which each run of tests has its own.
 FILE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "plumbline" / f"axe-core-{VERSION}.min.js"
 MEMBER = "package/axe.min.js"
-PUBLIC = "https://registry.npmjs.org"
+SETTINGS = (".npmrc", "~/.npmrc", "/usr/local/etc/npmrc", "/usr/etc/npmrc", "/etc/npmrc")
 SETTING = "npm_config_registry"
 HEAVY = ("serious", "critical")  # of what axe finds, by what it does to people; the rest is `moderate` or `minor`
 _SECONDS = 60
@@ -39,12 +42,27 @@ _RUN = """rules => axe.run({
 
 
 def registry(environment: Mapping[str, str], settings: Iterable[Path]) -> str:
-    """npm's registry: of the environment, else of the first of npm's files that names one, else the public one."""
+    """npm's registry: of the environment, else of the first of npm's files that names one, else as npm itself says.
+
+    Raises ValueError where none of them is there.
+    """
     named = [value for name, value in environment.items() if name.lower() == SETTING]
     for path in settings:
         if path.is_file():
             named += re.findall(r"(?m)^\s*registry\s*=\s*[\"']?([^\"'\s]+)", path.read_text(encoding="utf-8"))
-    return next(filter(None, named), PUBLIC).rstrip("/")
+    named = named or [_npms_own()]
+    if found := next(filter(None, named), ""):
+        return found.rstrip("/")
+    raise ValueError(f"npm has no setting `registry` here and is not installed; set {SETTING} to a registry's address")
+
+
+def _npms_own() -> str:
+    """The registry that npm takes where nobody set one; empty where there is no npm."""
+    npm = shutil.which("npm")
+    if npm is None:
+        return ""
+    said = subprocess.run([npm, "config", "get", "registry"], capture_output=True, text=True, check=False).stdout
+    return said.strip() if said.startswith("http") else ""
 
 
 def unpacked(package: bytes) -> bytes:
@@ -62,17 +80,29 @@ def main() -> int:
     """Fetch it, unless it is there."""
     if FILE.exists():
         return 0
-    settings = (Path(".npmrc"), Path.home() / ".npmrc", Path("/etc/npmrc"))
-    address = f"{registry(os.environ, settings)}/axe-core/-/axe-core-{VERSION}.tgz"
     try:
-        with urllib.request.urlopen(address, timeout=_SECONDS) as answer:  # noqa: S310 (npm's setting)
-            content = unpacked(answer.read())
+        place = registry(os.environ, [Path(name).expanduser() for name in SETTINGS])
+        address = f"{place}/axe-core/-/axe-core-{VERSION}.tgz"
+        content = unpacked(_fetched(address))
     except (OSError, ValueError) as error:
         print(f"axe-core is not fetched, and nothing looks at the accessibility of pages: {error}", file=sys.stderr)
         return 1 if os.environ.get("CI") else 0
     with atomic(FILE) as kept:
         kept.write(content)
     return 0
+
+
+def _fetched(address: str) -> bytes:
+    """What stands there. Raises OSError where it cannot be had in three tries."""
+    for pause in (1, 5, None):
+        try:
+            with urllib.request.urlopen(address, timeout=_SECONDS) as answer:  # noqa: S310 (npm's setting)
+                return bytes(answer.read())
+        except OSError:
+            if pause is None:
+                raise
+            time.sleep(pause)
+    raise AssertionError
 
 
 def grave(page: Page, rules: Sequence[str] = ()) -> list[str]:

@@ -11,9 +11,15 @@ from playwright.sync_api import Page
 from tests import axe
 
 
-def test_the_registry_is_npms_own_setting(tmp_path: Path) -> None:
+def test_the_registry_is_npms_own_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine, all_users = tmp_path / ".npmrc", tmp_path / "npmrc"
-    assert axe.registry({}, [mine, all_users]) == "https://registry.npmjs.org"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match="set npm_config_registry"):
+        axe.registry({}, [mine, all_users])
+    npm = tmp_path / "npm"
+    npm.write_text('#!/bin/sh\n[ "$*" = "config get registry" ] && echo https://own.example.org/\n', encoding="utf-8")
+    npm.chmod(0o755)
+    assert axe.registry({}, [mine, all_users]) == "https://own.example.org"
     all_users.write_text('fund=false\n registry = "https://npm.example.org/"\n', encoding="utf-8")
     assert axe.registry({}, [mine, all_users]) == "https://npm.example.org"
     mine.write_text(
