@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import yaml
@@ -20,7 +19,7 @@ from annotation.argilla.client import attach
 from annotation.argilla.workspaces import admit_annotators
 from annotation.crowd.pay import assumed_hours
 from annotation.records import Sign
-from annotation.sampling.queues import queues_of
+from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.shown import shown
 from annotation.server.home import write_private
 from annotation.status.status import Status
@@ -68,28 +67,30 @@ def invite(
         raise StudyError(f"{study.file} names nobody in raters.people; add names there, or to the command")
     if study.raters.people is not None and (others := [one for one in invited if one not in study.raters.people]):
         raise StudyError(f"{study.file}: raters.people does not name {others[0]!r}; add the name there first")
-    work = {queue: len(pairs) for queue, pairs in queues_of(shown(study)).items()}  # refused before accounts are made
-    hours = _hours(study)
+    work = _work(study)  # refused before accounts are made
     drawn = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)
     admit_annotators(study, attach(connection), reads)
-    known, place = None, (address or connection.url).rstrip("/")
-    if connection.home is not None:  # our own server, which has a page for annotators
-        known, place = server.credentials(connection.home), f"{place}/work"
+    known = server.credentials(connection.home) if connection.home is not None else None
+    place = entrance(address or connection.url, own=connection.home is not None)
     made = []
     for name in invited:
         own = known.find(name) if known is not None else None
         codes = reads.get(name, ())
-        queues = [(queue.dataset(study), number, hours[queue]) for queue, number in work.items()
-                  if not codes or queue.languages <= set(codes)]  # fmt: skip
+        queues = [own_work for queue, own_work in work.items() if not codes or queue.languages <= set(codes)]
         account = {"name": name, "password": own.password if own is not None else drawn[name] or ""}
         made.append(Letter(name, _text(study, place, account, codes, queues)))
     return made
 
 
+def entrance(address: str, *, own: bool) -> str:
+    """Where annotators begin on a server: our own has a page for them."""
+    return f"{address.rstrip('/')}/work" if own and address else address
+
+
 def write_letters(letters: Sequence[Letter], folder: Path) -> list[Path]:
-    """A file for each, which only this user can read."""
-    server.make_folder(server.Home(folder))
+    """A file for each, which only this user can read; a folder that is there stays as it is."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     paths = [folder / f"{one.name}.txt" for one in letters]
     for path, one in zip(paths, letters, strict=True):
         write_private(path, one.text)
@@ -122,11 +123,11 @@ def remind(study: Study, found: Sequence[Standing], reads: Mapping[str, Sequence
     return letters
 
 
-def _hours(study: Study) -> Mapping[Any, float]:
-    """How long each queue takes whoever rates all of it, at the seconds a pair that a crowd is paid for."""
+def _work(study: Study) -> dict[Queue, tuple[str, int, float]]:
+    """Each queue's dataset, how many items are in it, and the hours of all, at the seconds that a crowd is paid for."""
     spec = study.crowd.pay if study.crowd is not None else PaySpec()
     return {
-        queue: assumed_hours([pair.transformation for pair in pairs], spec)
+        queue: (queue.dataset(study), len(pairs), assumed_hours([pair.transformation for pair in pairs], spec))
         for queue, pairs in queues_of(shown(study)).items()
     }
 

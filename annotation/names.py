@@ -36,7 +36,12 @@ def remember_names(home: Home, study: Study, names: Mapping[str, str]) -> None:
 
 def known_names(home: Home, study: Study) -> dict[str, str]:
     """Names by pseudonym, as far as this machine knows them; none where it does not."""
-    return _read(home).get(study.name, {})
+    return {rater: _shown(name) for rater, name in _read(home).get(study.name, {}).items()}
+
+
+def _shown(name: str) -> str:
+    """A name without codes for a terminal: people type their names into forms."""
+    return "".join(sign if sign.isprintable() else "?" for sign in name[:_LONGEST])
 
 
 def pseudonym_of(rater: str, names: Mapping[str, str]) -> str:
@@ -55,7 +60,7 @@ def named(rater: str, names: Mapping[str, str]) -> str:
     return f"{rater} {names[rater]}" if rater in names else rater
 
 
-_FILE = "names.json"
+_FILE, _LONGEST = "names.json", 100  # characters of a name
 
 
 def _read(home: Home) -> dict[str, dict[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.client import attach, reach
 from annotation.argilla.workspaces import admit_annotators, names_at
-from annotation.letters import Letter, Standing, invite, remind, standings, write_letters
+from annotation.letters import Letter, Standing, entrance, invite, remind, standings, write_letters
 from annotation.names import known_names
 from annotation.server_commands import add_data_option, home_of, public_address
 from annotation.status.status import read_status
@@ -114,7 +115,8 @@ def _remind(options: argparse.Namespace) -> int:
     header = ["name", "rater", "answers", "open", "last answer", "remarks"]
     print(cli.columns(header, rows, empty=f"nobody is known by name; `{study.command('annotation collect')}` brings"
                                           " names, of answers in Argilla and in files"), end="\n\n")  # fmt: skip
-    _hand_out(remind(study, found, accounts.languages_unasked(home), options.address or ""), options.to)
+    address = entrance(options.address or "", own=not os.environ.get("ARGILLA_API_URL"))
+    _hand_out(remind(study, found, accounts.languages_unasked(home), address), options.to)
     return 0
 
 

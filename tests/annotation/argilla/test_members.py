@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation import server
+from annotation import names, server
 from annotation.argilla import accounts
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
@@ -100,7 +100,9 @@ def test_an_invitation_says_where_as_whom_and_how_long(
     assert otto.startswith("Einladung zum Bewerten") and "4 Einträge, etwa 2 Minuten" in otto
     publish(study, argilla)
     assert inside(study, argilla) == {"ines", "otto"}
+    (tmp_path / "letters").mkdir(mode=0o755)
     files = write_letters(invitations, tmp_path / "letters")
+    assert stat.S_IMODE((tmp_path / "letters").stat().st_mode) == 0o755  # a folder of the user's own stays as it is
     assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
     assert files[0].read_text(encoding="utf-8") == ines
     with pytest.raises(StudyError, match="does not name 'zora'"):
@@ -160,3 +162,9 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
             content = file.read_bytes()
             content = gzip.decompress(content) if file.suffix == ".gz" else content
             assert not [name for name in people if name.encode() in content], file
+
+
+def test_a_name_that_somebody_typed_sends_no_codes_to_the_terminal(tmp_path: Path, variant: Make) -> None:
+    home, study = server.Home(tmp_path / "home"), variant(name="typed")
+    names.remember_names(home, study, {"rater-00000000": "Ada\x1b[2J\u202e" + "a" * 200})
+    assert names.named("rater-00000000", names.known_names(home, study)) == "rater-00000000 Ada?[2J?" + "a" * 92
