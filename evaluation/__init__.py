@@ -6,9 +6,9 @@ from plumbline.lazily import lazily
 
 TYPE_CHECKING = False  # type checkers take it for true; `typing` would be imported before Ctrl-C is heeded
 if TYPE_CHECKING:
+    from annotation.statistics.paired import hodges_lehmann, wilcoxon
     from evaluation.run import evaluate
     from evaluation.statistics.distances import drift
-    from evaluation.statistics.paired import hodges_lehmann, wilcoxon
     from evaluation.statistics.rankings import borda
     from evaluation.tables import axis_table
 
@@ -19,7 +19,7 @@ __getattr__, __dir__ = lazily(
     {
         "evaluation.run": ["evaluate"],
         "evaluation.statistics.distances": ["drift"],
-        "evaluation.statistics.paired": ["hodges_lehmann", "wilcoxon"],
+        "annotation.statistics.paired": ["hodges_lehmann", "wilcoxon"],
         "evaluation.statistics.rankings": ["borda"],
         "evaluation.tables": ["axis_table"],
     },

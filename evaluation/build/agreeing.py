@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from annotation.statistics.paired import Floats
 from evaluation.build.agreement import points
 from evaluation.build.coverage import Bools, Coverage
-from evaluation.statistics.paired import Floats
 
 STARTS = 10  # the search begins at the cheapest selection, and at so many random ones
 _LEAST = 1e-9  # a gain in correlation that is more than rounding

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from annotation.statistics.paired import Estimate, Floats, row_correlations, spearman_interval
 from evaluation.build.coverage import Bools
-from evaluation.statistics.paired import Estimate, Floats, row_correlations, spearman_interval
 from evaluation.statistics.rankings import kendall_interval, kendall_rows
 
 _DIGITS = 9  # sums of points that agree so far differ by rounding alone

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from annotation.statistics.paired import Floats, row_correlations
 from evaluation.build.coverage import Coverage
-from evaluation.statistics.paired import Floats, row_correlations
 
 RHO, MSE = 0.8, 0.5  # MMTEB's for its multilingual, European and Indic benchmarks; English: 0.9 and 0.2
 _FLAT = 1e-8  # shares that are nearer to 0 are not told from it

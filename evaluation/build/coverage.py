@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.statistics.paired import Floats
+from annotation.statistics.paired import Floats
 from plumbline.errors import StudyError
 
 Bools = NDArray[np.bool_]

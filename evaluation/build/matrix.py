@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from evaluation.statistics.paired import Floats
+from annotation.statistics.paired import Floats
 from plumbline.errors import DataError
 from plumbline.streams import stream
 

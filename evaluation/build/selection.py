@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from annotation.statistics.paired import Floats
 from evaluation.build.agreeing import STARTS, agreeing
 from evaluation.build.agreement import Agreement, agreement, agreements
 from evaluation.build.backward import MSE, RHO, Step, backward, left_out_predictions, predictability
 from evaluation.build.coverage import Bools, Coverage, coverage
 from evaluation.build.matrix import Scores, array, split
 from evaluation.build.task_facts import costs
-from evaluation.statistics.paired import Floats
 from plumbline.errors import StudyError
 from plumbline.streams import stream
 

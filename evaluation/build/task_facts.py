@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evaluation.statistics.paired import Floats
+from annotation.statistics.paired import Floats
 from generation.datasets.table_files import read_frame
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.languages import iso639_3

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from annotation.statistics.paired import Estimate
 from evaluation.build.agreement import BEATS
 from evaluation.build.selection import METHODS, Selected, Selection
-from evaluation.statistics.paired import Estimate
 from plumbline import cli
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.statistics.paired import Floats
+from annotation.statistics.paired import Floats
 from plumbline.frames import same_index
 
 

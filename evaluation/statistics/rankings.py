@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.statistics.paired import DEFINED_SHARE, Estimate, Floats, Value, Values, paired, row_correlations
+from annotation.statistics.paired import DEFINED_SHARE, Estimate, Floats, Value, Values, paired, row_correlations
 from plumbline.frames import need, numbers
 
 

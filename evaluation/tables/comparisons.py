@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from evaluation.statistics.paired import (
+from annotation.statistics.paired import (
     Estimate,
     hodges_lehmann,
     hodges_lehmann_bootstrap,

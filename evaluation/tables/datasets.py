@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from evaluation.statistics.paired import sample_sd
+from annotation.statistics.paired import sample_sd
 from evaluation.tables.pairs import counting_scores, originals, paired_scores
 from evaluation.tables.scores import axis_table
 from plumbline.transformations import Axes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from annotation.ratings.ratings import counting_ratings
-from evaluation.statistics.paired import spearman_interval
+from annotation.statistics.paired import spearman_interval
 from evaluation.tables.scores import in_order
 from plumbline.streams import stream
 

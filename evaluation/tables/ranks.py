@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from evaluation.statistics.paired import sample_sd
+from annotation.statistics.paired import sample_sd
 from evaluation.statistics.rankings import borda, kendall, split_half
 from evaluation.tables.datasets import totals_of
 from evaluation.tables.pairs import counting_scores, of_total, shared_scores, whole_data_sets

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from annotation.records import Verdict
-from evaluation.statistics.paired import sample_sd
+from annotation.statistics.paired import sample_sd
 from evaluation.tables.given import checked_scores
 from evaluation.tables.pairs import counting_scores, paired_scores, with_originals
 from plumbline.transformations import HTEB_TOTAL, Axes

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
-from evaluation.statistics.paired import (
+from annotation.statistics.paired import (
     hodges_lehmann,
     hodges_lehmann_bootstrap,
     holm,
