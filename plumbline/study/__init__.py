@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -20,12 +21,13 @@ from plumbline.reading import read_yaml
 from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.resources import ROOT as ROOT
 from plumbline.study.base import Code, Name, Part, Seed, first_complaint, refuse_duplicates
-from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, SampleSpec
+from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, SampleSpec, refuse_undecidable
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec, LocalDataset
 from plumbline.study.evaluation import EvaluationSpec, NoEvaluation
 from plumbline.study.generator import CandidateSpec, GeneratorSpec, NoGenerator, RetrySpec
 from plumbline.study.judged import Judged
+from plumbline.study.judges import JudgeSpec, refuse_unfit_judges
 from plumbline.study.own_transformations import own_transformations, within_languages
 from plumbline.study.places import exports_folder, resolved
 from plumbline.study.places import file_hash as file_hash
@@ -77,6 +79,11 @@ class Study(Part):
     raters: RatersSpec = RatersSpec()
     acceptance: AcceptanceSpec = AcceptanceSpec()
     quality: QualitySpec = QualitySpec()
+    judges: tuple[JudgeSpec, ...] = Field(default=(), description="language models that rate outputs as people do")
+    judge_pool: int | Literal["all"] = Field(
+        default=1000,
+        description="pairs per transformation that judges rate, the sample's among them; or `all` usable outputs",
+    )
     crowd: CrowdSpec | None = Field(default=None, description="settings for crowd workers, if any are asked")
     evaluation: EvaluationSpec = Field(
         default=NoEvaluation(), description="embedding models; none where transformations are only judged"
@@ -148,16 +155,8 @@ class Study(Part):
         asking = [name for name in self.transformations if (own.get(name) or EIGHT[name]).calls]
         if asking and isinstance(self.generator, NoGenerator):
             raise ValueError(f"generator: Field required: {asking[0]} asks one; add it")
-        if rule.min_raters > self.raters.per_pair:
-            raise ValueError(
-                f"acceptance.min_raters {rule.min_raters} is more than raters.per_pair {self.raters.per_pair}:"
-                " no pair would ever count; lower the one or raise the other"
-            )
-        if rule.min_pairs > self.sample.pairs:
-            raise ValueError(
-                f"acceptance.min_pairs {rule.min_pairs} is more than sample.pairs {self.sample.pairs}:"
-                " every verdict would stay undecided; lower the one or raise the other"
-            )
+        refuse_undecidable(rule, self.raters, self.sample)
+        refuse_unfit_judges(self.judges, self.judge_pool, self.sample, self.raters)
         for name in self.transformations:
             kind = own.get(name) or EIGHT[name]
             if kind.meaning == "changed" and not any(kind.pool in one.pools for one in rule.rules):
@@ -243,6 +242,11 @@ class Study(Part):
         if model not in known:
             raise StudyError(f"{self.file}: no generator {model!r}; {nearest(model, list(known))}")
         return known[model]
+
+    @property
+    def judgements(self) -> Path:
+        """The folder of what judges said of the generator's outputs."""
+        return self.folder / "judgements" / (Path(self._outputs).name if self._by_candidate else "")
 
     def by(self, generator: GeneratorSpec) -> Study:
         """The same study with one of its `candidates` for a generator; its outputs have a folder of their own."""

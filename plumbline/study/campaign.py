@@ -208,3 +208,17 @@ class QualitySpec(Part):
         default=0.1, ge=-1, le=1, description="sign: rank correlation with the other raters' mean below this"
     )
     low: float = Field(default=2.0, description="pairs with a mean up to this are listed for review")
+
+
+def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, sample: SampleSpec) -> None:
+    """Raise ValueError for rules that no campaign of this size could meet."""
+    if rule.min_raters > raters.per_pair:
+        raise ValueError(
+            f"acceptance.min_raters {rule.min_raters} is more than raters.per_pair {raters.per_pair}:"
+            " no pair would ever count; lower the one or raise the other"
+        )
+    if rule.min_pairs > sample.pairs:
+        raise ValueError(
+            f"acceptance.min_pairs {rule.min_pairs} is more than sample.pairs {sample.pairs}:"
+            " every verdict would stay undecided; lower the one or raise the other"
+        )

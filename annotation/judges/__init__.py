@@ -1,0 +1,1 @@
+"""Language models as judges: what they are asked, their answers as scores, and what their scores are worth."""
