@@ -78,6 +78,7 @@ SECTIONS = {
             "select",
             "evaluation,report",
         ),
+        Command("check", "whether tasks are worth having", "evaluation.build", "check", "evaluation"),
     ),
     "to look at": (Command("dashboard", "all of it in a browser, until Ctrl-C", "streamlit_app", "", "dashboard"),),
 }

@@ -165,7 +165,8 @@ def test_every_command_that_documents_name_exists(
     helps: dict[tuple[str, ...], str] = {}
     for line in named:
         words = line.split("  #")[0].split()
-        sub = (words[1],) if words[0] == "annotation" and len(words) > 1 and words[1].isalpha() else ()
+        several = words[0] in ("annotation", "evaluation.build") and len(words) > 1
+        sub = (words[1],) if several and words[1].isalpha() else ()
         if sub in (("crowd",), ("users",)) and len(words) > 2 and words[2].isalpha():
             sub = (*sub, words[2])  # their commands have options of their own
         call = (words[0], *sub)

@@ -1,0 +1,128 @@
+"""The command `check`: whether a study's tasks, or mteb's, are worth having."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plumbline import cli
+from plumbline.commands import as_called
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.study import Study, load_study
+
+if TYPE_CHECKING:
+    from evaluation.build.quality.checks import Checked
+
+Commands = Any  # argparse has no public name for what holds commands
+_EXAMPLE = """example: python -m evaluation.build check --study studies/demo.yaml --task sample_sts
+
+Tasks of mteb by name, without a study:
+
+  python -m evaluation.build check --task STSBenchmark Banking77Classification
+"""
+
+
+def add_check_command(commands: Commands) -> None:
+    """`check`, with its options."""
+    parser = commands.add_parser(
+        "check",
+        help="whether tasks are worth having: a table of checks with pass, look or fail",
+        description="Check a study's tasks (its data sets, and what accepted transformations made of them) or mteb's.\n"
+        "A check that does not pass is a question to a person, not a verdict on the task.",
+        epilog=as_called(_EXAMPLE),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_check)
+    add = parser.add_argument
+    add("--study", metavar="FILE", help="the study whose tasks are checked, for example studies/demo.yaml")
+    add("--exports", metavar="DIR", help="where its records are: a folder or an address (default: exports/)")
+    add("--task", nargs="+", default=[], metavar="NAME", help="these data sets alone; without --study tasks of mteb")
+    add("--out", metavar="FOLDER", help="where the files go (default: the study's records, quality/; or ./quality)")
+
+
+def _check(options: argparse.Namespace) -> int:
+    if not options.study and not options.task:
+        raise StudyError("nothing to check: name a study (--study FILE), or tasks of mteb (--task NAME)")
+    study = load_study(options.study, options.exports) if options.study else None
+    out = Path(options.out) if options.out else study.folder / "quality" if study else Path("quality")
+    if out.exists() and not out.is_dir():
+        raise StudyError(f"--out {out}: a file is there; name a folder")
+    from evaluation.work import quiet  # noqa: PLC0415 (what takes long to import comes after --help)
+
+    if study is None:
+        checked, notes = _of_mteb(options.task)
+    else:
+        with quiet(study, study.evaluation.models):
+            checked, notes = _of_study(study, options.task)
+    from evaluation.build.quality import files  # noqa: PLC0415
+
+    files.write(out, checked, about(checked, notes, study))
+    print(text(checked))
+    for note in notes:
+        print(f"- {note}")
+    print(f"-> {out}: {files.CHECKS}, rows/, statistics.json")
+    return 0
+
+
+def _of_mteb(names: Sequence[str]) -> tuple[list[Checked], list[str]]:
+    from tqdm import tqdm  # noqa: PLC0415
+
+    from evaluation.build.quality.checks import Task, check  # noqa: PLC0415
+    from generation.datasets.mteb_tasks import load_mteb  # noqa: PLC0415
+    from plumbline.study.datasets import MtebDataset  # noqa: PLC0415
+
+    tasks = []
+    for name in dict.fromkeys(names):
+        tasks.append(Task(name, load_mteb(MtebDataset.model_validate({"mteb": name}))))
+    with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
+        return check(tasks, progress=bar.update), ["without a study there are no models whose scores could be checked"]
+
+
+def _of_study(study: Study, names: Sequence[str]) -> tuple[list[Checked], list[str]]:
+    from tqdm import tqdm  # noqa: PLC0415
+
+    from evaluation.build.quality.checks import check  # noqa: PLC0415
+    from evaluation.build.quality.lengths import readers_of  # noqa: PLC0415
+    from evaluation.build.quality.study_tasks import tasks_of  # noqa: PLC0415
+
+    known = [dataset.name for dataset in study.datasets]
+    for name in names:
+        if name not in known:
+            raise StudyError(f"--task {name}: {study.file} has no data set of that name; {nearest(name, known)}")
+    if not known:
+        raise DataError(f"{study.file}: there is no data set, so that there is nothing to check")
+    tasks, notes = tasks_of(study, names)
+    readers = list(readers_of(study.evaluation.models, study.file.parent))
+    with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
+        return check(tasks, readers, progress=bar.update), notes
+
+
+def text(checked: Sequence[Checked]) -> str:
+    """What a terminal shows: how many checks passed of each task, and those that did not."""
+    counts = Counter(finding.verdict for one in checked for finding in one.findings)
+    rows = []
+    for one in checked:
+        for finding in one.findings:
+            if finding.verdict != "pass":
+                value = "–" if math.isnan(finding.value) else f"{finding.value:.4g}"
+                rows.append([one.task, finding.check, finding.verdict, value, finding.reason])
+    answer = (
+        f"{len(checked)} tasks: {counts['pass']} checks passed, {counts['look']} to look at, {counts['fail']} failed."
+    )
+    return f"{answer}\n\n{cli.columns(['task', 'check', 'verdict', 'value', 'reason'], rows, 'every check passed')}\n"
+
+
+def about(checked: Sequence[Checked], notes: Sequence[str], study: Study | None) -> dict[str, Any]:
+    """What the checks rest on."""
+    from evaluation.work import versions  # noqa: PLC0415
+
+    return {
+        "study": study.name if study else None,
+        "tasks": [one.task for one in checked],
+        "notes": list(notes),
+        "versions": versions(),
+    }

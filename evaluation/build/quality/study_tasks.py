@@ -1,0 +1,51 @@
+"""The tasks of a study that are checked: its data sets, and what accepted transformations made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from annotation.sampling.sample import read_pairs
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.verdicts import read_verdicts, refuse_stale
+from annotation.verdicts.verification import refuse_edited
+from evaluation.build.quality.checks import Task
+from evaluation.planner import plan_units
+from evaluation.units import Unit
+from generation.datasets.loading import load_dataset
+from plumbline.study import Study
+from plumbline.transformations import ORIGINAL
+
+_NO_VERDICTS = "there are no verdicts yet, so that data sets are checked as they are, and no transformation of them"
+
+
+def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[Task], list[str]]:
+    """The data sets (those of `names`, where any are named) and their accepted copies, with notes on what is not there.
+
+    Verdicts must follow from what is on disk, as for an evaluation. Raises what that raises.
+    """
+    wanted = [spec for spec in study.datasets if not names or spec.name in names]
+    if study.subject or not (study.folder / "verdicts.json").exists():
+        notes = [] if study.subject else [_NO_VERDICTS]
+        return [Task(spec.name, load_dataset(spec, study.file.parent)) for spec in wanted], notes
+    verdicts = read_verdicts(study)
+    evidence = Evidence.read(study)
+    refuse_stale(study, verdicts, evidence.rubric)
+    refuse_edited(study, verdicts, evidence)
+    units = plan_units(study, verdicts, read_pairs(study))
+    left = [unit for unit in units if unit.decision.status == "left_out" and unit.transformation != ORIGINAL]
+    own = {spec.name for spec in wanted}
+    tasks = [
+        Task(name_of(unit), unit.data())
+        for unit in units
+        if unit.dataset.name in own and (unit.decision.status == "evaluated" or unit.transformation == ORIGINAL)
+    ]
+    kept = {unit.transformation for unit in left}
+    notes = [f"not accepted everywhere, and not checked there: {', '.join(sorted(kept))}"] if kept else []
+    return tasks, notes
+
+
+def name_of(unit: Unit) -> str:
+    """A task's name: the data set's, with transformation and seed behind it."""
+    if unit.transformation == ORIGINAL:
+        return unit.dataset.name
+    return f"{unit.dataset.name} {unit.transformation}-{unit.seed}"

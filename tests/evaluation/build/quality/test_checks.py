@@ -1,0 +1,119 @@
+"""Checks of what tasks hold: each fault is found where it was put, by mteb's own counting where mteb counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+from mteb.data_cleaning import remove_duplicates, remove_train_leakage
+
+from evaluation.build.quality.checks import Task, check
+from evaluation.build.quality.contents import contents_of
+from evaluation.build.quality.finding import Finding
+from evaluation.build.quality.lengths import Reader
+from evaluation.build.quality.texts import duplicates, leakage
+from evaluation.build.quality.thresholds import THRESHOLDS
+from evaluation.tasks.scoring import make_task
+from generation.datasets.local import TableDataset
+from plumbline.study.datasets import TaskType
+from tests.mteb_site import site
+
+
+def table(task: TaskType, **splits: dict[str, list[Any]]) -> TableDataset:
+    return TableDataset("made", task, "en", "1", {name: pd.DataFrame(columns) for name, columns in splits.items()})
+
+
+def findings(dataset: Any, *readers: Reader) -> dict[str, Finding]:
+    (checked,) = check([Task(dataset.name, dataset)], readers or None)
+    assert [one.check for one in checked.findings] == [
+        name for name in THRESHOLDS if name in {one.check for one in checked.findings}
+    ]
+    return {one.check: one for one in checked.findings}
+
+
+def verdicts(found: dict[str, Finding]) -> dict[str, str]:
+    return {name: one.verdict for name, one in found.items() if one.verdict != "pass"}
+
+
+CLEAN = table(
+    "classification",
+    train={"text": [f"train text {i}" for i in range(20)], "label": [f"l{i % 2}" for i in range(20)]},
+    test={"text": [f"test text {i}" for i in range(10)], "label": [f"l{i % 2}" for i in range(10)]},
+)
+
+
+def test_a_sound_task_passes_and_every_fault_is_found_at_its_rows() -> None:
+    short = Reader("small", 4)
+    assert verdicts(findings(CLEAN, short)) == {}
+    train = {"text": [*CLEAN.splits["train"]["text"]], "label": [*CLEAN.splits["train"]["label"]]}
+    texts = ["train text 3 ", "no", "", "Train text 4", "again", "again", "one two three four five", "x" * 4000]
+    texts += [f"t {i}" for i in range(92)]
+    labels = ["l1", "l0", "l1", "l1", "l0", "l0", "l1", "l0", *["l0", "l1"] * 45, "seldom", "l0"]
+    found = findings(table("classification", train=train, test={"text": texts, "label": labels}), short)
+    assert verdicts(found) == {
+        "duplicates": "look",  # 1 of 100: not above 1%
+        "leakage": "fail",
+        "conflicts": "fail",  # `Train text 4` is l0 in the train split: 2 of 120 items
+        "rare_labels": "look",
+        "empty_texts": "fail",
+        "short_texts": "look",
+        "uneven_lengths": "look",
+    }
+    items = {name: list(one.rows["item"]) for name, one in found.items()}
+    assert items["duplicates"] == ["5"] and items["leakage"] == ["0"] and items["empty_texts"] == ["2"]
+    assert items["short_texts"] == ["1", *[str(i) for i in range(8, 18)]] and items["uneven_lengths"] == ["7"]
+    assert items["rare_labels"] == ["98"] and sorted(items["conflicts"]) == ["3", "4"]
+    assert items["long_texts"] == ["6"] and found["long_texts"].value == pytest.approx(1 / 120)
+    assert found["leakage"].value == pytest.approx(0.01) and found["duplicates"].value == pytest.approx(0.01)
+    assert found["uneven_lengths"].value == pytest.approx(4000 / (sum(map(len, texts)) / 100))
+
+
+def test_repeated_and_leaked_items_are_those_that_mtebs_cleaning_removes() -> None:
+    train = {"text": ["a a", "b b", "a a ", "c c"], "label": ["x", "y", "x", "y"]}
+    test = {"text": ["b b", " b b", "d d", "e e", "d d", "A a"], "label": ["x", "y", "x", "y", "x", "y"]}
+    made = table("classification", train=train, test=test)
+    task = make_task(made, "mteb")
+    contents = contents_of(made)
+    left = {split: remove_duplicates(task).dataset["default"][split].num_rows for split in ("train", "test")}
+    assert left == {"train": 4 - 1, "test": 6 - 2}
+    found = duplicates(contents)
+    assert found.rows.groupby("split").size().to_dict() == {"train": 1, "test": 2}
+    assert found.value == pytest.approx(2 / 6) and found.verdict == "fail"
+    assert remove_train_leakage(task).dataset["default"]["test"].num_rows == 6 - 2
+    assert list(leakage(contents).rows["item"]) == ["0", "1"]
+
+
+def test_tasks_that_can_give_no_score_fail() -> None:
+    constant = table("sts", test={"sentence1": list("abcd"), "sentence2": list("efgh"), "score": [2.0] * 4})
+    assert findings(constant)["constant_gold"].verdict == "fail"
+    one_label = table("clustering", test={"text": ["one text", "another text"], "label": ["x", "x"]})
+    assert findings(one_label)["labels"].verdict == "fail" and findings(one_label)["labels"].value == 1
+    queries = pd.DataFrame({"id": ["q1", "q2", "q3"], "query": ["first query", "second query", "third query"]})
+    judged = {"q1": {"p1": 1}, "q2": {"p1": 0}, "q3": {"p9": 1}}
+    search = TableDataset("made", "retrieval", "en", "1", {"test": queries}, {"p1": "a passage"}, judged)
+    found = findings(search)
+    assert [found[name].verdict for name in ("without_relevant", "missing_passages", "without_others")] == [
+        "fail", "fail", "pass",
+    ]  # fmt: skip
+    assert list(found["without_relevant"].rows["item"]) == ["q2"]
+    assert list(found["missing_passages"].rows["item"]) == ["q3"]
+
+
+def test_tasks_of_mteb_of_every_type_are_checked_against_what_mteb_published() -> None:
+    for name, dataset in site().tasks.items():
+        (checked,) = check([Task(name, dataset)])
+        statistics = next(one for one in checked.findings if one.check == "statistics")
+        assert statistics.verdict == "look" and "where mteb has" in statistics.reason  # the site's data are made up
+        assert checked.statistics
+        assert "leakage" not in {one.check for one in checked.findings} or dataset.task.endswith("classification")
+
+
+def test_what_is_undefined_passes_nothing() -> None:
+    for name, threshold in THRESHOLDS.items():
+        assert threshold.verdict(math.nan) == "look", name
+    assert THRESHOLDS["random"].verdict(math.nan, 0.01) == "fail"
+    (unread,) = (one for one in check([Task("made", CLEAN)], [])[0].findings if one.check == "long_texts")
+    assert math.isnan(unread.value) and unread.verdict == "look" and unread.reason.startswith("not known: ")
+    assert "long_texts" not in findings(CLEAN)  # there are no models that could be asked
