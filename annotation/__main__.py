@@ -150,8 +150,9 @@ def _accept(options: argparse.Namespace) -> int:
     status = read_status(study, datetime.now(UTC), evidence=done.evidence, reached=done.verdicts)
     told = headline(status, done.verdicts)
     print(as_called("\n".join([*told, *([SIMULATED] if status.simulated else [])])), end="\n\n")
-    print(f"Ratings and agreement (HTEB, Table 2), study {study.name}\n\n{agreement_text(done.groups)}\n")
-    rules = [verdict_text(done.verdicts), *done.amendments]
+    table = "Answers and agreement" if study.subject else "Ratings and agreement (HTEB, Table 2)"
+    print(f"{table}, study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
+    rules = [verdict_text(done.verdicts, study.called), *done.amendments]
     print(
         f"Verdicts, study {study.name}\n\n" + "\n".join(rules) + f"\n\n{doubts_text(done.doubts, study, judged=True)}"
     )

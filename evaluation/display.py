@@ -10,6 +10,7 @@ import pandas as pd
 
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
+from annotation.verdicts.tables import display
 from evaluation.tables import (
     axis_table,
     dataset_table,
@@ -20,7 +21,8 @@ from evaluation.tables import (
 )
 from plumbline.cli import columns
 from plumbline.study import Study
-from plumbline.transformations import ORIGINAL, Axes
+from plumbline.study.judged import KNOWN
+from plumbline.transformations import AXES, ORIGINAL, Axes
 
 _MARK = " [not accepted]"
 _SIMULATED = "The verdicts rest on SIMULATED ratings: these numbers measure nothing."
@@ -71,12 +73,13 @@ def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected
     rows = []
     axes = Axes.of_columns(table)
     notes = [f"  {note}" for note in total_notes(axes)]
+    notes += [f"  {note}" for note in axis_notes(table.to_dict(orient="records"), {name: name for name in axes.names})]
     for row in table.to_dict(orient="records"):
         mark = _MARK if row["included_rejected"] else ""
         cells = [f"{row['model']}{mark}", str(row["n_failed"]), hundred(row["original"])]
         for name in axes.names:
             cells.append(f"{hundred(row[name])} ({points(row[f'{name}_difference'])})")
-        notes += [f"  {note}" for note in axis_notes(row, {name: name for name in axes.names})]
+        notes += [f"  {note}" for note in other_originals(row, axes.names)]
         rows.append(cells)
         if row["included_rejected"]:
             notes.append(f"  not accepted, but included: {row['included_rejected']}")
@@ -95,21 +98,37 @@ def total_notes(axes: Axes) -> list[str]:
     return [f"{axes.total}: the mean over {', '.join(axes.of_total)}{beside}"]
 
 
-def axis_notes(row: Mapping[Any, Any], heads: Mapping[str, str]) -> list[str]:
-    """What a row of `axis_table` lacks and why, once where it is the same for all axes, and what it is compared with.
+def axis_notes(rows: Sequence[Mapping[Any, Any]], heads: Mapping[str, str]) -> list[str]:
+    """What rows of `axis_table` lack and why: a line for each reason, with its models and axis.
 
-    `heads` are what its axes and the total are called.
+    `heads` are what axes and the total are called. Neither models nor axes are named where a reason is that of all.
     """
-    why = {head: row[f"{name}_reason"] for name, head in heads.items()}
-    if len(set(why.values())) == 1:
-        notes = [f"{row['model']}: {reason}" for reason in list(why.values())[:1] if reason]
-    else:
-        notes = [f"{row['model']}, {head}: {reason}" for head, reason in why.items() if reason]
-    same = {head: hundred(row[f"{name}_original"]) for name, head in heads.items()}
-    others = [f"{head} {own}" for head, own in same.items() if own not in (hundred(row["original"]), hundred(math.nan))]
-    if others:
-        notes.append(f"{row['model']}, original of the same data sets and items: {', '.join(others)}")
-    return notes
+    given: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        why = {head: row[f"{name}_reason"] for name, head in heads.items()}
+        alike = len(set(why.values())) == 1
+        for head, reason in [("", *set(why.values()))] if alike else why.items():
+            given.setdefault((head, reason), []).append(row["model"])
+    notes = []
+    for (head, reason), models in given.items():
+        whose = [] if len(models) == len(rows) > 1 else models
+        label = ", ".join([*whose, *([head] if head else [])])
+        notes.append(f"{label or 'all models'}: {reason}" if reason else "")
+    return list(filter(None, notes))
+
+
+def other_originals(row: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
+    """The originals that differences of a row of `axis_table` are from, where they are not the one that it shows."""
+    same = {name: hundred(row[f"{name}_original"]) for name in names}
+    others = [f"{name} {own}" for name, own in same.items() if own not in (hundred(row["original"]), hundred(math.nan))]
+    return [f"{row['model']}, original of the same data sets and items: {', '.join(others)}"] if others else []
+
+
+def worded(note: str) -> str:
+    """A note with the names of transformations and axes as people read them."""
+    for name in sorted((name for name in {*KNOWN, *AXES} if "_" in name), key=len, reverse=True):
+        note = note.replace(name, display(name, pooled=False))
+    return note
 
 
 def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:

@@ -23,7 +23,6 @@ from plumbline.exhibits.page import svg
 from plumbline.exhibits.table import Exhibit
 from plumbline.resources import installing
 from plumbline.study import Study
-from streamlit_app import frames
 from streamlit_app.records import NotYetError
 from streamlit_app.start import opened
 
@@ -133,7 +132,7 @@ def exhibit(study: Study, one: Exhibit, group: str = "", *, captioned: bool = Tr
     if captioned:
         st.text(one.caption)
     table(file_name(study, one.name, group), one.frame, one.printed)
-    lines([frames.in_words(note) for note in one.notes])
+    lines(one.notes)
 
 
 def file_name(study: Study, what: str, group: str = "") -> str:

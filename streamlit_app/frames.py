@@ -16,7 +16,6 @@ from annotation.records import Estimate, Look, Verdict
 from annotation.status.stages import Stage
 from annotation.verdicts.tables import band, display, number, rated, scoped, with_interval
 from plumbline.exhibits.palette import GAIN, LOSS
-from plumbline.study.judged import KNOWN
 from plumbline.study.subject import Called
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ _OF_ITEMS = _STAGES | {
 
 
 def stage_frame(stages: Mapping[str, Stage], *, items: bool = False) -> pd.DataFrame:
-    """The flow: a row a stage; `items` is whether raters see another subject than pairs."""
+    """The flow: a row a stage that the study has; `items` is whether raters see another subject than pairs."""
     told = _OF_ITEMS if items else _STAGES
     rows = [
         {
@@ -58,6 +57,7 @@ def stage_frame(stages: Mapping[str, Stage], *, items: bool = False) -> pd.DataF
             "Note": stage.note,
         }
         for stage in stages.values()
+        if stage.wanted
     ]
     return pd.DataFrame(rows)
 
@@ -150,13 +150,6 @@ def to_read_frame(table: pd.DataFrame, called: Called) -> pd.DataFrame:
     shown = table.assign(mean=[number(value) for value in table["mean"]]).rename(columns=heads)[list(heads.values())]
     shown.insert(0, called.judged.capitalize(), [display(name, pooled=False) for name in table["transformation"]])
     return shown
-
-
-def in_words(note: str) -> str:
-    """A note with the names of transformations as people read them."""
-    for name in sorted((name for name in KNOWN if "_" in name), key=len, reverse=True):
-        note = note.replace(name, display(name, pooled=False))
-    return note
 
 
 def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict], called: Called) -> Styler:

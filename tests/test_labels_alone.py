@@ -96,6 +96,9 @@ def test_labels_of_texts_are_told_in_words_that_fit(tmp_path: Path, monkeypatch:
     run(study.file, "annotation", "collect", "--csv", str(tmp_path / "answers.csv"), "--columns", columns)
     missed = sum(json.loads(one.expected)["label"] != "unnatural" for one in read_controls(study) if one.expected)
     told = run(study.file, "annotation", "accept")
+    terminal = told + run(study.file, "annotation", "status")
+    assert "Group  " in terminal and "Texts" in terminal and "of 4" in told
+    assert not re.search(r"\bpairs?\b|ransformation", terminal.replace("pairs.parquet", ""), flags=re.IGNORECASE)
     assert missed and f"{missed} of 4 answers to known items are wrong (excluded raters left out)" in told
     run(study.file, "annotation", "report")
     report = (study.folder / "report" / "index.html").read_text(encoding="utf-8")

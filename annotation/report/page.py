@@ -79,7 +79,7 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
     page = folder / "index.html"
     title = f"What people decided: study {study.name}"
     status = read_status(study, material.read_at, signs=lambda: material.signs)
-    short = Section("In short", [as_called("\n".join(headline(status, material.verdicts, reported=True)))])
+    short = Section("In short", [*map(as_called, headline(status, material.verdicts, reported=True))])
     write_page(page, title, SIMULATED if material.simulated else "", [short, *sections(material, tables, drawn)])
     return page
 

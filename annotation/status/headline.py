@@ -26,17 +26,23 @@ def headline(status: Status, verdicts: Sequence[Verdict], *, reported: bool = Fa
     if reported:
         stages = {name: replace(one, state="done") if name == "report" else one for name, one in status.stages.items()}
         status = replace(status, stages=stages)
-    doubts = status.doubts
+    return in_short(decided(verdicts), status.doubts, next_step(status, status.study.arguments))
+
+
+def in_short(answer: str, doubts: Sequence[str], step: str) -> tuple[str, ...]:
+    """Three sentences: the answer, the first of what is doubtful and how much more there is, what to do next."""
     more = f" And {count(len(doubts) - 1, 'thing')} more." if doubts[1:] else ""
     return (
-        decided(verdicts),
+        answer,
         f"Doubtful: {doubts[0]}.{more}" if doubts else "Doubtful: nothing that was looked at.",
-        f"Next: {next_step(status, status.study.arguments)}.",
+        f"Next: {step}.",
     )
 
 
 def decided(verdicts: Sequence[Verdict]) -> str:
     """Which transformations were accepted, rejected and left undecided; with languages and tasks where these differ."""
+    if not verdicts:
+        return "Nothing is decided: there are no verdicts that hold."
     of: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for one in verdicts:
         of[one.transformation][one.decision].append(f"{one.language} {one.task_type}".strip())

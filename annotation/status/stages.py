@@ -37,6 +37,7 @@ class Stage:
     state: State
     at: datetime | None = None  #: when it ended last, UTC; None if unknown
     note: str = ""  #: why it is stale, or how far it is
+    wanted: bool = True  #: whether the study has such a stage; one that it has not is done
 
 
 class _Noted:
@@ -107,7 +108,7 @@ def _generated(noted: _Noted) -> tuple[Stage, Stage]:
     """Texts and transformations; these are done when every transformation with every seed has its table."""
     entry = noted.entries.get("generation", {})
     if noted.study.subject:
-        return _given(noted), Stage("transformations", "done", None, "none: nothing is transformed")
+        return _given(noted), Stage("transformations", "done", None, "none: nothing is transformed", wanted=False)
     at = noted.ended("generation") if noted.study.outputs.name in entry.get("outputs", {}) else None
     texts = Stage("texts", "not yet")
     if (noted.study.folder / "texts.parquet").exists():
@@ -170,7 +171,7 @@ def _judged(noted: _Noted, outdated: str) -> Stage:
 
 def _scored(noted: _Noted) -> Stage:
     if noted.study.subject or not noted.study.evaluation.models:
-        return Stage("scores", "done", None, "none: the study evaluates no model")
+        return Stage("scores", "done", None, "none: the study evaluates no model", wanted=False)
     stage = _stage("scores", noted.study.folder / "scores.parquet", "evaluation", noted)
     try:
         refuse_replaced_table(noted.study, "scores.parquet", noted.study.command("evaluation.run"))

@@ -138,7 +138,7 @@ def _judge(status: Status, arguments: str) -> str:
 
 def _flow_text(status: Status, arguments: str) -> str:
     rows = []
-    for stage in status.stages.values():
+    for stage in (one for one in status.stages.values() if one.wanted):
         when = f"{stage.at:%Y-%m-%d %H:%M} UTC, {ago(stage.at, status.now)}" if stage.at else ""
         rows.append([stage.name, stage.state, when, stage.note])
     table = columns(["Stage", "State", "When", "Note"], rows)
@@ -148,7 +148,7 @@ def _flow_text(status: Status, arguments: str) -> str:
 
 
 def _progress_text(status: Status) -> str:
-    rule = status.study.acceptance
+    rule, (judged, item) = status.study.acceptance, status.study.called
     withdrawn = ["withdrawn"] if status.progress["withdrawn"].any() else []
     rows = [
         [
@@ -163,9 +163,17 @@ def _progress_text(status: Status) -> str:
     ]
     answered = [f"By {number}" for number in (status.study.raters.per_pair, rule.min_raters)]
     more = ["Drafts", "Discarded", "Surplus", "Excluded", *(name.capitalize() for name in withdrawn), "Verdict"]
-    header = ["Transformation", "Language", "Pairs", f"{answered[0]}", f"{answered[1]}+", "Answers", *more]
-    note = f"{answered[0]}, {answered[1]}+: pairs with at least that many answers that count."
-    note += " Withdrawn pairs, and answers to them, are in no other column." if withdrawn else ""
+    header = [
+        judged.capitalize(),
+        "Language",
+        f"{item}s".capitalize(),
+        f"{answered[0]}",
+        f"{answered[1]}+",
+        "Answers",
+        *more,
+    ]
+    note = f"{answered[0]}, {answered[1]}+: {item}s with at least that many answers that count."
+    note += f" Withdrawn {item}s, and answers to them, are in no other column." if withdrawn else ""
     return f"{columns(header, rows)}\n{note}"
 
 
@@ -189,13 +197,14 @@ def _rater_text(status: Status, names: Mapping[str, str]) -> str:
         for row in status.raters.to_dict("records")
     ]
     training = ["Training"] if trained else []
+    item, known = status.study.called.item, "Known items" if status.study.subject else "Controls"
     header = ["Rater", "Answers", "Open", "Last answer", "Drafts", "Discarded", "Signs", *training, "Remarks"]
     note = (
-        "Controls and repeats are included. Open: pairs that the rater can still answer. Behind: has open pairs,\n"
+        f"{known} and repeats are included. Open: {item}s that the rater can still answer. Behind: has open {item}s,\n"
         f"and gave fewer than {FEW:g} times the dataset's median, or none for {IDLE.days} days before collecting."
     )
     if training:
-        note += "\nTraining: known pairs answered, and how many answers to them are right; they never count."
+        note += f"\nTraining: known {item}s answered, and how many answers to them are right; they never count."
     return f"{columns(header, rows)}\n{note}"
 
 

@@ -11,6 +11,7 @@ from annotation.records import Chance, Estimate, Group, Summary, Verdict
 from annotation.verdicts.rules import in_words
 from plumbline.cli import columns
 from plumbline.languages import language_name
+from plumbline.study.subject import PAIRS, Called
 
 # Bands of kappa in words (HUME, appendix on agreement): above each limit.
 BANDS = ((0.8, "excellent"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"), (-math.inf, "poor"))
@@ -143,10 +144,13 @@ def _cells(summary: Summary) -> dict[str, object]:
     return cells | {f"{summary.question}_probability": summary.probability}
 
 
-def agreement_text(groups: Sequence[Group]) -> str:
-    """Table 2 in the paper's form (mean ± SD and AC2; pools are indented below their axis), then agreement in full."""
-    labels = label_text(groups)
-    told = ["Labels, rankings and texts, with 95% intervals over pairs", labels] if labels else []
+def agreement_text(groups: Sequence[Group], called: Called = PAIRS) -> str:
+    """Table 2 in the paper's form (mean ± SD and AC2; pools are indented below their axis), then agreement in full.
+
+    `called` are the study's words for what is judged.
+    """
+    labels, over = label_text(groups), f"with 95% intervals over {called.item}s"
+    told = [f"Labels, rankings and texts, {over}", labels] if labels else []
     questions = list(dict.fromkeys(summary.question for group in groups for summary in rated(group.questions)))
     header = ["", *(f"{question.capitalize()} {what}" for question in questions for what in ("mean±SD", "AC2", "n"))]
     rows = []
@@ -163,7 +167,7 @@ def agreement_text(groups: Sequence[Group]) -> str:
         return table
     if not questions:  # nothing is rated on a scale
         return "\n\n".join(told) + simulated
-    return "\n\n".join([table, "Agreement with 95% intervals over pairs", coefficient_text(groups), *told])
+    return "\n\n".join([table, f"Agreement {over}", coefficient_text(groups), *told])
 
 
 def coefficient_text(groups: Sequence[Group]) -> str:
@@ -191,8 +195,8 @@ def _row_name(group: Group) -> str:
     return f"  {display(group.name)}" if group.level == "pool" else display(group.name)
 
 
-def verdict_text(verdicts: Sequence[Verdict]) -> str:
-    """The verdicts with their reasons, one a line.
+def verdict_text(verdicts: Sequence[Verdict], called: Called = PAIRS) -> str:
+    """The verdicts with their reasons, one a line, in the study's words for what is judged.
 
     P is the least P(mean >= threshold) of the questions, or of the rules of their own; Failed the share of outputs that
     failed and nobody rates.
@@ -211,8 +215,10 @@ def verdict_text(verdicts: Sequence[Verdict]) -> str:
         for verdict in verdicts
     ]
     simulated = f"\n{SIMULATED}" if any(verdict.simulated for verdict in verdicts) else ""
-    header = ["Transformation", "Language, task" if tasks else "Language", "Verdict", "Pairs", "P", "Failed", "Reason"]
-    return columns(header, rows, "no pairs") + simulated
+    judged, items = called.judged.capitalize(), f"{called.item}s"
+    where = "Language, task" if tasks else "Language"
+    header = [judged, where, "Verdict", items.capitalize(), "P", "Failed", "Reason"]
+    return columns(header, rows, f"no {items}") + simulated
 
 
 def _waves(verdict: Verdict) -> list[str]:

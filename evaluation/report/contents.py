@@ -72,7 +72,6 @@ def all_exhibits(study: Study, material: Material, choices: Choices) -> dict[str
     """The tables by name, in the page's order; those that have no rows are left away."""
     results = material.results
     made = [
-        paper_tables.left_out(results),
         paper_tables.axes(results),
         paper_tables.transformations(results),
         paper_tables.shifts(results),
@@ -85,6 +84,7 @@ def all_exhibits(study: Study, material: Material, choices: Choices) -> dict[str
         paper_tables.against_baseline(results, choices.baseline, pooled=False),
         paper_tables.sizes(results),
         *dataset_tables.datasets(results),
+        paper_tables.left_out(results),
     ]
     if (results.scores["status"] == "included_rejected").any():
         made.append(paper_tables.axes(results, include_rejected=True))
@@ -222,7 +222,6 @@ def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str
         " is a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in figures/ (SVG, PNG).",
     ]
     outline = {
-        "Left out": ("left_out",),
         "Scores by axis": ("axes",),
         "Scores by transformation": ("transformations", "model_"),
         "Shifts": ("shifts",),
@@ -237,6 +236,7 @@ def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str
         "Models against each other": ("differences", "baseline"),
         "Size of models": ("sizes",),
         "Data sets": ("datasets", "translation"),
+        "Left out": ("left_out",),
     }
     if study.acceptance.rules:
         about.append(
@@ -246,7 +246,7 @@ def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str
     made = [Section("This report", [part for part in about if part])]
     for heading, beginnings in outline.items():
         drawn = [figure for name, figure in figures.items() if name.startswith(beginnings)]
-        shown = [part for name, one in exhibits.items() if name.startswith(beginnings) for part in one.parts()]
+        shown = [one.table() for name, one in exhibits.items() if name.startswith(beginnings)]
         if drawn or shown:
             made.append(Section(heading, [*drawn, *shown]))
     return made

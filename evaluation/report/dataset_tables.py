@@ -9,7 +9,7 @@ import pandas as pd
 
 from evaluation import tables
 from evaluation.display import hundred, points
-from evaluation.report.paper_tables import Results, exhibit, moved, named
+from evaluation.report.paper_tables import Results, changed, exhibit, moved, named
 from plumbline.exhibits.table import Exhibit, reasons
 from plumbline.transformations import HTEB_TOTAL, ORIGINAL, in_order
 
@@ -45,7 +45,7 @@ def translated(results: Results, original: str, translation: str, groups: Mappin
         for name, prefix in ((original, ""), (translation, "translated_")):
             cells[f"{name} Orig."] = hundred(row[f"{prefix}original"])
             cells[f"{name} {'HTEB' if results.axes.total == HTEB_TOTAL else 'Total'}"] = moved(
-                row[f"{prefix}score"], row[f"{prefix}difference"]
+                row[f"{prefix}score"], row[f"{prefix}difference"], row[f"{prefix}original"]
             )
         rows.append(cells)
     caption = f"{original} and its translation {translation}: scores times 100, differences in points"
@@ -85,4 +85,5 @@ def _beside(row: pd.Series | None, model: str, head: str) -> dict[str, str]:
     if row is None:
         return {f"{model} Orig.": "–", f"{model} {head}": "–"}
     spread = "" if math.isnan(row["sd"]) else f" ± {hundred(row['sd'])}"
-    return {f"{model} Orig.": hundred(row["original"]), f"{model} {head}": f"{hundred(row['score'])}{spread}"}
+    score = changed(row["score"], row["difference"], row["original"])
+    return {f"{model} Orig.": hundred(row["original"]), f"{model} {head}": f"{score}{spread}"}

@@ -1,4 +1,4 @@
-"""The papers' tables and figures of an evaluated study, as files and as one page.
+"""The papers' tables and figures of an evaluated study, as files and as one page that opens with the answer.
 
 Into `<study.folder>/report_evaluation/`: `index.html`, each table as CSV (all digits), Markdown and LaTeX in `tables/`,
 each figure as SVG and PNG in `figures/`. Nothing is computed here; what the records cannot carry is refused or said.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -18,6 +19,7 @@ from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.statistics.summaries import Design
+from annotation.status.status import read_status
 from annotation.verdicts.counted import basis
 from annotation.verdicts.pair_means import accepted_pairs, pair_means
 from annotation.verdicts.tables import SIMULATED, display
@@ -29,6 +31,7 @@ from evaluation.measures.accepted_pairs import read_accepted_scores
 from evaluation.measures.rows import COMMAND
 from evaluation.measures.text_drift import read_text_drift
 from evaluation.report.contents import Choices, Material, Other, all_exhibits, all_figures, sections
+from evaluation.report.headline import doubts_of, failed_models, headline
 from evaluation.report.outrun import refuse_outrun
 from evaluation.report.paper_tables import Results
 from evaluation.results import read_drift, read_scores
@@ -36,20 +39,18 @@ from evaluation.statistics.resampling import resampled_acceptance
 from evaluation.units import label
 from generation.compare import length_table, lengths_measure
 from generation.tally import incomparable, labels, tally
+from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.exhibits.csv import csv_bytes
 from plumbline.exhibits.folder import write_files
-from plumbline.exhibits.page import Figure, png, svg, write_page
+from plumbline.exhibits.page import Figure, Section, png, svg, write_page
 from plumbline.exhibits.table import Exhibit
 from plumbline.records import Pair
 from plumbline.store import read_frame
 from plumbline.study import Study
 
 FOLDER = "report_evaluation"
-SAME_ITEMS = (
-    "Items whose outputs failed were dropped. Differences are from the original texts of the same items; Original is"
-    " that of the whole data set, so that a difference may not be that of the numbers beside it."
-)
+SAME_ITEMS = "Items whose outputs failed were dropped; differences are from the original texts of the same items."
 _DEFAULT = Choices()
 
 
@@ -77,20 +78,25 @@ def write_report(study: Study, choices: Choices = _DEFAULT, compared: Study | No
     write_files(folder, made)
     simulated = any(verdict.simulated for verdict in (*verdicts, *(other[0] if other else ())))
     title = f"Robustness of embedding models: study {study.name}"
-    write_page(folder / "index.html", title, SIMULATED if simulated else "", sections(study, exhibits, figures))
+    missing = [*missing_scores(study, scores), *failed_models(named)]
+    told = [*_opening(study, material.results, missing), *sections(study, exhibits, figures)]
+    write_page(folder / "index.html", title, SIMULATED if simulated else "", told)
     return folder / "index.html"
+
+
+def _opening(study: Study, results: Results, missing: Sequence[str]) -> list[Section]:
+    """The answer, and all that is doubtful about it."""
+    status = read_status(study, datetime.now(UTC))
+    doubts = doubts_of(results, missing, status.doubts)
+    told = [*map(as_called, headline(results, status, doubts, missing))]
+    doubtful = "\n".join(f"– {as_called(line)}." for line in doubts) if doubts else "Nothing that was looked at."
+    return [Section("In short", told), Section("What is doubtful", [doubtful])]
 
 
 def notes_of(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     """What stands below every table: simulated ratings, models without scores, and what was left out and why."""
     notes = [SIMULATED] if any(verdict.simulated for verdict in verdicts) else []
-    absent = [name for spec in study.evaluation.models if (name := label(study, spec)) not in set(scores["model"])]
-    if absent:
-        notes.append(f"Without scores, as they failed or were not run: {', '.join(absent)}.")
-    counts = scores.groupby("model", sort=False).size()
-    fewer = [f"{model} ({counts.max() - count})" for model, count in counts.items() if count < counts.max()]
-    if fewer:
-        notes.append(f"Scores not made yet: {', '.join(fewer)}; run `{study.command(COMMAND)}` again.")
+    notes += missing_scores(study, scores)
     if ((scores["n_failed"] > 0) & (scores["failed_policy"] == "drop") & scores["score"].notna()).any():
         notes.append(SAME_ITEMS)
     known = set(scores["dataset"])
@@ -99,6 +105,17 @@ def notes_of(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) ->
         name, status = display(row["transformation"], pooled=False), row["status"].replace("_", " ")
         notes.append(f"{name}, {status}: {row['reason']} ({where})")
     return tuple(notes)
+
+
+def missing_scores(study: Study, scores: pd.DataFrame) -> list[str]:
+    """Which models have no scores, or fewer than others."""
+    absent = [name for spec in study.evaluation.models if (name := label(study, spec)) not in set(scores["model"])]
+    lines = [f"Without scores, as they failed or were not run: {', '.join(absent)}."] if absent else []
+    counts = scores.groupby("model", sort=False).size()
+    fewer = [f"{model} ({counts.max() - count})" for model, count in counts.items() if count < counts.max()]
+    if fewer:
+        lines.append(f"Scores not made yet: {', '.join(fewer)}; run `{study.command(COMMAND)}` again.")
+    return lines
 
 
 def _evaluated(study: Study) -> tuple[list[Verdict], pd.DataFrame]:

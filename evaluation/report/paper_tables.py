@@ -12,12 +12,17 @@ import pandas as pd
 from annotation.records import Verdict
 from annotation.verdicts.tables import display, number
 from evaluation import tables
-from evaluation.display import axis_notes, decimal, hundred, points, total_notes
+from evaluation.display import axis_notes, decimal, hundred, points, total_notes, worded
 from evaluation.report.charts import p_value
 from plumbline.exhibits.table import Exhibit, reasons
 from plumbline.transformations import HTEB_TOTAL, OWN_TOTAL, Axes, in_order
 
 REFUSED = " [not accepted]"
+_ARROW = " → "
+_OWN_ORIGINALS = (
+    "a → b: a is the original's score on the data sets and items that b rests on, where it is not Original, which is"
+    " that of whole data sets, as the papers print it"
+)
 _TAU_HEADS = dict.fromkeys((HTEB_TOTAL, OWN_TOTAL), "Total (mean of the axes)")
 _TAU_HEADS |= {"overall": "Overall (mean of all transformations)"}
 
@@ -26,7 +31,7 @@ _TAU_HEADS |= {"overall": "Overall (mean of all transformations)"}
 class Results:
     """What the tables are made of.
 
-    `notes` stand below each of them (simulated ratings; what was left out, why); `seed` is that of resampling.
+    `notes` are for each of them (simulated ratings; what was left out, why); `seed` is that of resampling.
     """
 
     scores: pd.DataFrame
@@ -57,13 +62,13 @@ def axes(results: Results, *, include_rejected: bool = False) -> Exhibit:
     ends = ("", "_original", "_difference")
     heads = results.heads
     average = frame[["original", *(f"{name}{end}" for name in heads for end in ends)]].mean(skipna=False)
-    unsaid = {"model": "Average", "included_rejected": "", **{f"{name}_reason": "" for name in heads}}
-    why = results.of_total
-    for row in [*frame.to_dict(orient="records"), {**unsaid, **average}]:
-        why += axis_notes(row, heads)
+    records = frame.to_dict(orient="records")
+    why = results.of_total + axis_notes(records, heads)
+    for row in [*records, {"model": "Average", "included_rejected": "", **average}]:
         cells = {"Model": row["model"] + (REFUSED if row["included_rejected"] else "")}
         cells["Original"] = hundred(row["original"])
-        cells |= {head: moved(row[name], row[f"{name}_difference"]) for name, head in heads.items()}
+        own = {name: (row[name], row[f"{name}_difference"]) for name in heads}
+        cells |= {head: moved(*own[name], row["original"]) for name, head in heads.items()}
         rows.append(cells)
     caption = "Scores times 100 by axis, in brackets the difference from the original of the same items in points"
     made = exhibit(results, "axes", caption, frame, rows, why)
@@ -206,7 +211,9 @@ def exhibit(
     why: Sequence[str] = (),
 ) -> Exhibit:
     """A table with what it lacks (`why`) and what all tables of the report lack."""
-    return Exhibit(name, caption, frame, _words(rows), (*why, *results.notes))
+    printed = _words(rows)
+    compared = [_OWN_ORIGINALS] if any(_ARROW in cell for _, cells in printed.items() for cell in cells) else []
+    return Exhibit(name, caption, frame, printed, tuple(map(worded, (*why, *compared, *results.notes))))
 
 
 def _with_refused(made: Exhibit) -> Exhibit:
@@ -228,9 +235,16 @@ def interval(value: float, low: float, high: float) -> str:
     return decimal(value) if math.isnan(low) else f"{decimal(value)} [{decimal(low)}, {decimal(high)}]"
 
 
-def moved(value: float, difference: float) -> str:
-    """A score times 100 with its difference in points, where there is one."""
-    return hundred(value) if math.isnan(difference) else f"{hundred(value)} ({points(difference)})"
+def moved(value: float, difference: float, original: float) -> str:
+    """A score times 100 (`changed`) with its difference in points, where there is one."""
+    shown = changed(value, difference, original)
+    return shown if math.isnan(difference) else f"{shown} ({points(difference)})"
+
+
+def changed(value: float, difference: float, original: float) -> str:
+    """A score times 100, behind the original's that its difference is from where that is not the one beside it."""
+    own = hundred(value - difference / 100)
+    return hundred(value) if math.isnan(difference) or own == hundred(original) else f"{own}{_ARROW}{hundred(value)}"
 
 
 def _three(value: float, sd: float) -> str:

@@ -11,7 +11,7 @@ from annotation.verdicts.tables import display
 from evaluation import tables
 from evaluation.display import hundred, points
 from evaluation.report.charts import p_value
-from evaluation.report.paper_tables import REFUSED, Results, exhibit, interval, moved, named
+from evaluation.report.paper_tables import REFUSED, Results, changed, exhibit, interval, moved, named
 from generation.tally import shown
 from plumbline.exhibits.table import Exhibit, reasons
 from plumbline.languages import language_name
@@ -49,7 +49,9 @@ def thresholds(results: Results, rule: AcceptanceSpec, scale: Sequence[int]) -> 
         names = ", ".join(map(named, row["accepted"].split(", "))) if row["accepted"] else "nothing"
         cells = {"Threshold": _range(part["threshold"]), "Model": row["model"], "What counts": names}
         cells |= {head: hundred(row[name]) for name, head in {"original": "Original", **results.heads}.items()}
-        rows.append({**cells, "Difference": points(row[f"{results.axes.total}_difference"])})
+        difference = row[f"{results.axes.total}_difference"]
+        cells["Total"] = changed(row[results.axes.total], difference, row["original"])
+        rows.append({**cells, "Difference": points(difference)})
     where = [f"{threshold:g}" for threshold in frame["threshold"]]
     caption = (
         f"Scores times 100 at other thresholds than the study's, {rule.threshold:g}; the total's difference in points"
@@ -176,8 +178,8 @@ def generators(results: Results, other: pd.DataFrame, labels: tuple[str, str], n
             "Of": "Total" if row["name"] == results.axes.total else named(row["name"]),
             "Original": hundred(row["original"]),
         }
-        | {first: moved(row["first"], row["first_difference"])}
-        | {second: moved(row["second"], row["second_difference"])}
+        | {first: moved(row["first"], row["first_difference"], row["original"])}
+        | {second: moved(row["second"], row["second_difference"], row["original"])}
         | {"Change": points(row["change"]), "Data sets": str(row["n_datasets"]), "Models": str(row["n_models"])}
         for row in frame.to_dict(orient="records")
     ]

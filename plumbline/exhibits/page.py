@@ -1,8 +1,12 @@
-"""Reports as one HTML file that needs nothing else: tables, figures and words; every text in it is data, never HTML."""
+"""Reports as one HTML file that needs nothing else: tables, figures and words; every text in it is data, never HTML.
+
+The first section is the answer; the list of contents stands behind it, and each note of a table once, at the foot.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -28,10 +32,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Table:
-    """A frame as it is printed: cells are words already, or whole numbers; `caption` says what it shows."""
+    """A frame as it is printed: cells are words already, or whole numbers; `caption` says what it shows.
+
+    `notes` say what its numbers lack, and why; the page has those of all tables once.
+    """
 
     frame: pd.DataFrame
     caption: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,9 +56,14 @@ def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(files("plumbline.exhibits").joinpath("page.html").read_text(encoding="utf-8"))
-    shown = [(section.heading, [_shown(part) for part in section.parts]) for section in sections]
+    tables = [part for section in sections for part in section.parts if isinstance(part, Table)]
+    notes = list(dict.fromkeys(note for table in tables for note in table.notes))
+    shown = [
+        {"heading": one.heading, "id": _address(one.heading), "parts": [_shown(part, notes) for part in one.parts]}
+        for one in sections
+    ]
     with atomic(path) as file:
-        file.write(template.render(title=title, warning=warning, sections=shown).encode())
+        file.write(template.render(title=title, warning=warning, sections=shown, notes=notes).encode())
 
 
 def svg(chart: alt.TopLevelMixin) -> str:
@@ -69,7 +82,23 @@ def png(chart: alt.TopLevelMixin, scale: float = 2.0) -> bytes:
     return drawn
 
 
-def _shown(part: str | Table | Figure) -> dict[str, object]:
+def _address(heading: str) -> str:
+    """A heading as the part of an address that leads to it."""
+    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
+
+
+def _spans(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Neighbouring numbers as (first, last), in order."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1] = found[-1][0], number
+        else:
+            found.append((number, number))
+    return found
+
+
+def _shown(part: str | Table | Figure, notes: Sequence[str]) -> dict[str, object]:
     if isinstance(part, str):
         return {"kind": "words", "words": part}
     if isinstance(part, Figure):
@@ -79,7 +108,8 @@ def _shown(part: str | Table | Figure) -> dict[str, object]:
     # A column with a letter in any of its cells is one of words, as in the tables that commands print.
     columns = [[row[place] for row in rows] for place in range(len(head))]
     numeric = [bool(cells) and not any(map(str.isalpha, "".join(cells))) for cells in columns]
-    return {"kind": "table", "head": head, "rows": rows, "numeric": numeric, "caption": part.caption}
+    spans = _spans([1 + notes.index(note) for note in dict.fromkeys(part.notes)])
+    return {"kind": "table", "head": head, "rows": rows, "numeric": numeric, "caption": part.caption, "notes": spans}
 
 
 def _cell(value: object) -> str:

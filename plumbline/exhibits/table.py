@@ -62,11 +62,7 @@ class Exhibit:
 
     def table(self) -> Table:
         """It as it stands on a page, which names the file."""
-        return Table(self.printed, f"{self.caption} ({self.name}.csv)")
-
-    def parts(self) -> list[str | Table]:
-        """It as it stands on a page, with its notes below."""
-        return [self.table(), *(["\n".join(self.notes)] if self.notes else [])]
+        return Table(self.printed, f"{self.caption} ({self.name}.csv)", self.notes)
 
     def markdown(self) -> str:
         """It as a table of Markdown, notes as a list below. What is text stays text."""

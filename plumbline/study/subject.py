@@ -88,10 +88,13 @@ class Called(NamedTuple):
         return f"{'an' if self.item == 'item' else 'a'} {self.item}"
 
 
+PAIRS = Called("transformation", "pair")
+
+
 def called(subject: TextsSubject | ItemsSubject | None) -> Called:
     """The words for a subject's groups and items; None is pairs."""
     if subject is None:
-        return Called("transformation", "pair")
+        return PAIRS
     return Called("group", "text" if isinstance(subject, TextsSubject) else "item")
 
 

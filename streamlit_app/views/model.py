@@ -6,11 +6,10 @@ from functools import partial
 
 import streamlit as st
 
-from evaluation.display import hundred, points
+from evaluation.display import hundred, points, worded
 from evaluation.report.charts import score_shifts, series_name
 from plumbline.study import Study
 from plumbline.transformations import Axes
-from streamlit_app import frames
 from streamlit_app.elements import (
     choose,
     complain,
@@ -64,7 +63,7 @@ def _tiles(study: Study, model: str, refused: bool) -> None:
         f" {'the three axes' if axes.are_htebs else ', '.join(map(series_name, axes.of_total))}."
     )
     st.caption(says + limits(simulated=bool(row["simulated"]), n=int(row["n_datasets"]), what="data sets"))
-    reasons = {series_name(name): frames.in_words(row[f"{name}_reason"]) for name in axes.names}
+    reasons = {series_name(name): worded(row[f"{name}_reason"]) for name in axes.names}
     lines([f"{head}: {reason}" for head, reason in reasons.items() if reason])
 
 

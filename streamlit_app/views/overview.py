@@ -1,4 +1,4 @@
-"""Where the study stands, what people decided, what was evaluated, and what to do next."""
+"""The answer in three sentences, where the study stands, what people decided and what was evaluated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 import streamlit as st
 
 from annotation.records import Verdict
-from annotation.status.text import next_step
+from annotation.status.headline import headline
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.tables import display, number, rated
 from plumbline.commands import as_called
@@ -53,8 +53,19 @@ def draw(study: Study) -> None:
         words = ITEM_WORDS if study.subject else WORDS
         st.text("\n".join(f"{word}: {meaning}" for word, meaning in words.items()))
     # What is not there yet stands in the table of stages, with the next step.
-    parts = (_stages, _doubts, _tiles, *((_coverage,) if study.evaluation.models else ()), _rules)
+    parts = (_short, _stages, _doubts, _tiles, *((_coverage,) if study.evaluation.models else ()), _rules)
     sections(*(partial(part, study) for part in parts), not_yet=False)
+
+
+def _short(study: Study) -> None:
+    """As `accept` and the campaign's report open."""
+    status = overview.status(study)
+    holding = () if status.stages["verdicts"].state != "done" else ratings.verdicts(study)
+    told = [*map(as_called, headline(status, holding))]
+    heading("In short")
+    st.text("\n".join(told))
+    for command in _COMMAND.findall(told[-1]):
+        st.code(command.strip().removesuffix("."), language=None, wrap_lines=True)
 
 
 def _stages(study: Study) -> None:
@@ -63,10 +74,6 @@ def _stages(study: Study) -> None:
     table(f"{study.name}-stages", frames.stage_frame(status.stages, items=study.subject is not None))
     for line in status.warnings:
         complain(line, what="This needs care")
-    step = as_called(next_step(status, study.arguments))
-    st.text(f"Next: {step}")
-    for command in _COMMAND.findall(step):
-        st.code(command.strip(), language=None, wrap_lines=True)
 
 
 def _doubts(study: Study) -> None:

@@ -24,7 +24,8 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        assert not any(name.startswith("on") or name in ("src", "href") for name, _ in attrs), (tag, attrs)
+        assert not any(name.startswith("on") or name == "src" for name, _ in attrs), (tag, attrs)
+        assert all((value or "").startswith("#") for name, value in attrs if name == "href"), (tag, attrs)
 
     def handle_data(self, data: str) -> None:
         self.words += data
@@ -44,6 +45,33 @@ def test_texts_are_data_and_the_page_needs_nothing_else(tmp_path: Path) -> None:
     assert reader.words.count('alert("1")') >= 9 and "49" not in reader.words
     assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org)", page)
     assert '<td class="number">1.50</td>' in page and '<td class="number">–</td>' in page  # undefined is a dash
+
+
+def test_behind_the_answer_stand_the_contents_and_each_note_once_at_the_foot(tmp_path: Path) -> None:
+    frame, notes = pd.DataFrame({"n": ["1"]}), [f"note {place}" for place in "abcde"]
+    tables = [
+        Table(frame, "first", (notes[0], notes[1], notes[2])),
+        Table(frame, "second", (notes[4], notes[1], notes[0], notes[2])),  # e is the fourth to come: 1 to 4
+        Table(frame, "third", (notes[3], notes[1], SCRIPT)),  # 2, and two new ones: 5 and 6
+    ]
+    sections = [Section("In short", ["answer"]), Section("By axis (Figure 4)", tables[:1]), Section("More", tables[1:])]
+    write_page(tmp_path / "index.html", "t", "", sections)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    places = [
+        page.index(part) for part in ("answer", "Contents", '<a href="#by-axis-figure-4">', '<section id="by-axis')
+    ]
+    assert places == sorted(places)
+    assert re.findall(r'<p class="notes">(Notes? .*)</p>', page) == [
+        'Notes <a href="#note-1">1 to 3</a>',
+        'Notes <a href="#note-1">1 to 4</a>',
+        'Notes <a href="#note-2">2</a>, <a href="#note-5">5 to 6</a>',
+    ]
+    assert re.findall(r'<li id="note-(\d)">(.*)</li>', page)[:5] == [
+        (str(number), notes[place]) for number, place in enumerate((0, 1, 2, 4, 3), 1)
+    ]
+    write_page(tmp_path / "index.html", "t", "", sections[:1])
+    alone = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "Contents" not in alone and "Notes" not in alone  # nothing to lead to
 
 
 def test_a_chart_is_a_picture_too() -> None:

@@ -37,6 +37,7 @@ from tests.conftest import DEMO
 
 SECTIONS = [
     "In short",
+    "Contents",
     "This report",
     "What is doubtful",
     "What was decided",

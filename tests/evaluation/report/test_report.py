@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -240,10 +241,14 @@ def test_every_table_says_what_is_not_in_it_and_why(reported: Study, name: str) 
 
 def test_the_page_says_it_too(reported: Study) -> None:
     page = (reported.folder / FOLDER / "index.html").read_text(encoding="utf-8")
-    assert page.count(WHY) >= len(TABLES)
+    assert page.count(f">Summarisation, left out: rejected: {WHY}") == 1  # one note for all tables
     assert page.index("SIMULATED RATINGS") < page.index("<h2>")
     for name in TABLES:
         assert f"({name}.csv)" in page
+    headings = re.findall(r"<h2>(.*)</h2>", page)
+    assert headings[:4] == ["In short", "Contents", "What is doubtful", "This report"]
+    assert headings[-2:] == ["Left out", "Notes"]
+    assert page.index("Doubtful: the ratings that decided what counts are SIMULATED") < page.index("Contents")
     assert page.count("<svg") == len(FIGURES) and "SIMULATED ratings" in page
 
 
