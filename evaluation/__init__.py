@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from annotation.statistics.paired import hodges_lehmann, wilcoxon
     from evaluation.run import evaluate
     from evaluation.statistics.distances import drift
+    from evaluation.statistics.rank_intervals import rank_intervals
     from evaluation.statistics.rankings import borda
     from evaluation.tables import axis_table
 
-__all__ = ["axis_table", "borda", "drift", "evaluate", "hodges_lehmann", "wilcoxon"]
+__all__ = ["axis_table", "borda", "drift", "evaluate", "hodges_lehmann", "rank_intervals", "wilcoxon"]
 
 __getattr__, __dir__ = lazily(
     __name__,
@@ -20,6 +21,7 @@ __getattr__, __dir__ = lazily(
         "evaluation.run": ["evaluate"],
         "evaluation.statistics.distances": ["drift"],
         "annotation.statistics.paired": ["hodges_lehmann", "wilcoxon"],
+        "evaluation.statistics.rank_intervals": ["rank_intervals"],
         "evaluation.statistics.rankings": ["borda"],
         "evaluation.tables": ["axis_table"],
     },

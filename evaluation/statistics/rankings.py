@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from annotation.statistics.paired import DEFINED_SHARE, Estimate, Floats, Value, Values, paired, row_correlations
 from plumbline.frames import need, numbers
 
+_DIGITS = 9  # scores that agree so far differ by rounding alone
+
 
 def kendall(first: Values, second: Values) -> Value:
     """Kendall's tau-b of two score vectors over the same models (HTEB, Table 4).
@@ -97,8 +99,9 @@ def borda(scores: pd.DataFrame) -> pd.DataFrame:
 
     On each data set a model gets a point for each model that it beats and half a point for each that it ties with
     (tournament Borda). A model without a score (NaN) gets none there and takes none from others: each of these still
-    has a point for it. Models with equal counts share the best of their ranks. The frame has the models' index and
-    the columns borda and rank. Raises ValueError for a score that is no number.
+    has a point for it. Scores that are equal to nine decimals are ties: means of one and the same numbers differ by
+    rounding. Models with equal counts share the best of their ranks. The frame has the models' index and the columns
+    borda and rank; `rank_intervals` says how sure they are. Raises ValueError for a score that is no number.
 
     Source: MMTEB, 3.1 (Colombo et al., 2022); mteb's `Rank (Borda)`.
 
@@ -111,16 +114,32 @@ def borda(scores: pd.DataFrame) -> pd.DataFrame:
     b    2.5     1
     c    1.5     3
     """
+    points, _ = borda_points(scores)
+    count = points.sum(axis=1)
+    return pd.DataFrame({"borda": count, "rank": ranks_of(count)}, index=scores.index)
+
+
+def borda_points(scores: pd.DataFrame) -> tuple[Floats, Floats]:
+    """The points of each model (row) on each data set (column) that `borda` sums, and the scores as numbers.
+
+    Raises ValueError for a score that is no number.
+    """
     from scipy import stats  # noqa: PLC0415 (half a second)
 
     need(scores, (), "scores")
     given = np.empty(scores.shape)
     for place in range(scores.shape[1]):
         given[:, place] = numbers(scores.iloc[:, place], "scores")
-    ranks = stats.rankdata(-given, axis=0, nan_policy="omit")
-    points = np.nansum(len(given) - ranks, axis=1)
-    rank = stats.rankdata(-points, method="min").astype(np.int64)
-    return pd.DataFrame({"borda": points, "rank": rank}, index=scores.index)
+    ranks = stats.rankdata(-np.round(given, _DIGITS), axis=0, nan_policy="omit")
+    return np.nan_to_num(len(given) - ranks), given
+
+
+def ranks_of(counts: Floats) -> NDArray[np.int64]:
+    """Ranks by counts, the largest first; equal ones share the best of their ranks."""
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
+    ranks: NDArray[np.int64] = stats.rankdata(-counts, method="min").astype(np.int64)
+    return ranks
 
 
 def stratified_halves(tasks: Sequence[str], n_splits: int, rng: np.random.Generator) -> NDArray[np.bool_]:

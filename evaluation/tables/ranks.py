@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from annotation.statistics.paired import sample_sd
-from evaluation.statistics.rankings import borda, kendall, split_half
+from evaluation.statistics.rankings import kendall, split_half
+from evaluation.tables.boards import board
 from evaluation.tables.datasets import totals_of
 from evaluation.tables.pairs import counting_scores, of_total, shared_scores, whole_data_sets
 from evaluation.tables.scores import NOTHING, transformations_of
@@ -65,16 +66,20 @@ def split_half_table(
 
 
 def ranking_table(
-    scores: pd.DataFrame, *, transformed: bool, same_items: bool = False, include_rejected: bool = False
+    scores: pd.DataFrame,
+    *,
+    transformed: bool,
+    same_items: bool = False,
+    include_rejected: bool = False,
+    seed: int | None = None,
 ) -> pd.DataFrame:
     """Models ranked by Borda count over data sets, with means over data sets and over categories (MMTEB, Table 2).
 
     The scores are the whole originals', or with `transformed` the axis-balanced ones (`dataset_totals`). `same_items`
-    takes the originals on the data sets and items that the transformed ones rest on, to be laid beside these. Columns:
-    model, rank, borda, mean (over data sets), category_mean (over the tasks' means), n_datasets, one for each task (the
-    mean over its data sets), reason. As in mteb a model that lacks a score has no means where it lacks it, and one that
-    lacks a transformation or seed which another has lacks that data set's score; data sets on which no model has a
-    score do not count. Best rank first.
+    takes the originals on the data sets and items that the transformed ones rest on, to be laid beside these. The
+    columns are those of `evaluation.tables.boards.board`, with intervals where there is a `seed`; task types are the
+    categories. A model that lacks a transformation or seed which another has lacks that data set's score; data sets on
+    which no model has a score do not count. Best rank first.
     """
     totals = totals_of(whole_data_sets(of_total(counting_scores(scores, include_rejected), scores)), scores)
     value = "score" if transformed else "original_same" if same_items else "original"
@@ -82,24 +87,12 @@ def ranking_table(
     models = list(totals["model"].drop_duplicates())
     grid = scored.pivot(index="model", columns="dataset", values=value).reindex(models)
     task_of = scored.drop_duplicates("dataset").set_index("dataset")["task_type"]
-    tasks = list(task_of.drop_duplicates())
-    table = pd.DataFrame({"model": models})
-    counted = borda(grid) if grid.size else pd.DataFrame({"borda": np.nan, "rank": 1}, index=models)
-    table["borda"], table["rank"] = counted["borda"].to_numpy(), counted["rank"].to_numpy()
-    table["n_datasets"] = grid.notna().sum(axis=1).to_numpy()
-    means = grid.mean(axis=1, skipna=False) if grid.size else pd.Series(np.nan, index=models)
-    by_task = pd.DataFrame(
-        {t: grid[task_of.index[task_of == t]].mean(axis=1, skipna=False) for t in tasks}, index=models
-    )
-    table["mean"] = means.to_numpy()
-    table["category_mean"] = by_task.mean(axis=1, skipna=False).to_numpy()
-    table[tasks] = by_task.to_numpy()
+    table = board(grid[list(task_of.index)], task_of.to_dict(), seed=seed)
     there, known = grid.shape[1], totals["dataset"].nunique()
-    lacking = f"{there} of {known} data sets have scores" if there < known else ""
-    missing = [f"without {there - count} of these" if count < there else "" for count in table["n_datasets"]]
-    table["reason"] = ["; ".join(filter(None, [lacking, own])) for own in missing]
-    order = ["model", "rank", "borda", "mean", "category_mean", "n_datasets", *tasks, "reason"]
-    return table.sort_values("rank", kind="stable")[order].reset_index(drop=True)
+    if there < known:
+        lacking = f"{there} of {known} data sets have scores"
+        table["reason"] = ["; ".join(filter(None, [lacking, own])) for own in table["reason"]]
+    return table
 
 
 def _tau_of_total(shared: pd.DataFrame, note: str, axes: Axes) -> dict[str, object]:
