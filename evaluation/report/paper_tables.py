@@ -13,6 +13,7 @@ from annotation.records import Verdict
 from annotation.verdicts.tables import display, number
 from evaluation import tables
 from evaluation.display import axis_notes, decimal, hundred, points, total_notes, worded
+from evaluation.report import board_tables
 from evaluation.report.charts import p_value
 from plumbline.exhibits.table import Exhibit, reasons
 from plumbline.transformations import HTEB_TOTAL, OWN_TOTAL, Axes, in_order
@@ -24,6 +25,9 @@ _OWN_ORIGINALS = (
     " that of whole data sets, as the papers print it"
 )
 _TAU_HEADS = dict.fromkeys((HTEB_TOTAL, OWN_TOTAL), "Total (mean of the axes)")
+_AVERAGED = (
+    "Each data set counts once: the split that the study names, the mean over its subsets (languages) and over seeds."
+)
 _TAU_HEADS |= {"overall": "Overall (mean of all transformations)"}
 
 
@@ -152,17 +156,15 @@ def against_baseline(results: Results, baseline: str, *, pooled: bool) -> Exhibi
 
 
 def ranking(results: Results, *, transformed: bool) -> Exhibit:
-    """MMTEB, Table 2: Borda ranks and means."""
-    frame = tables.ranking_table(results.scores, transformed=transformed)
+    """MMTEB, Table 2: Borda ranks and means, with intervals over data sets."""
+    frame = tables.ranking_table(results.scores, transformed=transformed, seed=results.seed)
     tasks = [name for name in results.scores["task_type"].unique() if name in frame.columns]
-    rows = [
-        {"Model": row["model"], "Rank (Borda)": f"{row['rank']} ({row['borda']:g})", "Mean": hundred(row["mean"])}
-        | {"Mean of tasks": hundred(row["category_mean"]), **{named(task): hundred(row[task]) for task in tasks}}
-        for row in frame.to_dict(orient="records")
-    ]
+    rows = board_tables.printed(frame, tasks, named)
     which = "axis-balanced transformed scores" if transformed else "original scores"
     name = "ranking_transformed" if transformed else "ranking_original"
-    why = (*(results.of_total if transformed else ()), *reasons(frame["model"], frame["reason"]))
+    n_datasets = int(frame["n_datasets"].max()) if len(frame) else 0
+    says = [_AVERAGED, *board_tables.notes(frame, n_datasets)]
+    why = (*says, *(results.of_total if transformed else ()), *reasons(frame["model"], frame["reason"]))
     return exhibit(results, name, f"Models ranked by {which}, times 100", frame, rows, why)
 
 

@@ -51,6 +51,10 @@ def rank_intervals(scores: pd.DataFrame, *, n_resamples: int = 10_000, rng: np.r
     >>> scores = pd.DataFrame(noise + [[0.70], [0.70], [0.67]], index=["large", "base", "small"])
     >>> found = rank_intervals(scores, rng=np.random.default_rng(1337))
     >>> print(found[["borda", "borda_low", "borda_high", "rank", "rank_low", "rank_high", "group"]])
+           borda  borda_low  borda_high  rank  rank_low  rank_high group
+    large   21.0       17.0        24.0     1       1.0        2.0     a
+    base    15.0       12.0        19.0     2       1.0        2.0     a
+    small    0.0        NaN         NaN     3       3.0        3.0     b
     """
     points, given = borda_points(scores)
     n_models, n_tasks = given.shape

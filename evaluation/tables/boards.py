@@ -16,7 +16,7 @@ ENDS = ("rank_low", "rank_high", "borda_low", "borda_high", "mean_low", "mean_hi
 def board(grid: pd.DataFrame, types: Mapping[str, str], *, seed: int | None = None) -> pd.DataFrame:
     """Models (rows of `grid`) ranked by Borda count over tasks (its columns), best rank first.
 
-    `types` name each task's type. Columns: model, rank, borda, mean (over tasks), category_mean (over the types' means),
+    `types` name each task's type. Columns: model, rank, borda, mean (over tasks), category_mean (over types' means),
     with a `seed` the ends of 95% intervals over tasks and the groups that cannot be told apart (`ENDS`;
     `evaluation.statistics.rank_intervals`), n_datasets (tasks with a score), one for each type (the mean over its
     tasks), reason (what scores a model lacks). As in mteb a model that lacks a score has no means where it lacks it.
