@@ -62,9 +62,9 @@ def rank_intervals(scores: pd.DataFrame, *, n_resamples: int = 10_000, rng: np.r
     whole = np.isfinite(given).all(axis=1) & (n_tasks > 0)
     known = whole & (n_tasks >= LEAST_TASKS)
     mean = np.where(whole, given.sum(axis=1) / max(n_tasks, 1), np.nan)
-    resamples = _shares(n_tasks, n_resamples, rng) if known.any() else np.zeros((0, n_tasks))
-    low, high = _ends(points, known, resamples, n_tasks)
-    mean_low, mean_high = _ends(given, known, resamples, 1)
+    resamples = _times_drawn(n_tasks, n_resamples, rng) if known.any() else np.zeros((0, n_tasks))
+    low, high = _ends(points, known, resamples)
+    mean_low, mean_high = (end / max(n_tasks, 1) for end in _ends(given, known, resamples))
     apart = told_apart(np.where(known[:, None], points, np.nan))
     shown = known & (n_models > 1)
     made = {
@@ -111,14 +111,13 @@ def told_apart(points: Floats) -> Bools:
     return apart
 
 
-def _shares(n_tasks: int, n_resamples: int, rng: np.random.Generator) -> Floats:
-    """Resamples by tasks: what share of a resample each task is."""
-    drawn: Floats = rng.multinomial(n_tasks, np.full(n_tasks, 1 / n_tasks), size=n_resamples) / n_tasks
-    return drawn
+def _times_drawn(n_tasks: int, n_resamples: int, rng: np.random.Generator) -> Floats:
+    """Resamples by tasks: how often each task was drawn."""
+    return rng.multinomial(n_tasks, np.full(n_tasks, 1 / n_tasks), size=n_resamples).astype(np.float64)
 
 
-def _ends(values: Floats, known: Bools, resamples: Floats, times: int) -> tuple[Floats, Floats]:
-    """The interval of each model's mean over tasks, `times` so large; NaN where nothing varies or is not `known`."""
+def _ends(values: Floats, known: Bools, resamples: Floats) -> tuple[Floats, Floats]:
+    """The interval of each model's sum over tasks; NaN where nothing varies, or the model is not `known`."""
     low, high = np.full(len(values), np.nan), np.full(len(values), np.nan)
     rows = np.flatnonzero(known)
     rows = rows[np.ptp(values[rows], axis=1) > 10**-_DIGITS] if len(rows) else rows
@@ -126,7 +125,7 @@ def _ends(values: Floats, known: Bools, resamples: Floats, times: int) -> tuple[
     for start in range(0, len(rows), width):
         some = rows[start : start + width]
         tail = _tail(values.shape[1])
-        low[some], high[some] = times * np.quantile(resamples @ values[some].T, [tail, 1 - tail], axis=0)
+        low[some], high[some] = np.quantile(resamples @ values[some].T, [tail, 1 - tail], axis=0)
     return low, high
 
 
