@@ -87,7 +87,7 @@ def ranking_table(
     models = list(totals["model"].drop_duplicates())
     grid = scored.pivot(index="model", columns="dataset", values=value).reindex(models)
     task_of = scored.drop_duplicates("dataset").set_index("dataset")["task_type"]
-    table = board(grid[list(task_of.index)], task_of.to_dict(), seed=seed)
+    table = board(grid[list(task_of.index)], {str(name): str(kind) for name, kind in task_of.items()}, seed=seed)
     there, known = grid.shape[1], totals["dataset"].nunique()
     if there < known:
         lacking = f"{there} of {known} data sets have scores"
