@@ -99,6 +99,8 @@ class Encoder:
         """Texts that were asked for."""
         self.encoded = 0
         """Texts that the model was given."""
+        self.only_stored = False
+        """Whether texts that are not in the store are refused (DataError) rather than encoded."""
 
     @functools.cached_property
     def mteb_model_meta(self) -> ModelMeta:
@@ -167,6 +169,8 @@ class Encoder:
         return self._model.similarity_pairwise(embeddings1, embeddings2)
 
     def _encode(self, texts: list[str], prompt: str, role: str) -> Embeddings:
+        if self.only_stored:
+            raise DataError(f"model {self._name!r} has no stored embeddings of {len(texts)} texts; evaluate the study")
         while True:
             try:
                 made = self._model.embed(texts, prompt=prompt, role=role, batch_size=self._batch_size)

@@ -13,7 +13,8 @@ import importlib
 import logging
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,8 +77,18 @@ def evaluate(dataset: Dataset, encoder: Encoder, protocol: Protocol, batch_size:
     return main_score(dataset, evaluate_task(dataset, encoder, protocol, batch_size))
 
 
-def evaluate_task(dataset: Dataset, encoder: Encoder, protocol: Protocol, batch_size: int) -> Any:
+def evaluate_task(
+    dataset: Dataset,
+    encoder: Encoder,
+    protocol: Protocol,
+    batch_size: int,
+    *,
+    prepare: Callable[[Any], object] = lambda _: None,
+    predictions: Path | None = None,
+) -> Any:
     """All that mteb measures of a model on a data set (`mteb.results.TaskResult`).
+
+    `prepare` is given the task object before it runs; `predictions` is a folder for what mteb writes of each item.
 
     mteb rounds the metrics of searches to five decimals, no others. It ranks 50,000 passages at a time and keeps the
     best 1,000 of each query, so that 4 bytes x queries x 50,000 of similarities stand in memory at once. Similarities
@@ -90,12 +101,14 @@ def evaluate_task(dataset: Dataset, encoder: Encoder, protocol: Protocol, batch_
 
     task = make_task(dataset, protocol)
     settle(task, dataset.task)
+    prepare(task)
     with _silent_mteb():
         # No cache: mteb's would lie in the home folder and give all copies of a task the first one's result.
         (result,) = mteb.evaluate(
             searcher(encoder, dataset.task),
             task,
             cache=None,
+            prediction_folder=predictions,
             co2_tracker=False,
             show_progress_bar=False,
             encode_kwargs={"batch_size": batch_size, "show_progress_bar": False},

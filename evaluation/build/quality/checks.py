@@ -12,6 +12,7 @@ from evaluation.build.quality.lengths import Reader, too_long
 from evaluation.build.quality.statistics import Statistics, check_statistics, statistics_of
 from evaluation.build.quality.texts import check_texts
 from evaluation.build.quality.thresholds import THRESHOLDS
+from evaluation.units import Unit
 from generation.datasets.dataset import Dataset
 
 
@@ -19,11 +20,12 @@ from generation.datasets.dataset import Dataset
 class Task:
     """A task that is checked: a data set as it is, or as an accepted transformation left it.
 
-    `name` is the data set's, with transformation and seed behind it where there is one.
+    `name` is the data set's, with transformation and seed behind it where there is one; `unit` is what a study scores.
     """
 
     name: str
     dataset: Dataset
+    unit: Unit | None = None
 
 
 @dataclass

@@ -41,6 +41,9 @@ def add_check_command(commands: Commands) -> None:
     add("--study", metavar="FILE", help="the study whose tasks are checked, for example studies/demo.yaml")
     add("--exports", metavar="DIR", help="where its records are: a folder or an address (default: exports/)")
     add("--task", nargs="+", default=[], metavar="NAME", help="these data sets alone; without --study tasks of mteb")
+    add("--models", nargs=2, default=[], metavar="NAME",
+        help="two models, whose difference is looked at (default: the study's first two with scores)")  # fmt: skip
+    add("--seed", type=int, default=1337, metavar="N", help="of resampling (default: 1337)")
     add("--out", metavar="FOLDER", help="where the files go (default: the study's records, quality/; or ./quality)")
 
 
@@ -51,16 +54,20 @@ def _check(options: argparse.Namespace) -> int:
     out = Path(options.out) if options.out else study.folder / "quality" if study else Path("quality")
     if out.exists() and not out.is_dir():
         raise StudyError(f"--out {out}: a file is there; name a folder")
+    if options.seed < 0:
+        raise StudyError(f"--seed {options.seed}: give a whole number from 0 on")
+    if options.models and study is None:
+        raise StudyError("--models: models are a study's; name one (--study FILE)")
     from evaluation.work import quiet  # noqa: PLC0415 (what takes long to import comes after --help)
 
     if study is None:
         checked, notes = _of_mteb(options.task)
     else:
         with quiet(study, study.evaluation.models):
-            checked, notes = _of_study(study, options.task)
+            checked, notes = _of_study(study, options)
     from evaluation.build.quality import files  # noqa: PLC0415
 
-    files.write(out, checked, about(checked, notes, study))
+    files.write(out, checked, about(checked, notes, study, options.seed))
     print(text(checked))
     for note in notes:
         print(f"- {note}")
@@ -82,13 +89,18 @@ def _of_mteb(names: Sequence[str]) -> tuple[list[Checked], list[str]]:
         return check(tasks, progress=bar.update), ["without a study there are no models whose scores could be checked"]
 
 
-def _of_study(study: Study, names: Sequence[str]) -> tuple[list[Checked], list[str]]:
+def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[Checked], list[str]]:
+    import pandas as pd  # noqa: PLC0415
     from tqdm import tqdm  # noqa: PLC0415
 
     from evaluation.build.quality.checks import check  # noqa: PLC0415
     from evaluation.build.quality.lengths import readers_of  # noqa: PLC0415
+    from evaluation.build.quality.scored import Scored  # noqa: PLC0415
     from evaluation.build.quality.study_tasks import tasks_of  # noqa: PLC0415
+    from evaluation.results import SCORES, read_scores  # noqa: PLC0415
+    from evaluation.units import chosen_models  # noqa: PLC0415
 
+    names = options.task
     known = [dataset.name for dataset in study.datasets]
     for name in names:
         if name not in known:
@@ -96,9 +108,18 @@ def _of_study(study: Study, names: Sequence[str]) -> tuple[list[Checked], list[s
     if not known:
         raise DataError(f"{study.file}: there is no data set, so that there is nothing to check")
     tasks, notes = tasks_of(study, names)
+    if not study.evaluation.models:
+        with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
+            return check(tasks, progress=bar.update), [*notes, "the study has no models whose scores could be checked"]
+    compared = chosen_models(study, options.models) if options.models else []
+    scores = read_scores(study) if (study.folder / SCORES).exists() else pd.DataFrame()
     readers = list(readers_of(study.evaluation.models, study.file.parent))
+    scored = Scored(study, scores, compared, options.seed)
     with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
-        return check(tasks, readers, progress=bar.update), notes
+        try:
+            return check(tasks, readers, scored, bar.update), notes
+        finally:
+            scored.close()
 
 
 def text(checked: Sequence[Checked]) -> str:
@@ -116,13 +137,14 @@ def text(checked: Sequence[Checked]) -> str:
     return f"{answer}\n\n{cli.columns(['task', 'check', 'verdict', 'value', 'reason'], rows, 'every check passed')}\n"
 
 
-def about(checked: Sequence[Checked], notes: Sequence[str], study: Study | None) -> dict[str, Any]:
+def about(checked: Sequence[Checked], notes: Sequence[str], study: Study | None, seed: int) -> dict[str, Any]:
     """What the checks rest on."""
     from evaluation.work import versions  # noqa: PLC0415
 
     return {
         "study": study.name if study else None,
         "tasks": [one.task for one in checked],
+        "seed": seed,
         "notes": list(notes),
         "versions": versions(),
     }

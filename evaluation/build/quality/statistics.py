@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import math
-from collections.abc import Iterator
 from typing import Any
 
+from evaluation.build.quality.bars import hidden_bars
 from evaluation.build.quality.contents import Contents
 from evaluation.build.quality.finding import Finding, found, undefined
 from generation.datasets.dataset import Dataset
@@ -25,7 +23,7 @@ def statistics_of(contents: Contents) -> Statistics:
     from generation.datasets.mteb_loading import quiet  # noqa: PLC0415
 
     made: Statistics = {}
-    with quiet(), _no_bars():
+    with quiet(), hidden_bars("mteb._content_hashes"):
         for subset in contents.task.dataset:
             for ours, name in contents.splits.items():
                 parts = [part for part in contents.parts if (part.subset, part.split) == (subset, ours)]
@@ -33,20 +31,6 @@ def statistics_of(contents: Contents) -> Statistics:
                     whole = contents.task._calculate_descriptive_statistics_from_split(name, hf_subset=subset)
                     made.setdefault(subset, {})[name] = dict(whole)
     return made
-
-
-@contextlib.contextmanager
-def _no_bars() -> Iterator[None]:
-    """Hide the bar that mteb shows for each column that it hashes: nothing else turns it off."""
-    from mteb import _content_hashes  # noqa: PLC0415 (takes seconds)
-
-    module: Any = _content_hashes
-    bar = module.tqdm
-    module.tqdm = functools.partial(bar, disable=True)
-    try:
-        yield
-    finally:
-        module.tqdm = bar
 
 
 def check_statistics(dataset: Dataset, contents: Contents, made: Statistics) -> Finding | None:

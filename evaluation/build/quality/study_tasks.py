@@ -24,20 +24,21 @@ def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[Task], list[str]]
     Verdicts must follow from what is on disk, as for an evaluation. Raises what that raises.
     """
     wanted = [spec for spec in study.datasets if not names or spec.name in names]
-    if study.subject or not (study.folder / "verdicts.json").exists():
-        notes = [] if study.subject else [_NO_VERDICTS]
-        return [Task(spec.name, load_dataset(spec, study.file.parent)) for spec in wanted], notes
+    if study.subject:
+        return [Task(spec.name, load_dataset(spec, study.file.parent)) for spec in wanted], []
+    if not (study.folder / "verdicts.json").exists():
+        originals = study.model_copy(update={"transformations": (), "datasets": tuple(wanted)})
+        return [Task(name_of(unit), unit.dataset, unit) for unit in plan_units(originals, [], [])], [_NO_VERDICTS]
     verdicts = read_verdicts(study)
     evidence = Evidence.read(study)
     refuse_stale(study, verdicts, evidence.rubric)
     refuse_edited(study, verdicts, evidence)
-    units = plan_units(study, verdicts, read_pairs(study))
+    units = plan_units(study.model_copy(update={"datasets": tuple(wanted)}), verdicts, read_pairs(study))
     left = [unit for unit in units if unit.decision.status == "left_out" and unit.transformation != ORIGINAL]
-    own = {spec.name for spec in wanted}
     tasks = [
-        Task(name_of(unit), unit.data())
+        Task(name_of(unit), unit.data(), unit)
         for unit in units
-        if unit.dataset.name in own and (unit.decision.status == "evaluated" or unit.transformation == ORIGINAL)
+        if unit.decision.status == "evaluated" or unit.transformation == ORIGINAL
     ]
     kept = {unit.transformation for unit in left}
     notes = [f"not accepted everywhere, and not checked there: {', '.join(sorted(kept))}"] if kept else []

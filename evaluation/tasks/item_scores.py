@@ -1,0 +1,230 @@
+"""What a model makes of each item of a data set, so that two models can be compared over the same items.
+
+Most of mteb's metrics are means over items (accuracy, nDCG of queries) or measures of all items at once (Spearman's
+rho of pairs, the V-measure). Both are taken apart here into items and a measure of them, from what mteb itself predicts
+and measures in one run, and put together again: where that does not give mteb's own score, nothing is said of items.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotation.statistics.paired import DEFINED_SHARE, Estimate, Floats, row_correlations
+from evaluation.tasks.protocols import METRICS, Protocol
+from evaluation.tasks.scoring import evaluate_task, main_score
+from generation.datasets.dataset import Dataset
+from generation.datasets.mteb_registry import gold_column
+from plumbline.study.datasets import SEARCHES, TaskType
+
+if TYPE_CHECKING:
+    from evaluation.models.encoder import Encoder
+
+# Gold and what a model made of items, each samples by items: a value a sample.
+Measure = Callable[[NDArray[Any], NDArray[Any]], Floats]
+_SAME = 1e-4  # mteb rounds what it measures of searches to five digits
+_AT_ONCE = 2**22  # numbers drawn at a time
+_QUERY_METRICS: dict[TaskType, str] = {"retrieval": "ndcg_cut_10", "reranking": "map_cut_1000"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """The items of one subset: their gold and what the model made of them, in one order."""
+
+    gold: NDArray[Any]
+    made: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Items:
+    """A model's items by subset, and the measure whose mean over subsets is the score; or why there are none."""
+
+    parts: tuple[Part, ...] = ()
+    measure: Measure | None = None
+    reason: str = ""
+
+
+def items_of(dataset: Dataset, encoder: Encoder, protocol: Protocol, batch_size: int) -> Items:
+    """What a model makes of each item. Raises what the encoder raises."""
+    if dataset.task == "instruction_reranking":
+        return Items(reason="p-MRR compares rankings under two instructions, and is no mean over queries")
+    if dataset.task == "clustering" and protocol == "mteb":
+        return Items(reason="mteb's protocol clusters ten draws of the items, not the items")
+    kept = dict[str, Any]()
+    with tempfile.TemporaryDirectory(prefix="plumbline-") as folder:
+        result = evaluate_task(
+            dataset, encoder, protocol, batch_size, prepare=partial(_watch, kept, dataset.task),
+            predictions=Path(folder),
+        )  # fmt: skip
+        predicted = {} if dataset.task in SEARCHES else _predictions(Path(folder))
+    (split,) = result.scores
+    parts = []
+    for subset in kept["task"].hf_subsets:
+        made = kept.get(subset, {}) if dataset.task in SEARCHES else predicted[subset][split]
+        part = _part(dataset.task, kept["task"], kept["task"].dataset[subset][split], made)
+        if part is None:
+            return Items(reason="mteb does not say what the model made of each item")
+        parts.append(part)
+    measure = _MEASURES[dataset.task]
+    whole = float(np.mean([measure(part.gold[None], part.made[None])[0] for part in parts]))
+    score = main_score(dataset, result)
+    if math.isnan(score) or abs(whole - score) > _SAME:
+        return Items(reason=f"{METRICS[dataset.task]} put together from items is {whole:.4f}, and mteb's {score:.4f}")
+    return Items(tuple(parts), measure)
+
+
+def difference(first: Items, second: Items, *, n_resamples: int = 1000, rng: np.random.Generator) -> Estimate:
+    """The score of one model less that of another on the same items, with a 95% percentile bootstrap over items.
+
+    Each resample draws items of every subset with replacement and takes the mean over subsets, as the score does. `n`
+    counts items. NaN with a reason where either has no items, where there are fewer than two, and where the measure is
+    undefined for more than a tenth of the resamples (then the value stands, without an interval).
+    """
+    reason = first.reason or second.reason
+    n = sum(len(part.gold) for part in first.parts)
+    if not reason and min((len(part.gold) for part in first.parts), default=0) < 2:
+        reason = "an interval over items needs at least 2 items"
+    if reason or first.measure is None:
+        return Estimate(math.nan, math.nan, math.nan, n, reason)
+    for one, other in zip(first.parts, second.parts, strict=True):
+        if not np.array_equal(one.gold, other.gold):
+            raise ValueError("the two models were scored on other items")
+    pairs = list(zip(first.parts, second.parts, strict=True))
+    own = [first.measure(a.gold[None], a.made[None]) - first.measure(b.gold[None], b.made[None]) for a, b in pairs]
+    value = float(np.mean(own))
+    drawn = np.mean([_resampled(first.measure, a, b, n_resamples, rng) for a, b in pairs], axis=0)
+    defined = drawn[np.isfinite(drawn)]
+    if math.isnan(value) or len(defined) < DEFINED_SHARE * n_resamples:
+        why = f"the measure is undefined in {n_resamples - len(defined)} of {n_resamples} resamples"
+        return Estimate(value, math.nan, math.nan, n, why)
+    low, high = np.percentile(defined, [2.5, 97.5])
+    return Estimate(value, float(low), float(high), n, "")
+
+
+def _resampled(measure: Measure, first: Part, second: Part, number: int, rng: np.random.Generator) -> Floats:
+    n = len(first.gold)
+    rows = max(1, _AT_ONCE // n)
+    made = []
+    for start in range(0, number, rows):
+        drawn = rng.integers(0, n, size=(min(rows, number - start), n))
+        gold = first.gold[drawn]
+        made.append(measure(gold, first.made[drawn]) - measure(gold, second.made[drawn]))
+    return np.concatenate(made)
+
+
+def _watch(kept: dict[str, Any], kind: TaskType, task: Any) -> None:
+    """Keep the task, and of searches what mteb measures of each query, by subset."""
+    kept["task"] = task
+    if kind in _QUERY_METRICS:
+        measured = task.task_specific_scores
+
+        def keep(scores: Any, *others: Any, hf_subset: str, **named: Any) -> Any:
+            kept[hf_subset] = {query: own[_QUERY_METRICS[kind]] for query, own in scores.items()}
+            return measured(scores, *others, hf_subset=hf_subset, **named)
+
+        task.task_specific_scores = keep
+
+
+def _predictions(folder: Path) -> dict[str, Any]:
+    (file,) = folder.glob("*.json")
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def _part(kind: TaskType, task: Any, rows: Any, made: Any) -> Part | None:
+    """Gold and predictions of one subset; None where they do not belong together."""
+    from evaluation.tasks.ties import settled  # noqa: PLC0415 (it imports mteb)
+
+    if kind in SEARCHES:
+        values = np.array([made[query] for query in sorted(made)], dtype=np.float64)
+        return Part(np.zeros(len(values)), values)
+    gold = rows[gold_column(task, kind)] if kind != "bitext_mining" else np.arange(len(rows))
+    if kind in ("sts", "str", "pair_classification"):
+        part = Part(np.asarray(gold, dtype=np.float64), settled(made["cosine_scores"]))
+    elif kind == "classification":
+        part = Part(np.asarray(gold), _right(np.asarray(gold), [np.asarray(one) for one in made]))
+    elif kind == "multilabel_classification":
+        from sklearn.preprocessing import MultiLabelBinarizer  # noqa: PLC0415
+
+        wanted = MultiLabelBinarizer().fit_transform(list(gold))
+        part = Part(np.arange(len(wanted)), _right(wanted, [np.asarray(one) for one in made]))
+    elif kind == "summarisation":
+        both = zip(gold, made["cosine_scores"], strict=True)
+        values = np.array([_rho(np.asarray([own]), settled(cosines)[None])[0] for own, cosines in both])
+        known = values[~np.isnan(values)]  # the others are left out of the score too (`ties`)
+        part = Part(np.zeros(len(known)), known)
+    elif kind == "clustering":
+        nested = len(rows) and isinstance(gold[0], list)
+        if nested and len(rows) > 1:
+            return None  # sets, or levels of one set
+        part = Part(np.asarray(gold[0] if nested else list(gold)), np.asarray(made[0] if nested else made))
+    else:
+        (nearest,) = made.values()  # of the one pair of columns
+        part = Part(np.asarray(gold), np.asarray([one["corpus_id"] for one in nearest]))
+    return part if part.gold.shape[:1] == part.made.shape[:1] else None
+
+
+def _right(gold: NDArray[Any], predicted: Sequence[NDArray[Any]]) -> Floats:
+    """The share of runs that got each item right, all of its labels."""
+    if any(one.shape != gold.shape for one in predicted):
+        return np.empty(0)
+    right = np.mean([one == gold if gold.ndim == 1 else (one == gold).all(axis=1) for one in predicted], axis=0)
+    return np.asarray(right, dtype=np.float64)
+
+
+def _mean(_: NDArray[Any], made: NDArray[Any]) -> Floats:
+    return np.asarray(made.mean(axis=1), dtype=np.float64)
+
+
+def _rho(gold: NDArray[Any], made: NDArray[Any]) -> Floats:
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
+    return row_correlations(stats.rankdata(gold, axis=1), stats.rankdata(made, axis=1))
+
+
+def _precision(gold: NDArray[Any], made: NDArray[Any]) -> Floats:
+    from sklearn.metrics import average_precision_score  # noqa: PLC0415
+
+    return np.array([
+        average_precision_score(one, own) if 0 < one.sum() < len(one) else math.nan
+        for one, own in zip(gold, made, strict=True)
+    ])  # fmt: skip
+
+
+def _v_measure(gold: NDArray[Any], made: NDArray[Any]) -> Floats:
+    from sklearn.metrics import v_measure_score  # noqa: PLC0415
+
+    return np.array([v_measure_score(one, own) for one, own in zip(gold, made, strict=True)])
+
+
+def _weighted_f1(gold: NDArray[Any], made: NDArray[Any]) -> Floats:
+    """F1 of each gold label by how often it stands there: scikit-learn's `average="weighted"`, of whole numbers."""
+    values = []
+    for one, own in zip(gold, made, strict=True):
+        size = int(max(one.max(), own.max())) + 1
+        hits, wanted, said = (np.bincount(part, minlength=size) for part in (one[one == own], one, own))
+        values.append(float((wanted * 2 * hits / np.maximum(1, wanted + said)).sum() / len(one)))
+    return np.array(values)
+
+
+_MEASURES: dict[TaskType, Measure] = {
+    "sts": _rho,
+    "str": _rho,
+    "pair_classification": _precision,
+    "classification": _mean,
+    "multilabel_classification": _mean,
+    "clustering": _v_measure,
+    "retrieval": _mean,
+    "reranking": _mean,
+    "summarisation": _mean,
+    "bitext_mining": _weighted_f1,
+}
