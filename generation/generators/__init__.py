@@ -37,10 +37,18 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Completion:
-    """What a model said to one prompt; `cut_off` where it ran into `max_tokens`."""
+    """What a model said to one prompt; `cut_off` where it ran into `max_tokens`.
+
+    `labels` has each label's probability to be the answer's first token, where labels were asked for and probabilities
+    are told; a server does not name those of the least likely. Of the prompt's tokens (`sent`) so many had been
+    computed for an earlier prompt (`cached`), where the engine tells it.
+    """
 
     text: str
     cut_off: bool = False
+    labels: Mapping[str, float] | None = None
+    sent: int = 0
+    cached: int | None = None
 
 
 @dataclass(frozen=True)

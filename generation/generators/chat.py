@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from generation.cleaning import clean
 from generation.generators import Attempt, Completion, Outcome
@@ -23,8 +23,11 @@ class Chat(abc.ABC):
         """How many jobs it wants in hand at once."""
 
     @abc.abstractmethod
-    async def ask(self, message: str, attempt: Attempt) -> Completion:
-        """The model's answer to one message of a user; raises like `Generator.transform`."""
+    async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
+        """The model's answer to one message of a user; raises like `Generator.transform`.
+
+        With `labels` the answer is its first token, with the probabilities of these labels to be it.
+        """
 
     @abc.abstractmethod
     async def close(self) -> None:

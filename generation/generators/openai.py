@@ -11,11 +11,9 @@ import asyncio
 import json
 import random
 import ssl
-import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,10 +21,12 @@ import aiohttp
 
 from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
+from generation.generators.pages import complaint, hidden, label_shares, one_line, prompt_tokens, stated_wait, whole
 from generation.jobs import Plan
 from plumbline.addresses import key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextUnansweredError
 from plumbline.prompts import Prompt
+from plumbline.study import Study
 from plumbline.study.generator import OpenAIGenerator
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "plumbline"}
@@ -34,6 +34,7 @@ FIRST_DELAY = 0.5  # seconds before the second try, at most; doubles with every 
 LAST_DELAY = 30.0
 CONNECT = 30.0  # seconds to connect; who takes longer is not there
 IDLE = 4.0  # seconds that a connection is kept unused: servers (uvicorn, so vLLM) close theirs after 5
+TOP = 20  # most likely first tokens that are asked for: as many as servers give
 LARGEST = 16 * 2**20  # bytes of an answer
 LONGEST_WAIT = 120.0  # seconds that a server may make us wait, whatever its Retry-After says
 STRANGE = 10  # so many answers that are not a chat server's, before any good one, are a wrong address
@@ -60,6 +61,8 @@ class ChatServer(Chat):
     key: str = field(repr=False)
     url: str
     proxy: str = field(default="", repr=False)
+    where: str = "generator"  #: its place in the study
+    extra: Mapping[str, Any] = field(default_factory=dict)  #: what requests say beside the usual
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _session: aiohttp.ClientSession | None = None
     _good: int = 0  # answers of a chat server so far
@@ -68,37 +71,44 @@ class ChatServer(Chat):
 
     @classmethod
     def of(cls, plan: Plan) -> ChatServer:
-        """The server that the study names; its key comes from the environment, `EMPTY` where none is set."""
+        """The server that the study names for a generator."""
         spec = plan.study.generator
         if not isinstance(spec, OpenAIGenerator):
             raise StudyError(f"{plan.study.file}: generator.kind is not 'openai'")
+        return cls.at(spec, plan.study, plan.prompts)
+
+    @classmethod
+    def at(
+        cls, spec: OpenAIGenerator, study: Study, prompts: Mapping[str, tuple[Prompt, ...]], where: str = "generator"
+    ) -> ChatServer:
+        """A server that a study names in `where`; its key comes from the environment, `EMPTY` where none is set."""
         try:
             place = urlsplit(spec.base_url)
             key = key_in(spec.api_key_env) or "EMPTY"
             proxy = proxy_for(place.scheme, place.netloc)
         except ValueError as error:
-            raise StudyError(f"{plan.study.file}: generator: {error}") from None
+            raise StudyError(f"{study.file}: {where}: {error}") from None
         if proxy.startswith("https"):
             raise StudyError(
                 f"the environment's {place.scheme}_proxy is not http://HOST:PORT; set another, or no_proxy"
             )
-        return cls(spec, plan.prompts, key, f"{spec.base_url.rstrip('/')}/chat/completions", proxy)
+        return cls(spec, prompts, key, f"{spec.base_url.rstrip('/')}/chat/completions", proxy, where)
 
     @property
     def concurrency(self) -> int:
         """Requests in flight at once."""
         return self.spec.concurrency
 
-    async def ask(self, message: str, attempt: Attempt) -> Completion:
-        """The server's answer to one message of a user.
+    async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
+        """The server's answer to one message of a user, with the probabilities of `labels` where it tells them.
 
         Raises TextFailedError, TextUnansweredError and ServiceError as `Generator.transform` says.
         """
-        body = self._body(message, attempt)
+        body = self._body(message, attempt, labels)
         answered_before = self._good
         for number in range(1, self.spec.retries + 2):
             try:
-                answer = await self._try(body)
+                answer = await self._try(body, labels)
             except _PassingError as fault:
                 if number <= self.spec.retries:
                     await self.sleep(_pause(number, fault.wait))
@@ -107,7 +117,7 @@ class ChatServer(Chat):
                 if not fault.broken or self._good > answered_before:  # others are answered: it is this text
                     raise TextUnansweredError(line) from None
                 line = f"{self.spec.base_url} does not answer, asked {number} times ({fault.what})"
-                raise ServiceError(f"{line}; start the server or correct generator.base_url") from None
+                raise ServiceError(f"{line}; start the server or correct {self.where}.base_url") from None
             self._good += 1
             return answer
         raise AssertionError("the last try returns or raises")
@@ -117,7 +127,7 @@ class ChatServer(Chat):
         if self._session is not None:
             await self._session.close()
 
-    def _body(self, message: str, attempt: Attempt) -> bytes:
+    def _body(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> bytes:
         """A request. ASCII: a text may hold half a character, which JSON can say and UTF-8 cannot."""
         request = {
             "model": self.spec.model,
@@ -126,10 +136,12 @@ class ChatServer(Chat):
             "top_p": attempt.sampling.top_p,
             "max_tokens": attempt.sampling.max_tokens,
             "seed": attempt.seed,
+            **({"max_tokens": 1, "logprobs": True, "top_logprobs": TOP} if labels else {}),
+            **self.extra,
         }
         return json.dumps(request).encode()
 
-    async def _try(self, body: bytes) -> Completion:
+    async def _try(self, body: bytes, labels: Sequence[str]) -> Completion:
         """One request and its answer."""
         session = self._session or self._connect()
         try:
@@ -140,9 +152,9 @@ class ChatServer(Chat):
         except TimeoutError:
             raise _PassingError(f"no answer within {self.spec.timeout_seconds:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _PassingError(_hidden(_what_broke(error), self.key), broken=True) from None
+            raise _PassingError(hidden(_what_broke(error), self.key), broken=True) from None
         if page.status == 200:
-            return self._answer(content)
+            return self._answer(content, labels)
         raise self._trouble(page.status, page.headers, content)
 
     @property
@@ -162,7 +174,7 @@ class ChatServer(Chat):
         )
         return self._session
 
-    def _answer(self, content: bytes) -> Completion:
+    def _answer(self, content: bytes, labels: Sequence[str]) -> Completion:
         """The model's answer in a page with status 200; pages of other servers, and cut ones, are found here."""
         try:
             page: Any = json.loads(content)
@@ -172,7 +184,7 @@ class ChatServer(Chat):
                 raise _PassingError("an answer that breaks off") from None
             raise self._stranger("") from None
         except (TypeError, KeyError, RecursionError):
-            raise self._stranger(_complaint(content, self.key)) from None
+            raise self._stranger(complaint(content, self.key)) from None
         if not choices:
             raise TextFailedError("an answer without choices")
         try:
@@ -183,12 +195,13 @@ class ChatServer(Chat):
             raise TextFailedError("an answer whose content is not text")
         if finish_reason == "content_filter":
             raise TextFailedError("the server's content filter stopped the answer")
-        return Completion(_whole(text or ""), cut_off=finish_reason == "length")
+        found = label_shares(choices[0], labels) if labels else None
+        return Completion(whole(text or ""), finish_reason == "length", found, *prompt_tokens(page))
 
     def _stranger(self, details: str) -> ServiceError | TextUnansweredError:
         """A page that no chat server gives: this text's trouble, or, if no good one ever came, a wrong address."""
         self._strange += 1
-        line = "an answer that is not one of a chat server; is generator.base_url right (ends in /v1)?"
+        line = f"an answer that is not one of a chat server; is {self.where}.base_url right (ends in /v1)?"
         line = f"{line} {details}".rstrip()
         if self._strange >= STRANGE and not self._good:
             return ServiceError(f"{self.spec.base_url}: {line}")
@@ -205,19 +218,19 @@ class ChatServer(Chat):
 
     def _trouble(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
         """What a status other than 200 means."""
-        url, said = self.spec.base_url, _complaint(content, self.key)
+        url, said = self.spec.base_url, complaint(content, self.key)
         if status in PASSING:
-            return _PassingError(f"status {status}", said, wait=_stated_wait(headers))
+            return _PassingError(f"status {status}", said, wait=stated_wait(headers))
         if status in REFUSED:
             return self._refusal(said or f"status {status}")
         if status in (401, 403):
             return ServiceError(f"{url}: the key is not accepted; set {self.spec.api_key_env}")
         if status == 404:
-            line = f"{url}: no model {self.spec.model!r} there, or generator.base_url lacks its /v1"
+            line = f"{url}: no model {self.spec.model!r} there, or {self.where}.base_url lacks its /v1"
             return ServiceError(": ".join(filter(None, (line, said))))
         if 300 <= status < 400:
-            place = _line(headers.get("location", "").partition("?")[0])
-            return ServiceError(f"{url} sends us on to {place!r}, which is not followed; correct generator.base_url")
+            place = one_line(headers.get("location", "").partition("?")[0])
+            return ServiceError(f"{url} sends us on to {place!r}, which is not followed; correct {self.where}.base_url")
         line = ": ".join(filter(None, (f"status {status}", said)))
         return ServiceError(f"{url}: {line}") if status in FOR_ALL else TextFailedError(line)
 
@@ -248,50 +261,3 @@ def _pause(number: int, stated: float | None) -> float:
     if stated is not None:
         return min(stated, LONGEST_WAIT) * random.uniform(1, 1.25)  # noqa: S311 (jitter, not a secret)
     return random.uniform(0, min(LAST_DELAY, FIRST_DELAY * 2 ** (number - 1)))  # noqa: S311
-
-
-def _stated_wait(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a server asks to wait: `retry-after-ms`, or Retry-After (RFC 9110, 10.2.3): seconds or a date."""
-    for name, second in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        stated = headers.get(name, "")
-        try:
-            seconds = float(stated) / second
-        except ValueError:
-            try:
-                seconds = parsedate_to_datetime(stated).timestamp() - time.time()
-            except (ValueError, OverflowError):
-                continue
-        if seconds > 0:
-            return seconds
-    return None
-
-
-def _complaint(content: bytes, key: str) -> str:
-    """What a server says about an error: the message in its JSON, in the ways in which servers write it, or all."""
-    try:
-        said: Any = json.loads(content)
-    except (ValueError, RecursionError):
-        said = content.decode(errors="replace")
-    for name in ("error", "message", "detail"):
-        if isinstance(said, dict) and name in said:
-            said = said[name]
-    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
-    return _hidden(text, key)
-
-
-def _hidden(text: str, key: str) -> str:
-    """One line without the key, hidden before the line is cut off, which could leave a part of it."""
-    return _line(text.replace(key, "(the key)"))
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())[:300]
-
-
-def _whole(text: str) -> str:
-    """The text, if it is whole: JSON may carry half a character (a lone surrogate), which no file can hold."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise TextFailedError("an answer with half a character in it") from None
-    return text

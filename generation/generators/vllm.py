@@ -12,14 +12,16 @@ import contextlib
 import importlib.util
 import itertools
 import logging
+import math
 import os
 import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -64,7 +66,14 @@ class _Log:
 class VllmEngine(Chat):
     """A running engine. Not for `pickle`, nor for a second event loop: it belongs to the one that made it."""
 
-    def __init__(self, spec: VllmGenerator, prompts: Mapping[str, tuple[Prompt, ...]], model: str, log: _Log) -> None:
+    def __init__(
+        self,
+        spec: VllmGenerator,
+        prompts: Mapping[str, tuple[Prompt, ...]],
+        model: str,
+        log: _Log,
+        template: Mapping[str, Any],
+    ) -> None:
         self.spec = spec
         self.prompts = prompts
         self._log = log
@@ -76,29 +85,43 @@ class VllmEngine(Chat):
             raise
         from vllm.renderers import ChatParams, TokenizeParams  # noqa: PLC0415 (lives on the GPU host)
 
-        self._chat = ChatParams(chat_template_kwargs={"add_generation_prompt": True, "continue_final_message": False})
+        self._template = {"add_generation_prompt": True, **template}
+        self._chat = ChatParams(chat_template_kwargs={**self._template, "continue_final_message": False})
         # Neither cut nor refused by length: the refusal here names the text's true length.
         self._tokens = TokenizeParams(max_total_tokens=None, add_special_tokens=False)
         self._numbers = itertools.count()
+        self._label_tokens: dict[str, int] = {}
 
     @classmethod
     def of(cls, plan: Plan) -> VllmEngine:
-        """The study's model, loaded. Must be called in the event loop that will ask it.
-
-        Raises StudyError where vLLM is not installed or does not take the model, ServiceError where the engine cannot
-        start with it; both in one line, with the cause.
-        """
+        """The study's generator, loaded; see `load`."""
         spec = plan.study.generator
         if not isinstance(spec, VllmGenerator):
             raise StudyError(f"{plan.study.file}: generator.kind is not 'vllm'")
+        return cls.load(spec, plan.study, plan.prompts)
+
+    @classmethod
+    def load(
+        cls,
+        spec: VllmGenerator,
+        study: Study,
+        prompts: Mapping[str, tuple[Prompt, ...]],
+        template: Mapping[str, Any] = MappingProxyType({}),
+    ) -> VllmEngine:
+        """A model that a study names, loaded. Must be called in the event loop that will ask it.
+
+        `template` is what its chat template is told beside the message. Raises StudyError where vLLM is not installed
+        or does not take the model, ServiceError where the engine cannot start with it; both in one line, with the
+        cause.
+        """
         if importlib.util.find_spec("vllm") is None:
             raise StudyError(
-                f"the generator 'vllm' needs vLLM, which is not installed: {installing('vllm')} on the GPU host"
+                f"the kind 'vllm' needs vLLM, which is not installed: {installing('vllm')} on the GPU host"
             )
-        folder = plan.study.resolve(spec.model)
-        log = _Log.of(plan.study)
+        folder = study.resolve(spec.model)
+        log = _Log.of(study)
         print(f"loading {spec.model} into vLLM, whose own words go to {log.path}", flush=True)
-        engine = cls(spec, plan.prompts, str(folder) if folder.is_dir() else spec.model, log)
+        engine = cls(spec, prompts, str(folder) if folder.is_dir() else spec.model, log, template)
         try:
             engine._render("a message")
         except Exception as error:  # templates are programs of the model's authors, and fail as they like
@@ -111,8 +134,8 @@ class VllmEngine(Chat):
         """Texts in hand: what the engine works on, and as many again that wait for a place in its batch."""
         return self.spec.concurrency or 2 * self.spec.max_num_seqs * self.spec.data_parallel
 
-    async def ask(self, message: str, attempt: Attempt) -> Completion:
-        """The model's answer to one message, under its chat template.
+    async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
+        """The model's answer to one message, under its chat template; with `labels`, of which each must be a token.
 
         An answer that fills what the context has left is `cut_off` too. Raises TextFailedError for a message that
         leaves no room for an answer, TextUnansweredError where the engine gave this request up, ServiceError where it
@@ -123,17 +146,19 @@ class VllmEngine(Chat):
         from vllm.sampling_params import RequestOutputKind  # noqa: PLC0415
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError  # noqa: PLC0415
 
+        tokens = {self.label_token(label): label for label in labels}
+        asked = {"logprob_token_ids": list(tokens), "max_tokens": 1} if labels else {}
         sampling = SamplingParams(
-            **attempt.sampling.model_dump(), seed=attempt.seed, output_kind=RequestOutputKind.FINAL_ONLY
+            **{**attempt.sampling.model_dump(), **asked}, seed=attempt.seed, output_kind=RequestOutputKind.FINAL_ONLY
         )
         try:
             prompt = self._render(message)
             room, length = self._engine.model_config.max_model_len, len(prompt["prompt_token_ids"])
             if length >= room:
                 raise TextFailedError(f"longer than the context: {length} tokens with its prompt, and there are {room}")
-            final = None
+            final, cached = None, None
             async for output in self._engine.generate(prompt, sampling, str(next(self._numbers))):
-                final = output.outputs[0]
+                final, cached = output.outputs[0], output.num_cached_tokens
         except EngineDeadError:
             cause = self._log.cause() or "it does not say why (killed for want of memory?)"
             raise ServiceError(f"vLLM's engine died: {cause}; see {self._log.path}") from None
@@ -143,7 +168,22 @@ class VllmEngine(Chat):
             raise TextFailedError(f"vLLM refused the text: {_line(error)}") from None
         if final is None or final.finish_reason not in {"stop", "length"}:
             raise TextUnansweredError(f"vLLM gave the request up: {final.finish_reason if final else 'no answer'}")
-        return Completion(final.text, cut_off=final.finish_reason == "length")
+        first = final.logprobs[0] if labels and final.logprobs else {}
+        shares = {label: math.exp(first[token].logprob) for token, label in tokens.items() if token in first}
+        return Completion(final.text, final.finish_reason == "length", shares if labels else None, length, cached)
+
+    def label_token(self, label: str) -> int:
+        """The token that a label is as the beginning of an answer. Raises StudyError where it is several."""
+        if label not in self._label_tokens:
+            tokenizer = self._engine.get_tokenizer()
+            before = tokenizer.apply_chat_template([{"role": "user", "content": "."}], tokenize=False, **self._template)
+            plain = tokenizer.encode(before, add_special_tokens=False)
+            tokens = tokenizer.encode(before + label, add_special_tokens=False)
+            if tokens[:-1] != plain:
+                number = f"{len(tokens) - len(plain)} tokens" if len(tokens) > len(plain) + 1 else "no token by itself"
+                raise StudyError(f"{self.spec.model}: the label {label!r} is {number} of this model; write score: text")
+            self._label_tokens[label] = tokens[-1]
+        return self._label_tokens[label]
 
     async def close(self) -> None:
         """End the engine's processes, which takes some seconds."""
