@@ -16,6 +16,7 @@ from annotation.argilla.workspaces import names_at
 from annotation.argilla_files import collect_files
 from annotation.crowd.commands import add_crowd_commands
 from annotation.csv_answers import collect_csv, columns_of
+from annotation.judges.commands import add_judge_commands
 from annotation.names import known_names, remember_names
 from annotation.offering import alone
 from annotation.outcome_commands import add_outcome_commands
@@ -213,6 +214,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_outcome_commands(add)
     add("report", _report, "write the report: one HTML page, and its tables as CSV", argilla=False)
+    add_judge_commands(commands)
     add_crowd_commands(commands)
     add_user_commands(commands)
     add_commands(commands)

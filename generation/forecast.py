@@ -13,7 +13,7 @@ from plumbline import cli
 from plumbline.study import Study
 from plumbline.study.transformations import EIGHT
 
-_CHARACTERS_A_TOKEN = 4  # of English text and today's tokenizers; other scripts take more tokens
+CHARACTERS_A_TOKEN = 4  # of English text and today's tokenizers; other scripts take more tokens
 
 
 def forecast(study: Study, *, again: bool = False, rate: float | None = None) -> str:
@@ -50,7 +50,7 @@ def _row(plan: Plan, name: str, units: Sequence[Unit]) -> tuple[int, int, int, i
         received += characters * before
     there = sum(unit.wanted for unit in units) - texts
     requests = texts * len(plan.prompts[name])
-    return there, texts, requests, round(sent / _CHARACTERS_A_TOKEN), round(received / _CHARACTERS_A_TOKEN)
+    return there, texts, requests, round(sent / CHARACTERS_A_TOKEN), round(received / CHARACTERS_A_TOKEN)
 
 
 def _growth(prompt: str) -> float:
@@ -65,10 +65,10 @@ def _time(texts: int, requests: int, rate: float | None) -> str:
         return "no generator is asked: these are functions, or files of outputs"
     if rate is None:
         return "retries come on top; --rate N (requests a second) tells how long it takes"
-    return f"about {_duration(round(requests / rate))} at {rate:g} requests a second; retries come on top"
+    return f"about {duration(round(requests / rate))} at {rate:g} requests a second; retries come on top"
 
 
-def _duration(seconds: int) -> str:
+def duration(seconds: int) -> str:
     """Seconds in the two largest units: `3 h 12 min`."""
     parts = [seconds // 3600, seconds // 60 % 60, seconds % 60]
     named = [f"{part:,} {unit}" for part, unit in zip(parts, ("h", "min", "s"), strict=True) if part]

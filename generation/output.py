@@ -38,7 +38,7 @@ async def make_output(plan: Plan, generator: Generator, job: Job) -> Transformed
         if not (wrong or outcome.cut_off) or attempt.number >= retry.attempts or not outcome.repeatable:
             break
         first = _flags(plan, job, outcome, told=True) if first is None else first
-        attempt = attempt.next(job, retry, cut_off=outcome.cut_off)
+        attempt = attempt.next(job.seed, retry, cut_off=outcome.cut_off)
     reason = _reason(wrong, outcome, attempt)
     return _record(
         plan,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import pyarrow as pa
 from tqdm import tqdm
@@ -18,9 +18,11 @@ from generation.jobs import Job, Plan
 from generation.output import make_output
 from generation.unit import Unit
 from plumbline.errors import PlumblineError
+from plumbline.journal import Journal
 from plumbline.records import Text
 from plumbline.store import write_table
 
+J = TypeVar("J")
 SYNC_SECONDS = 0.5  # an output that was received is on the disk itself within a second
 
 
@@ -53,39 +55,56 @@ async def generate_units(plan: Plan, generator: Generator, units: Sequence[Unit]
     counts: Counter[str] = Counter()
     jobs = ((unit, job) for unit in units for job in unit.jobs())
     total = sum(unit.todo for unit in units)
-    try:
-        with tqdm(total=total, unit="text", desc="generating") as bar:
-            async with asyncio.TaskGroup() as beside:  # a disk that fails ends the run, not the syncing alone
-                syncing = beside.create_task(_sync(units))
-                async with asyncio.TaskGroup() as group:
-                    for _ in range(min(generator.concurrency, total)):
-                        group.create_task(_work(plan, generator, jobs, counts, bar))
-                syncing.cancel()
-    except* (PlumblineError, OSError) as errors:
-        raise _first(errors) from None
+    with tqdm(total=total, unit="text", desc="generating") as bar:
+
+        async def make(unit_and_job: tuple[Unit, Job]) -> None:
+            unit, job = unit_and_job
+            output = await make_output(plan, generator, job)
+            show(bar, counts, output.status)
+            if unit.add(output):
+                await asyncio.to_thread(unit.settle)  # beside the others' work: a large table takes seconds
+
+        await all_through(jobs, make, min(generator.concurrency, total), [unit.journal for unit in units])
     return counts
 
 
-async def _work(
-    plan: Plan, generator: Generator, jobs: Iterator[tuple[Unit, Job]], counts: Counter[str], bar: tqdm[NoReturn]
+def show(bar: tqdm[NoReturn], counts: Counter[str], status: str) -> None:
+    """Count one that came, and show it."""
+    counts[status] += 1
+    if status != "ok":
+        bar.set_postfix(failed=counts["failed"], unanswered=counts["unanswered"], refresh=False)
+    bar.update()
+
+
+async def all_through(
+    jobs: Iterator[J], work: Callable[[J], Awaitable[None]], workers: int, journals: Sequence[Journal]
 ) -> None:
-    """One worker: takes the next job as soon as it is free."""
-    for unit, job in jobs:
-        output = await make_output(plan, generator, job)
-        counts[output.status] += 1
-        if output.status != "ok":
-            bar.set_postfix(failed=counts["failed"], unanswered=counts["unanswered"], refresh=False)
-        bar.update()
-        if unit.add(output):
-            await asyncio.to_thread(unit.settle)  # beside the others' work: a large table takes seconds
+    """Do all jobs, so many at once: whoever is free takes the next. Journals go to the disk meanwhile.
+
+    Raises the first PlumblineError or OSError; what stands in the journals stays.
+    """
+
+    async def worker() -> None:
+        for job in jobs:
+            await work(job)
+
+    try:
+        async with asyncio.TaskGroup() as beside:  # a disk that fails ends the run, not the syncing alone
+            syncing = beside.create_task(_sync(journals))
+            async with asyncio.TaskGroup() as group:
+                for _ in range(workers):
+                    group.create_task(worker())
+            syncing.cancel()
+    except* (PlumblineError, OSError) as errors:
+        raise _first(errors) from None
 
 
-async def _sync(units: Sequence[Unit]) -> None:
+async def _sync(journals: Sequence[Journal]) -> None:
     """Hand the journals to the disk every half second, until cancelled."""
     while True:
         await asyncio.sleep(SYNC_SECONDS)
-        for unit in units:
-            await asyncio.to_thread(unit.journal.sync)
+        for journal in journals:
+            await asyncio.to_thread(journal.sync)
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:

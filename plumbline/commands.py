@@ -53,6 +53,7 @@ SECTIONS = {
         _annotation("publish", "put the pairs before the annotators"),
         _annotation("simulate", "rehearse: simulated raters answer"),
         _annotation("crowd", "crowd workers on MTurk or Prolific, in place of annotators", extra="annotation,crowd"),
+        _annotation("judge", "language models rate outputs too", extra="annotation,generation"),
         _annotation("collect", "fetch the answers given so far"),
         _annotation("status", "how far a study is, and what to do next (at any time)"),
         _annotation("review", "signs of careless answers, and decisions about raters"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -44,6 +45,9 @@ class Prompt(Part):
         return _VARIABLE.sub(lambda match: values[match.group(1)], self.text)
 
 
+P = TypeVar("P", bound=Prompt)
+
+
 def prompt_folders() -> tuple[Path, ...]:
     """Where folders of wordings, and rubrics, are looked for: Plumbline's own, then `prompts/` where the user stands.
 
@@ -54,16 +58,20 @@ def prompt_folders() -> tuple[Path, ...]:
 
 def load_prompt(name: str, folder: Path = PROMPTS) -> Prompt:
     """Read one prompt. Raises StudyError for a missing file, an unknown key or a variable that does not match."""
-    path = folder / f"{name}.yaml"
+    return read_prompt(folder / f"{name}.yaml", Prompt)
+
+
+def read_prompt(path: Path, kind: type[P]) -> P:
+    """Read the prompt of a file, of this kind; raises as `load_prompt`."""
     try:
-        prompt = Prompt.model_validate(read_yaml(path))
+        prompt = kind.model_validate(read_yaml(path))
     except FileNotFoundError:
         raise StudyError(f"no prompt file {path}") from None
     except DataError as error:
         raise StudyError(str(error)) from None
     except ValidationError as error:
         raise StudyError(f"{path}: {first_complaint(error)}") from None
-    if prompt.name != name:
+    if prompt.name != path.stem:
         raise StudyError(f"{path}: names itself {prompt.name!r}; a prompt is called like its file")
     return prompt
 

@@ -12,7 +12,7 @@ from plumbline.records import Number, Pair, Record
 
 
 class JudgedPair(Pair):
-    """A pair that judges rate (`judged.parquet`): those of the sample, and further ones drawn as they were."""
+    """A pair that judges rate (`judgements/judged.parquet`): of the sample, or drawn as that was."""
 
     stratum: str = Field(description="language, task, data set, output language, third by length: where it was drawn")
     place: int = Field(description="its place among the judged of its transformation, from 1; the sample's come first")

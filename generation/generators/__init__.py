@@ -26,10 +26,10 @@ class Attempt:
         """What the method prescribes: the transformation seed and the study's sampling."""
         return cls(1, job.seed, sampling)
 
-    def next(self, job: Job, retry: RetrySpec, *, cut_off: bool) -> Attempt:
-        """Another seed (from the job's and the number), the retry's temperature, and more room if it was cut off."""
+    def next(self, first_seed: int, retry: RetrySpec, *, cut_off: bool) -> Attempt:
+        """Another seed (from the first and the number), the retry's temperature, and more room if it was cut off."""
         number = self.number + 1
-        digest = hashlib.sha256(f"attempt-v1 {job.seed} {number}".encode()).digest()
+        digest = hashlib.sha256(f"attempt-v1 {first_seed} {number}".encode()).digest()
         room = int(self.sampling.max_tokens * retry.more_tokens) if cut_off else self.sampling.max_tokens
         sampling = Sampling(temperature=retry.temperature, top_p=self.sampling.top_p, max_tokens=room)
         return Attempt(number, int.from_bytes(digest[:4], "big") >> 1, sampling)

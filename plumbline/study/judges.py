@@ -80,6 +80,8 @@ def refuse_unfit_judges(
     refuse_duplicates([one.name for one in judges], "judge")
     people = {*(raters.people or ()), *raters.former, *(one.name for one in raters.simulated)}
     for one in judges:
+        if one.name == "judged":
+            raise ValueError("judges: 'judged' is the file of the pairs that are judged; give the judge another name")
         if one.name in people:
             raise ValueError(f"judges: {one.name!r} is the name of a rater too; give the judge another one")
     if judges and pool != "all" and pool < sample.pairs:

@@ -1,0 +1,128 @@
+"""Who answers for a judge: vLLM in this process, a chat server, or a file; what each cannot do is said aloud.
+
+Reasoning models are told not to think (`enable_thinking: false` in their chat templates). Where a server does not take
+that, what is thought aloud is cut off from the answer.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from annotation.judges.prompts import Asking, Questionnaire
+from annotation.judges.recorded import RecordedAnswers, load_recorded
+from generation.generators import Attempt, Completion
+from generation.generators.chat import Chat
+from plumbline.errors import ServiceError, TextFailedError, TextUnansweredError
+from plumbline.study import Study
+from plumbline.study.judges import OpenAIJudge, RecordedJudge, VllmJudge
+
+_QUIET = {"enable_thinking": False}
+
+
+class Asker(Protocol):
+    """Who answers for a judge."""
+
+    @property
+    def concurrency(self) -> int:
+        """How many questions it wants in hand at once."""
+
+    @property
+    def tells_labels(self) -> bool:
+        """Whether answers come with the probabilities of the points."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether another attempt can get another answer."""
+
+    async def answer(self, asking: Asking, attempt: Attempt, *, labels: bool) -> Completion:
+        """One attempt at an answer, with `labels` its first token alone; raises as `Generator.transform`."""
+
+    async def close(self) -> None:
+        """Let go of connections and memory."""
+
+
+@dataclass
+class ChatAsker:
+    """A chat model; `sent` and `cached` count tokens of prompts, as far as it tells them."""
+
+    chat: Chat
+    tells_labels: bool
+    repeatable: bool = True
+    sent: int = 0
+    cached: int = 0
+
+    @property
+    def concurrency(self) -> int:
+        """The model's."""
+        return self.chat.concurrency
+
+    async def answer(self, asking: Asking, attempt: Attempt, *, labels: bool) -> Completion:
+        """What the model says."""
+        answer = await self.chat.ask(asking.message, attempt, asking.scale.labels if labels else ())
+        if answer.cached is not None:
+            self.sent, self.cached = self.sent + answer.sent, self.cached + answer.cached
+        return answer
+
+    async def close(self) -> None:
+        """Close the model's."""
+        await self.chat.close()
+
+
+async def start(study: Study, asked: Questionnaire, labels: Sequence[str]) -> Asker:
+    """Who answers for a judge, ready. `labels` are the points whose probabilities will be asked for; none are for text.
+
+    Says on the terminal what it cannot do. Raises StudyError for a label that is several tokens, ServiceError where
+    there is nobody to ask.
+    """
+    spec = asked.spec
+    if isinstance(spec, RecordedJudge):
+        return RecordedAnswers(load_recorded(study.resolve(spec.path)))
+    if isinstance(spec, VllmJudge):
+        from generation.generators.vllm import VllmEngine  # noqa: PLC0415 (lives on the GPU host)
+
+        engine = VllmEngine.load(spec, study, {}, _QUIET)
+        try:
+            for label in labels:
+                engine.label_token(label)
+        except BaseException:
+            await engine.close()
+            raise
+        return ChatAsker(engine, bool(labels))
+    return await _server(study, spec, labels)
+
+
+async def _server(study: Study, spec: OpenAIJudge, labels: Sequence[str]) -> ChatAsker:
+    """A chat server, asked once what it takes: silence about thinking, and probabilities."""
+    from generation.generators.openai import ChatServer  # noqa: PLC0415 (extra `generation`)
+
+    server = ChatServer.at(spec, study, {}, f"judges ({spec.name})")
+    extras: tuple[dict[str, Any], ...] = ({"chat_template_kwargs": _QUIET}, {})
+    attempt = Attempt(1, spec.seed, spec.sampling)
+    refused = ""
+    try:
+        for told, server.extra in itertools.product((labels, ()) if labels else ((),), extras):
+            try:
+                answer = await server.ask("Answer with the digit 1 and nothing else.", attempt, told)
+            except TextUnansweredError as error:
+                raise ServiceError(f"{spec.base_url}: {error}; run again when it answers") from None
+            except TextFailedError as error:
+                refused = str(error)
+                continue
+            if told and answer.labels is None:
+                continue
+            _say(spec.name, labels and not told, not server.extra)
+            return ChatAsker(server, bool(told))
+        raise ServiceError(f"{spec.base_url}: {refused}; correct judge {spec.name!r} in the study")
+    except BaseException:
+        await server.close()
+        raise
+
+
+def _say(name: str, as_text: object, thinking: bool) -> None:
+    if as_text:
+        print(f"{name}: its server tells no probabilities, so scores are the numbers that it writes (mode text)")
+    if thinking:
+        print(f"{name}: its server cannot be told not to think; what it thinks aloud is cut off from its answers")

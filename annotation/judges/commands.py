@@ -1,0 +1,99 @@
+"""`python -m annotation judge`: language models rate outputs, and are held against gold scores and people."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from plumbline import cli
+from plumbline.commands import as_called
+from plumbline.manifest import stage
+from plumbline.study import Study
+
+if TYPE_CHECKING:
+    from annotation.judges.run import Judged
+    from annotation.server_commands import Subparsers
+
+
+def add_judge_commands(commands: Subparsers) -> None:
+    """`judge` with its actions."""
+    text = "let language models rate outputs as people do, and see how far they can be trusted"
+    examples = as_called("examples:\n  python -m annotation judge run --study studies/demo.yaml")
+    judging = commands.add_parser("judge", help=text, description=text, epilog=examples,
+                                  formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    actions = judging.add_subparsers(metavar="ACTION", required=True)
+
+    def action(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        example = next(line.strip() for line in examples.splitlines() if f"judge {name}" in line)
+        added = actions.add_parser(name, help=text, description=text, epilog=f"example: {example}")
+        added.set_defaults(run=run)
+        cli.add_study_options(added)
+        return added
+
+    _add_asking(action("run", _run, "have the study's judges rate outputs; can be stopped, and goes on"))
+
+
+def _add_asking(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--judge", metavar="NAME", action="append", default=[], help="these of the study's judges alone (default: all)"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="ask again for what could not be read too, not only for unanswered ones"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show what is left to ask, and ask nobody")
+    parser.add_argument(
+        "--rate", type=cli.positive, metavar="N", help="with --dry-run: judgements per second, to estimate the hours"
+    )
+    parser.add_argument(
+        "--generator", metavar="MODEL", help="judge the outputs of one of the study's `candidates` instead"
+    )
+
+
+# Imported when a command runs: asking models takes packages of the extra `generation`, which others do without.
+def _run(options: argparse.Namespace) -> int:
+    from annotation.judges.forecast import forecast  # noqa: PLC0415
+    from annotation.judges.kept import Kept  # noqa: PLC0415
+    from annotation.judges.pool import draw_judged, judged_file  # noqa: PLC0415
+    from annotation.judges.run import judge, questionnaires  # noqa: PLC0415
+
+    study = cli.study_of(options)
+    if options.generator:
+        study = study.by(study.generator_called(options.generator))
+    if options.dry_run:
+        asked = questionnaires(study, options.judge)
+        pairs = draw_judged(study, keep=False)
+        kept = [Kept(study, one, pairs, study.judgements, again=options.again) for one in asked]
+        print(forecast(kept, options.rate))
+        return 0
+    inputs = study.data_files() if study.subject else [study.folder / "texts.parquet", study.outputs]
+    with stage(study, "judge", inputs, [study.judgements]):
+        done = judge(study, options.judge, again=options.again)
+    print(f"{study.name}: judged pairs -> {judged_file(study)}")
+    for one in done:
+        print(f"  {_line(one)}")
+    _say_failures(study, [one.judge for one in done])
+    return 0
+
+
+def _line(one: Judged) -> str:
+    """What became of a judge's run, in a line."""
+    counts = one.counts
+    parts = f"{counts['ok']} judgements, {counts['failed']} failed, {counts['unanswered']} unanswered"
+    line = f"{one.judge} ({one.model}): {parts}, {counts['reused']} were there"
+    if not math.isnan(one.cached):
+        line += f"; {one.cached:.0%} of the prompts' tokens came from the prefix cache"
+    return f"{line}; recorded, nobody was asked" if one.kind == "recorded" else line
+
+
+def _say_failures(study: Study, names: list[str]) -> None:
+    from annotation.judges.run import read_judgements  # noqa: PLC0415
+
+    frame = read_judgements(study, names)
+    reasons = Counter(frame.loc[frame["status"] != "ok", "reason"])
+    for reason, number in reasons.most_common(3):
+        print(f"  {number}: {reason}")
+    if reasons:
+        print("  (these have no score; the next run asks again for the unanswered, with --again for failed too)")

@@ -1,0 +1,133 @@
+"""One judge's judgements: what is wanted of it, what is there, and what is left to ask.
+
+Resume is a set difference, as in `generation.unit`: what is wanted minus what stands in the judge's table and journal.
+Judgements by other prompts or settings, or of pairs that are judged no more, cost GPU time, so they are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+
+from annotation.judges.prompts import Asking, Questionnaire
+from annotation.judges.reading import Read
+from annotation.judges.records import JudgedPair, Judgement
+from plumbline.file_hashes import cached_file_hash
+from plumbline.identity import identity
+from plumbline.journal import Journal
+from plumbline.manifest import refuse_replaced_table, write_kept_table
+from plumbline.store import read_frame, read_records
+from plumbline.study import Study
+from plumbline.study.judges import JudgeSpec, Reading, RecordedJudge
+
+COMMAND = "annotation judge run"
+
+
+def judge_hash(study: Study, spec: JudgeSpec, reading: Reading) -> str:
+    """Identity of a judge: model, revision, sampling, seed and way of reading; of a recorded one its file's content."""
+    of_file = [cached_file_hash(study.resolve(spec.path))] if isinstance(spec, RecordedJudge) else []
+    return identity("judge-v1", *spec.identity(), reading, spec.seed, spec.least_mass, *of_file)
+
+
+class Kept:
+    """What one judge has said and has yet to say about pairs, in a table `name` of the study's records.
+
+    With `again` failed judgements are asked for again; unanswered ones always are.
+    """
+
+    def __init__(
+        self, study: Study, asked: Questionnaire, pairs: Iterable[JudgedPair], folder: Path, *, again: bool = False
+    ) -> None:
+        self.asked, self._study = asked, study
+        self.hash = judge_hash(study, asked.spec, asked.reading)
+        self.path = folder / f"{asked.spec.name}.parquet"
+        self._name = str(self.path.relative_to(study.folder))
+        self.journal = Journal((study.scratch / self._name).with_suffix(".journal"))
+        self._again = {"failed", "unanswered"} if again else {"unanswered"}
+        self._wanted = {self.key(asking): asking for pair in pairs for asking in asked.askings(pair)}
+        self._there = self._statuses()
+
+    def key(self, asking: Asking) -> str:
+        """Identity of a judgement: of all that changes it."""
+        place = asking.question, asking.order, asking.pair.pair_id
+        return identity("judgement-v1", self.hash, asking.prompt_hash, *place)
+
+    @property
+    def wanted(self) -> int:
+        """Judgements that the study wants."""
+        return len(self._wanted)
+
+    def todo(self) -> list[tuple[str, Asking]]:
+        """What is left to ask, by key: those that begin alike one after another, so that the beginning is read once."""
+        left = [
+            (key, one) for key, one in self._wanted.items() if key not in self._there or self._there[key] in self._again
+        ]
+        return sorted(left, key=lambda one: one[1].prompt_hash)
+
+    def settle(self) -> None:
+        """Turn the journal into the table: wanted ones first, in the pairs' order."""
+        rows = {row.key: row for row in self._rows()}
+        if self.path.exists() and not self.journal.path.exists():
+            return
+        order = [*(key for key in self._wanted if key in rows), *(key for key in rows if key not in self._wanted)]
+        write_kept_table(self._study, self._name, (rows[key] for key in order), Judgement)
+        self.journal.remove()
+
+    def frame(self) -> pd.DataFrame:
+        """The judgements that the study wants, as far as they stand in the table."""
+        command = self._study.command(COMMAND)
+        frame = read_frame(self.path, Judgement, command)
+        refuse_replaced_table(self._study, self._name, command)
+        return frame[frame["key"].isin(self._wanted.keys())].reset_index(drop=True)
+
+    def _statuses(self) -> dict[str, str]:
+        return {row.key: row.status for row in self._rows()}
+
+    def _rows(self) -> Iterator[Judgement]:
+        """What is there; later ones go before earlier ones."""
+        command = self._study.command(COMMAND)
+        if self.path.exists():
+            refuse_replaced_table(self._study, self._name, command)
+            yield from read_records(self.path, Judgement, command)
+        yield from (Judgement.model_validate(row) for _, row in self.journal.lines(Judgement))
+
+
+def judgement(kept: Kept, key: str, asking: Asking, read: Read, **found: object) -> Judgement:
+    """The record of what came; `found` are mode, text, status and attempts."""
+    pair, spec = asking.pair, kept.asked.spec
+    return Judgement.model_validate(
+        {
+            "key": key,
+            "judge": spec.name,
+            "question": asking.question,
+            "order": asking.order,
+            **{name: getattr(pair, name) for name in OF_PAIR},
+            "generator": pair.model,
+            "score": read.score,
+            "label_mass": read.label_mass,
+            "entropy": read.entropy,
+            "reason": read.reason,
+            "model": spec.model,
+            "kind": spec.kind,
+            "judge_hash": kept.hash,
+            "prompt_hash": asking.prompt_hash,
+            "finished_at": datetime.now(UTC),
+            **found,
+        }
+    )
+
+
+OF_PAIR: Sequence[str] = (
+    "pair_id",
+    "transformation",
+    "pool",
+    "dataset",
+    "task_type",
+    "language",
+    "output_language",
+    "seed",
+    "stratum",
+)

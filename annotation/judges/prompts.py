@@ -1,0 +1,193 @@
+"""What judges are asked: prompts of `prompts/judges/`, with the rubric's words and a pair's texts put in.
+
+A prompt's `{variables}` are the rubric's (guidelines, asked, question, points, lowest, highest) and the texts'
+(`texts`: all fields with their titles; original and transformed, which PTEB's prompts call sentence1 and sentence2, or
+paraphrase). All are put in at once, so that nothing in a text or rubric is taken for a variable.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import Field, model_validator
+
+from annotation.judges.records import JudgedPair
+from annotation.questions import Question, said
+from annotation.rubric import Rubric
+from plumbline.errors import StudyError, nearest
+from plumbline.fields import PAIR, fields_of
+from plumbline.identity import identity
+from plumbline.prompts import Prompt, prompt_folders, read_prompt
+from plumbline.records import Pair
+from plumbline.study import Study
+from plumbline.study.judges import JudgeSpec, Order, Reading
+
+OF_RUBRIC = ("guidelines", "asked", "question", "points", "lowest", "highest")
+ALIKE = {"original": PAIR[0], "sentence1": PAIR[0], "transformed": PAIR[1], "sentence2": PAIR[1], "paraphrase": PAIR[1]}
+ALL = "texts"
+
+
+class JudgePrompt(Prompt):
+    """A prompt for judges; one that brings a question of its own says its scale as well."""
+
+    question: str = Field(default="", description="what it asks, in records; unset: the rubric's ratings, one by one")
+    lowest: float | None = Field(default=None, description="of its own question: the lowest score")
+    highest: float | None = Field(default=None, description="of its own question: the highest score")
+    decimals: int = Field(default=0, ge=0, le=3, description="of its own question: decimal places of a score")
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> JudgePrompt:
+        known = (*OF_RUBRIC, *ALIKE, ALL)
+        if strange := [name for name in self.variables if name not in known]:
+            raise ValueError(f"nothing fills {{{strange[0]}}}; {nearest(strange[0], list(known))}")
+        if not {ALL, *ALIKE} & set(self.variables):
+            raise ValueError(f"never shows the texts; put {{{ALL}}} where the judge shall read them")
+        of_rubric = [name for name in OF_RUBRIC if name in self.variables]
+        if self.question and of_rubric:
+            raise ValueError(f"has a question of its own, and takes {{{of_rubric[0]}}} from the rubric; leave one out")
+        if not self.question and not {"question", "points"} <= set(self.variables):
+            raise ValueError("puts no question: name one of its own in `question`, or take {question} and {points}")
+        scale = self.lowest, self.highest
+        if bool(self.question) == (None in scale) or (self.question and not scale[0] < scale[1]):  # type: ignore[operator]
+            raise ValueError("lowest and highest go with a question of its own, the lower one first")
+        return self
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scores that are on a question's scale."""
+
+    lowest: float
+    highest: float
+    decimals: int = 0
+    points: tuple[int, ...] = ()  #: whole ones, where there are no decimals
+
+    @property
+    def labels(self) -> list[str]:
+        """Its points as they are written; none where there are decimals."""
+        return [str(point) for point in self.points]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A question to be put to a judge about a pair; `prompt_hash` is of all that is said but the texts."""
+
+    pair: JudgedPair
+    question: str
+    order: Order
+    scale: Scale
+    prompt_hash: str
+    said: Callable[[], str]
+
+    @property
+    def message(self) -> str:
+        """What the judge reads; made when it is asked, since there may be very many."""
+        return self.said()
+
+
+def load_judge_prompt(study: Study, spec: JudgeSpec) -> JudgePrompt:
+    """A judge's prompt. Raises StudyError where there is none, or it does not go with what the study says of it."""
+    if spec.prompt.endswith((".yaml", ".yml")):
+        path = study.resolve(spec.prompt)
+    else:
+        folders = [folder / "judges" for folder in prompt_folders()]
+        found = [path for folder in folders if (path := folder / f"{spec.prompt}.yaml").is_file()]
+        known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
+        if not found:
+            raise StudyError(f"{_where(study, spec)}: no prompt {spec.prompt!r}; {nearest(spec.prompt, known)}")
+        path = found[0]
+    prompt = read_prompt(path, JudgePrompt)
+    if "down" in spec.orders and "points" not in prompt.variables:
+        raise StudyError(f"{_where(study, spec)}: the scale of {prompt.name!r} has one order; write orders: [up]")
+    if prompt.decimals and spec.score == "expected":
+        raise StudyError(
+            f"{_where(study, spec)}: {prompt.name!r} wants decimals, which are several tokens; write score: text"
+        )
+    return prompt
+
+
+class Questionnaire:
+    """What one judge is asked about the pairs of a study. Raises StudyError where it cannot be asked that."""
+
+    def __init__(self, study: Study, spec: JudgeSpec, rubric: Rubric) -> None:
+        self.spec, self.prompt, self._rubric = spec, load_judge_prompt(study, spec), rubric
+        self.reading: Reading = spec.score or ("text" if self.prompt.decimals else "expected")
+        ratings = [self.prompt.question] if self.prompt.question else rubric.rating_names()
+        if not ratings:
+            raise StudyError(f"{_where(study, spec)}: rubric {rubric.name!r} has no rating, and judges give no others")
+        if unknown := [name for name in spec.questions if name not in ratings]:
+            raise StudyError(f"{_where(study, spec)}: no question {unknown[0]!r}; {nearest(unknown[0], ratings)}")
+        self.questions = [name for name in ratings if not spec.questions or name in spec.questions]
+        self._said: dict[tuple[str, ...], dict[str, str]] = {}
+        self._hashes: dict[tuple[str, ...], str] = {}
+
+    def askings(self, pair: JudgedPair) -> Iterator[Asking]:
+        """Every question about a pair, with the scale in every order."""
+        if pair.fields and ALL not in self.prompt.variables:
+            raise StudyError(f"prompt {self.prompt.name!r} shows pairs of texts alone; take one with {{{ALL}}}")
+        for question in self.questions:
+            for order in self.spec.orders:
+                if self.prompt.question or any(one.name == question for one in self._rubric.asked(pair.pool)):
+                    said = functools.partial(self._message, pair, question, order)
+                    yield Asking(pair, question, order, self._scale(question), self._hash(pair, question, order), said)
+
+    def _message(self, pair: Pair, question: str, order: Order) -> str:
+        return self._rendered(pair, question, order, {one.name: one.text for one in fields_of(pair)})
+
+    def _hash(self, pair: Pair, question: str, order: Order) -> str:
+        """Identity of what is said about pairs like this one, but their texts."""
+        names = [one.name for one in fields_of(pair)]
+        place = (pair.pool, pair.language, pair.output_language, question, order, *names)
+        if place not in self._hashes:
+            said = self._rendered(pair, question, order, {name: f"{{{name}}}" for name in names})
+            scale = self._scale(question)
+            self._hashes[place] = identity("judge-prompt-v1", said, question, scale.lowest, scale.highest)
+        return self._hashes[place]
+
+    def _rendered(self, pair: Pair, question: str, order: Order, texts: Mapping[str, str]) -> str:
+        words = {} if self.prompt.question else self._words(pair, question, order)
+        values = {**words, **self._texts(pair, texts)}
+        return self.prompt.render({name: values[name] for name in self.prompt.variables})
+
+    def _scale(self, question: str) -> Scale:
+        own = self.prompt
+        if own.question and own.lowest is not None and own.highest is not None:
+            points = () if own.decimals else tuple(range(int(own.lowest), int(own.highest) + 1))
+            return Scale(own.lowest, own.highest, own.decimals, points)
+        points = self._rubric.scale_of(question)
+        return Scale(points[0], points[-1], points=points)
+
+    def _words(self, pair: Pair, question: str, order: Order) -> dict[str, str]:
+        """What the rubric says, in the language in which a rater of this pair reads it."""
+        language = self._rubric.language_for(pair.language, pair.output_language)
+        place = (pair.pool, language, question, order)
+        if place not in self._said:
+            asked = next(one for one in self._rubric.questions if one.name == question)
+            self._said[place] = self._worded(pair.pool, asked, language, order)
+        return self._said[place]
+
+    def _worded(self, pool: str, question: Question, language: str, order: Order) -> dict[str, str]:
+        hint, points = self._rubric.meaning(pool, question, language)
+        lines = [f"{point} = {meaning}" for point, meaning in points.items()]
+        scale = self._rubric.scale_of(question.name)
+        return {
+            "guidelines": said(self._rubric.guidelines, language),
+            "asked": said(self._rubric.pool(pool).asked, language),
+            "question": " ".join(filter(None, (said(question.title, language), hint))),
+            "points": "\n".join(lines if order == "up" else reversed(lines)),
+            "lowest": str(scale[0]),
+            "highest": str(scale[-1]),
+        }
+
+    def _texts(self, pair: Pair, values: Mapping[str, str]) -> dict[str, str]:
+        """The texts by variable."""
+        language = self._rubric.language_for(pair.language, pair.output_language)
+        titles = self._rubric.field_titles(pair.pool, language, pair.language, pair.output_language)
+        shown = "\n\n".join(f"{titles.get(name, name)}:\n{value}" for name, value in values.items())
+        return {ALL: shown, **{name: values[field] for name, field in ALIKE.items() if field in values}}
+
+
+def _where(study: Study, spec: JudgeSpec) -> str:
+    return f"{study.file}: judge {spec.name!r}"

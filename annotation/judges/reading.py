@@ -1,0 +1,86 @@
+"""An answer as a score, or why it is none. What cannot be read is no score: never one in the middle of the scale."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from annotation.judges.prompts import Scale
+from generation.generators import Completion
+
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+_THINKING = re.compile(r"<think(?:ing)?>")
+_NUMBER = re.compile(r"\**(-?\d+(?:\.\d+)?)\**\.?")
+_SHOWN = 60  # characters of an answer in a reason
+
+
+@dataclass(frozen=True)
+class Read:
+    """A score, or the reason why there is none; of `expected` with label mass and entropy."""
+
+    score: float = math.nan
+    reason: str = ""
+    label_mass: float = math.nan
+    entropy: float = math.nan
+
+
+def read_expected(answer: Completion, scale: Scale, least_mass: float) -> Read:
+    """The mean of the scale's points by their probabilities to be the answer's first token.
+
+    With p_s the probability of point s: label mass m = sum p_s, score = sum s p_s / m, and entropy
+    = -sum (p_s / m) ln(p_s / m), in nats. Under `least_mass` there is no score.
+
+    Source: G-Eval (Liu et al., EMNLP 2023), section 2, with the probabilities themselves instead of samples.
+
+    >>> read = read_expected(Completion("4", labels={"3": 0.2, "4": 0.6}), Scale(1, 5, points=(1, 2, 3, 4, 5)), 0.5)
+    >>> round(read.score, 2), round(read.label_mass, 2), round(read.entropy, 3)  # (3 * 0.2 + 4 * 0.6) / 0.8
+    (3.75, 0.8, 0.562)
+    """
+    if answer.labels is None:
+        return Read(reason="no probabilities of the points came with the answer")
+    return _expected(answer.labels, answer.text, scale, least_mass)
+
+
+def _expected(labels: Mapping[str, float], text: str, scale: Scale, least_mass: float) -> Read:
+    shares = {point: labels.get(str(point), 0.0) for point in scale.points}
+    mass = math.fsum(shares.values())
+    if not 0 < mass < 1.001:
+        return Read(reason=f"no probability on the points; it begins with {_shown(text)}", label_mass=mass)
+    of_points = [share / mass for share in shares.values() if share > 0]
+    entropy = abs(math.fsum(share * math.log(share) for share in of_points))
+    if mass < least_mass:
+        line = f"only {mass:.3f} of the probability is on the points (least_mass {least_mass:g}); it begins with"
+        return Read(reason=f"{line} {_shown(text)}", label_mass=mass, entropy=entropy)
+    score = math.fsum(point * share for point, share in shares.items()) / mass
+    return Read(score, "", min(mass, 1.0), entropy)
+
+
+def read_text(answer: Completion, scale: Scale) -> Read:
+    """The number that an answer is, with nothing beside it; what was thought aloud before it is cut off.
+
+    >>> scale = Scale(1, 5, points=(1, 2, 3, 4, 5))
+    >>> read_text(Completion("4"), scale).score
+    4.0
+    >>> [read_text(Completion(text), scale).reason for text in ("4/5", "7", "four", "4.5")]
+    ["no number alone: '4/5'", 'off the scale 1 to 5: 7', "no number alone: 'four'", 'between two points: 4.5']
+    """
+    text = _THOUGHT.sub("", answer.text).strip()
+    found = _NUMBER.fullmatch(text)
+    if _THINKING.search(text):
+        return Read(reason="it thinks aloud and came to no answer; raise sampling.max_tokens, or turn its thinking off")
+    if not text or answer.cut_off:
+        return Read(reason=f"cut off by max_tokens: {_shown(text)}" if answer.cut_off else "an empty answer")
+    if not found:
+        return Read(reason=f"no number alone: {_shown(text)}")
+    number = float(found[1])
+    if not scale.lowest <= number <= scale.highest:
+        return Read(reason=f"off the scale {scale.lowest:g} to {scale.highest:g}: {found[1]}")
+    between = scale.points and number not in scale.points
+    return Read(reason=f"between two points: {found[1]}") if between else Read(number)
+
+
+def _shown(text: str) -> str:
+    text = " ".join(text.split())
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ...")
