@@ -48,6 +48,7 @@ def main() -> int:
         [
             ["generation: texts -> transformations", _call("generate", *study)],
             ["annotation: transformations -> pairs -> Argilla -> ratings", _call("sample", *study),
+             _call("judge", "run", *study),
              _call("serve", "--during", rehearsal)],
             ["annotation: ratings -> verdicts", _call("accept", *study), _call("campaign-report", *study)],
             ["evaluation: accepted transformations -> scores", _call("evaluate", *study), _call("report", *study)],
