@@ -116,8 +116,8 @@ async def _measure(folder: Path) -> dict[str, float]:
     class Uncut(VllmEngine):
         """All answers have the same length, which is no fault here: the second call is made all the same."""
 
-        async def ask(self, message: str, attempt: Attempt) -> Completion:
-            return replace(await super().ask(message, attempt), cut_off=False)
+        async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
+            return replace(await super().ask(message, attempt, labels), cut_off=False)
 
     plan = Plan(load_study(_study(folder), folder / "exports"))
     texts = [text for dataset in load_datasets(plan.study) for text in dataset.texts()]
