@@ -80,6 +80,9 @@ SECTIONS = {
             "evaluation,report",
         ),
         Command("check", "whether tasks are worth having", "evaluation.build", "check", "evaluation"),
+        Command(
+            "board", "models ranked on a benchmark, with intervals", "evaluation.build", "board", "evaluation,report"
+        ),
     ),
     "to look at": (Command("dashboard", "all of it in a browser, until Ctrl-C", "streamlit_app", "", "dashboard"),),
 }

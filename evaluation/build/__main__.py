@@ -1,10 +1,11 @@
-"""`python -m evaluation.build COMMAND`: smaller benchmarks, and whether their tasks are worth having."""
+"""`python -m evaluation.build COMMAND`: smaller benchmarks, whether tasks are worth having, how models rank."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
 
+from evaluation.build.board_command import add_board_command
 from evaluation.build.quality.command import add_check_command
 from evaluation.build.select_command import EXAMPLE, add_select_command
 from plumbline import cli
@@ -15,13 +16,14 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
         prog=as_called("python -m evaluation.build"),
-        description="Build benchmarks: choose tasks, and check whether a task is worth having.",
+        description="Build benchmarks: choose tasks, check whether a task is worth having, rank models.",
         epilog=as_called(EXAMPLE),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_select_command(commands)
     add_check_command(commands)
+    add_board_command(commands)
     options = parser.parse_args()
     run: Callable[[argparse.Namespace], int] = options.run
     return run(options)

@@ -152,21 +152,23 @@ def _summary(selection: Selection, source: str, said: list[str]) -> dict[str, An
             "task_list": identity("task-list-v1", _names(selection)),
         },
         "seed": asked.seed,
-        "versions": {name: _version(name) for name in PACKAGES},
+        "versions": {name: package_version(name) for name in PACKAGES},
     }
-    plain: dict[str, Any] = _plain(made)
-    return plain
+    summary: dict[str, Any] = plain(made)
+    return summary
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What JSON can hold: undefined numbers are null."""
     if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): plain(one) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _version(package: str) -> str | None:
+def package_version(package: str) -> str | None:
+    """The version of an installed package; None where it is not there."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -40,17 +40,28 @@ class Scores:
 
 
 def whole(scores: Scores, gaps: str) -> Scores:
-    """The scores without gaps and without constant tasks. Raises DataError where there are gaps and nothing says how.
+    """The scores without gaps and without constant tasks, which tell no model apart. Raises DataError as `closed`."""
+    scores = closed(scores, gaps)
+    frame, left = scores.frame, list(scores.left)
+    constant = [name for name in frame if len(frame) and np.ptp(frame[name].to_numpy()) == 0]
+    left += [Left("task", str(name), "all models have the same score") for name in constant if len(frame) > 1]
+    frame = frame.drop(columns=constant) if len(frame) > 1 else frame
+    return Scores(frame, scores.families, scores.files, scores.notes, tuple(left))
+
+
+def closed(scores: Scores, gaps: str) -> Scores:
+    """The scores without gaps. Raises DataError where there are gaps and nothing says how.
 
     "models": every model that lacks a score is left out; "tasks": every task that does; "fewest": whichever model or
-    task lacks the largest share of its scores, one after another, until no gap is left.
+    task lacks the largest share of its scores, one after another, until no gap is left. "keep": gaps stay, and only
+    models and tasks without any score are left out.
     """
     frame, left = scores.frame, list(scores.left)
     for kind, axis in (("model", 1), ("task", 0)):
         for name in list(frame.index[frame.isna().all(axis=1)] if axis else frame.columns[frame.isna().all(axis=0)]):
             left.append(Left(kind, str(name), "no score at all"))
             frame = frame.drop(index=name) if axis else frame.drop(columns=name)
-    if frame.isna().to_numpy().any():
+    if frame.isna().to_numpy().any() and gaps != "keep":
         if gaps == "refuse":
             raise DataError(_holes(frame))
         kept = _without_gaps(frame, gaps)
@@ -66,9 +77,6 @@ def whole(scores: Scores, gaps: str) -> Scores:
                 if name not in there
             ]
         frame = kept
-    constant = [name for name in frame if len(frame) and np.ptp(frame[name].to_numpy()) == 0]
-    left += [Left("task", str(name), "all models have the same score") for name in constant if len(frame) > 1]
-    frame = frame.drop(columns=constant) if len(frame) > 1 else frame
     families = {name: scores.families[name] for name in frame.index}
     return Scores(frame, families, scores.files, scores.notes, tuple(left))
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from evaluation.build.source_options import add_source_options
 from plumbline import cli
 from plumbline.commands import as_called
-from plumbline.errors import DataError, PlumblineError, StudyError
+from plumbline.errors import DataError, StudyError
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-_TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
+LEAST_TASKS = 3  # to choose among
 EXAMPLE = """example: python -m evaluation.build select --from "MTEB(Multilingual, v2)" --languages dan,swe --budget 10
 
 From a table of scores (a model a row, a task a column; or model, task, score), and with seconds that were measured:
@@ -32,14 +33,9 @@ def add_select_command(commands: Commands) -> None:
     )
     parser.set_defaults(run=_select)
     add = parser.add_argument
-    add("--from", dest="source", required=True, metavar="WHAT",
-        help="scores: a benchmark (from mteb's result cache), a folder of mteb's result files, or a table")  # fmt: skip
-    add("--benchmark", default="", metavar="NAME", help="with a folder or a table: take the tasks of this benchmark")
+    add_source_options(parser)
     add("--budget", nargs="+", default=(), metavar=("N", "UNIT"),
         help="so many tasks, texts, characters or minutes (default: as many tasks as MMTEB leaves)")  # fmt: skip
-    add(
-        "--languages", type=_list, default=(), metavar="CODES", help="tasks and subsets in these alone, such as dan,swe"
-    )
     add("--cover", choices=("language", "type", "none"), default="language",
         help="what must stay: each language within its type (default), each type, or nothing")  # fmt: skip
     add("--keep", nargs="+", default=(), metavar="TASK", help="tasks that stay whatever comes")
@@ -49,7 +45,6 @@ def add_select_command(commands: Commands) -> None:
     add("--mse", type=float, default=0.5, help="its largest error, in variances (default: 0.5)")
     add("--gaps", choices=("refuse", "models", "tasks", "fewest"), default="refuse",
         help="with missing scores: leave out models, tasks, or whichever lacks most (default: refuse)")  # fmt: skip
-    add("--tasks", metavar="FILE", help="a table: task, and type, languages, texts, characters or seconds")
     add("--held-out", type=_share, default=0.33, metavar="SHARE", help="of models that judge (default: 0.33)")
     add("--seed", type=int, default=1337, metavar="N", help="of split, starts and random selections (default: 1337)")
     add("--out", default="selection", metavar="FOLDER", help="where the files go (default: selection)")
@@ -60,6 +55,8 @@ def _select(options: argparse.Namespace) -> int:
     from tqdm import tqdm  # noqa: PLC0415
 
     from evaluation.build import words  # noqa: PLC0415 (what takes long to import comes after --help)
+    from evaluation.build.matrix import whole  # noqa: PLC0415
+    from evaluation.build.reading import read  # noqa: PLC0415
     from evaluation.build.selection import Asked, checked, select, steps_of  # noqa: PLC0415
 
     if options.seed < 0:
@@ -68,7 +65,12 @@ def _select(options: argparse.Namespace) -> int:
     out = Path(options.out)
     if out.exists() and not out.is_dir():
         raise StudyError(f"--out {out}: a file is there; name a folder")
-    scores, facts, tasks = _read(options)
+    scores, facts, known = read(options)
+    scores = whole(scores, options.gaps)
+    if scores.frame.shape[1] < LEAST_TASKS:
+        n = scores.frame.shape[1]
+        raise DataError(f"{n} tasks are left of those in {options.source}; to choose takes {LEAST_TASKS} at least")
+    facts = facts.loc[[str(name) for name in scores.frame]]
     asked = Asked(
         amount, unit, options.method, options.cover, tuple(options.languages), tuple(options.keep), options.rho,
         options.mse, options.held_out, options.seed,
@@ -86,59 +88,13 @@ def _select(options: argparse.Namespace) -> int:
         found = select(scores, facts, asked, bar.update)
     from evaluation.build.files import write  # noqa: PLC0415
 
-    said = write(out, found, tasks, options.source)
+    said = write(out, found, known, options.source)
     print(words.answer(found))
     print(f"\n{words.table(found)}\n")
     for note in (*words.notes(found), *said):
         print(f"- {note}")
     print(f"-> {out}: {', '.join(path.name for path in sorted(out.iterdir()) if path.suffix != '.csv')}, tables as CSV")
     return 0
-
-
-def _read(options: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
-    """Scores without gaps, the facts of their tasks, and mteb's task objects by name."""
-    from tqdm import tqdm  # noqa: PLC0415
-
-    from evaluation.build import sources, task_facts  # noqa: PLC0415
-    from evaluation.build.matrix import Scores, whole  # noqa: PLC0415
-
-    path = Path(options.source)
-    try:
-        languages = tuple(dict.fromkeys(map(task_facts.code, options.languages)))
-    except PlumblineError as error:
-        raise StudyError(f"--languages: {error}") from None
-    options.languages = languages
-    own = task_facts.of_table(Path(options.tasks)) if options.tasks else None
-    if path.suffix.lower() in _TABLES:
-        scores = sources.of_table(path, options.benchmark)
-        known = sources.mteb_tasks([str(name) for name in scores.frame])
-        if options.benchmark:
-            known = list(sources.benchmark(options.benchmark).tasks)
-            scores = sources.as_asked(scores, known)
-        if languages:
-            note = "the table's scores are over all languages of a task, not over those asked for alone"
-            scores = Scores(scores.frame, scores.families, scores.files, (*scores.notes, note), scores.left)
-    else:
-        if not path.is_dir() and ("/" in options.source or path.exists()):
-            raise DataError(f"--from {path}: no folder and no table ({', '.join(_TABLES)})")
-        folder = path if path.is_dir() else None
-        name = options.benchmark if folder else options.source
-        whole_benchmark = list(sources.benchmark(name).tasks) if name else sources.tasks_in(path)
-        known = sources.narrowed(whole_benchmark, languages)
-        if not known:
-            raise StudyError(f"--languages {','.join(languages)}: no task of {name or path} is in any of them")
-        with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
-            scores = sources.of_results(folder, known, bar.update)
-    facts = task_facts.merged([str(name) for name in scores.frame], task_facts.of_mteb(known), own)
-    if languages:
-        facts = task_facts.with_languages(facts, languages)
-        scores = Scores(scores.frame[list(facts.index)], scores.families, scores.files, scores.notes, scores.left)
-    scores = whole(scores, options.gaps)
-    if scores.frame.shape[1] < 3:
-        raise DataError(
-            f"{scores.frame.shape[1]} tasks are left of those in {options.source}; to choose takes 3 at least"
-        )
-    return scores, facts.loc[[str(name) for name in scores.frame]], {task.metadata.name: task for task in known}
 
 
 def _budget(given: tuple[str, ...] | list[str]) -> tuple[float, str]:
@@ -153,10 +109,6 @@ def _budget(given: tuple[str, ...] | list[str]) -> tuple[float, str]:
     if unit not in units or len(given) > 2:
         raise StudyError(f"--budget {' '.join(given)}: give a number and one of {', '.join(units)}")
     return number, unit
-
-
-def _list(value: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
 def _share(value: str) -> float:

@@ -143,8 +143,8 @@ def of_table(path: Path, chosen: str) -> Scores:
         wide = wide.set_axis(list(map(str, wide.columns)), axis=1)
         wide = pd.DataFrame({str(name): numbers_of(wide, str(name), path) for name in wide}, index=wide.index)
     wide = wide.sort_index().rename_axis(index=None, columns=None)
-    if wide.shape[1] < 3:
-        raise DataError(f"{path}: {wide.shape[1]} tasks in it; to choose among them takes 3 at least")
+    if not wide.shape[1]:
+        raise DataError(f"{path}: no task in it; give a column for each, or the columns model, task, score")
     known = families(list(wide.index))
     if "family" in frame:
         own = frame.dropna(subset=["family"]).drop_duplicates("model").set_index("model")["family"]

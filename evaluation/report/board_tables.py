@@ -11,40 +11,52 @@ from evaluation.display import hundred
 from evaluation.statistics.rank_intervals import LEAST_TASKS, MOST_LETTERED
 
 GAPS = (
-    "A model without a score on a data set gets no point there, all others have one for it (mteb's rule), and it has no"
+    "A model without a score on a {task} gets no point there, all others have one for it (mteb's rule), and it has no"
     " mean; scores that are equal to nine decimals are ties."
 )
 HOW = (
     "95% over {n} {tasks}, as if they were a sample. Counts and means: {tasks} drawn anew 10,000 times. Ranks: which"
-    " models can be told apart (paired t-tests of their points, Holm's correction over all pairs, p at least"
-    " 2^(1-{n})); with 95% confidence all ranks lie within their limits at once.{letters}"
+    " models can be told apart (paired t-tests of their points, Holm's correction over all pairs{bound}); with 95%"
+    " confidence all ranks lie within their limits at once.{letters}"
 )
+_FEW = 20  # tasks, up to which that bound is ever felt
 _LETTERS = " Models with a letter in common are not told apart."
 _MANY = f" There are more than {MOST_LETTERED} models, too many for letters."
 
 
 def printed(
-    table: pd.DataFrame, types: Iterable[str], named: Callable[[str], str], shown: Callable[[float], str] = hundred
+    table: pd.DataFrame,
+    types: Iterable[str],
+    named: Callable[[str], str],
+    *,
+    mean: str = "Mean of tasks",
+    shown: Callable[[float], str] = hundred,
 ) -> list[dict[str, str]]:
-    """Rows of `evaluation.tables.boards.board`; columns of intervals only where any is known."""
-    kinds = list(types)
-    return [_row(row, table, shown) | {named(kind): shown(row[kind]) for kind in kinds} for row in _records(table)]
+    """Rows of `evaluation.tables.boards.board`; columns of intervals only where any is known.
+
+    `mean` is what the mean over types' means is called.
+    """
+    kinds, rows = list(types), table.to_dict(orient="records")
+    return [
+        _row(row, table, shown)
+        | {mean: shown(row["category_mean"])}
+        | {named(kind): shown(row[kind]) for kind in kinds}
+        for row in rows
+    ]
 
 
 def notes(table: pd.DataFrame, n_tasks: int, tasks: str = "data sets") -> list[str]:
     """What the intervals of a board mean, or why there are none, and what is made of gaps."""
+    gaps = GAPS.format(task=tasks.removesuffix("s"))
     if "rank_low" not in table or len(table) < 2:
-        return [GAPS]
+        return [gaps]
     if n_tasks < LEAST_TASKS:
-        return [f"No intervals: of {n_tasks} {tasks} they would say nothing; it takes {LEAST_TASKS}.", GAPS]
+        return [f"No intervals: of {n_tasks} {tasks} they would say nothing; it takes {LEAST_TASKS}.", gaps]
     if table["rank_low"].isna().all():
-        return [GAPS]
+        return [gaps]
     letters = _LETTERS if (table["group"] != "").any() else _MANY if len(table) > MOST_LETTERED else ""
-    return [HOW.format(n=n_tasks, tasks=tasks, letters=letters), GAPS]
-
-
-def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
-    return table.to_dict(orient="records")
+    bound = f", p at least 2^(1-{n_tasks})" if n_tasks <= _FEW else ""
+    return [HOW.format(n=n_tasks, tasks=tasks, letters=letters, bound=bound), gaps]
 
 
 def _row(row: Mapping[Any, Any], table: pd.DataFrame, shown: Callable[[float], str]) -> dict[str, str]:
@@ -59,7 +71,7 @@ def _row(row: Mapping[Any, Any], table: pd.DataFrame, shown: Callable[[float], s
     cells["Mean"] = shown(row["mean"])
     if known:
         cells["Mean 95%"] = _span(row["mean_low"], row["mean_high"], shown)
-    return cells | {"Mean of tasks": shown(row["category_mean"])}
+    return cells
 
 
 def _span(low: float, high: float, shown: Callable[[float], str]) -> str:

@@ -1,0 +1,120 @@
+"""A board: models ranked over a benchmark's tasks, what the ranking rests on, and its files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from evaluation.build.files import PACKAGES, package_version, plain
+from evaluation.build.matrix import Scores, closed
+from evaluation.build.sources import slash
+from evaluation.display import hundred, short_names
+from evaluation.report.board_tables import notes, printed
+from evaluation.results import read_scores
+from evaluation.tables.boards import board
+from evaluation.tables.pairs import originals
+from generation.tally import shown
+from plumbline.exhibits.csv import csv_bytes
+from plumbline.exhibits.folder import write_files
+from plumbline.exhibits.table import Exhibit, reasons
+from plumbline.identity import identity
+from plumbline.study import Study
+
+NAME, SUMMARY = "board", "board.json"
+_OF_STUDY = (
+    "original scores of whole data sets; each counts once: the split that the study names, the mean over its subsets"
+    " (languages)"
+)
+_CHANGES = {
+    "InstructionReranking": "p-MRR, which is -100 to 100 and near 0",
+    "InstructionRetrieval": "p-MRR, which is -100 to 100 and near 0",
+    "instruction_reranking": "p-MRR, which is -100 to 100 and near 0",
+}
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A board (`evaluation.tables.boards.board`) of `scores`, and the types of its tasks in their order."""
+
+    scores: Scores
+    types: dict[str, str]
+    seed: int
+    table: pd.DataFrame
+
+    @property
+    def kinds(self) -> list[str]:
+        """The types, each once."""
+        return list(dict.fromkeys(self.types.values()))
+
+    def exhibit(self) -> Exhibit:
+        """It as people read it."""
+        frame, n = self.scores.frame, len(self.types)
+        points = bool(np.nanmax(np.abs(frame.to_numpy())) > 1)  # the table has them times 100 already
+        form = partial(shown, digits=2) if points else hundred
+        rows = printed(self.table, self.kinds, str, mean="Mean of types", shown=form)
+        counts = ", ".join(f"{kind} {list(self.types.values()).count(kind)}" for kind in self.kinds)
+        said = [*self.scores.notes, f"tasks: {counts}; Mean of types: the mean of the types' means"]
+        said += [f"{kind} is {what}: it weighs in means as every type" for kind, what in _CHANGES.items()
+                 if kind in self.kinds and len(self.kinds) > 1]  # fmt: skip
+        said += notes(self.table, n, "tasks")
+        for kind in ("model", "task"):
+            own = [one.name for one in self.scores.left if one.kind == kind]
+            more = ", ..." if len(own) > 5 else ""
+            said += [f"left out: {len(own)} {kind}s ({', '.join(own[:5])}{more}); {SUMMARY}"] if own else []
+        said += reasons(self.table["model"], self.table["reason"])
+        caption = f"{len(self.table)} models ranked over {n} tasks{'' if points else ', scores times 100'}"
+        return Exhibit(NAME, caption, self.table, pd.DataFrame(rows), tuple(said))
+
+
+def of_scores(scores: Scores, facts: pd.DataFrame, seed: int) -> Ranked:
+    """The board of scores that were read (`evaluation.build.reading`), gaps ranked as mteb does."""
+    frame = scores.frame.rename(index={name: slash(str(name)) for name in scores.frame.index})
+    types = {str(name): str(facts["type"][str(name)]) for name in frame}
+    return Ranked(scores, types, seed, board(frame, types, seed=seed))
+
+
+def of_study(study: Study, gaps: str, seed: int) -> Ranked:
+    """The board of a study's original scores."""
+    found = originals(read_scores(study))
+    found = found.assign(model=found["model"].map(short_names(set(found["model"]))))
+    order = list(found["dataset"].drop_duplicates())
+    frame = found.pivot(index="model", columns="dataset", values="original")[order]
+    frame = frame.rename_axis(index=None, columns=None)
+    scores = closed(Scores(frame, {str(name): str(name) for name in frame.index}, notes=(_OF_STUDY,)), gaps)
+    task_types = found.drop_duplicates("dataset").set_index("dataset")["task_type"]
+    types = {str(name): str(task_types[name]) for name in scores.frame}
+    return Ranked(scores, types, seed, board(scores.frame, types, seed=seed))
+
+
+def write(folder: Path, ranked: Ranked, source: str) -> None:
+    """Write the table in its forms and what it rests on, each file atomically."""
+    exhibit = ranked.exhibit()
+    frame = ranked.scores.frame
+    matrix = [[str(name), *map(float, row)] for name, row in zip(frame.index, frame.to_numpy(), strict=True)]
+    summary = {
+        "from": source,
+        "types": ranked.types,
+        "notes": list(exhibit.notes),
+        "left_out": [vars(one) for one in ranked.scores.left],
+        "rests_on": {
+            "files": ranked.scores.files,
+            "scores": identity("score-matrix-v1", list(ranked.types), plain(matrix)),
+            "task_list": identity("task-list-v1", list(ranked.types)),
+        },
+        "seed": ranked.seed,
+        "versions": {name: package_version(name) for name in PACKAGES},
+    }
+    write_files(
+        folder,
+        {
+            f"{NAME}.csv": csv_bytes(ranked.table),
+            f"{NAME}.md": exhibit.markdown().encode(),
+            f"{NAME}.tex": exhibit.latex().encode(),
+            SUMMARY: (json.dumps(plain(summary), indent=2, ensure_ascii=False) + "\n").encode(),
+        },
+    )

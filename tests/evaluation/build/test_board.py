@@ -1,0 +1,98 @@
+"""`python -m evaluation.build board`: MMTEB's own averages come out, files say what they rest on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evaluation.tables.boards import board
+from plumbline.records import Score
+from plumbline.store import write_table
+from plumbline.study import ROOT, load_study
+from tests.commands import here
+from tests.evaluation.made_scores import score_row
+
+# MMTEB, Table 18 (MTEB(eng)): the means of six types, and the column Category, which is the mean over them.
+TYPES = ["PairClassification", "Classification", "STS", "Retrieval", "Clustering", "Reranking"]
+PRINTED = {
+    "e5-mistral-7b-instruct": ([88.4, 75.2, 83.6, 54.8, 51.4, 49.8], 67.2),
+    "GritLM-7B": ([87.3, 77.0, 82.5, 53.2, 50.8, 49.6], 66.7),
+    "multilingual-e5-large-instruct": ([86.2, 73.2, 84.3, 51.0, 49.9, 48.7], 65.6),
+    "multilingual-e5-large": ([84.7, 72.8, 80.6, 49.0, 42.8, 44.7], 62.4),
+    "all-mpnet-base-v2": ([83.0, 56.6, 72.2, 41.9, 46.6, 48.4], 58.1),
+    "multilingual-e5-base": ([83.6, 70.0, 79.1, 46.1, 42.2, 44.3], 60.9),
+    "LaBSE": ([78.9, 66.8, 70.2, 16.8, 36.1, 41.3], 51.7),
+}
+# Of its tasks one of each of two types, where mteb knows the type.
+OF_TYPE = {"TwitterSemEval2015": "PairClassification", "STS12": "STS", "STS13": "STS"}
+
+
+def printed() -> pd.DataFrame:
+    return pd.DataFrame([scores for scores, _ in PRINTED.values()], index=list(PRINTED), columns=TYPES)
+
+
+def test_the_mean_of_types_is_the_papers() -> None:
+    table = board(printed(), {name: name for name in TYPES}, seed=1).set_index("model")
+    for model, (_, category) in PRINTED.items():
+        assert table.loc[model, "category_mean"] == pytest.approx(category, abs=0.06)  # six numbers that were rounded
+    # Of each type on a task of its own, by hand: mistral beats 6 5 5 6 6 6 of the others.
+    assert table.loc["e5-mistral-7b-instruct", ["borda", "rank"]].tolist() == [34, 1]
+    twice = printed().assign(STS13=50.0).rename(columns={"STS": "STS12"})
+    types = {name: OF_TYPE.get(name, name) for name in twice}
+    found = board(twice, types).set_index("model").loc["LaBSE"]
+    # The type's mean is over its tasks, and weighs as one: (70.2 + 50) / 2 = 60.1.
+    assert found["STS"] == pytest.approx(60.1)
+    assert found["category_mean"] == pytest.approx((78.9 + 66.8 + 60.1 + 16.8 + 36.1 + 41.3) / 6)
+    assert found["mean"] == pytest.approx((78.9 + 66.8 + 70.2 + 50 + 16.8 + 36.1 + 41.3) / 7)
+
+
+def run(folder: Path, source: Path, *words: str) -> tuple[int, str, str]:
+    done = here("evaluation.build", "board", "--from", str(source), "--out", str(folder / "board"), *words)
+    return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
+
+
+def test_a_table_becomes_a_board(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    tasks = ["STS12", "STS13", "STS14", "Banking77Classification", "ImdbClassification", "NFCorpus"]
+    frame = pd.DataFrame(rng.random((3, 6)) / 10 + np.array([[0.6], [0.5], [0.1]]), columns=tasks)
+    frame.insert(0, "model", ["one/a", "one/b", "c"])
+    frame.loc[2, "STS14"] = np.nan
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    status, out, err = run(tmp_path, tmp_path / "scores.csv")
+    assert status == 0, err
+    assert out.startswith("3 models ranked over 6 tasks, scores times 100")
+    assert "c: without 1 of these" in out and "STS 3, Classification 2, Retrieval 1" in out
+    made = pd.read_csv(tmp_path / "board" / "board.csv").set_index("model")
+    assert made["rank"].to_dict() == {"one/a": 1, "one/b": 2, "c": 3} and np.isnan(made.loc["c", "mean"])
+    assert made.loc["one/a", "category_mean"] == pytest.approx(
+        made.loc["one/a", ["STS", "Classification", "Retrieval"]].mean()
+    )
+    about = json.loads((tmp_path / "board" / "board.json").read_text(encoding="utf-8"))
+    assert about["rests_on"]["files"] and about["types"]["NFCorpus"] == "Retrieval" and about["seed"] == 1337
+    assert (tmp_path / "board" / "board.tex").read_text(encoding="utf-8").count("one/a") == 1
+    status, out, err = run(tmp_path, tmp_path / "scores.csv", "--gaps", "models")
+    assert status == 0 and out.startswith("2 models ranked over 6 tasks") and "left out: 1 models (c)" in out
+
+
+def test_a_study_becomes_a_board_and_what_cannot_be_is_one_line(tmp_path: Path) -> None:
+    study = load_study(ROOT / "studies" / "demo.yaml", str(tmp_path / "exports"))
+    rows = [
+        score_row(model, dataset, "original", score, task_type=task)
+        for model, score in (("org/x", 0.6), ("org/y", 0.4))
+        for dataset, task in (("a", "sts"), ("b", "sts"), ("c", "retrieval"))
+    ]
+    write_table(study.folder / "scores.parquet", pd.DataFrame(rows), Score)
+    words = ("--exports", str(tmp_path / "exports"))
+    status, out, err = run(tmp_path, study.file, *words)
+    assert status == 0, err
+    assert "No intervals: of 3 tasks they would say nothing; it takes 5." in out and "1 (3)" in out
+    for more, said in (
+        (("--languages", "dan"), "--languages is not for a study"),
+        (("--seed", "-1"), "give a whole number from 0 on"),
+    ):
+        status, _, err = run(tmp_path, study.file, *words, *more)
+        assert status == 2 and err.startswith("error: ") and said in err
