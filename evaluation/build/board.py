@@ -86,7 +86,7 @@ def of_study(study: Study, gaps: str, seed: int) -> Ranked:
     frame = found.pivot(index="model", columns="dataset", values="original")[order]
     frame = frame.rename_axis(index=None, columns=None)
     scores = closed(Scores(frame, {str(name): str(name) for name in frame.index}, notes=(_OF_STUDY,)), gaps)
-    task_types = found.drop_duplicates("dataset").set_index("dataset")["task_type"]
+    task_types = dict(zip(found["dataset"], found["task_type"], strict=True))
     types = {str(name): str(task_types[name]) for name in scores.frame}
     return Ranked(scores, types, seed, board(scores.frame, types, seed=seed))
 
