@@ -134,6 +134,10 @@ def test_pages_and_answers_carry_the_headers_that_protect_them(site: Site) -> No
     assert policy["default-src"].strip() == "'none'"
     assert policy["connect-src"].strip() == "'self'"
     assert not re.search("unsafe|http|[*]", policy["script-src"])
+    # What a browser has kept takes the headers of the answer that it has not changed.
+    kept = client.get("/sign-in", headers={"If-None-Match": page.headers["etag"]})
+    assert kept.status_code == 304
+    assert kept.headers["Content-Security-Policy"] == page.headers["Content-Security-Policy"]
     assert answer.headers["Cache-Control"] == refused.headers["Cache-Control"] == "no-store"
 
 

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from http import HTTPStatus
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -113,7 +114,9 @@ class Guard:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                is_page = headers.get("content-type", "").startswith("text/html")
+                # "Not modified" names no type, and a browser gives what it has kept the headers that come with it.
+                kept = message["status"] == HTTPStatus.NOT_MODIFIED
+                is_page = kept or headers.get("content-type", "").startswith("text/html")
                 headers.setdefault("Content-Security-Policy", self.page_policy if is_page else NO_PAGE)
                 for name, value in ALWAYS.items():
                     headers.setdefault(name, value)
