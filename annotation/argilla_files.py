@@ -66,7 +66,7 @@ def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> P
     files: dict[str, bytes] = {}
     for queue, pairs in queues_of(shown(study)).items():
         name, worded = queue.dataset(study), Words.of(rubric, queue)
-        records = [_record(pair, worded.asked, given.get(pair.pair_id, {})) for pair in pairs]
+        records = [_record(pair, worded.beside, given.get(pair.pair_id, {})) for pair in pairs]
         files |= {
             f"{name}/{SETTINGS}": _json(_settings(study, worded, words=words)),
             f"{name}/{DATASET}": _json({"name": name}),
@@ -113,9 +113,9 @@ def _responses(
     return found
 
 
-def _record(pair: Pair, asked: str, responses: Mapping[str, Any]) -> dict[str, Any]:
+def _record(pair: Pair, beside: Mapping[str, str], responses: Mapping[str, Any]) -> dict[str, Any]:
     """A pair as `rg.Record.from_dict` takes it."""
-    record = record_of(pair, asked)
+    record = record_of(pair, beside)
     empty: dict[str, Any] = {"suggestions": {}, "vectors": {}}
     return {
         "id": pair.pair_id,

@@ -83,7 +83,7 @@ def _training(study: Study, rubric: Rubric, read: Collection[frozenset[str]]) ->
     for queue, items in by_queue(read_items(study, rubric)).items():
         if queue.languages in read:
             words = words_of(rubric, queue, items)
-            records = [record_of_item(item, rubric)["fields"] for item in items]
+            records = [record_of_item(item, rubric, words.beside)["fields"] for item in items]
             folded = [record[RIGHT] for record in records]
             yield _section(study, rubric, queue, words, records) | {"number": len(items), "folded": folded}
 
@@ -113,7 +113,7 @@ def _queues(study: Study, most: int) -> dict[Queue, _Queued]:
 def _shown(study: Study, rubric: Rubric, queue: Queue, queued: _Queued, pages: Sequence[str]) -> dict[str, Any]:
     """A queue as Argilla shows it, and the pages of its first batch on crowd platforms, if workers are asked."""
     words = Words.of(rubric, queue)
-    records = [record_of(pair, words.asked)["fields"] for pair in queued.first]
+    records = [record_of(pair, words.beside)["fields"] for pair in queued.first]
     return _section(study, rubric, queue, words, records) | {"number": queued.number, "pages": pages}
 
 

@@ -14,7 +14,8 @@ from plumbline.errors import StudyError, nearest
 from plumbline.study import Study
 from plumbline.study.subject import TEXT, TextsSubject
 
-ASKED = "asked"  # what stands with a pair in Argilla beside its texts
+# What stands with an item in Argilla beside its texts: what was asked, and how to answer.
+ASKED, ANSWERING = BESIDE = ("asked", "answering")
 
 
 class _Rubric(Protocol):
@@ -69,8 +70,8 @@ def wrong_fields(rubric: _Rubric, study: Study) -> Iterator[str]:
     if not shown:
         yield f"shows pairs of texts, and the study's subject is {subject.kind}: list its fields under `fields`"
         return
-    if any(one.name == ASKED for one in shown):
-        yield f"no field can be called {ASKED!r}, which a pair has beside its texts; rename it"
+    if taken := [one.name for one in shown if one.name in BESIDE]:
+        yield f"no field can be called {taken[0]!r}, which Argilla shows beside an item's own; rename it"
     if any(pool.expected for pool in rubric.pools.values()):
         yield "has `expected` answers, of controls that are made of pairs alone; the subject's `expected` names others"
     if isinstance(subject, TextsSubject):

@@ -25,7 +25,6 @@ from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.shown import shown
-from annotation.subject_words import ASKED
 from annotation.verdicts.preregistration import asked_rubric, first_rating, fix_rules
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
@@ -200,7 +199,7 @@ def _fill(
             present = {record["external_id"] for record in argilla.records(dataset_id)}
         present |= set(withdrawn)
         missing = sorted((pair for pair in wanted if pair.pair_id not in present), key=lambda pair: pair.pair_id)
-        send_pairs(argilla, dataset_id, name, missing, Words.of(rubric, queue).asked)
+        send_pairs(argilla, dataset_id, name, missing, Words.of(rubric, queue).beside)
         new[name] = len(missing)
     return new
 
@@ -222,26 +221,30 @@ def _put_right(argilla: Argilla, dataset: Listed, words: Words) -> tuple[bool, s
     return True, what
 
 
-def send_pairs(argilla: Argilla, dataset_id: str, name: str, pairs: Sequence[Pair], asked: str) -> None:
+def send_pairs(argilla: Argilla, dataset_id: str, name: str, pairs: Sequence[Pair], beside: Mapping[str, str]) -> None:
     """Put pairs into a dataset that does not have them, with what raters may know of them. Raises ServiceError.
 
-    What was `asked` of the program stands with each pair, but in datasets of earlier versions, which have no place.
+    What stands `beside` a pair's own fields does, but in datasets of earlier versions, which have no place.
     """
-    fields = argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"] if pairs else []
-    shown_as = asked if any(one["name"] == ASKED for one in fields) else ""
+    there = placed(argilla, dataset_id, beside) if pairs else {}
     with tqdm(total=len(pairs), unit="pair", desc=f"publishing {name}", disable=not pairs) as bar:
         for start in range(0, len(pairs), BATCH):
-            batch = [record_of(pair, shown_as) for pair in pairs[start : start + BATCH]]
+            batch = [record_of(pair, there) for pair in pairs[start : start + BATCH]]
             argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": batch})
             bar.update(len(batch))
 
 
-def record_of(pair: Pair, asked: str = "") -> dict[str, Any]:
-    """A pair as Argilla takes it, with what raters may know of it; what was `asked` where the dataset has its field."""
-    more = {ASKED: asked} if asked else {}
+def placed(argilla: Argilla, dataset_id: str, beside: Mapping[str, str]) -> dict[str, str]:
+    """What of it a dataset has fields for. Raises ServiceError."""
+    names = {one["name"] for one in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]}
+    return {name: text for name, text in beside.items() if name in names}
+
+
+def record_of(pair: Pair, beside: Mapping[str, str]) -> dict[str, Any]:
+    """A pair as Argilla takes it, with what raters may know of it, and what stands `beside` its own fields."""
     return {
         "external_id": pair.pair_id,
-        "fields": {**more, **{one.name: one.value if one.kind == "chat" else one.text for one in fields_of(pair)}},
+        "fields": {**beside, **{one.name: one.value if one.kind == "chat" else one.text for one in fields_of(pair)}},
         "metadata": {name: getattr(pair, name) for name in SHOWN},
     }
 

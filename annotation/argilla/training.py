@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from annotation.argilla.client import Argilla, Listed, User, translated
-from annotation.argilla.publish import record_of, settings_of
+from annotation.argilla.publish import placed, record_of, settings_of
 from annotation.argilla.wording import Words, answered
 from annotation.argilla.workspaces import named_raters
 from annotation.offering import alone
@@ -19,6 +19,7 @@ from annotation.pseudonyms import account_pseudonym
 from annotation.questions import said
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, workspace_name
+from annotation.subject_words import ASKED
 from annotation.training import (
     FILE,
     POOL,
@@ -55,10 +56,11 @@ def words_of(rubric: Rubric, queue: Queue, items: Sequence[Item]) -> Words:
     return Words.of(training_rubric(rubric, items), queue)
 
 
-def record_of_item(item: Item, rubric: Rubric) -> dict[str, Any]:
-    """A known pair as Argilla takes it."""
+def record_of_item(item: Item, rubric: Rubric, beside: Mapping[str, str]) -> dict[str, Any]:
+    """A known pair as Argilla takes it, with what stands `beside` the pairs of its dataset."""
     found = solution(item, rubric)
-    record = record_of(item.pair, said(rubric.pool(item.pair.pool).asked, found.language))
+    asked = {ASKED: said(rubric.pool(item.pair.pool).asked, found.language)} if ASKED in beside else {}
+    record = record_of(item.pair, {**beside, **asked})
     record["fields"][RIGHT] = folded(found)
     return record
 
@@ -89,10 +91,11 @@ def _publish(study: Study, argilla: Argilla, rubric: Rubric) -> dict[str, int]:
             argilla.request("DELETE", f"/datasets/{there.id}")
             there, present = None, set()
         dataset_id = _create(argilla, words, (workspace, name)) if there is None else there.id
-        records = [record_of_item(wanted[one], rubric) for one in sorted(set(wanted) - present)]
-        if records:
+        if missing := sorted(set(wanted) - present):
+            beside = placed(argilla, dataset_id, words.beside)
+            records = [record_of_item(wanted[one], rubric, beside) for one in missing]
             argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": records})
-        new[name] = len(records)
+        new[name] = len(missing)
     return new
 
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from annotation.argilla.answering import TITLE, anchored, beside
 from annotation.argilla.client import Argilla
 from annotation.argilla.forms import Form
 from annotation.questions import said
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
-from annotation.subject_words import ASKED
+from annotation.subject_words import ANSWERING, ASKED, BESIDE
 from annotation.verdicts.rule_changes import from_to
 from plumbline.fields import Kind as FieldKind
 
 COMMENT = "comment"
-_TITLE, _GUIDELINES = 500, 10_000  # characters of a title, and of guidelines, that Argilla takes
+_GUIDELINES = 10_000  # characters of guidelines that Argilla takes
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ class Words:
     fields: Mapping[str, str]
     questions: Mapping[str, tuple[str, str]]
     forms: Mapping[str, Form]  #: how each question but the free comment is answered
-    asked: str = ""  #: what was asked of the program, as it stands with each pair; nobody knows it of a dataset
+    beside: Mapping[str, str] = field(default_factory=dict)  #: what stands with each item; nobody knows it of a dataset
+    plain: Mapping[str, str] = field(default_factory=dict)  #: the questions' titles as earlier versions published them
+    platforms: frozenset[str] = frozenset()  #: fields whose titles are no rubric's, so that they are never corrected
     kinds: Mapping[str, FieldKind] = field(default_factory=dict)  #: of the fields that are no plain text
 
     @classmethod
@@ -38,17 +41,20 @@ class Words:
         """What a rubric says to the raters of a queue; `note` (Markdown) stands above and below the guidelines."""
         language = rubric.language_for(queue.language, queue.output_language)
         titles = rubric.field_titles(queue.pool, language, queue.language, queue.output_language)
-        asked = {ASKED: said(rubric.fields.asked, language)} if not rubric.fields.shown else {}  # of a program
+        more = beside(rubric, queue.pool, language)
         questions = rubric.asked_questions(queue.pool)
         worded = {
-            one.name: (said(one.title, language), rubric.description(queue.pool, one, language)) for one in questions
+            one.name: (anchored(rubric, queue.pool, one, language), rubric.description(queue.pool, one, language))
+            for one in questions
         }
         return cls(
             guidelines="\n\n".join(filter(None, (note, rubric.guidelines_for(queue.pool, language), note))),
-            fields={**asked, **titles},
+            fields={ASKED: more[ASKED][0], **titles, ANSWERING: more[ANSWERING][0]},
             questions={**worded, COMMENT: (said(rubric.comment, language), "")},
             forms={one.name: Form.of(rubric, queue.pool, one, language) for one in questions},
-            asked=said(rubric.pool(queue.pool).asked, language) if asked else "",
+            beside={name: text for name, (_, text) in more.items()},
+            plain={one.name: said(one.title, language) for one in questions},
+            platforms=frozenset(BESIDE if rubric.fields.shown else [ANSWERING]),
             kinds={one.name: one.kind for one in rubric.fields.of(queue.pool) if one.kind == "chat"},
         )
 
@@ -71,11 +77,14 @@ class Words:
             return f"the questions and their points {from_to(shown.answers(), self.answers())}"
         found = []
         for name, own in self.questions.items():
-            for old, new in zip(shown.questions.get(name, ("", "")), own, strict=True):
+            there = shown.questions.get(name, ("", ""))
+            for old, new in zip(there, own if there[0] != self.plain.get(name) else (there[0], own[1]), strict=True):
                 found += [f"the question {name!r} {from_to(old, new)}"] if old != new else []
-        titles = {name: title for name, title in self.fields.items() if name != ASKED or name in shown.fields}
-        if titles != shown.fields:
-            found.append(f"the texts' titles {from_to(list(shown.fields.values()), list(titles.values()))}")
+        now = {name: title for name, title in shown.fields.items() if name not in self.platforms}
+        titles = {name: title for name, title in self.fields.items() if name not in self.platforms}
+        titles = {name: title for name, title in titles.items() if name != ASKED or name in now}
+        if titles != now:
+            found.append(f"the texts' titles {from_to(list(now.values()), list(titles.values()))}")
         if self.guidelines.strip() != shown.guidelines.strip():
             found.append(f"the guidelines {from_to(shown.guidelines.strip(), self.guidelines.strip())}")
         return "; ".join(found)
@@ -86,8 +95,8 @@ class Words:
             if what := form.too_much():
                 return f"question {name!r} {what}"
         titles = [*self.fields.values(), *(title for title, _ in self.questions.values())]
-        if longest := next((title for title in titles if len(title) > _TITLE), ""):
-            return f"the title {longest[:40]!r}... has {len(longest)} characters, it takes {_TITLE}"
+        if longest := next((title for title in titles if len(title) > TITLE), ""):
+            return f"the title {longest[:40]!r}... has {len(longest)} characters, it takes {TITLE}"
         if len(self.guidelines) > _GUIDELINES:
             return f"the guidelines have {len(self.guidelines)} characters, it takes {_GUIDELINES}"
         return ""
@@ -97,8 +106,9 @@ class Words:
 
         What was asked stands with each pair, and in the guidelines, where it can be read back.
         """
-        same = self.fields.keys() - {ASKED} == shown.fields.keys() - {ASKED} and self.kinds == shown.kinds
-        return self.forms == shown.forms and same and (ASKED not in shown.fields or self.asked in shown.guidelines)
+        same = self.fields.keys() - BESIDE == shown.fields.keys() - BESIDE and self.kinds == shown.kinds
+        asked = ASKED not in shown.fields or self.beside[ASKED] in shown.guidelines
+        return self.forms == shown.forms and same and asked
 
     def answers(self) -> str:
         """The questions with what can be answered, in words."""

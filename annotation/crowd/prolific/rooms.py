@@ -120,8 +120,8 @@ class ArgillaRooms:
         present = {record["external_id"] for record in self._argilla.records(dataset_id)}
         # In the order of the batch: repeats come late there. Each participant sees a shuffle of their own.
         missing = [pair for pair in offer.pairs if pair.pair_id not in present]
-        asked = Words.of(asked_rubric(self._study), offer.batch.queue).asked
-        send_pairs(self._argilla, dataset_id, name, missing, asked)
+        beside = Words.of(asked_rubric(self._study), offer.batch.queue).beside
+        send_pairs(self._argilla, dataset_id, name, missing, beside)
         self._tell_server(offer, room, self._argilla.workspaces()[name], dataset_id)
         return room
 
