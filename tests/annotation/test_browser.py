@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,8 +13,11 @@ from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
+from annotation.argilla.wording import Words
 from annotation.rubric import load_rubric
+from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample
+from annotation.subject_words import ASKED
 from generation.run import generate
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -53,21 +56,22 @@ def watch(page: Page, url: str) -> list[str]:
 class Desk:
     """Argilla's page as an annotator uses it."""
 
-    def __init__(self, page: Page, pairs: list[Pair], asked: str) -> None:
+    def __init__(self, page: Page, pairs: list[Pair], beside: Mapping[str, str]) -> None:
         self.page = page
         self.pairs = pairs
-        self.asked = asked  # of the program: it stands above each pair
+        self.beside = beside  # what stands above each pair and below it
 
     def shows(self, place: int, of: int, status: str = "pending") -> Pair:
         """Wait for the record at this place of the queue; the pair that is shown whole."""
         expect(self.page.get_by_label("Current Record")).to_have_text(str(place))
         expect(self.page.get_by_label("Total Records")).to_have_text(f"of {of}")
         expect(self.page.get_by_label("Status of Record")).to_have_text(re.compile(status, re.IGNORECASE))
+        asked, keys = self.beside.values()
         texts = [text.strip() for text in self.page.locator(".text_field_component .content-area").all_inner_texts()]
-        (pair,) = [pair for pair in self.pairs if [self.asked, pair.original, pair.transformed] == texts]
+        (pair,) = [pair for pair in self.pairs if [asked, pair.original, pair.transformed, keys] == texts]
         return pair
 
-    def rates(self, quality: int, fluency: int, mouse: bool = False) -> None:
+    def rates(self, quality: int, fluency: int, mouse: bool = False, comment: str = "") -> None:
         """Rate by keyboard and submit; the first answer by `mouse` gives the keyboard back to the questions."""
         if mouse:
             self.page.locator(f"label[for=quality_{quality}]").click()
@@ -76,7 +80,19 @@ class Desk:
         self.checked(quality)
         self.page.keyboard.press(str(fluency))
         self.checked(quality, fluency)
+        if comment:
+            self.comments(comment)
         self.page.keyboard.press("Enter")
+
+    def comments(self, words: str) -> None:
+        """Type where the last rating has left the keyboard."""
+        self.page.keyboard.type(words)
+        expect(self.page.locator("[contenteditable=true]")).to_have_text(words)
+        self.page.keyboard.press("Escape")
+
+    def has_done(self, done: int, left: int) -> None:
+        """Wait for the bar to say so."""
+        expect(self.page.get_by_role("navigation", name="Your work")).to_contain_text(f"{done} answered, {left} left.")
 
     def checked(self, quality: int, fluency: int | None = None) -> None:
         """Wait until these answers and no others are marked."""
@@ -122,6 +138,12 @@ def start(desk: Desk, url: str, user: server.User) -> None:
     expect(desk.page.get_by_role("row").filter(has_text="browser-paraphrasing-EN")).to_contain_text("04")
     expect(desk.page.get_by_role("link", name="Go on")).to_be_focused()
     desk.page.keyboard.press("Enter")
+    expect(desk.page.get_by_text("(1 = another meaning, or nothing of what was asked; 5 = ")).to_be_visible()
+    desk.has_done(0, 4)
+    for _ in range(2):  # what the browser has kept opens, too
+        desk.page.get_by_role("link", name="Your work").click()
+        desk.page.get_by_role("link", name="Go on").click()
+    desk.has_done(0, 4)
 
 
 def see_progress(desk: Desk, url: str) -> None:
@@ -189,14 +211,15 @@ def test_an_annotator_finishes_a_queue_in_the_browser(argilla: Argilla, study: S
     publish(study, argilla)
     page.add_init_script(KEEP_TOASTS)
     complaints = watch(page, argilla.url)
-    asked = load_rubric(study).pool("paraphrasing").asked["en"]
-    desk = Desk(page, draw_sample(study), asked)
+    beside = Words.of(load_rubric(study), Queue("paraphrasing", "en", "en")).beside
+    desk = Desk(page, draw_sample(study), beside)
 
     start(desk, argilla.url, user)
     first = desk.shows(1, of=4)
-    read_guidelines(desk, asked)
-    desk.rates(4, 5)
+    read_guidelines(desk, beside[ASKED])
+    desk.rates(4, 5, comment="5 is much, isn't it?")
     second = desk.shows(2, of=4)
+    desk.has_done(1, 3)
     page.keyboard.press("Backspace")  # cannot judge it: discard
     third = desk.shows(3, of=4)
     have_second_thoughts(desk, first, second)
@@ -208,6 +231,7 @@ def test_an_annotator_finishes_a_queue_in_the_browser(argilla: Argilla, study: S
     assert left in ([third, last], [last, third])
     desk.rates(1, 2)
     expect(page.get_by_text(ALL_DONE)).to_be_visible()
+    expect(page.get_by_role("navigation", name="Your work")).to_contain_text("All is answered: 4.")
     look_back(desk, {pair.pair_id for pair in (first, third, last)}, discarded=second)
     see_progress(desk, argilla.url)
     # The wrong password, which the browser notes as the answer that it is.
@@ -225,4 +249,5 @@ def test_an_annotator_finishes_a_queue_in_the_browser(argilla: Argilla, study: S
     assert {row.pair_id: row.status for row in ratings.itertuples() if row.status != "submitted"} == {
         second.pair_id: "discarded"
     }
+    assert set(submitted.loc[submitted["pair_id"] == first.pair_id, "comment"]) == {"5 is much, isn't it?"}
     assert not ratings["simulated"].any()

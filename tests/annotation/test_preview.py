@@ -21,6 +21,7 @@ from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.sampling.shown import shown
 from annotation.server.plugin.plumbline_argilla.crowd_pages import entrance
+from annotation.subject_words import ANSWERING, ASKED
 from generation.run import generate
 from plumbline.errors import DataError
 from plumbline.records import Pair
@@ -52,7 +53,7 @@ def test_every_queue_shows_what_argilla_is_sent(variant: Make) -> None:
         assert re.findall(r'<p class="text" dir="auto">(.*?)</p>', part) == [
             str(escape(text, quote=False)).replace("'", "&#39;").replace('"', "&#34;")
             for pair in first
-            for text in (words.asked, pair.original, pair.transformed)
+            for text in (words.beside[ASKED], pair.original, pair.transformed, words.beside[ANSWERING])
         ]
         for paragraph in re.findall(r"<p>(.*?)</p>", part.split('dir="auto">')[1].split("</div>")[0]):
             plain = unescape(re.sub(r"<br />|</?strong>", "", paragraph))

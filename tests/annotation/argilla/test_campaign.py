@@ -125,7 +125,15 @@ def test_a_translations_raters_are_addressed_in_its_language_and_see_both_named(
     shown = argilla.request("GET", f"/datasets/{dataset_id}", api_key=user.api_key)
     assert "Das Programm sollte den Text übersetzen" in shown["guidelines"]
     fields = argilla.request("GET", f"/datasets/{dataset_id}/fields", api_key=user.api_key)["items"]
-    assert [field["title"] for field in fields] == ["Was verlangt war", "Original (Englisch)", "Neuer Text (Deutsch)"]
+    titles = ["Was verlangt war", "Original (Englisch)", "Neuer Text (Deutsch)", "Tasten"]
+    assert [field["title"] for field in fields] == titles
+    first = argilla.request("GET", f"/datasets/{dataset_id}/questions", api_key=user.api_key)["items"][0]
+    assert first["title"].endswith(
+        "(1 = ein anderer Sinn, oder nichts von dem, was verlangt war; 5 = tut genau, was verlangt war, und behält den"
+        " ganzen Sinn)"
+    )
+    beside = next(argilla.records(dataset_id))["fields"]
+    assert beside["answering"].startswith("1 bis 5 beantwortet die markierte Frage, Enter schickt ab")
     arabic = dataset(study, argilla, Queue("translation", "en", "ar"))  # without a wording of its own: English
     assert "asked to translate" in argilla.request("GET", f"/datasets/{arabic}", api_key=user.api_key)["guidelines"]
 
@@ -143,7 +151,7 @@ def test_nothing_that_an_annotator_can_ask_for_tells_a_control_from_a_pair(argil
     assert {len(record["external_id"]) for record in records} == {32}
     for record in records:
         whole = argilla.request("GET", f"/records/{record['id']}", api_key=user.api_key)
-        assert set(whole["fields"]) == {"asked", "original", "transformed"}
+        assert set(whole["fields"]) == {"asked", "original", "transformed", "answering"}
         assert whole["metadata"] == {"language": "en", "output_language": "en"}  # this end point hides no metadata
     properties = argilla.request("GET", f"/datasets/{dataset_id}/records", params={"limit": 100})["items"]
     arrival = [record["external_id"] for record in sorted(properties, key=lambda record: record["inserted_at"])]
@@ -300,11 +308,13 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
     words = reworded(study, rubric_name, word=" (mended)")
     (line,) = publish(words, argilla).corrections()
     assert line.startswith("corrected, where nobody had answered: the question 'quality' ")
-    assert "meaning?, now " in line and "meaning? (mended); the guidelines " in line
+    assert (
+        "meaning? (1 = another " in line and "meaning? (mended) (1 = another " in line and "; the guidelines " in line
+    )
     assert line.endswith("(corrected-paraphrasing-EN)")
     assert not publish(words, argilla).corrections()
     assert dataset(study, argilla) == dataset_id
-    assert asked(argilla, dataset_id)[0].endswith("(mended)")
+    assert "(mended) (1 = another meaning" in asked(argilla, dataset_id)[0]
     seven = reworded(study, rubric_name, scale=7)
     assert sum(publish(seven, argilla).new.values()) == 4 + 4  # a scale cannot be changed: the dataset is made anew
     assert asked(argilla, dataset(study, argilla))[1] == 7

@@ -53,10 +53,12 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
     english = next(one for queue, one in datasets.items() if queue.language == "en")
     fields = argilla.request("GET", f"/datasets/{english}/fields")["items"]
     assert [(one["name"], one["title"], one["settings"]["type"]) for one in fields] == [
-        ("text", "Instruction", "text"), ("talk", "Talk", "chat"),
+        ("asked", "What this is about", "text"), ("text", "Instruction", "text"), ("talk", "Talk", "chat"),
+        ("answering", "Keys", "text"),
     ]  # fmt: skip
     records = list(argilla.records(english))
     assert records[0]["fields"]["talk"] == CHAT
+    assert records[0]["fields"]["asked"].startswith("Programs that compare or sort texts")
     sent = json.dumps(records, ensure_ascii=False)
     assert not any(word in sent for word in ("acceptable", "machine", "human", "known"))  # no gold, and no group
 
@@ -91,7 +93,7 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
     pd.testing.assert_frame_equal(collect(study, argilla), ratings)
     own_files = export_argilla(study) / "subject-texts-texts-EN"
     exported = json.loads((own_files / ".argilla" / "settings.json").read_text(encoding="utf-8"))
-    assert [one["settings"]["type"] for one in exported["fields"]] == ["text", "chat"]
+    assert [one["settings"]["type"] for one in exported["fields"]] == ["text", "text", "chat", "text"]
     assert json.loads((own_files / "records.json").read_text(encoding="utf-8"))[0]["fields"]["talk"] == CHAT
     texts_shown = dashboard(study, pairs[0].pair_id, monkeypatch)
     assert "talk (en)" in texts_shown or "talk (de)" in texts_shown  # the open pair, with its fields
@@ -119,7 +121,10 @@ def test_items_of_data_sets_from_the_draw_to_verdicts(argilla: Argilla, tmp_path
         pool: [one["name"] for one in argilla.request("GET", f"/datasets/{dataset}/fields")["items"]]
         for pool, dataset in datasets.items()
     }
-    assert shown == {"sample_sts": ["sentence1", "sentence2"], "sample_reranking": ["query", "candidates"]}
+    assert shown == {
+        "sample_sts": ["asked", "sentence1", "sentence2", "answering"],
+        "sample_reranking": ["asked", "query", "candidates", "answering"],
+    }
     asked = argilla.request("GET", f"/datasets/{datasets['sample_reranking']}/questions")["items"]
     assert [one["name"] for one in asked] == ["best", "clear", "comment"]
     records = list(argilla.records(datasets["sample_reranking"]))

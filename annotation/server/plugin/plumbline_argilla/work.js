@@ -1,22 +1,9 @@
 // An annotator's own work, over all datasets: what is done, what is left, and the way to the next item.
-// The session is kept where Argilla's pages (nuxt-auth 5, scheme `local`) keep it.
-const TOKEN = "auth._token.local", EXPIRES = "auth._token_expiration.local", STRATEGY = "auth.strategy";
 const HOUR = 3600000;
 const $ = id => document.getElementById(id);
 
-const session = () => {
-  const kept = localStorage.getItem(TOKEN);
-  return kept && kept.startsWith("Bearer ") && Number(localStorage.getItem(EXPIRES)) > Date.now() ? kept : null;
-};
 const signOut = () => [TOKEN, EXPIRES, STRATEGY].forEach(name => localStorage.removeItem(name));
 const say = words => { $("said").textContent = words; };
-
-async function ask(path) {
-  const answer = await fetch(`/api/v1/${path}`, { headers: { Authorization: session() }, cache: "no-store" });
-  if (answer.status === 401) { signOut(); throw new Error("signed out"); }
-  if (!answer.ok) throw new Error(String(answer.status));
-  return answer.json();
-}
 
 function door() {
   $("work").hidden = true;
@@ -57,29 +44,20 @@ function row(one) {
   return line;
 }
 
-const target = one => `/dataset/${encodeURIComponent(one.id)}/annotation-mode${one.left ? "" : "?_status=submitted"}`;
-
 async function show() {
   if (!session()) { door(); return; }
   try {
-    const listed = (await ask("me/datasets")).items.filter(one => one.status === "ready");
-    const work = await Promise.all(listed.map(async one => {
-      const { responses } = await ask(`me/datasets/${one.id}/metrics`);
-      return { id: one.id, name: one.name, done: responses.submitted + responses.discarded, left: responses.pending + responses.draft };
-    }));
-    work.sort((a, b) => a.name.localeCompare(b.name));
-    const next = work.find(one => one.left && one.done) || work.find(one => one.left); // what was begun goes first
-    const done = work.reduce((all, one) => all + one.done, 0), left = work.reduce((all, one) => all + one.left, 0);
-    say(!work.length ? WORDS.nothing : left ? WORDS.so_far.replace("{done}", done).replace("{left}", left) : WORDS.all.replace("{done}", done));
-    $("on").hidden = !next;
-    if (next) $("on").href = target(next);
+    const work = await allWork(), on = next(work);
+    say(summary(work));
+    $("on").hidden = !on;
+    if (on) $("on").href = target(on);
     document.querySelector("table").hidden = !work.length;
     document.querySelector("tbody").replaceChildren(...work.map(row));
     $("door").hidden = true;
     $("work").hidden = false;
-    if (next) $("on").focus();
+    if (on) $("on").focus();
   } catch (error) {
-    if (!session()) { door(); return; }
+    if (error.message === "401") { signOut(); door(); return; }
     say(WORDS.trouble);
   }
 }

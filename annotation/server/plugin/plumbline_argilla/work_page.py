@@ -1,8 +1,8 @@
 """An annotator's own page, `/work`: signing in, what is done and left over all datasets, and the way to the next item.
 
 Argilla's home page shows how far a dataset is, not how far its reader is, and a study has a dataset for each queue.
-All numbers come from Argilla's API, asked with the reader's own session: the page knows nothing that its reader may not
-see.
+A bar on Argilla's own pages says the same there (`beside.js`). All numbers come from Argilla's API, asked with the
+reader's own session: the pages know nothing that their reader may not see.
 """
 
 from __future__ import annotations
@@ -11,33 +11,69 @@ import json
 import re
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
 from .crowd_pages import literal, page
+from .hardening import pages_of
 
 HERE = Path(__file__).parent
 RIGHT_TO_LEFT = ("ar", "ur")
 WORDS: dict[str, dict[str, str]] = json.loads((HERE / "work_words.json").read_text(encoding="utf-8"))
+SCRIPT, STYLE = "/work/beside.js", "/work/beside.css"
 
 
 def mount(app: FastAPI) -> None:
-    """Add the page to the application, before its own static ones. Call it once."""
-    app.router.routes.insert(0, Route("/work", work, methods=["GET"]))
+    """Add the page to the application, before its own static ones, and the bar to this start's copy of these.
+
+    Call it once.
+    """
+    own = {"/work": work, SCRIPT: beside, STYLE: style}
+    app.router.routes[:0] = [Route(path, answer, methods=["GET"]) for path, answer in own.items()]
+    added = f'<link rel="stylesheet" href="{STYLE}"><script src="{SCRIPT}" defer></script></body>'
+    for file in pages_of(app).rglob("*.html"):
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace("</body>", added, 1), encoding="utf-8")
 
 
 async def work(request: Request) -> HTMLResponse:
     """The page, in the first language of the browser's that there are words in; else in English."""
+    room = _room(request)
+    words = room["words"]
+    body = re.sub(r"%(\w+)%", lambda found: escape(words[found[1]]), _text("work.html"))
+    return page(words["title"], body, room=room, script=_script(room, "work.js"))
+
+
+async def beside(request: Request) -> Response:
+    """The script of the bar, in the same language."""
+    headers = {"Cache-Control": "no-store"}
+    return Response(_script(_room(request), "beside.js"), media_type="text/javascript", headers=headers)
+
+
+async def style(_: Request) -> Response:
+    """How the bar looks."""
+    return FileResponse(HERE / "beside.css", media_type="text/css")
+
+
+def _room(request: Request) -> dict[str, Any]:
     language = language_of(request.headers.get("accept-language", ""))
-    words = WORDS[language]
-    body = re.sub(r"%(\w+)%", lambda found: escape(words[found[1]]), (HERE / "work.html").read_text(encoding="utf-8"))
-    script = f"const WORDS = {literal(words)};\n{(HERE / 'work.js').read_text(encoding='utf-8')}"
     direction = "rtl" if language in RIGHT_TO_LEFT else "ltr"
-    room = {"language": language, "direction": direction, "words": words}
-    return page(words["title"], body, room=room, script=script)
+    return {"language": language, "direction": direction, "words": WORDS[language]}
+
+
+def _script(room: dict[str, Any], name: str) -> str:
+    """A script of ours that nothing else on a page can see into, with the words of a language."""
+    named = {"WORDS": room["words"], "LANGUAGE": room["language"], "DIRECTION": room["direction"]}
+    words = "".join(f"const {name} = {literal(value)};\n" for name, value in named.items())
+    return f"(() => {{\n'use strict';\n{words}{_text('work_shared.js')}{_text(name)}}})();\n"
+
+
+def _text(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
 
 
 def language_of(accepted: str) -> str:

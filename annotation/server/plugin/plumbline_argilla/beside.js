@@ -1,0 +1,76 @@
+// On Argilla's own pages: how much of the annotator's work is done over all datasets, the way on, and the comment's keys.
+const bar = document.createElement("nav"), said = document.createElement("span");
+const home = document.createElement("a"), on = document.createElement("a");
+bar.className = "beside";
+bar.lang = LANGUAGE;
+bar.dir = DIRECTION;
+bar.hidden = true;
+bar.setAttribute("aria-label", WORDS.title);
+said.setAttribute("role", "status");
+home.href = "/work";
+home.textContent = WORDS.title;
+on.textContent = WORDS.go_on;
+bar.append(said, on, home);
+document.body.prepend(bar);
+
+let work = [], reader = null, token = null, waiting = null, typed = false;
+const here = () => (location.pathname.match(/^\/dataset\/([^/]+)\/annotation-mode/) || [])[1];
+const narrow = () => window.innerWidth < 768;
+
+function show(shown) {
+  bar.hidden = !shown;
+  document.documentElement.classList.toggle("has-beside", shown);
+  if (!shown) return;
+  const current = work.find(one => one.id === here()), following = next(work);
+  said.textContent = summary(work);
+  home.hidden = reader.username.startsWith("worker-"); // participants of a crowd have one batch, and another page
+  on.hidden = home.hidden || !following || Boolean(here() && (!current || current.left));
+  if (following) on.href = target(following);
+}
+
+async function look(all, answered) {
+  try {
+    if (!session()) { show(false); return; }
+    if (token !== session()) { token = session(); reader = await ask("me"); all = true; }
+    const current = all ? undefined : work.find(one => one.id === here());
+    if (current) Object.assign(current, await counted(current.id));
+    if (!current || !current.left) work = await allWork();
+    show(reader.role === "annotator" && work.length > 0);
+    if (answered && !on.hidden) on.focus();
+  } catch (error) {
+    show(false);
+  }
+}
+
+const ANSWERED = /\/api\/v1\/(records\/[^/]+\/responses|responses\/[^/]+|me\/responses\/bulk)$/;
+const MOVED = /\/api\/v1\/(token|datasets\/[^/]+\/fields)$/;
+new PerformanceObserver(list => {
+  const paths = list.getEntries().map(one => new URL(one.name).pathname);
+  const answered = paths.some(path => ANSWERED.test(path)), moved = paths.some(path => MOVED.test(path));
+  if (!session()) show(false);
+  if (!answered && !moved) return;
+  if (answered) { typed = false; if (narrow()) toTop(); }
+  clearTimeout(waiting);
+  waiting = setTimeout(look, 200, moved, answered);
+}).observe({ type: "resource" });
+look(true);
+
+// Argilla marks the comment after the last rating, and takes no letter until Shift+Enter; Backspace would discard all.
+document.addEventListener("keydown", event => {
+  const box = event.target;
+  if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey || event.key.length !== 1) return;
+  if (!(box instanceof HTMLElement) || box.isContentEditable || box.matches("input, textarea, select, button, a, body")) return;
+  const texts = box.querySelectorAll("[contenteditable=true]");
+  if (texts.length !== 1) return;
+  texts[0].focus();
+  event.stopPropagation();
+}, true);
+document.addEventListener("input", event => { typed = typed || event.target.isContentEditable; }, true);
+window.addEventListener("beforeunload", event => { if (typed) event.preventDefault(); }); // the browser asks
+
+// Where the questions stand below the texts, marking the first one would scroll the texts away.
+const toTop = () => document.querySelectorAll(".wrapper").forEach(one => one.scrollTo(0, 0));
+const focus = HTMLElement.prototype.focus;
+HTMLElement.prototype.focus = function (options) {
+  focus.call(this, narrow() && this.matches("input[type=radio], input[type=checkbox]") ? { preventScroll: true, ...options } : options);
+};

@@ -1,0 +1,36 @@
+// What an annotator's own pages share: the session, the API, and how much of the work is done.
+// The session is kept where Argilla's pages (nuxt-auth 5, scheme `local`) keep it.
+const TOKEN = "auth._token.local", EXPIRES = "auth._token_expiration.local", STRATEGY = "auth.strategy";
+
+const session = () => {
+  const kept = localStorage.getItem(TOKEN);
+  return kept && kept.startsWith("Bearer ") && Number(localStorage.getItem(EXPIRES)) > Date.now() ? kept : null;
+};
+
+async function ask(path) {
+  const answer = await fetch(`/api/v1/${path}`, { headers: { Authorization: session() }, cache: "no-store" });
+  if (!answer.ok) throw new Error(String(answer.status));
+  return answer.json();
+}
+
+async function counted(id) {
+  const { responses } = await ask(`me/datasets/${id}/metrics`);
+  return { done: responses.submitted + responses.discarded, left: responses.pending + responses.draft };
+}
+
+// The reader's datasets by name, with what is done and left in each.
+async function allWork() {
+  const listed = (await ask("me/datasets")).items.filter(one => one.status === "ready");
+  const work = await Promise.all(listed.map(async one => ({ id: one.id, name: one.name, ...await counted(one.id) })));
+  return work.sort((a, b) => a.name.localeCompare(b.name));
+}
+
+const sum = (work, key) => work.reduce((all, one) => all + one[key], 0);
+const next = work => work.find(one => one.left && one.done) || work.find(one => one.left); // what was begun goes first
+const target = one => `/dataset/${encodeURIComponent(one.id)}/annotation-mode${one.left ? "" : "?_status=submitted"}`;
+
+function summary(work) {
+  const done = sum(work, "done"), left = sum(work, "left");
+  if (!work.length) return WORDS.nothing;
+  return left ? WORDS.so_far.replace("{done}", done).replace("{left}", left) : WORDS.all.replace("{done}", done);
+}
