@@ -18,6 +18,7 @@ import benchmarks.engine
 import benchmarks.evaluation
 import benchmarks.flags
 import benchmarks.generation
+import benchmarks.quality
 import benchmarks.ratings
 import benchmarks.server
 import benchmarks.verdicts  # noqa: F401 (importing a module adds its benchmarks to the list)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotation.statistics.paired import DEFINED_SHARE, Estimate, Floats, row_correlations
+from annotation.statistics.paired import DEFINED_SHARE, Estimate, Floats
+from evaluation.statistics.counted import Measure, mean, precision, rho, v_measure, weighted_f1
 from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.tasks.scoring import evaluate_task, main_score
 from generation.datasets.dataset import Dataset
@@ -29,10 +30,8 @@ from plumbline.study.datasets import SEARCHES, TaskType
 if TYPE_CHECKING:
     from evaluation.models.encoder import Encoder
 
-# Gold and what a model made of items, each samples by items: a value a sample.
-Measure = Callable[[NDArray[Any], NDArray[Any]], Floats]
 _SAME = 1e-4  # mteb rounds what it measures of searches to five digits
-_AT_ONCE = 2**22  # numbers drawn at a time
+_AT_ONCE = 2**16  # numbers at a time, few enough for the processor's cache
 _QUERY_METRICS: dict[TaskType, str] = {"retrieval": "ndcg_cut_10", "reranking": "map_cut_1000"}
 
 
@@ -42,6 +41,10 @@ class Part:
 
     gold: NDArray[Any]
     made: NDArray[Any]
+
+    def score(self, measure: Measure) -> float:
+        """The measure of all items, each once."""
+        return float(measure(self.gold, self.made)(np.ones((1, len(self.gold))))[0])
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def items_of(dataset: Dataset, encoder: Encoder, protocol: Protocol, batch_size:
             return Items(reason="mteb does not say what the model made of each item")
         parts.append(part)
     measure = _MEASURES[dataset.task]
-    whole = float(np.mean([measure(part.gold[None], part.made[None])[0] for part in parts]))
+    whole = float(np.mean([part.score(measure) for part in parts]))
     score = main_score(dataset, result)
     if math.isnan(score) or abs(whole - score) > _SAME:
         return Items(reason=f"{METRICS[dataset.task]} put together from items is {whole:.4f}, and mteb's {score:.4f}")
@@ -99,8 +102,7 @@ def difference(first: Items, second: Items, *, n_resamples: int = 1000, rng: np.
         if not np.array_equal(one.gold, other.gold):
             raise ValueError("the two models were scored on other items")
     pairs = list(zip(first.parts, second.parts, strict=True))
-    own = [first.measure(a.gold[None], a.made[None]) - first.measure(b.gold[None], b.made[None]) for a, b in pairs]
-    value = float(np.mean(own))
+    value = float(np.mean([a.score(first.measure) - b.score(first.measure) for a, b in pairs]))
     drawn = np.mean([_resampled(first.measure, a, b, n_resamples, rng) for a, b in pairs], axis=0)
     defined = drawn[np.isfinite(drawn)]
     if math.isnan(value) or len(defined) < DEFINED_SHARE * n_resamples:
@@ -113,11 +115,13 @@ def difference(first: Items, second: Items, *, n_resamples: int = 1000, rng: np.
 def _resampled(measure: Measure, first: Part, second: Part, number: int, rng: np.random.Generator) -> Floats:
     n = len(first.gold)
     rows = max(1, _AT_ONCE // n)
+    one, other = measure(first.gold, first.made), measure(second.gold, second.made)
     made = []
     for start in range(0, number, rows):
-        drawn = rng.integers(0, n, size=(min(rows, number - start), n))
-        gold = first.gold[drawn]
-        made.append(measure(gold, first.made[drawn]) - measure(gold, second.made[drawn]))
+        size = min(rows, number - start)
+        drawn = rng.integers(0, n, size=(size, n)) + n * np.arange(size)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
+        made.append(one(counts) - other(counts))
     return np.concatenate(made)
 
 
@@ -159,7 +163,7 @@ def _part(kind: TaskType, task: Any, rows: Any, made: Any) -> Part | None:
         part = Part(np.arange(len(wanted)), _right(wanted, [np.asarray(one) for one in made]))
     elif kind == "summarisation":
         both = zip(gold, made["cosine_scores"], strict=True)
-        values = np.array([_rho(np.asarray([own]), settled(cosines)[None])[0] for own, cosines in both])
+        values = np.array([Part(np.asarray(own), settled(cosines)).score(rho) for own, cosines in both])
         known = values[~np.isnan(values)]  # the others are left out of the score too (`ties`)
         part = Part(np.zeros(len(known)), known)
     elif kind == "clustering":
@@ -181,50 +185,15 @@ def _right(gold: NDArray[Any], predicted: Sequence[NDArray[Any]]) -> Floats:
     return np.asarray(right, dtype=np.float64)
 
 
-def _mean(_: NDArray[Any], made: NDArray[Any]) -> Floats:
-    return np.asarray(made.mean(axis=1), dtype=np.float64)
-
-
-def _rho(gold: NDArray[Any], made: NDArray[Any]) -> Floats:
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
-    return row_correlations(stats.rankdata(gold, axis=1), stats.rankdata(made, axis=1))
-
-
-def _precision(gold: NDArray[Any], made: NDArray[Any]) -> Floats:
-    from sklearn.metrics import average_precision_score  # noqa: PLC0415
-
-    return np.array([
-        average_precision_score(one, own) if 0 < one.sum() < len(one) else math.nan
-        for one, own in zip(gold, made, strict=True)
-    ])  # fmt: skip
-
-
-def _v_measure(gold: NDArray[Any], made: NDArray[Any]) -> Floats:
-    from sklearn.metrics import v_measure_score  # noqa: PLC0415
-
-    return np.array([v_measure_score(one, own) for one, own in zip(gold, made, strict=True)])
-
-
-def _weighted_f1(gold: NDArray[Any], made: NDArray[Any]) -> Floats:
-    """F1 of each gold label by how often it stands there: scikit-learn's `average="weighted"`, of whole numbers."""
-    values = []
-    for one, own in zip(gold, made, strict=True):
-        size = int(max(one.max(), own.max())) + 1
-        hits, wanted, said = (np.bincount(part, minlength=size) for part in (one[one == own], one, own))
-        values.append(float((wanted * 2 * hits / np.maximum(1, wanted + said)).sum() / len(one)))
-    return np.array(values)
-
-
 _MEASURES: dict[TaskType, Measure] = {
-    "sts": _rho,
-    "str": _rho,
-    "pair_classification": _precision,
-    "classification": _mean,
-    "multilabel_classification": _mean,
-    "clustering": _v_measure,
-    "retrieval": _mean,
-    "reranking": _mean,
-    "summarisation": _mean,
-    "bitext_mining": _weighted_f1,
+    "sts": rho,
+    "str": rho,
+    "pair_classification": precision,
+    "classification": mean,
+    "multilabel_classification": mean,
+    "clustering": v_measure,
+    "retrieval": mean,
+    "reranking": mean,
+    "summarisation": mean,
+    "bitext_mining": weighted_f1,
 }

@@ -1,0 +1,119 @@
+"""Measures of resamples, without sorting each: items are sorted once, and a resample is how often it has each of them.
+
+A measure is given gold and what a model made of the items, and gives a function of counts (resamples by items) that has
+a value for each resample; NaN where it is undefined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotation.statistics.paired import Floats
+
+Counted = Callable[[Floats], Floats]
+Measure = Callable[[NDArray[Any], NDArray[Any]], Counted]
+_NONE = 1e-9  # sums of squares of ranks, multiples of 1/4, that are nought but for rounding
+
+
+def mean(_: NDArray[Any], made: NDArray[Any]) -> Counted:
+    """The mean of what was made."""
+    return lambda counts: counts @ made / counts.sum(axis=1)
+
+
+def rho(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+    """Spearman's rho: Pearson's r of ranks, ties with their average rank."""
+    first, second = _ranks(gold), _ranks(made)
+
+    def of(counts: Floats) -> Floats:
+        middle = (counts.sum(axis=1, keepdims=True) + 1) / 2
+        x, y = first(counts) - middle, second(counts) - middle
+        scale = np.sqrt((counts * x * x).sum(axis=1) * (counts * y * y).sum(axis=1))
+        return _ratio((counts * x * y).sum(axis=1), scale)
+
+    return of
+
+
+def precision(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+    """Average precision for items whose gold is 1, equal values taken as one threshold (scikit-learn's).
+
+    The sum over thresholds of precision by the recall that each adds.
+    """
+    order = np.argsort(-made, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(made[order])), len(made) - 1)
+    right = (gold[order] == 1).astype(np.float64)
+
+    def of(counts: Floats) -> Floats:
+        sorted_counts = counts[:, order]
+        hits = np.cumsum(sorted_counts * right, axis=1)[:, ends]
+        said = np.cumsum(sorted_counts, axis=1)[:, ends]
+        added = np.diff(hits, axis=1, prepend=0)
+        return _ratio((added * hits / np.maximum(said, 1)).sum(axis=1), hits[:, -1])
+
+    return of
+
+
+def v_measure(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+    """The V-measure: the harmonic mean of homogeneity and completeness (scikit-learn's); 1 where both are constant."""
+    _, labels = np.unique(gold, return_inverse=True)
+    _, clusters = np.unique(made, return_inverse=True)
+    width = int(clusters.max(initial=0)) + 1
+    cells, cell = np.unique(labels * width + clusters, return_inverse=True)
+
+    def of(counts: Floats) -> Floats:
+        values = []
+        for row in counts:
+            joint = np.bincount(cell, row, len(cells)) / row.sum()
+            of_labels, of_clusters = np.bincount(cells // width, joint), np.bincount(cells % width, joint)
+            h_labels, h_clusters, h_joint = (_entropy(shares) for shares in (of_labels, of_clusters, joint))
+            shared = max(0.0, h_labels + h_clusters - h_joint)
+            both = h_labels + h_clusters  # 2hc / (h + c), of h = shared / h_labels and c = shared / h_clusters
+            values.append(2 * shared / both if both > _NONE else 1.0)
+        return np.array(values)
+
+    return of
+
+
+def weighted_f1(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+    """F1 of each gold label, weighted by how often it stands there (scikit-learn's `weighted`)."""
+    size = int(max(gold.max(), made.max())) + 1
+    right = (gold == made).astype(np.float64)
+
+    def of(counts: Floats) -> Floats:
+        values = []
+        for row in counts:
+            hits, wanted = np.bincount(gold, row * right, size), np.bincount(gold, row, size)
+            said = np.bincount(made, row, size)
+            values.append(float((wanted * 2 * hits / np.maximum(1, wanted + said)).sum() / row.sum()))
+        return np.array(values)
+
+    return of
+
+
+def _ranks(values: NDArray[Any]) -> Counted:
+    """Average ranks of the items in each resample (resamples by items), an item's copies being tied."""
+    order = np.argsort(values, kind="stable")
+    starts = np.append(0, np.flatnonzero(np.diff(values[order])) + 1)
+    group = np.empty(len(values), np.int64)
+    group[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(values))))
+
+    def of(counts: Floats) -> Floats:
+        sizes = np.add.reduceat(counts[:, order], starts, axis=1)
+        ranks: Floats = (np.cumsum(sizes, axis=1) - (sizes - 1) / 2)[:, group]
+        return ranks
+
+    return of
+
+
+def _entropy(shares: NDArray[Any]) -> float:
+    some = shares[shares > 0]
+    return float(-(some * np.log(some)).sum())
+
+
+def _ratio(top: Floats, bottom: Floats) -> Floats:
+    made = np.full(len(top), np.nan)
+    np.divide(top, bottom, out=made, where=bottom > _NONE)
+    return made
