@@ -10,16 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from annotation.records import Verdict
-from generation.jobs import Plan
+from generation.jobs import Maker
 from plumbline.identity import identity
 from plumbline.languages import language_name
 
 _LATER = ("sequence", "without", "kept_out_share", "waves")  # came after the first verdicts: their hash is what it was
 
 Status = Literal["evaluated", "included_rejected", "left_out"]
+
+
+class Makers(Protocol):
+    """What makes the texts of each transformation now (`generation.jobs.Plan`)."""
+
+    @property
+    def makers(self) -> Mapping[str, Maker]:
+        """What makes them."""
+        ...
+
+    @property
+    def prompts(self) -> Mapping[str, Sequence[object]]:
+        """The prompts of its calls; none where no generator is asked."""
+        ...
+
+    @property
+    def prompt_hashes(self) -> Mapping[str, str]:
+        """Identities of these."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -33,7 +52,7 @@ class Decision:
 
 def decide(
     verdicts: Sequence[Verdict],
-    plan: Plan,
+    plan: Makers,
     *,
     transformation: str,
     languages: Mapping[str, Collection[str]],
@@ -77,7 +96,7 @@ def verdict_hash(verdict: Verdict) -> str:
 
 
 def _found(
-    verdicts: Sequence[Verdict], plan: Plan, transformation: str, language: str, output_languages: Collection[str]
+    verdicts: Sequence[Verdict], plan: Makers, transformation: str, language: str, output_languages: Collection[str]
 ) -> tuple[Verdict | None, str]:
     """The verdict on texts of one language that a generator and prompts in use made, and why it does not let through.
 
@@ -105,7 +124,7 @@ def _found(
     return verdict, ""
 
 
-def _made_now(named: Sequence[Verdict], plan: Plan, transformation: str) -> tuple[list[Verdict], str]:
+def _made_now(named: Sequence[Verdict], plan: Makers, transformation: str) -> tuple[list[Verdict], str]:
     """Those of at least one verdict that are on texts of the generator and prompts in use; why there is none."""
     maker = plan.makers[transformation]
     made = [v for v in named if v.generator_hash == maker.hash]

@@ -6,8 +6,10 @@ the units which texts the sample's pairs are of.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from annotation.records import Verdict
 from evaluation import gate
@@ -28,21 +30,81 @@ from plumbline.study.datasets import DatasetSpec, LocalDataset
 from plumbline.transformations import ORIGINAL
 
 _COLUMNS = ("key", "status", "output", "flags")  # of a transformed text
-_Table = dict[str, tuple[str | None, frozenset[str]]]
+Table = dict[str, tuple[str | None, frozenset[str]]]
+
+
+class Source(Protocol):
+    """Where a study's data sets and outputs are: its folder, or a bundle of it."""
+
+    @property
+    def plan(self) -> Made:
+        """What made the outputs, and which text each is of."""
+        ...
+
+    def datasets(self) -> Iterator[Dataset]:
+        """The data sets one by one, in the study's order."""
+        ...
+
+    def outputs(self, transformation: str, seed: int) -> Table:
+        """A unit's outputs by key with their error types: None for those that failed, and no unanswered ones."""
+        ...
+
+
+class Made(gate.Makers, Protocol):
+    """What the gate asks, and the job of each text."""
+
+    def job(self, text: Text, transformation: str, seed: int) -> Job:
+        """The job whose output stands for this text of this data set."""
+        ...
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A study's own folder. Raises as `Plan`."""
+
+    study: Study
+
+    @functools.cached_property
+    def plan(self) -> Plan:
+        """The study's plan."""
+        return Plan(self.study)
+
+    def datasets(self) -> Iterator[Dataset]:
+        """Its data sets, read from where they are."""
+        return iter_datasets(self.study)
+
+    def outputs(self, transformation: str, seed: int) -> Table:
+        """What the generator left. Raises DataError for a table that is not the one that was written."""
+        file = self.study.transformation_file(transformation, seed)
+        refuse_other_outputs(self.study, transformation, seed)
+        if not file.exists():
+            return {}
+        rows = read_table(file, TransformedText, self.study.command(GENERATE), _COLUMNS).to_pylist()
+        return {
+            row["key"]: (row["output"] if row["status"] == "ok" else None, frozenset(row["flags"]))
+            for row in rows
+            if row["status"] != "unanswered"
+        }
 
 
 def plan_units(
-    study: Study, verdicts: Sequence[Verdict], pairs: Sequence[Pair], *, include_rejected: bool = False
+    study: Study,
+    verdicts: Sequence[Verdict],
+    pairs: Sequence[Pair],
+    *,
+    include_rejected: bool = False,
+    source: Source | None = None,
 ) -> list[Unit]:
     """Every unit of a study, in the order of its data sets: the original, then transformations and seeds.
 
-    `pairs` are the sample's. Raises DataError for data sets or outputs that cannot be read, StudyError for missing
-    prompts.
+    `pairs` are the sample's; `source` has the data sets and outputs, without one the study's folder. Raises DataError
+    for data sets or outputs that cannot be read, StudyError for missing prompts.
     """
-    planner = _Planner(study, verdicts, pairs, include_rejected)
+    source = source or Folder(study)
+    planner = _Planner(study, source, verdicts, pairs, include_rejected)
     return [
         unit
-        for spec, dataset in zip(study.datasets, iter_datasets(study), strict=True)
+        for spec, dataset in zip(study.datasets, source.datasets(), strict=True)
         for unit in planner.units(spec, dataset)
     ]
 
@@ -51,12 +113,17 @@ class _Planner:
     """What all units of a run share: the jobs' identities, the verdicts, and the outputs, each table read once."""
 
     def __init__(
-        self, study: Study, verdicts: Sequence[Verdict], pairs: Sequence[Pair], include_rejected: bool
+        self,
+        study: Study,
+        source: Source,
+        verdicts: Sequence[Verdict],
+        pairs: Sequence[Pair],
+        include_rejected: bool,
     ) -> None:
         self._study, self._verdicts, self._include_rejected = study, verdicts, include_rejected
-        self._plan = Plan(study)
+        self._source, self._plan = source, source.plan
         self._pairs, self._by_key = pairs, {pair.key: pair for pair in pairs}
-        self._tables: dict[tuple[str, int], _Table] = {}
+        self._tables: dict[tuple[str, int], Table] = {}
         self._others: dict[str, dict[str, str]] = {}
         self._without: dict[tuple[str, str], set[str]] = {}
         for verdict in verdicts:
@@ -152,21 +219,10 @@ class _Planner:
             kept_out,
         )
 
-    def _table(self, transformation: str, seed: int) -> _Table:
-        """A unit's outputs by key with their error types: None for those that failed, and no unanswered ones."""
+    def _table(self, transformation: str, seed: int) -> Table:
+        """A unit's outputs, read once."""
         if (transformation, seed) not in self._tables:
-            file = self._study.transformation_file(transformation, seed)
-            refuse_other_outputs(self._study, transformation, seed)
-            rows = (
-                read_table(file, TransformedText, self._study.command(GENERATE), _COLUMNS).to_pylist()
-                if file.exists()
-                else []
-            )
-            self._tables[transformation, seed] = {
-                row["key"]: (row["output"] if row["status"] == "ok" else None, frozenset(row["flags"]))
-                for row in rows
-                if row["status"] != "unanswered"
-            }
+            self._tables[transformation, seed] = self._source.outputs(transformation, seed)
         return self._tables[transformation, seed]
 
 

@@ -12,13 +12,13 @@ import math
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pandas as pd
 
 from evaluation import mteb_files
 from evaluation.measures import beside
-from evaluation.measures.rows import COMMAND, Measured, stored
+from evaluation.measures.rows import COMMAND, Measure, Measured, stored
 from evaluation.units import Model, Numbers, Place, Unit
 from evaluation.work import Moved, Scored, Todo
 from plumbline.errors import StudyError
@@ -50,10 +50,18 @@ def read_drift(study: Study) -> pd.DataFrame:
 class Results:
     """The records of a run: what holds from earlier ones, and what is still to be made (`todo`).
 
-    Raises DataError for files that cannot be read.
+    `measures` are what is measured beside, without them the study's own. Raises DataError for files that cannot be
+    read.
     """
 
-    def __init__(self, study: Study, units: Sequence[Unit], pairs: Sequence[Pair], chosen: Sequence[ModelSpec]) -> None:
+    def __init__(
+        self,
+        study: Study,
+        units: Sequence[Unit],
+        pairs: Sequence[Pair],
+        chosen: Sequence[ModelSpec],
+        measures: Sequence[Measure[Any]] | None = None,
+    ) -> None:
         self.study, self.units, self.pairs = study, units, pairs
         self.models = [Model.of(study, spec) for spec in study.evaluation.models]
         self._chosen = [model for model in self.models if model.spec in chosen]
@@ -65,7 +73,8 @@ class Results:
         self._drift: dict[tuple[str, str], Drift] = {}
         self.kept = self._keep_scores()
         self._keep_drift()
-        self._beside = beside.Tables(study, units, pairs, self.models, self._chosen)
+        measured = beside.measures(study, pairs) if measures is None else measures
+        self._beside = beside.Tables(study, units, measured, self.models, self._chosen)
         self.write()
 
     def todo(self) -> Iterator[Todo]:

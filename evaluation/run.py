@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 from tqdm import tqdm
@@ -22,10 +23,11 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation import display
+from evaluation.measures.rows import Measure
 from evaluation.models import encoder
 from evaluation.planner import plan_units
 from evaluation.results import Results, read_drift, read_scores
-from evaluation.units import chosen_models
+from evaluation.units import Unit, chosen_models
 from evaluation.work import Ended, Loader, Made, Scored, Todo, quiet, work
 from plumbline import cli
 from plumbline.commands import as_called
@@ -86,18 +88,41 @@ def evaluate(
     verdicts, pairs = _judged(study, include_rejected=include_rejected)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         units = plan_units(study, verdicts, pairs, include_rejected=include_rejected)
-        results = Results(study, units, pairs, chosen)
-        outcome = Outcome(verdicts, pairs, kept=results.kept)
-        todo = list(results.todo())
-        if not todo:
-            return outcome
-        if cluster:
+
+        def stream(todo: Sequence[Todo]) -> Generator[tuple[Todo, Made]]:
+            if not cluster:
+                return _here(study, todo, load)
             from evaluation.cluster import evaluate_on  # noqa: PLC0415 (extra `ray`)
 
-            stream = evaluate_on(cluster, study, todo, load, verdicts=verdicts, include_rejected=include_rejected)
-        else:
-            stream = _here(study, todo, load)
-        with contextlib.closing(stream):
+            return evaluate_on(cluster, study, todo, load, verdicts=verdicts, include_rejected=include_rejected)
+
+        return _score(Results(study, units, pairs, chosen), Outcome(verdicts, pairs), stream)
+
+
+def evaluate_units(
+    study: Study,
+    units: Sequence[Unit],
+    verdicts: Sequence[Verdict],
+    pairs: Sequence[Pair],
+    measures: Sequence[Measure[Any]],
+    load: Loader = encoder.load,
+) -> Outcome:
+    """The same for units that were planned already, by all of the study's models, here.
+
+    `measures` are what is measured beside the scores.
+    """
+    with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
+        results = Results(study, units, pairs, study.evaluation.models, measures)
+        return _score(results, Outcome(verdicts, pairs), lambda todo: _here(study, todo, load))
+
+
+def _score(
+    results: Results, outcome: Outcome, work_on: Callable[[Sequence[Todo]], Generator[tuple[Todo, Made]]]
+) -> Outcome:
+    """Make what is left, and note it."""
+    outcome.kept = results.kept
+    if todo := list(results.todo()):
+        with contextlib.closing(work_on(todo)) as stream:
             _take(results, stream, outcome, sum(len(one.units) for one in todo))
     return outcome
 

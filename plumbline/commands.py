@@ -84,6 +84,15 @@ SECTIONS = {
             "board", "models ranked on a benchmark, with intervals", "evaluation.build", "board", "evaluation,report"
         ),
     ),
+    "validated sets": (
+        Command(
+            "bundle",
+            "what people accepted as one file: export it, inspect it, evaluate on it",
+            "evaluation.bundle",
+            "",
+            "evaluation",
+        ),
+    ),
     "to look at": (Command("dashboard", "all of it in a browser, until Ctrl-C", "streamlit_app", "", "dashboard"),),
 }
 COMMANDS = {command.name: command for section in SECTIONS.values() for command in section}

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import functools
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.ratings.ratings import read_all_ratings
 from annotation.sampling.controls import COMMAND as SAMPLE
-from plumbline.records import Pair
+from plumbline.records import Pair, Rating, Record
+from plumbline.schemas import arrow_schema, with_words
 from plumbline.store import as_record, joined, read_table
 from plumbline.study import Study
 
@@ -46,6 +48,18 @@ class Collected:
         tables = (read_table(study.folder / name, Pair, study.command(SAMPLE), words=_OF_PAIRS) for name in names)
         pairs = joined(tables, Pair, _OF_PAIRS)
         return cls(pairs, read_all_ratings(study, _OF_RATINGS), withdrawn_pairs(study) if names else {})
+
+    @classmethod
+    def of_tables(
+        cls, pairs: Iterable[pa.Table], ratings: Iterable[pa.Table], withdrawn: Mapping[str, str]
+    ) -> Collected:
+        """What somebody has read already: tables of `Pair` and of `Rating`."""
+
+        def frame(tables: Iterable[pa.Table], record: type[Record], words: Sequence[str]) -> pd.DataFrame:
+            encoded = with_words(arrow_schema(record), words)
+            return joined([table.cast(encoded) for table in tables], record, words)
+
+        return cls(frame(pairs, Pair, _OF_PAIRS), frame(ratings, Rating, _OF_RATINGS), withdrawn)
 
     @functools.cached_property
     def sample(self) -> pd.DataFrame:

@@ -45,15 +45,27 @@ def refuse_edited(study: Study, found: Sequence[Verdict], evidence: Evidence | N
         return
     rests = evidence or Evidence.read(study)
     rests.refuse_other_rules()
-    pairs, ratings = rests.collected.sample_pairs, rests.collected.sample_ratings
-    withdrawn = rests.collected.withdrawn
-    groups, follow, means = conclude(pairs, ratings, rests.design, dict.fromkeys(_REST[:3], ""), None, withdrawn)
-    follow = with_supply(follow, rests.supply)
-    _complain(study, "verdicts.json", _other_verdicts(found, follow))
-    if (study.folder / "pair_means.parquet").exists():
-        _complain(study, "pair_means.parquet", _other_means(read_pair_means(study), means))
-    if (study.folder / "agreement.json").exists():
-        _complain(study, "agreement.json", _other_groups(read_agreement(study), groups))
+    means = read_pair_means(study) if (study.folder / "pair_means.parquet").exists() else None
+    groups = read_agreement(study) if (study.folder / "agreement.json").exists() else None
+    for file, what in differences(rests, found, means, groups):
+        raise DataError(
+            f"{study.folder / file}: {what} (edited by hand, or made by another version); run"
+            f" `{study.command(COMMAND)}` again"
+        )
+
+
+def differences(
+    evidence: Evidence, found: Sequence[Verdict], means: pd.DataFrame | None, groups: Sequence[Group] | None
+) -> Iterator[tuple[str, str]]:
+    """(file, what it says otherwise than what follows from the evidence); None where there is no such record."""
+    pairs, ratings = evidence.collected.sample_pairs, evidence.collected.sample_ratings
+    withdrawn = evidence.collected.withdrawn
+    due, follow, own = conclude(pairs, ratings, evidence.design, dict.fromkeys(_REST[:3], ""), None, withdrawn)
+    yield from (("verdicts.json", one) for one in _other_verdicts(found, with_supply(follow, evidence.supply)))
+    if means is not None:
+        yield from (("pair_means.parquet", one) for one in _other_means(means, own))
+    if groups is not None:
+        yield from (("agreement.json", one) for one in _other_groups(groups, due))
 
 
 def refuse_other_file(study: Study) -> None:
@@ -66,15 +78,6 @@ def refuse_other_file(study: Study) -> None:
     if was is not None and file_hash(path) != was:
         line = f"{path} is not what was written (edited by hand, or cut off)"
         raise DataError(f"{line}; run `{study.command(COMMAND)}` again")
-
-
-def _complain(study: Study, file: str, what: Iterator[str]) -> None:
-    first = next(what, None)
-    if first is not None:
-        raise DataError(
-            f"{study.folder / file}: {first} (edited by hand, or made by another version); run"
-            f" `{study.command(COMMAND)}` again"
-        )
 
 
 def _unit(verdict: Verdict) -> tuple[str, str, str]:

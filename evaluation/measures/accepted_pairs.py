@@ -52,13 +52,16 @@ class AcceptedPairs:
     record = AcceptedScore
     file = FILE
 
-    def __init__(self, study: Study, pairs: Sequence[Pair]) -> None:
-        """Read which pairs of the sample are accepted. Raises DataError for means that cannot be read."""
+    def __init__(self, study: Study, pairs: Sequence[Pair], good: frozenset[str] | None = None) -> None:
+        """Read which pairs of the sample are accepted, unless it is known (`good`, their ids).
+
+        Raises DataError for means that cannot be read.
+        """
         self._study = study
-        self._rated = (study.folder / "pair_means.parquet").exists()
-        means = read_pair_means(study) if self._rated else None
-        asked = load_rubric(study).question_names()
-        self._good = frozenset() if means is None else accepted_pairs(means, asked)
+        self._rated = good is not None or (study.folder / "pair_means.parquet").exists()
+        if good is None and self._rated:
+            good = accepted_pairs(read_pair_means(study), load_rubric(study).question_names())
+        self._good = good or frozenset()
         self._seeds = {(pair.transformation, pair.seed) for pair in pairs if pair.pair_id in self._good}
         self._known: dict[Place, _Selection] = {}
 

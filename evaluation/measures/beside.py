@@ -33,12 +33,12 @@ class Tables:
         self,
         study: Study,
         units: Sequence[Unit],
-        pairs: Sequence[Pair],
+        made: Sequence[Measure[Any]],
         models: Sequence[Model],
         chosen: Sequence[Model],
     ) -> None:
-        """Read what there is; `pairs` are the sample's. Raises DataError for files that cannot be read."""
-        self._measures = measures(study, pairs)
+        """Read what there is; `made` are the tables' `measures`. Raises DataError for files that cannot be read."""
+        self._measures = made
         self._tables = {one.file: MeasureTable(study, units, models, chosen, one) for one in self._measures}
 
     def todo(self, model: Model) -> tuple[Unmeasured, ...]:

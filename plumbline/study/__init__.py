@@ -21,6 +21,7 @@ from plumbline.reading import read_yaml
 from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.resources import ROOT as ROOT
 from plumbline.study.base import Code, Name, Part, Seed, first_complaint, refuse_duplicates
+from plumbline.study.bundle import BundleSpec
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, SampleSpec, refuse_undecidable
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec, LocalDataset
@@ -88,6 +89,7 @@ class Study(Part):
     evaluation: EvaluationSpec = Field(
         default=NoEvaluation(), description="embedding models; none where transformations are only judged"
     )
+    bundle: BundleSpec = Field(default=BundleSpec(), description="licences and words for whoever gets it as a bundle")
 
     _file: Path = PrivateAttr(default=Path("study.yaml"))
     _exports: Path = PrivateAttr(default_factory=lambda: working("exports"))

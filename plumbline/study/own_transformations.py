@@ -30,7 +30,7 @@ def own_transformations(entries: Sequence[Any], base: Path) -> tuple[list[Any], 
             raise StudyError(f"transformations.{place}: {one.name!r} appears twice; give each its own name")
         names.append(one.name)
         own[one.name] = one
-    _refuse_mixed_up(own)
+    refuse_mixed_up(own)
     return names, own
 
 
@@ -75,7 +75,7 @@ def _read(entry: dict[Any, Any], base: Path, where: str) -> Transformation:
     return found.placed(file.parent if file else base, file)
 
 
-def _refuse_mixed_up(own: Mapping[str, Transformation]) -> None:
+def refuse_mixed_up(own: Mapping[str, Transformation]) -> None:
     """Raise StudyError for what would make a number of HTEB's another one, or one name two things."""
     axes = {one.axis for one in EIGHT.values()}
     for name, one in own.items():

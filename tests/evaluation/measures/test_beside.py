@@ -90,7 +90,7 @@ def run(study: Study, *chosen: str, include_rejected: bool = False) -> tuple[Fak
     units = plan_units(study, read_verdicts(study), read_pairs(study), include_rejected=include_rejected)
     models = [Model.of(study, spec) for spec in study.evaluation.models]
     picked = [one for one in models if one.name in chosen]
-    tables = beside.Tables(study, units, read_pairs(study), models, picked)
+    tables = beside.Tables(study, units, beside.measures(study, read_pairs(study)), models, picked)
     for one in picked:
         encoder = Encoder(model, one.name, one.revision)
         for found in beside.measure(tables.todo(one), encoder):
@@ -234,7 +234,7 @@ def test_another_output_or_acceptance_is_measured_again(rated: Study) -> None:
 def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
     units = plan_units(rated, read_verdicts(rated), read_pairs(rated))
     models = [Model.of(rated, spec) for spec in rated.evaluation.models]
-    tables = beside.Tables(rated, units, read_pairs(rated), models, models)
+    tables = beside.Tables(rated, units, beside.measures(rated, read_pairs(rated)), models, models)
     requests = set(pd.read_csv(rated.resolve("requests.csv"))["text"])
     spoilt = Encoder(FakeModel(spoil=requests.__contains__), "one", "1")
     found = beside.measure(tables.todo(models[0])[1:], spoilt)  # drift alone, first that of sts

@@ -1,0 +1,186 @@
+"""`python -m evaluation.bundle`: a study's validated outputs as one file, checked, scored and compared."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from plumbline import cli
+from plumbline.commands import as_called
+from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.resources import installing, working
+
+_EXAMPLE = """example: python -m evaluation.bundle inspect hteb-english-v1.plumb
+
+  python -m evaluation.bundle export --study studies/hteb_english.yaml --out hteb-english-v1.plumb
+  python -m evaluation.bundle evaluate hteb-english-v1.plumb --model intfloat/multilingual-e5-small
+"""
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog=as_called("python -m evaluation.bundle"),
+        description="Validated sets: what people accepted of a study, with the ratings behind it, in one file\n"
+        "that others check and evaluate on.",
+        epilog=as_called(_EXAMPLE),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _export_options(commands)
+    _inspect_options(commands)
+    _evaluate_options(commands)
+    options = parser.parse_args()
+    status: int = options.run(options)
+    return status
+
+
+def _export_options(commands: Any) -> None:
+    export = _command(
+        commands, "export", _export, "write a study's bundle", "--study studies/demo.yaml --out demo.plumb"
+    )
+    cli.add_study_options(export)
+    export.add_argument("--out", required=True, metavar="FILE", help="the bundle's file, such as demo.plumb")
+    export.add_argument("--comments", action="store_true", help="let raters' free words travel too")
+
+
+def _inspect_options(commands: Any) -> None:
+    inspect = _command(commands, "inspect", _inspect, "what is in a bundle, and whether it holds", "demo.plumb")
+    _add_bundle(inspect)
+
+
+def _evaluate_options(commands: Any) -> None:
+    example = "demo.plumb --model intfloat/multilingual-e5-small"
+    evaluate = _command(commands, "evaluate", _evaluate, "score models on what people accepted", example)
+    _add_bundle(evaluate)
+    add = evaluate.add_argument
+    add("--model", nargs="+", default=[], metavar="NAME", help="models: names on the hub, of the maker's, or folders")
+    add("--study", type=Path, metavar="FILE", help="a study of yours whose `evaluation.models` say how to load them")
+    add("--exports", metavar="DIR", help="where records are written (default: exports/)")
+    add("--data", nargs="+", default=[], metavar="NAME=FILE", help="your copies of texts that may not be handed on")
+    add("--beside", nargs="+", default=[], type=Path, metavar="FOLDER", help="other evaluations to show in the tables")
+    add("--include-rejected", action="store_true", help="also score what the verdicts reject; marked everywhere")
+    add("--simulated", action="store_true", help="rehearse on a bundle whose ratings are simulated")
+
+
+def _command(commands: Any, name: str, run: Any, text: str, example: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog=as_called(f"example: python -m evaluation.bundle {name} {example}"),
+    )
+    made.set_defaults(run=run)
+    return made
+
+
+def _add_bundle(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bundle", type=Path, metavar="FILE", help="the bundle")
+    parser.add_argument(
+        "--key", metavar="KEY", default="", help="minisign's public key, or its file: check the signature"
+    )
+
+
+def _export(options: argparse.Namespace) -> int:
+    from tqdm import tqdm  # noqa: PLC0415
+
+    from evaluation.bundle.check import open_checked  # noqa: PLC0415 (what takes long to import comes after --help)
+    from evaluation.bundle.export import export  # noqa: PLC0415
+
+    study, out = cli.study_of(options), Path(options.out)
+    if out.is_dir():
+        raise StudyError(f"--out {out}: a folder is there; name a file, such as {out / study.name}.plumb")
+    units = len(study.transformations) * len(study.seeds)
+    with tqdm(total=units, unit="unit", desc="exporting", delay=1, leave=False) as bar:
+        export(study, out, comments=options.comments, check=open_checked, step=bar.update)
+    bundle = open_checked(out)
+    simulated = ", its ratings SIMULATED" if bundle.manifest.simulated else ""
+    print(f"{study.name}: {len(bundle.manifest.members)} members, read back and checked{simulated} -> {out}")
+    print(f"bundle {bundle.identity}; to sign it: minisign -Sm {out}")
+    return 0
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from evaluation.bundle import words  # noqa: PLC0415
+
+    bundle, found = _looked_through(options.bundle)
+    print(words.heading(bundle))
+    if not found:
+        print(f"\n{words.contents(bundle)}")
+    signed = _signed(options)
+    print(f"\n{words.checks(bundle, found, signed)}")
+    if found:
+        raise DataError(f"{options.bundle}: {found[0][0]} {found[0][1]}; get it again from where it came from")
+    return 0
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from evaluation.bundle import words  # noqa: PLC0415
+    from evaluation.bundle.evaluate import Wanted, evaluate_bundle, scores_in, specs  # noqa: PLC0415
+    from evaluation.work import quiet  # noqa: PLC0415
+
+    if not (options.model or options.study):
+        raise StudyError("name the models to score: --model NAME, or --study FILE for those of a study of yours")
+    bundle, found = _looked_through(options.bundle)
+    if found:
+        raise DataError(f"{options.bundle}: {found[0][0]} {found[0][1]}; get it again from where it came from")
+    _signed(options)
+    models = specs(bundle, options.model, options.study)
+    exports = Path(options.exports) if options.exports else working("exports")
+    beside = [(folder.name, scores_in(folder)) for folder in options.beside]
+    wanted = Wanted(_files(options.data), beside, options.include_rejected, options.simulated)
+    with quiet(bundle.study(models), bundle.study(models).evaluation.models):
+        made = evaluate_bundle(bundle, models, exports, wanted)
+    print(words.evaluation(bundle, made))
+    print(
+        f"\n{made.outcome.made} scores made, {made.outcome.kept} were there -> {made.study.folder / 'scores.parquet'}"
+    )
+    print(_page(bundle, made))
+    if made.outcome.failures:
+        names = ", ".join(made.outcome.failures)
+        raise ServiceError(f"models failed: {names} (the reason stands above); run the same command again to go on")
+    return 0
+
+
+def _page(bundle: Any, made: Any) -> str:
+    """Write the report page, where what draws it is installed; a line about it."""
+    try:
+        from evaluation.bundle.page import write  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        return f"no report page: it needs {error.name}: {installing('report')}"
+    return f"report -> {write(bundle, made)}"
+
+
+def _looked_through(path: Path) -> tuple[Any, list[tuple[str, str]]]:
+    """The bundle, and what is wrong with it."""
+    from tqdm import tqdm  # noqa: PLC0415
+
+    from evaluation.bundle.bundle import Bundle  # noqa: PLC0415
+    from evaluation.bundle.check import faults, steps  # noqa: PLC0415
+
+    bundle = Bundle.open(path)
+    with tqdm(total=steps(bundle), unit="check", desc="checking", delay=1, leave=False) as bar:
+        return bundle, list(faults(bundle, bar.update))
+
+
+def _signed(options: argparse.Namespace) -> str:
+    """What there is to say of the signature; empty where nobody gave a key. Raises as `check_signature`."""
+    from evaluation.bundle.signature import check_signature  # noqa: PLC0415
+
+    return f"signature: {check_signature(options.bundle, options.key)}".strip() if options.key else ""
+
+
+def _files(given: list[str]) -> dict[str, Path]:
+    """NAME=FILE as a mapping. Raises StudyError for what is none."""
+    found = {}
+    for one in given:
+        name, equals, file = one.partition("=")
+        if not (equals and name and file):
+            raise StudyError(f"--data {one}: write it as NAME=FILE, a data set of the bundle and your copy of its file")
+        found[name] = Path(file)
+    return found
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,136 @@
+"""One zip file, written so that equal contents are equal bytes, and read member by member without unpacking.
+
+What is read was made by somebody else: names, kinds and sizes are checked before anything is read, sizes again while
+it is, and each member's hash against the manifest's. Nothing is ever written to where a name in the archive says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from plumbline.errors import DataError
+from plumbline.reading import refuse_no_file
+
+MANIFEST = "manifest.json"
+MOST = 20_000  # members
+LARGEST = 8 * 2**30  # bytes of all members; 200,000 texts in 24 variants are a tenth of it
+LARGEST_READ = 2 * 2**30  # bytes of a member that is read at once
+LARGEST_WORDS = 64 * 2**20  # of JSON
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}(/[A-Za-z0-9][A-Za-z0-9._-]{0,150}){0,4}")
+_KINDS = (".json", ".parquet", ".html")
+_PIECE = 1 << 20
+_AS_READ = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
+
+
+class Archive:
+    """A bundle's file, open for reading. Raises DataError for what is none, or holds what none does."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            refuse_no_file(path)
+            self._zip = zipfile.ZipFile(path)
+        except FileNotFoundError:
+            raise DataError(f"no bundle {path}; `python -m evaluation.bundle export` makes one of a study") from None
+        except _AS_READ as error:
+            raise self.bad(f"is cut off, or no bundle ({error})") from None
+        self._members = {one.filename: one for one in self._zip.infolist()}
+        try:
+            self._refuse_strange()
+        except DataError:
+            self.close()
+            raise
+
+    @property
+    def names(self) -> list[str]:
+        """The members but the manifest, in order."""
+        return sorted(set(self._members) - {MANIFEST})
+
+    def size(self, name: str) -> int:
+        """A member's bytes, as the archive declares them."""
+        return self._members[name].file_size
+
+    def read(self, name: str, limit: int = LARGEST_READ) -> bytes:
+        """A member's bytes. Raises DataError where it is missing, damaged, or larger than `limit`."""
+        return b"".join(self._pieces(name, limit))
+
+    def sha256(self, name: str) -> str:
+        """The hash of a member, read in pieces. Raises as `read`."""
+        digest = hashlib.sha256()
+        for piece in self._pieces(name, LARGEST):
+            digest.update(piece)
+        return digest.hexdigest()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._zip.close()
+
+    def bad(self, what: str) -> DataError:
+        """The complaint about this file."""
+        return DataError(f"{self.path} {what}; get it again from where it came from")
+
+    def _pieces(self, name: str, limit: int) -> Iterator[bytes]:
+        if name not in self._members:
+            raise self.bad(f"lacks {name}")
+        left = min(limit, self.size(name))
+        if self.size(name) > limit:
+            raise self.bad(f"holds {name} of {self.size(name):,} bytes, more than the {limit:,} that are read")
+        try:
+            with self._zip.open(self._members[name]) as file:
+                while piece := file.read(_PIECE):
+                    left -= len(piece)
+                    if left < 0:
+                        raise self.bad(f"holds more of {name} than it declares")
+                    yield piece
+        except _AS_READ as error:
+            raise self.bad(f"is damaged in {name} ({error})") from None
+        if left and limit >= self.size(name):
+            raise self.bad(f"holds less of {name} than it declares")
+
+    def _refuse_strange(self) -> None:
+        listed = self._zip.infolist()
+        if len(listed) > MOST:
+            raise self.bad(f"holds {len(listed):,} members, more than the {MOST:,} that are read")
+        for one in listed:
+            name, kind = one.filename, stat.S_IFMT(one.external_attr >> 16)
+            plain = _NAME.fullmatch(name) and ".." not in name and Path(name).suffix in _KINDS
+            if not plain or "\0" in getattr(one, "orig_filename", name):
+                raise self.bad(f"holds a member called {name[:80]!r}, which no bundle has")
+            if kind not in (0, stat.S_IFREG):
+                raise self.bad(f"holds {name} as something else than a file (a link, say), which no bundle has")
+            if one.flag_bits & 1 or one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise self.bad(f"holds {name} encrypted or packed in a way that no bundle is")
+        if len(listed) > len(self._members):
+            raise self.bad("holds two members of one name")
+        if (total := sum(one.file_size for one in listed)) > LARGEST:
+            raise self.bad(f"is {total:,} bytes when unpacked, more than the {LARGEST:,} that are read")
+        if MANIFEST not in self._members:
+            raise self.bad(f"has no {MANIFEST}: it is empty, or no bundle")
+
+
+class Writer:
+    """A bundle that is being written: members in the order in which they are added, without times and owners."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._zip = zipfile.ZipFile(file, "w", allowZip64=True)
+        self.members: dict[str, tuple[str, int]] = {}
+        """Hash and bytes of each member."""
+
+    def add(self, name: str, content: bytes | memoryview) -> None:
+        """Add a member. What is compressed already (Parquet) is stored as it is."""
+        one = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+        one.create_system, one.external_attr = 3, (stat.S_IFREG | 0o644) << 16
+        one.compress_type = zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
+        self._zip.writestr(one, content, compresslevel=6)
+        self.members[name] = (hashlib.sha256(content).hexdigest(), len(content))
+
+    def close(self) -> None:
+        """End the archive."""
+        self._zip.close()

@@ -1,0 +1,139 @@
+"""`python -m evaluation.bundle evaluate`: models scored on a bundle, as the maker's study scores them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from annotation.verdicts.pair_means import accepted_pairs
+from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.portable import KINDS, OF_MODELS
+from evaluation.bundle.source import BundleSource
+from evaluation.measures.accepted_pairs import AcceptedPairs
+from evaluation.measures.text_drift import AllTexts
+from evaluation.models import encoder
+from evaluation.planner import plan_units
+from evaluation.results import read_scores
+from evaluation.run import Outcome, evaluate_units
+from evaluation.work import Loader
+from plumbline.errors import StudyError
+from plumbline.records import Score
+from plumbline.store import read_frame
+from plumbline.study import Study, load_study
+
+MAKERS = " (maker's)"
+# What must be equal for two models' scores of a place to be of the same items and texts, measured alike.
+_ALIKE = (
+    *("dataset", "transformation", "seed", "metric", "n", "n_failed", "failed_policy", "protocol"),
+    *("dataset_revision", "generator_hash", "prompt_hash", "status"),
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a user wants of an evaluation."""
+
+    files: Mapping[str, Path] = field(default_factory=dict)  #: copies of texts that may not be handed on, by data set
+    beside: Sequence[tuple[str, pd.DataFrame]] = ()  #: other scores, by a name
+    include_rejected: bool = False  #: also what the verdicts reject
+    simulated: bool = False  #: rehearse on simulated ratings
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What came out: the study whose folder holds the records, what the run did, its scores, and those beside them."""
+
+    study: Study
+    outcome: Outcome
+    scores: pd.DataFrame  #: of the models that were asked for (`plumbline.records.Score`)
+    beside: pd.DataFrame  #: the maker's and others', like for like
+    notes: tuple[str, ...]  #: what of these is left out, and why
+
+
+def evaluate_bundle(
+    bundle: Bundle,
+    models: Sequence[Mapping[str, Any]],
+    exports: Path,
+    wanted: Wanted,
+    load: Loader = encoder.load,
+) -> Evaluated:
+    """Score models on a bundle that was checked; records go to `exports/<study>-<identity>/`.
+
+    `models` are as a study file has them (`specs`). Raises StudyError for simulated ratings that are not wanted, and as
+    `evaluation.run.evaluate` does.
+    """
+    if bundle.manifest.simulated and not wanted.simulated:
+        raise StudyError(
+            f"{bundle.path}: its ratings are SIMULATED, so that nobody ever accepted these texts and scores on them"
+            " measure nothing; add --simulated to rehearse all the same"
+        )
+    study = bundle.study(models, exports, f"{bundle.manifest.study[:54].rstrip('-_')}-{bundle.short}")
+    source = BundleSource(bundle, study, wanted.files)
+    pairs = source.pairs()
+    units = plan_units(study, bundle.verdicts, pairs, include_rejected=wanted.include_rejected, source=source)
+    good = accepted_pairs(bundle.means, bundle.rubric.question_names())
+    measures = (AcceptedPairs(study, pairs, good), AllTexts())
+    outcome = evaluate_units(study, units, bundle.verdicts, pairs, measures, load)
+    scores = read_scores(study)
+    found, notes = [], []
+    for name, frame in ((MAKERS, bundle.scores), *((f" ({name})", frame) for name, frame in wanted.beside)):
+        alike, left = like_for_like(scores, frame)
+        found.append(alike.assign(model=alike["model"] + name))
+        notes += [f"{name.strip(' ()')}: {left} scores left out, which are of other items, texts or settings"] * (
+            left > 0
+        )
+    return Evaluated(study, outcome, scores, pd.concat(found, ignore_index=True), tuple(notes))
+
+
+def like_for_like(scores: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """(those of other scores that were measured as these were, how many were not)."""
+    known = set(scores[list(_ALIKE)].itertuples(index=False, name=None))
+    alike = [row in known for row in others[list(_ALIKE)].itertuples(index=False, name=None)]
+    return others[alike], len(others) - sum(alike)
+
+
+def specs(bundle: Bundle, names: Sequence[str], study: Path | None) -> list[dict[str, Any]]:
+    """The models that a user names, as a study file has them.
+
+    They are looked for in the user's own `study`, where one is given, then among those that the maker scored, of which
+    nothing is taken that reaches into a machine; then as folders; anything else is a name on the hub.
+    """
+    own = _of_study(study) if study else {}
+    if study and not names:
+        return list(own.values())
+    said = bundle.settings.get("evaluation", {}).get("models", [])
+    makers = {one["name"]: one for one in said if isinstance(one, dict) and "name" in one}
+    return [own.get(name) or _spec(name, makers) for name in dict.fromkeys(names)]
+
+
+def _spec(name: str, makers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    one = makers.get(name)
+    if one is not None and one.get("kind", KINDS[0]) in KINDS:
+        return {key: value for key, value in one.items() if key in OF_MODELS}
+    folder = Path(name)
+    if folder.is_dir():
+        return {"name": folder.resolve().name, "path": str(folder.resolve())}
+    return {"name": name}
+
+
+def _of_study(file: Path) -> dict[str, dict[str, Any]]:
+    """The models of a study of the user's, by name, wherever their files are."""
+    study = load_study(file)
+    found = {}
+    for one in study.evaluation.models:
+        said = one.model_dump(mode="json", exclude_unset=True)
+        if one.path and not one.package:
+            said["path"] = str(study.resolve(one.path))
+        found[one.name] = said
+    if not found:
+        raise StudyError(f"{study.file}: it has no `evaluation.models`; name a model with --model")
+    return found
+
+
+def scores_in(folder: Path) -> pd.DataFrame:
+    """The scores that an evaluation left in its folder. Raises DataError."""
+    return read_frame(folder / "scores.parquet", Score, "python -m evaluation.bundle evaluate")

@@ -1,0 +1,64 @@
+"""What the members of a bundle are called, and the rows that no other record has."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from plumbline.records import Record
+
+STUDY, TRANSFORMATIONS, RUBRIC = "study.json", "transformations.json", "rubric.json"
+PAIRS, RATINGS, SCORES = "pairs.parquet", "ratings.parquet", "scores.parquet"
+CONTROLS, CONTROL_RATINGS, MEANS = "controls.parquet", "control_ratings.parquet", "pair_means.parquet"
+VERDICTS, AGREEMENT = "verdicts.json", "agreement.json"
+REPORTS = {"report/ratings.html": "report/index.html", "report/scores.html": "report_evaluation/index.html"}
+
+
+def outputs_of(transformation: str, seed: int) -> str:
+    """The member with a unit's outputs."""
+    return f"outputs/{transformation}/{seed}.parquet"
+
+
+def texts_of(dataset: str) -> str:
+    """The member with the places and hashes of a data set's texts, and their words where they may be handed on."""
+    return f"texts/{dataset}.parquet"
+
+
+class BundledOutput(Record):
+    """What stands in a text's place (`outputs/<transformation>/<seed>.parquet`)."""
+
+    KEY = ("key",)
+    key: str = Field(description="identity: hash of everything that changes the output, as in pairs.parquet")
+    text_id: str = Field(description="the original's hash")
+    datasets: tuple[str, ...] = Field(description="data sets in which it stands for that text")
+    source_language: str = Field(description="the original's language")
+    language: str = Field(description="the language that the output should be in")
+    output: str = Field(description="the transformed text; empty where there is none")
+    status: Literal["ok", "failed"] = Field(description="whether there is one")
+    reason: str = Field(description="why there is none; empty otherwise")
+    flags: tuple[str, ...] = Field(description="error types found on the last attempt")
+    first_flags: tuple[str, ...] = Field(description="error types found on the first attempt")
+    attempts: int = Field(description="answers received")
+
+
+class BundledPrompt(BaseModel):
+    """A prompt, word for word."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str
+    source: str
+    language: str
+    text: str
+
+
+class BundledTransformation(BaseModel):
+    """How a transformation was made (`transformations.json`)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    definition: dict[str, Any] = Field(description="the transformation as its file has it")
+    prompts: tuple[BundledPrompt, ...] = Field(description="its calls' prompts, in order")
+    prompt_hash: str = Field(description="of these; empty without prompts")
+    kind: str = Field(description="what made it: the generator's kind, function or outputs")
+    model: str = Field(description="the generator's model, the function, or the file of outputs")
+    generator_hash: str = Field(description="identity of what made it")

@@ -1,0 +1,67 @@
+"""The report of an evaluation on a bundle: what it rests on, and the scores, as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from annotation.verdicts.tables import SIMULATED
+from evaluation.bundle import words
+from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.evaluate import Evaluated
+from evaluation.report import paper_tables
+from evaluation.report.paper_tables import Results
+from plumbline.exhibits.page import Figure, Section, Table, write_page
+
+FILE = "report.html"
+
+
+def write(bundle: Bundle, made: Evaluated) -> Path:
+    """Write the page; where it is."""
+    said = bundle.manifest
+    scores = pd.concat([made.scores, made.beside], ignore_index=True)
+    results = Results(
+        scores,
+        bundle.verdicts,
+        ((SIMULATED,) if said.simulated else ()) + (*words.gaps(made), *made.notes),
+        made.study.sample.seed,
+    )
+    shown = [paper_tables.axes(results), paper_tables.transformations(results)]
+    if (scores["status"] == "included_rejected").any():
+        shown += [
+            paper_tables.axes(results, include_rejected=True),
+            paper_tables.transformations(results, include_rejected=True),
+        ]
+    shown += [paper_tables.ranking(results, transformed=False), paper_tables.ranking(results, transformed=True)]
+    scored: list[str | Table | Figure] = []
+    for one in shown:
+        scored += [one.table(), *one.notes] if len(one.frame) else []
+    sections = [
+        Section(
+            "What this rests on", [*words.heading(bundle).splitlines(), f"Checked: {words.COMPUTED}.", _sources(bundle)]
+        ),
+        Section("What people decided", [_verdicts(bundle)]),
+        Section("Scores", scored),
+    ]
+    path = made.study.folder / FILE
+    write_page(path, f"Scores on {said.study}, bundle {bundle.short}", SIMULATED if said.simulated else "", sections)
+    return path
+
+
+def _sources(bundle: Bundle) -> Table:
+    rows = [
+        {"Data set": one.name, "Task": one.task, "Languages": ", ".join(one.languages), "Texts": str(one.n_texts)}
+        | {"Licence": one.licence, "Revision": one.revision}
+        for one in bundle.manifest.datasets
+    ]
+    return Table(pd.DataFrame(rows), "Data sets of the bundle")
+
+
+def _verdicts(bundle: Bundle) -> Table:
+    rows = [
+        {"Transformation": one.transformation, "Language": one.language, "Decision": one.decision}
+        | {"Pairs": str(one.n_pairs), "Why": "; ".join(one.reasons)}
+        for one in bundle.verdicts
+    ]
+    return Table(pd.DataFrame(rows), "Verdicts, computed again from the ratings in the bundle")

@@ -1,0 +1,93 @@
+"""What of a study travels: its settings without folders, addresses and names, and how its texts were made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from annotation.rubric import Rubric
+from evaluation.bundle.members import BundledPrompt, BundledTransformation
+from generation.jobs import Plan
+from plumbline.records import ARGILLA
+from plumbline.study import Study
+
+_SOURCES = (ARGILLA, "mturk", "prolific", "simulated")  # any other is the name of somebody's file
+WITHHELD = "(not in the bundle)"  # what stands for raters' free words
+#: What of a model a bundle may say: nothing of it reaches into a machine (a folder, a server, a key, code).
+OF_MODELS = ("name", "kind", "revision", "prompts", "ngrams", "dimensions")
+KINDS = ("sentence_transformers", "mteb", "lexical")
+_OF_GENERATORS = ("kind", "model", "revision", "sampling", "languages", "quantization", "dtype", "max_model_len")
+
+
+def settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The study as `study.json` has it: all that a number hangs on, and nothing of the maker's machine or people."""
+    spec = study.evaluation
+    return {
+        "name": study.name,
+        "description": study.description,
+        "datasets": list(datasets),
+        "transformations": list(study.transformations),
+        "seeds": list(study.seeds),
+        "generator": generator(study),
+        "sample": study.sample.model_dump(mode="json"),
+        "rubric": study.rubric,
+        "raters": {"per_pair": study.raters.per_pair},
+        "acceptance": study.acceptance.model_dump(mode="json", exclude_unset=True),
+        "quality": study.quality.model_dump(mode="json", exclude_unset=True),
+        "evaluation": {
+            **spec.model_dump(mode="json", include={"protocol", "precision", "failed"}),
+            "models": _models(study),
+        },
+    }
+
+
+def generator(study: Study) -> dict[str, Any]:
+    """What made the texts, without where it stood."""
+    said = study.generator.model_dump(mode="json", exclude_none=True)
+    model = str(said["model"]).rstrip("/").rpartition("/")[2] if str(said["model"]).startswith("/") else said["model"]
+    return {**{name: said[name] for name in _OF_GENERATORS if name in said}, "model": model}
+
+
+def transformations(study: Study, plan: Plan) -> list[BundledTransformation]:
+    """How each transformation was made, in the study's order."""
+    made = []
+    for name, kind in plan.kinds.items():
+        said = kind.model_dump(mode="json", exclude_defaults=True)
+        if kind.outputs:
+            said["outputs"]["path"] = kind.outputs.path.rpartition("/")[2]
+        maker, prompts = plan.makers[name], plan.prompts[name]
+        made.append(
+            BundledTransformation(
+                definition=said,
+                prompts=tuple(
+                    BundledPrompt(name=one.name, source=one.source, language=one.language, text=one.text)
+                    for one in prompts
+                ),
+                prompt_hash=plan.prompt_hashes[name],
+                kind=maker.kind,
+                model=maker.model.rpartition("/")[2] if maker.model.startswith("/") else maker.model,
+                generator_hash=maker.hash,
+            )
+        )
+    return made
+
+
+def ratings(frame: pd.DataFrame, rubric: Rubric, *, comments: bool) -> pd.DataFrame:
+    """Ratings as they travel: without batches, times on the page and file names; raters' own words if `comments`."""
+    known = frame["source"].isin(_SOURCES)
+    frame = frame.assign(source=frame["source"].where(known, "file"), batch="", seconds=float("nan"))
+    if comments:
+        return frame
+    free = frame["question"].isin([one.name for one in rubric.asked() if one.kind == "text"]) & (frame["answer"] != "")
+    return frame.assign(comment="", answer=frame["answer"].where(~free, WITHHELD))
+
+
+def _models(study: Study) -> list[dict[str, Any]]:
+    """The models that anybody can load as the maker did: of the hub and of mteb, and those that need no files."""
+    return [
+        spec.model_dump(mode="json", exclude_unset=True, include=set(OF_MODELS))
+        for spec in study.evaluation.models
+        if spec.kind in KINDS and not (spec.path or spec.package)
+    ]

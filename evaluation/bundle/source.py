@@ -1,0 +1,175 @@
+"""Data sets and outputs of a bundle as evaluation takes them (`evaluation.planner.Source`).
+
+Texts that may not be handed on come from the hub, at the bundle's revision, or from the user's own copy of the file.
+Each must be, place by place, the text that was transformed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evaluation.bundle import members, tables
+from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.manifest import Source
+from evaluation.planner import Table
+from generation.datasets.dataset import Dataset
+from generation.datasets.local import load_local
+from generation.datasets.mteb_tasks import load_mteb
+from generation.jobs import Job, Maker
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.records import Pair, Text
+from plumbline.study import Study
+from plumbline.study.datasets import DatasetSpec, LocalDataset, MtebDataset
+
+_COLUMNS = ("key", "text_id", "datasets", "source_language", "language", "output", "status", "flags")
+_Made = dict[tuple[str, str], tuple[str, str, str]]  # by data set and text: key, its language, the output's
+OTHER = "another revision, or another file"
+
+
+@dataclass
+class BundlePlan:
+    """What made a bundle's outputs, and which of them stands for a text (`evaluation.planner.Made`)."""
+
+    bundle: Bundle
+    _made: dict[tuple[str, int], _Made] = field(default_factory=dict)
+    _tables: dict[tuple[str, int], Table] = field(default_factory=dict)
+    _texts: dict[str, str] = field(default_factory=dict)  #: by key
+
+    @functools.cached_property
+    def makers(self) -> Mapping[str, Maker]:
+        """What made each transformation's texts."""
+        return {name: Maker(o.kind, o.model, o.generator_hash) for name, o in self.bundle.transformations.items()}
+
+    @functools.cached_property
+    def prompts(self) -> Mapping[str, Sequence[object]]:
+        """The prompts of each."""
+        return {name: one.prompts for name, one in self.bundle.transformations.items()}
+
+    @functools.cached_property
+    def prompt_hashes(self) -> Mapping[str, str]:
+        """Their identities."""
+        return {name: one.prompt_hash for name, one in self.bundle.transformations.items()}
+
+    def job(self, text: Text, transformation: str, seed: int) -> Job:
+        """The job whose output stands for a text; its key is empty where the bundle has none."""
+        self.outputs(transformation, seed)
+        nothing = ("", text.language, text.language)
+        key, source, language = self._made[transformation, seed].get((text.dataset, text.text_id), nothing)
+        return Job(key, text.text_id, text.text, source, transformation, seed, None, (language,))
+
+    def text_of(self, pair: Pair) -> str:
+        """The original (its id) of a pair."""
+        self.outputs(pair.transformation, pair.seed)
+        return self._texts[pair.key]
+
+    def outputs(self, transformation: str, seed: int) -> Table:
+        """A unit's outputs by key, read once."""
+        unit = transformation, seed
+        if unit not in self._tables:
+            rows = self.bundle.outputs(*unit, _COLUMNS).to_pylist()
+            self._tables[unit] = {
+                row["key"]: (row["output"] if row["status"] == "ok" else None, frozenset(row["flags"])) for row in rows
+            }
+            self._made[unit] = {
+                (name, row["text_id"]): (row["key"], row["source_language"], row["language"])
+                for row in rows
+                for name in row["datasets"]
+            }
+            self._texts |= {row["key"]: row["text_id"] for row in rows}
+        return self._tables[unit]
+
+
+@dataclass
+class BundleSource:
+    """A bundle's data sets and outputs. `files` are the user's copies of what may not be handed on, by data set.
+
+    `datasets` raises StudyError for a copy that is wanted or strange, DataError for one that is another, and what
+    loading raises.
+    """
+
+    bundle: Bundle
+    study: Study
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+    @functools.cached_property
+    def plan(self) -> BundlePlan:
+        """What made the outputs."""
+        return BundlePlan(self.bundle)
+
+    def datasets(self) -> Iterator[Dataset]:
+        """The data sets in the study's order."""
+        return iter(self._loaded)
+
+    def outputs(self, transformation: str, seed: int) -> Table:
+        """A unit's outputs."""
+        return self.plan.outputs(transformation, seed)
+
+    def pairs(self) -> list[Pair]:
+        """The sample, with the originals that are not in the bundle from the data sets."""
+        found = self.bundle.evidence.collected.sample_pairs
+        if all(pair.original for pair in found):
+            return found
+        words = {text.text_id: text.text for dataset in self._loaded for text in dataset.texts()}
+        return [
+            pair if pair.original else pair.model_copy(update={"original": words[self.plan.text_of(pair)]})
+            for pair in found
+        ]
+
+    @functools.cached_property
+    def _loaded(self) -> list[Dataset]:
+        local = [one.name for one in self.bundle.manifest.datasets if one.kind == "local" and one.texts == "reference"]
+        for name in self.files:
+            if name not in local:
+                hint = nearest(name, local) if local else "this bundle has all of its texts"
+                raise StudyError(f"--data {name}: no data set of that name is to be brought; {hint}")
+        both = zip(self.study.datasets, self.bundle.manifest.datasets, strict=True)
+        return [self._load(spec, said) for spec, said in both]
+
+    def _load(self, spec: DatasetSpec, said: Source) -> Dataset:
+        dataset: Dataset
+        if isinstance(spec, MtebDataset):
+            dataset = load_mteb(spec)
+        elif said.texts == "include":
+            dataset = self._own(spec, said)
+        elif said.name in self.files:
+            dataset = load_local(spec, self.files[said.name])
+        else:
+            raise StudyError(
+                f"{self.bundle.path}: the texts of {said.name!r} may not be handed on ({said.licence}); name your copy"
+                f" of {spec.path} with --data {said.name}=FILE"
+            )
+        if dataset.revision != said.revision:
+            raise DataError(
+                f"data set {said.name!r} is {dataset.revision[:60]}, and the bundle is of {said.revision[:60]}: {OTHER}"
+            )
+        self._refuse_others(dataset)
+        return dataset
+
+    def _own(self, spec: LocalDataset, said: Source) -> Dataset:
+        """A local data set from the bundle itself."""
+        start = f"data/{spec.name}/"
+        there = [name for name in self.bundle.manifest.members if name.startswith(start)]
+        found = {
+            name.removeprefix(start).removesuffix(".parquet"): tables.from_parquet(
+                self.bundle.archive.read(name), self.bundle.path / name
+            )
+            for name in there
+        }
+        return tables.dataset_of(spec, said.revision, found, self.bundle.path)
+
+    def _refuse_others(self, dataset: Dataset) -> None:
+        """Raise DataError where a place holds another text than the one that was transformed."""
+        table = self.bundle.texts(dataset.name)
+        due = zip(*(table[name].to_pylist() for name in ("split", "item", "field", "text_id")), strict=True)
+        for text in dataset.texts():
+            place = (text.split, text.item, text.field, text.text_id)
+            if next(due, None) != place:
+                raise DataError(
+                    f"data set {dataset.name!r}: {text.split} split, item {text.item}, {text.field} is not the text of"
+                    f" {members.texts_of(dataset.name)}: {OTHER}"
+                )
+        if next(due, None) is not None:
+            raise DataError(f"data set {dataset.name!r} lacks texts of {members.texts_of(dataset.name)}: {OTHER}")

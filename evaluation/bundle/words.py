@@ -1,0 +1,170 @@
+"""What a bundle is and holds, in words and tables for a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import pandas as pd
+import pyarrow.compute as pc
+
+from annotation.records import Summary, Verdict
+from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.check import Fault
+from evaluation.bundle.evaluate import Evaluated
+from evaluation.display import axis_notes, decimal, hundred, points, total_notes
+from evaluation.tables import axis_table, left_out, ranking_table, transformation_table
+from plumbline.cli import columns
+from plumbline.languages import language_name
+from plumbline.transformations import Axes
+
+SIMULATED = "Its ratings are SIMULATED: no person accepted these texts, and scores on them measure nothing."
+COMPUTED = "agreement, verdicts and pairs' means, computed again from the ratings, are those in it"
+
+
+def heading(bundle: Bundle) -> str:
+    """What it is, in a few lines."""
+    said = bundle.manifest
+    made_by = f"{said.generator.get('model', '')} ({said.generator.get('kind', '')})"
+    lines = [
+        f"{said.study}, edition {said.edition}: bundle {bundle.identity}",
+        *([said.description] if said.description else []),
+        *([SIMULATED] if said.simulated else []),
+        f"texts transformed by {made_by}, rated from {said.rated[0]} to {said.rated[1]};"
+        f" made with Plumbline {said.made_with}",
+        f"licence of outputs and ratings: {said.licence or 'not said'}; contact: {said.contact or 'not said'};"
+        f" raters' comments: {'in it' if said.comments else 'left out'}",
+    ]
+    return "\n".join(lines)
+
+
+def contents(bundle: Bundle) -> str:
+    """Its data sets, verdicts and outputs."""
+    rows = [
+        [one.name, one.task, ", ".join(one.languages), str(one.n_texts), one.licence, _where(one.kind, one.texts)]
+        for one in bundle.manifest.datasets
+    ]
+    head = ["data set", "task", "languages", "texts", "licence", "where the texts are"]
+    parts = [columns(head, rows), verdict_table(bundle.verdicts), _outputs(bundle)]
+    return "\n\n".join(parts)
+
+
+def verdict_table(verdicts: Sequence[Verdict]) -> str:
+    """What was decided, and on what."""
+    questions = list(dict.fromkeys(one.question for verdict in verdicts for one in verdict.questions))
+    rows = []
+    for verdict in verdicts:
+        own = {one.question: one for one in verdict.questions}
+        where = language_name(verdict.language) + (f" ({verdict.task_type})" if verdict.task_type else "")
+        found = [cell for name in questions for cell in _two(own.get(name))]
+        rows.append([verdict.transformation, where, verdict.decision, str(verdict.n_pairs), *found])
+    head = [word for name in questions for word in (name, "AC2")]
+    return columns(["transformation", "language", "decision", "pairs", *head], rows, "no verdict was reached")
+
+
+def _two(one: Summary | None) -> tuple[str, str]:
+    """A question's mean and agreement."""
+    return ("–", "–") if one is None else (_plain(one.mean), _plain(one.ac2.value))
+
+
+def _plain(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.2f}"
+
+
+def checks(bundle: Bundle, faults: Sequence[Fault], signed: str) -> str:
+    """What was checked and what came out."""
+    lines = [f"wrong  {member} {what}" for member, what in faults]
+    if not faults:
+        lines = [
+            f"holds  {len(bundle.manifest.members)} members have the hashes of the manifest",
+            f"holds  {COMPUTED}",
+            "holds  ratings carry what was decided about raters and pairs; rated outputs and texts are those in it",
+        ]
+    return "\n".join([*lines, f"{'holds' if signed else 'open '}  {signed or 'signature: not checked (--key)'}"])
+
+
+def evaluation(bundle: Bundle, found: Evaluated) -> str:
+    """The scores of an evaluation, with others beside them."""
+    scores = pd.concat([found.scores, found.beside], ignore_index=True)
+    parts = [f"Scores times 100 on {bundle.manifest.study}, edition {bundle.manifest.edition}, bundle {bundle.short}."]
+    parts += [SIMULATED] if bundle.manifest.simulated else []
+    for included in [False, True] if (scores["status"] == "included_rejected").any() else [False]:
+        if included:
+            parts.append("WITH WHAT NO VERDICT ACCEPTS (--include-rejected):")
+        parts.append(_axes(scores, bundle.verdicts, include_rejected=included))
+        parts.append(_transformations(scores, include_rejected=included))
+    parts.append(_ranks(scores))
+    parts += ["\n".join(f"- {note}" for note in notes)] if (notes := [*gaps(found), *found.notes]) else []
+    return "\n\n".join(parts)
+
+
+def gaps(found: Evaluated) -> list[str]:
+    """What was left out, dropped or included all the same, and why."""
+    rows = left_out(found.scores).to_dict(orient="records")
+    return [f"{one['transformation']}, {one['status'].replace('_', ' ')}: {one['reason']}" for one in rows]
+
+
+def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected: bool) -> str:
+    table = axis_table(scores, verdicts, include_rejected=include_rejected)
+    axes, rows = Axes.of_columns(table), []
+    notes = total_notes(axes)
+    for row in table.to_dict(orient="records"):
+        mark = " [not accepted]" if row["included_rejected"] else ""
+        moved = [f"{hundred(row[name])} ({points(row[f'{name}_difference'])})" for name in axes.names]
+        rows.append([f"{row['model']}{mark}", hundred(row["original"]), *moved])
+        notes += axis_notes(row, {name: name for name in axes.names})
+    caption = "By axis (difference from the original of the same items, in points)"
+    shown = columns(["model", "original", *axes.names], rows)
+    return "\n".join([caption, shown, *(f"  {note}" for note in dict.fromkeys(notes))])
+
+
+def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
+    table = transformation_table(scores, include_rejected=include_rejected)
+    rows = [
+        [
+            row["model"],
+            row["transformation"] + (" [not accepted]" if row["included_rejected"] else ""),
+            str(row["n_datasets"]),
+            hundred(row["original"]),
+            hundred(row["score"]),
+            points(row["difference"]),
+        ]
+        for row in table.to_dict(orient="records")
+    ]
+    head = ["model", "transformation", "data sets", "original", "score", "difference"]
+    return "By transformation\n" + columns(head, rows, "no transformation was evaluated")
+
+
+def _ranks(scores: pd.DataFrame) -> str:
+    """Where models stand on the transformed data sets."""
+    table = ranking_table(scores, transformed=True)
+    rows = [
+        [row["model"], str(row["rank"]), decimal(row["borda"]), hundred(row["mean"]), str(int(row["n_datasets"]))]
+        for row in table.to_dict(orient="records")
+    ]
+    return "Ranks (Borda count) on the accepted transformations\n" + columns(
+        ["model", "rank", "borda", "mean", "data sets"], rows
+    )
+
+
+def _outputs(bundle: Bundle) -> str:
+    """How many outputs there are of each transformation, and with which error types."""
+    study, rows = bundle.evidence.study, []
+    for name in study.transformations:
+        n, failed, flags = 0, 0, Counter[str]()
+        for seed in study.seeds:
+            table = bundle.outputs(name, seed, ("status", "flags"))
+            n += table.num_rows
+            failed += pc.sum(pc.equal(table["status"], "failed")).as_py() or 0
+            counted = pc.value_counts(pc.list_flatten(table["flags"])).to_pylist()
+            flags.update({one["values"]: one["counts"] for one in counted})
+        said = ", ".join(f"{flag} {count}" for flag, count in flags.most_common())
+        rows.append([name, str(n), str(failed), said or "none"])
+    return columns(["transformation", "outputs", "failed", "error types (on the last attempt)"], rows)
+
+
+def _where(kind: str, texts: str) -> str:
+    if kind == "mteb":
+        return "on the hub" + (" alone" if texts == "reference" else ", and in it")
+    return "in it" if texts == "include" else "in your own copy (--data)"

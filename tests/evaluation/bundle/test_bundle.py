@@ -1,0 +1,229 @@
+"""The file: what is in it, what is not, and that whatever was changed in it is named."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evaluation.bundle import export as exporting
+from evaluation.bundle.archive import Archive
+from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.check import faults, open_checked
+from evaluation.bundle.export import export
+from plumbline.errors import DataError, StudyError
+from plumbline.study import Study
+from tests.commands import here
+from tests.evaluation.bundle.conftest import RIGHTS, recorded_study
+
+Edit = Callable[..., Path]
+
+
+def with_rows(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[bytes], bytes]:
+    """A change of a table's rows."""
+
+    def edit(content: bytes) -> bytes:
+        table = pq.read_table(io.BytesIO(content))
+        sink = io.BytesIO()
+        pq.write_table(pa.Table.from_pandas(change(table.to_pandas()), schema=table.schema, preserve_index=False), sink)
+        return sink.getvalue()
+
+    return edit
+
+
+def with_json(change: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
+    """A change of what a JSON member says."""
+    return lambda content: json.dumps(change(json.loads(content))).encode()
+
+
+def renewed(path: Path) -> Path:
+    """The archive with a manifest that fits its members: what somebody does who knows the format."""
+    with zipfile.ZipFile(path) as archive:
+        held = {one: archive.read(one) for one in archive.namelist()}
+    said = json.loads(held["manifest.json"])
+    for name, content in held.items():
+        if name != "manifest.json":
+            said["members"][name] = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
+    held["manifest.json"] = json.dumps(said).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in held.items():
+            archive.writestr(name, content)
+    return path
+
+
+def said_of(path: Path) -> str:
+    return "\n".join(f"{member} {what}" for member, what in faults(Bundle.open(path)))
+
+
+def test_the_same_study_gives_the_same_bytes(study: Study, bundle: Path, tmp_path: Path) -> None:
+    export(study, tmp_path / "b.plumb", check=open_checked)
+    assert (tmp_path / "b.plumb").read_bytes() == bundle.read_bytes()
+    assert open_checked(bundle).identity == hashlib.sha256(Archive(bundle).read("manifest.json")).hexdigest()
+
+
+def test_nothing_in_it_names_a_person_or_a_place(study: Study, bundle: Path) -> None:
+    archive = Archive(bundle)
+    whole = b"".join(archive.read(name) for name in archive.names)
+    assert str(study.file.parent).encode() not in whole and b"/tmp/" not in whole and b"strict" not in whole
+    ratings = pd.read_parquet(io.BytesIO(archive.read("ratings.parquet")))
+    assert ratings["rater_id"].str.fullmatch("simulated-[0-9a-f]{8}").all() and ratings["seconds"].isna().all()
+    assert set(ratings["comment"]) == {""} and set(ratings["batch"]) == {""}
+
+
+def test_raters_who_stand_there_by_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = recorded_study(tmp_path)
+    for name in ("refuse_stale", "refuse_edited"):
+        monkeypatch.setattr(exporting, name, lambda *_: None)
+    path = study.folder / "ratings.parquet"
+    frame = pd.read_parquet(path)
+    frame.assign(rater_id="anna").drop_duplicates(["pair_id", "question"]).to_parquet(path)
+    monkeypatch.setattr("annotation.ratings.ratings.refuse_replaced_table", lambda *_: None)
+    with pytest.raises(DataError, match="1 raters have no pseudonym"):
+        export(study, tmp_path / "a.plumb")
+    assert not list(tmp_path.glob("*.plumb*")) and not list(tmp_path.glob(".*.tmp"))
+
+
+def test_texts_that_may_not_be_handed_on_stay_out(tmp_path: Path) -> None:
+    rights = {"sample_sts": RIGHTS | {"texts": "reference"}, "sample_intents": RIGHTS}
+    study = recorded_study(tmp_path, datasets=rights)
+    export(study, tmp_path / "a.plumb", check=open_checked)
+    bundle = open_checked(tmp_path / "a.plumb")
+    own = set(pd.read_parquet(study.folder / "texts.parquet").query("dataset == 'sample_sts'")["text"])
+    pairs = bundle.evidence.collected.pairs
+    shown = {*pairs["original"], *pairs.loc[pairs["control"].isin(["positive", "negative"]), "transformed"]}
+    assert len(own) == 48 and not own & shown and set(bundle.texts("sample_sts")["text"].to_pylist()) == {""}
+    whole = b"".join(bundle.archive.read(name) for name in bundle.archive.names if name.endswith(".json"))
+    assert not any(text.encode() in whole for text in own)
+    assert not [name for name in bundle.archive.names if name.startswith("data/sample_sts")]
+
+
+@pytest.mark.parametrize(
+    ("rights", "said"),
+    [
+        ({}, "nobody says under which licence the texts of 'sample_sts' are"),
+        ({"sts": RIGHTS}, "no data set 'sts'; known are"),
+    ],
+)
+def test_a_study_says_whose_its_texts_are(tmp_path: Path, rights: Any, said: str) -> None:
+    study = recorded_study(tmp_path, datasets=rights)
+    with pytest.raises(StudyError, match=said):
+        export(study, tmp_path / "a.plumb")
+    assert not (tmp_path / "a.plumb").exists()
+
+
+def test_an_export_that_is_killed_leaves_no_half_file(study: Study, tmp_path: Path) -> None:
+    out = tmp_path / "a.plumb"
+    child = os.fork()
+    if not child:
+        export(study, out, step=lambda: os.kill(os.getpid(), 9))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -9
+    assert not out.exists() and list(tmp_path.glob(".a.plumb.*.tmp"))
+    export(study, out)
+    assert [one.name for one in tmp_path.iterdir()] == ["a.plumb"]
+
+
+def accepted_more(verdicts: Any) -> Any:
+    return [{**one, "decision": "rejected"} if one["transformation"] == "translation" else one for one in verdicts]
+
+
+def lower(frame: pd.DataFrame) -> pd.DataFrame:
+    place = frame.index[frame["value"] == 5][0]
+    return frame.assign(value=frame["value"].mask(frame.index == place, 1))
+
+
+def other_rated(pairs: pd.DataFrame) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    key = pairs.loc[pairs["transformation"] == "paraphrasing", "key"].iloc[0]
+    return lambda frame: frame.assign(output=frame["output"].mask(frame["key"] == key, "something else"))
+
+
+def test_whatever_was_edited_is_named(bundle: Path, edited: Edit) -> None:
+    seen = Bundle.open(bundle).evidence.collected
+    rater = seen.plain_ratings["rater_id"].iloc[0]
+    decision = {"rater_id": rater, "exclude": True, "reason": "hasty", "signs": []}
+    excluded = json.dumps([decision | {"decided_at": "2026-11-22T12:00:00Z"}]).encode()
+    changes: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+        "verdicts.json": (with_json(accepted_more), "translation in English says rejected, its ratings say accepted"),
+        "ratings.parquet": (with_rows(lower), "pair_means.parquet does not follow from the ratings: pair "),
+        "outputs/paraphrasing/1337.parquet": (with_rows(other_rated(seen.pairs)), "was edited: the output of pair "),
+        "texts/sample_sts.parquet": (with_rows(lambda f: f.assign(text="A")), "the text 'A' has another hash"),
+        "decisions.json": (lambda _: excluded, f"says of {rater}'s rating of pair "),
+        "transformations.json": (lambda c: c.replace(b"{text}", b"{text}!"), "has other prompts of paraphrasing"),
+        "rules.json": (
+            lambda c: c.replace(b'"threshold": 3.0', b'"threshold": 2.0'),
+            "fixed other rules than the study",
+        ),
+        "manifest.json": (with_json(lambda m: m | {"simulated": False}), "whether they are simulated"),
+    }
+    path = edited({name: change for name, (change, _) in changes.items()})
+    said = said_of(path)
+    for name in set(changes) - {"manifest.json"}:
+        assert f"{name} is not what was exported (its hash is another)" in said
+    assert said.count("its hash is another") == len(changes) - 1
+    again = said_of(renewed(path))  # by somebody who knows the format
+    for name, (_, what) in changes.items():
+        assert what in said and what in again, name
+
+
+def test_members_that_come_and_go_are_named(edited: Edit) -> None:
+    assert "looks.json is missing" in said_of(edited({"looks.json": None}))
+    assert "note.json is not in the manifest" in said_of(edited({}, {"note.json": b"{}"}))
+
+
+def bomb(path: Path) -> Path:
+    """An archive of a few hundred bytes that says it is 10 GB when unpacked."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", b"{}")
+    content = path.read_bytes().replace(struct.pack("<L", 2) * 1, struct.pack("<L", 2), 1)
+    place = content.rindex(b"PK\x01\x02") + 24
+    path.write_bytes(content[:place] + struct.pack("<L", 4_000_000_000) + content[place + 4 :])
+    return path
+
+
+def test_archives_that_are_none_are_one_line(bundle: Path, edited: Edit, tmp_path: Path) -> None:
+    cut, empty, text = (tmp_path / name for name in ("cut", "empty", "text"))
+    cut.write_bytes(bundle.read_bytes()[:-1000])
+    text.write_text("no zip")
+    with zipfile.ZipFile(empty, "w"):
+        pass
+    later = with_json(lambda said: said | {"version": 2})
+    tried = {
+        "no bundle": tmp_path / "nothing",
+        "is a folder, not a file": tmp_path,
+        "is cut off, or no bundle": cut,
+        "File is not a zip file": text,
+        "has no manifest.json": empty,
+        "is of format 2, and this version reads 1": shutil.copy(edited({"manifest.json": later}), tmp_path / "later"),
+        "called '../evil.json', which no bundle has": shutil.copy(edited({}, {"../evil.json": b""}), tmp_path / "1"),
+        "called '/etc/evil.json'": shutil.copy(edited({}, {"/etc/evil.json": b""}), tmp_path / "2"),
+        "called 'evil.py'": shutil.copy(edited({}, {"evil.py": b""}), tmp_path / "3"),
+        "something else than a file": shutil.copy(edited({}, {"link.json": b"/etc/passwd"}), tmp_path / "4"),
+        "bytes, more than the": bomb(tmp_path / "bomb"),
+    }
+    for said, path in tried.items():
+        with pytest.raises(DataError) as refused:
+            open_checked(Path(path))
+        assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_inspect_says_what_is_in_it_and_fails_on_what_is_wrong(bundle: Path, edited: Edit) -> None:
+    done = here("evaluation.bundle", "inspect", str(bundle))
+    assert done.returncode == 0, done.stderr
+    assert "SIMULATED" in done.stdout and "apache-2.0" in done.stdout and "signature: not checked" in done.stdout
+    assert "computed again from the ratings, are those in it" in done.stdout
+    done = here("evaluation.bundle", "inspect", str(edited({"verdicts.json": with_json(accepted_more)})))
+    assert done.returncode == 2 and "says rejected, its ratings say accepted" in done.stdout
+    assert done.stderr.strip().splitlines()[-1].startswith("error: ")
+    done = here("evaluation.bundle", "inspect", str(bundle), "--key", "RWQ")
+    assert done.returncode == 2 and "is not signed" in done.stderr
