@@ -135,8 +135,10 @@ MODULES = [
     "evaluation.run",
     "evaluation.report",
     "evaluation.build",
+    "evaluation.bundle",
     "streamlit_app",
 ]
+WITH_COMMANDS = ("annotation", "evaluation.build", "evaluation.bundle")  # theirs have options of their own
 #: What takes a tenth of a second to two seconds to import, and is no part of knowing what a command is asked.
 SLOW = {"altair", "argilla", "boto3", "datasets", "httpx", "mteb", "ray", "scipy", "sklearn", "statsmodels", "torch"}
 WITH_SLOW = {"evaluation.report": {"altair", "scipy"}}  # what it does is to draw and to compute
@@ -165,7 +167,7 @@ def test_every_command_that_documents_name_exists(
     helps: dict[tuple[str, ...], str] = {}
     for line in named:
         words = line.split("  #")[0].split()
-        several = words[0] in ("annotation", "evaluation.build") and len(words) > 1
+        several = words[0] in WITH_COMMANDS and len(words) > 1
         sub = (words[1],) if several and words[1].isalpha() else ()
         if sub in (("crowd",), ("users",)) and len(words) > 2 and words[2].isalpha():
             sub = (*sub, words[2])  # their commands have options of their own
@@ -192,8 +194,9 @@ def test_every_command_of_plumbline_that_documents_name_exists(
     }
     assert {"demo", "generate", "evaluate"} <= set(named) <= set(COMMANDS)
     for name, line in named.items():
-        command = COMMANDS[name]
-        monkeypatch.setattr(sys, "argv", [name, *command.word.split(), "--help"])
+        command, own = COMMANDS[name], line.split()[1:2]
+        sub = own if command.module in WITH_COMMANDS and not command.word and own and own[0].isalpha() else []
+        monkeypatch.setattr(sys, "argv", [name, *command.word.split(), *sub, "--help"])
         with pytest.raises(SystemExit) as ended:
             main_of(command.module)()
         said = capsys.readouterr().out

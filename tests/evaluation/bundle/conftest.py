@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from evaluation.bundle.export import export
+from evaluation.run import evaluate
 from plumbline.study import ROOT, Study, load_study
 from tests.shared import made_once
 
@@ -26,6 +27,7 @@ def recorded_study(folder: Path, **changes: Any) -> Study:
     said = yaml.safe_load((RECORDED / "study" / "recorded.yaml").read_text(encoding="utf-8"))
     for part in (*said["datasets"], said["generator"]):
         part["path"] = str(RECORDED / "study" / part["path"])
+    said["evaluation"]["models"].append({"name": "character-n-grams", "kind": "lexical"})
     rights = {one["name"]: RIGHTS for one in said["datasets"]}
     said["bundle"] = {"licence": "cc-by-4.0", "contact": "maker@example.org", "datasets": rights} | changes
     file = folder / "recorded.yaml"
@@ -34,7 +36,9 @@ def recorded_study(folder: Path, **changes: Any) -> Study:
 
 
 def _make(folder: Path) -> None:
-    export(recorded_study(folder), folder / "a.plumb")
+    study = recorded_study(folder)
+    evaluate(study, models=["character-n-grams"])
+    export(study, folder / "a.plumb")
     (folder / "a.plumb").chmod(0o444)
 
 

@@ -1,0 +1,134 @@
+"""Scores on a bundle: the study's own, of accepted texts alone, beside the maker's."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+from evaluation.bundle import words
+from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.check import open_checked
+from evaluation.bundle.evaluate import Wanted, evaluate_bundle, like_for_like, specs
+from evaluation.bundle.export import export
+from evaluation.bundle.page import write
+from evaluation.results import read_drift, read_scores
+from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.study import Study
+from tests.commands import here
+from tests.evaluation.bundle.conftest import RECORDED, RIGHTS, recorded_study
+from tests.evaluation.conftest import Loader, json_of
+
+NGRAMS = "character-n-grams"
+REHEARSAL = Wanted(simulated=True)
+
+
+def test_scores_are_those_of_the_study_to_the_last_digit(study: Study, bundle: Path, tmp_path: Path) -> None:
+    found = open_checked(bundle)
+    made = evaluate_bundle(found, specs(found, [NGRAMS], None), tmp_path, REHEARSAL)
+    own = read_scores(study).query("model == @NGRAMS").reset_index(drop=True)
+    assert len(own) == 6 and own["score"].notna().all() and own["score"].nunique() > 4
+    assert_frame_equal(made.scores, own, check_exact=True)  # identities, versions, counts and all
+    drifted = read_drift(study).query("model == @NGRAMS").reset_index(drop=True)
+    assert_frame_equal(read_drift(made.study), drifted, check_exact=True)
+    files = sorted(made.study.folder.glob("mteb/*/results/*/*/sample_*.json"))
+    theirs = [study.folder / one.relative_to(made.study.folder) for one in files]
+    assert len(files) == 6 and [json_of(one)["scores"] for one in files] == [json_of(one)["scores"] for one in theirs]
+    again = evaluate_bundle(found, specs(found, [NGRAMS], None), tmp_path, REHEARSAL)
+    assert (again.outcome.made, again.outcome.kept) == (0, 6)
+
+
+def test_the_makers_models_stand_beside_and_simulation_is_said(bundle: Path, tmp_path: Path, loader: Loader) -> None:
+    found = open_checked(bundle)
+    made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
+    text, page = words.evaluation(found, made), write(found, made).read_text(encoding="utf-8")
+    for shown in (text, page):
+        assert "mine" in shown and f"{NGRAMS} (maker" in shown and "SIMULATED" in shown.upper()
+    assert "apache-2.0" in page and found.identity in page and not made.notes
+    other = made.beside.assign(n=made.beside["n"].mask(made.beside["dataset"] == "sample_sts", 1))
+    alike, left = like_for_like(made.scores, other)
+    assert (set(alike["dataset"]), left) == ({"sample_intents"}, 6)
+    wanted = Wanted(beside=(("other", other),), simulated=True)
+    again = evaluate_bundle(found, [{"name": "mine"}], tmp_path, wanted, loader)
+    assert again.notes == ("other: 6 scores left out, which are of other items, texts or settings",)
+
+
+def test_only_what_was_accepted_is_scored_unless_it_is_said(bundle: Path, tmp_path: Path, loader: Loader) -> None:
+    found = open_checked(bundle)
+    verdicts = [
+        one.model_copy(update={"decision": "rejected", "reasons": ("too low",)})
+        if one.transformation == "translation"
+        else one
+        for one in found.verdicts
+    ]
+    found.__dict__["verdicts"] = verdicts
+    made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
+    left = made.scores[made.scores["transformation"] == "translation"]
+    assert set(left["status"]) == {"left_out"} and left["score"].isna().all()
+    assert "translation, left out: rejected: too low" in words.evaluation(found, made)
+    made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, Wanted(include_rejected=True, simulated=True), loader)
+    assert set(made.scores[made.scores["transformation"] == "translation"]["status"]) == {"included_rejected"}
+    assert "WITH WHAT NO VERDICT ACCEPTS" in words.evaluation(found, made)
+
+
+def test_a_model_that_fails_is_one_line_and_the_others_stay(bundle: Path, tmp_path: Path, loader: Loader) -> None:
+    loader.broken = lambda name: ServiceError("no such model") if name == "two" else None
+    found = open_checked(bundle)
+    made = evaluate_bundle(found, [{"name": "one"}, {"name": "two"}], tmp_path, REHEARSAL, loader)
+    assert made.outcome.failures == {"two": "no such model"}
+    assert dict(made.scores.groupby("model")["status"].first()) == {"one": "evaluated", "two": "failed"}
+
+
+def test_referenced_texts_are_joined_from_a_copy_and_refused_from_another(tmp_path: Path, loader: Loader) -> None:
+    rights = {"sample_sts": RIGHTS | {"texts": "reference"}, "sample_intents": RIGHTS}
+    study = recorded_study(tmp_path, datasets=rights)
+    export(study, tmp_path / "a.plumb")
+    found, copy = open_checked(tmp_path / "a.plumb"), tmp_path / "copy.csv"
+    shutil.copy(RECORDED / "study" / "demo" / "pairs.csv", copy)
+    wanted = Wanted(files={"sample_sts": copy}, simulated=True)
+    made = evaluate_bundle(found, [{"name": "mine"}], tmp_path / "out", wanted, loader)
+    pairs = pd.read_parquet(study.folder / "pairs.parquet").set_index("pair_id")
+    assert made.outcome.pairs and all(pairs["original"][one.pair_id] == one.original for one in made.outcome.pairs)
+    assert made.scores["score"].notna().all()
+    with pytest.raises(StudyError, match="may not be handed on .* --data sample_sts=FILE"):
+        evaluate_bundle(found, [{"name": "mine"}], tmp_path / "no", REHEARSAL, loader)
+    with pytest.raises(StudyError, match="--data sts: no data set of that name"):
+        evaluate_bundle(found, [{"name": "mine"}], tmp_path / "no", Wanted({"sts": copy}, simulated=True), loader)
+    copy.write_text(copy.read_text(encoding="utf-8").replace("a", "e", 1), encoding="utf-8")
+    with pytest.raises(DataError, match="and the bundle is of .*: another revision, or another file"):
+        evaluate_bundle(found, [{"name": "mine"}], tmp_path / "no", wanted, loader)
+    assert not (tmp_path / "no").exists()
+
+
+def test_nothing_of_the_bundle_reaches_into_a_machine(bundle: Path, tmp_path: Path) -> None:
+    found = Bundle.open(bundle)
+    said = {
+        "name": "m",
+        "kind": "openai",
+        "base_url": "http://evil",
+        "remote_code": True,
+        "path": "/etc",
+        "revision": "1",
+    }
+    found.settings["evaluation"]["models"] = [said, {**said, "name": "n", "kind": "sentence_transformers"}]
+    (tmp_path / "weights").mkdir()
+    folder = str(tmp_path / "weights")
+    assert specs(found, ["m", "n", folder], None) == [
+        {"name": "m"},
+        {"name": "n", "kind": "sentence_transformers", "revision": "1"},
+        {"name": "weights", "path": folder},
+    ]
+
+
+def test_the_command_refuses_what_is_simulated_and_scores_it_where_asked(bundle: Path, tmp_path: Path) -> None:
+    words_ = ("evaluate", str(bundle), "--model", NGRAMS, "--exports", str(tmp_path))
+    done = here("evaluation.bundle", *words_)
+    assert done.returncode == 2 and "its ratings are SIMULATED" in done.stderr and not list(tmp_path.iterdir())
+    done = here("evaluation.bundle", *words_, "--simulated")
+    assert done.returncode == 0, done.stderr
+    assert "6 scores made" in done.stdout and "SIMULATED" in done.stdout
+    done = here("evaluation.bundle", "evaluate", str(bundle))
+    assert done.returncode == 2 and "name the models to score" in done.stderr
