@@ -82,6 +82,9 @@ def evaluate_bundle(
     found, notes = [], []
     for name, frame in ((MAKERS, bundle.scores), *((f" ({name})", frame) for name, frame in wanted.beside)):
         alike, left = like_for_like(scores, frame)
+        same = _as_scored(scores, alike)
+        alike = alike[~alike["model"].isin(same)]
+        notes += [f"{name.strip(' ()')}: the same scores of {', '.join(same)}"] if same else []
         found.append(alike.assign(model=alike["model"] + name))
         notes += [f"{name.strip(' ()')}: {left} scores left out, which are of other items, texts or settings"] * (
             left > 0
@@ -94,6 +97,15 @@ def like_for_like(scores: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataFr
     known = set(scores[list(_ALIKE)].itertuples(index=False, name=None))
     alike = [row in known for row in others[list(_ALIKE)].itertuples(index=False, name=None)]
     return others[alike], len(others) - sum(alike)
+
+
+def _as_scored(scores: pd.DataFrame, others: pd.DataFrame) -> list[str]:
+    """The models of other scores that were scored here too, and came out the same: they stand in a table once."""
+    names = ["model", "model_revision", "dataset", "transformation", "seed", "score"]
+    own = set(scores[names].dropna().itertuples(index=False, name=None))
+    known = others[names].dropna()
+    found = {str(model): set(part.itertuples(index=False, name=None)) for model, part in known.groupby("model")}
+    return [model for model, rows in found.items() if rows <= own]
 
 
 def specs(bundle: Bundle, names: Sequence[str], study: Path | None) -> list[dict[str, Any]]:

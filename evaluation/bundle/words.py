@@ -13,9 +13,11 @@ from annotation.records import Summary, Verdict
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import Fault
 from evaluation.bundle.evaluate import Evaluated
-from evaluation.display import axis_notes, decimal, hundred, points, total_notes
+from evaluation.display import axis_notes, hundred, other_originals, points, total_notes
+from evaluation.report import board_tables
 from evaluation.tables import axis_table, left_out, ranking_table, transformation_table
 from plumbline.cli import columns
+from plumbline.exhibits.table import reasons
 from plumbline.languages import language_name
 from plumbline.transformations import Axes
 
@@ -94,7 +96,7 @@ def evaluation(bundle: Bundle, found: Evaluated) -> str:
             parts.append("WITH WHAT NO VERDICT ACCEPTS (--include-rejected):")
         parts.append(_axes(scores, bundle.verdicts, include_rejected=included))
         parts.append(_transformations(scores, include_rejected=included))
-    parts.append(_ranks(scores))
+    parts.append(_ranks(scores, found.study.sample.seed))
     parts += ["\n".join(f"- {note}" for note in notes)] if (notes := [*gaps(found), *found.notes]) else []
     return "\n\n".join(parts)
 
@@ -107,16 +109,16 @@ def gaps(found: Evaluated) -> list[str]:
 
 def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected: bool) -> str:
     table = axis_table(scores, verdicts, include_rejected=include_rejected)
-    axes, rows = Axes.of_columns(table), []
-    notes = total_notes(axes)
-    for row in table.to_dict(orient="records"):
+    axes, rows, shown = Axes.of_columns(table), table.to_dict(orient="records"), []
+    notes = [*total_notes(axes), *axis_notes(rows, {name: name for name in axes.names})]
+    for row in rows:
         mark = " [not accepted]" if row["included_rejected"] else ""
         moved = [f"{hundred(row[name])} ({points(row[f'{name}_difference'])})" for name in axes.names]
-        rows.append([f"{row['model']}{mark}", hundred(row["original"]), *moved])
-        notes += axis_notes(row, {name: name for name in axes.names})
-    caption = "By axis (difference from the original of the same items, in points)"
-    shown = columns(["model", "original", *axes.names], rows)
-    return "\n".join([caption, shown, *(f"  {note}" for note in dict.fromkeys(notes))])
+        shown.append([f"{row['model']}{mark}", hundred(row["original"]), *moved])
+        notes += other_originals(row, axes.names)
+    caption = "By axis (difference from the original of the same data sets and items, in points)"
+    lines = [f"  {note}" for note in dict.fromkeys(notes)]
+    return "\n".join([caption, columns(["model", "original", *axes.names], shown), *lines])
 
 
 def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
@@ -136,16 +138,16 @@ def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
     return "By transformation\n" + columns(head, rows, "no transformation was evaluated")
 
 
-def _ranks(scores: pd.DataFrame) -> str:
+def _ranks(scores: pd.DataFrame, seed: int) -> str:
     """Where models stand on the transformed data sets."""
-    table = ranking_table(scores, transformed=True)
-    rows = [
-        [row["model"], str(row["rank"]), decimal(row["borda"]), hundred(row["mean"]), str(int(row["n_datasets"]))]
-        for row in table.to_dict(orient="records")
-    ]
-    return "Ranks (Borda count) on the accepted transformations\n" + columns(
-        ["model", "rank", "borda", "mean", "data sets"], rows
-    )
+    table = ranking_table(scores, transformed=True, seed=seed)
+    kinds = [name for name in scores["task_type"].unique() if name in table.columns]
+    rows = board_tables.printed(table, kinds, str)
+    head = list(rows[0]) if rows else ["Model"]
+    says = board_tables.notes(table, int(table["n_datasets"].max()) if len(table) else 0)
+    lines = [f"  {note}" for note in (*says, *reasons(table["model"], table["reason"]))]
+    shown = columns(head, [list(row.values()) for row in rows])
+    return "\n".join(["Ranks on the accepted transformations (axis-balanced scores)", shown, *lines])
 
 
 def _outputs(bundle: Bundle) -> str:

@@ -290,10 +290,9 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
         study = Study.model_validate(data, context=own)
         study._own = own
         study._own = {**own, **within_languages(study.transforming, study.languages, study.generator)}
-    except ValidationError as error:
-        raise StudyError(f"{path}: {first_complaint(error)}") from None
-    except StudyError as error:
-        raise StudyError(f"{path}: {error}") from None
+    except (ValidationError, StudyError) as error:
+        what = first_complaint(error) if isinstance(error, ValidationError) else error
+        raise StudyError(f"{path}: {what}") from None
     study._file = path.resolve()
     study._options = ("--study", str(file), *(("--exports", str(exports)) if exports is not None else ()))
     if exports is not None:
