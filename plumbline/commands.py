@@ -53,7 +53,9 @@ SECTIONS = {
         _annotation("publish", "put the pairs before the annotators"),
         _annotation("simulate", "rehearse: simulated raters answer"),
         _annotation("crowd", "crowd workers on MTurk or Prolific, in place of annotators", extra="annotation,crowd"),
-        _annotation("judge", "language models rate outputs too", extra="annotation,generation"),
+        Command(
+            "judge", "language models rate outputs too, and what that is worth", "annotation.judges", "", "generation"
+        ),
         _annotation("collect", "fetch the answers given so far"),
         _annotation("status", "how far a study is, and what to do next (at any time)"),
         _annotation("review", "signs of careless answers, and decisions about raters"),

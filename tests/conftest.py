@@ -207,7 +207,7 @@ def make_variant(tmp_path: Path) -> Callable[..., Study]:
     """The same in a folder that the caller names."""
 
     def make(**changes: Any) -> Study:
-        content = yaml.safe_load(DEMO.read_text(encoding="utf-8")) | {"training": ""} | changes
+        content = yaml.safe_load(DEMO.read_text(encoding="utf-8")) | {"training": "", "judges": []} | changes
         sample, acceptance = content["sample"], dict(content["acceptance"])
         if "acceptance" not in changes:  # a small sample can still be decided
             acceptance["min_pairs"] = min(acceptance["min_pairs"], sample["pairs"])

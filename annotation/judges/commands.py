@@ -12,6 +12,9 @@ from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.manifest import stage
 from plumbline.study import Study
+from plumbline.study.judges import RecordedJudge
+
+TEXT = "let language models rate outputs as people do, and see how far they can be trusted"
 
 if TYPE_CHECKING:
     from annotation.judges.run import Judged
@@ -19,15 +22,29 @@ if TYPE_CHECKING:
 
 
 def add_judge_commands(commands: Subparsers) -> None:
-    """`judge` with its actions."""
-    text = "let language models rate outputs as people do, and see how far they can be trusted"
-    examples = as_called("examples:\n  python -m annotation judge run --study studies/demo.yaml")
-    judging = commands.add_parser("judge", help=text, description=text, epilog=examples,
+    """`judge` with its actions, among `annotation`'s commands."""
+    judging = commands.add_parser("judge", help=TEXT, description=TEXT, epilog=_examples(),
                                   formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    _add_actions(judging)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The same by themselves, for a GPU host, where nothing of Argilla is installed."""
+    alone = argparse.ArgumentParser(prog=as_called("python -m annotation.judges"), description=TEXT, epilog=_examples(),
+                                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    _add_actions(alone)
+    return alone
+
+
+def _examples() -> str:
+    return as_called("examples:\n  python -m annotation judge run --study studies/demo.yaml")
+
+
+def _add_actions(judging: argparse.ArgumentParser) -> None:
     actions = judging.add_subparsers(metavar="ACTION", required=True)
 
     def action(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        example = next(line.strip() for line in examples.splitlines() if f"judge {name}" in line)
+        example = next(line.strip() for line in _examples().splitlines() if f"judge {name}" in line)
         added = actions.add_parser(name, help=text, description=text, epilog=f"example: {example}")
         added.set_defaults(run=run)
         cli.add_study_options(added)
@@ -69,7 +86,8 @@ def _run(options: argparse.Namespace) -> int:
         print(forecast(kept, options.rate))
         return 0
     inputs = study.data_files() if study.subject else [study.folder / "texts.parquet", study.outputs]
-    with stage(study, "judge", inputs, [study.judgements]):
+    recorded = [study.resolve(spec.path) for spec in study.judges if isinstance(spec, RecordedJudge)]
+    with stage(study, "judge", [*inputs, *recorded], [study.judgements]):
         done = judge(study, options.judge, again=options.again)
     print(f"{study.name}: judged pairs -> {judged_file(study)}")
     for one in done:

@@ -1,0 +1,20 @@
+"""`python -m annotation.judges`: `python -m annotation judge` where Argilla is not installed, as on a GPU host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from annotation.judges.commands import parser
+from plumbline import cli
+
+
+def main() -> int:
+    """The command line."""
+    options = parser().parse_args()
+    run: Callable[[Any], int] = options.run
+    return run(options)
+
+
+if __name__ == "__main__":
+    cli.run(main)

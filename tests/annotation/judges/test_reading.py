@@ -1,0 +1,71 @@
+"""Answers as scores: what can be read, and what is no score rather than one in the middle."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from annotation.judges.prompts import Scale
+from annotation.judges.reading import read_expected, read_text
+from generation.generators import Completion
+
+FIVE = Scale(1, 5, points=(1, 2, 3, 4, 5))
+TENTHS = Scale(0, 5, decimals=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [("4", 4), (" 4\n", 4), ("**4**", 4), ("4.", 4), ("4.0", 4), ("<think>it is 2</think>\n\n5", 5)],
+)
+def test_a_number_alone_is_the_score(text: str, score: float) -> None:
+    assert read_text(Completion(text), FIVE).score == score
+
+
+def test_decimals_are_scores_where_the_scale_has_them() -> None:
+    assert read_text(Completion("4.3"), TENTHS).score == 4.3
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("4/5", "no number alone: '4/5'"),
+        ("four", "no number alone: 'four'"),
+        ("Rating: 4", "no number alone: 'Rating: 4'"),
+        ("I'm sorry, but I can't rate this.", "no number alone: \"I'm sorry, but I can't rate this.\""),
+        ("7", "off the scale 1 to 5: 7"),
+        ("0", "off the scale 1 to 5: 0"),
+        ("-3", "off the scale 1 to 5: -3"),
+        ("9" * 400, f"off the scale 1 to 5: {'9' * 400}"),
+        ("3.5", "between two points: 3.5"),
+        ("", "an empty answer"),
+        ("<think>It is", "it thinks aloud and came to no answer; raise sampling.max_tokens, or turn its thinking off"),
+    ],
+)
+def test_what_is_no_number_alone_on_the_scale_is_no_score(text: str, reason: str) -> None:
+    read = read_text(Completion(text), FIVE)
+    assert math.isnan(read.score)
+    assert read.reason == reason
+
+
+def test_an_answer_that_was_cut_off_is_no_score_though_it_begins_with_a_number() -> None:
+    assert math.isnan(read_text(Completion("4", cut_off=True), FIVE).score)
+
+
+def test_the_expected_score_with_its_label_mass_and_entropy() -> None:
+    read = read_expected(Completion("4", labels={"3": 0.1, "4": 0.5, "5": 0.2}), FIVE, 0.5)
+    assert read.label_mass == pytest.approx(0.8)
+    assert read.score == pytest.approx((3 * 0.1 + 4 * 0.5 + 5 * 0.2) / 0.8)
+    # Of 0.125, 0.625 and 0.25: -(0.125 ln 0.125 + 0.625 ln 0.625 + 0.25 ln 0.25) = 0.2599 + 0.2938 + 0.3466.
+    assert read.entropy == pytest.approx(0.9003, abs=5e-5)
+    certain = read_expected(Completion("5", labels={"5": 1.0}), FIVE, 0.5)
+    assert (certain.score, certain.entropy) == (5.0, 0.0)
+
+
+def test_too_little_probability_on_the_points_is_no_score_and_says_how_much() -> None:
+    read = read_expected(Completion("<think>", labels={"4": 0.02}), FIVE, 0.5)
+    assert math.isnan(read.score)
+    assert read.label_mass == 0.02
+    assert read.reason == ("only 0.020 of the probability is on the points (least_mass 0.5); it begins with '<think>'")
+    assert math.isnan(read_expected(Completion("x", labels={}), FIVE, 0.0).score)
+    assert math.isnan(read_expected(Completion("4", labels=None), FIVE, 0.0).score)

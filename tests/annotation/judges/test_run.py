@@ -1,0 +1,260 @@
+"""Judges at work: what they are asked and about which pairs, what stays of their answers, and that nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from annotation.judges.pool import draw_judged, read_judged
+from annotation.judges.prompts import JudgePrompt
+from annotation.judges.run import judge, questionnaires, read_judgements
+from annotation.rubric import load_rubric
+from annotation.sampling.sample import draw_sample
+from generation.run import generate
+from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.prompts import PROMPTS, read_prompt
+from plumbline.study import ROOT, Study
+from tests.annotation.judges import demo_rule
+from tests.stubs import Asked, ChatStub, Reply, answers, refuses, says
+
+PAIRS = 4
+PTEBS = ("pteb_sts", "pteb_paraphrase")
+RUBRIC = "You rate texts as the people of a study do."
+
+
+def chat(url: str, **changes: Any) -> dict[str, Any]:
+    return {"name": "one", "kind": "openai", "model": "m", "base_url": url, "retries": 0, **changes}
+
+
+def shares(asked: Asked, **points: float) -> Reply:
+    """An answer with probabilities of first tokens, as a server tells them."""
+    top = [{"token": token, "logprob": math.log(share)} for token, share in points.items()]
+    logprobs = {"content": [{"token": "4", "logprob": -0.1, "top_logprobs": top}]} if "logprobs" in asked.body else None
+    choice = {"index": 0, "message": {"role": "assistant", "content": "4"}, "finish_reason": "length"}
+    usage = {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 75}}
+    return answers({"choices": [{**choice, "logprobs": logprobs}], "usage": usage})
+
+
+@pytest.fixture
+def judged_by(variant: Callable[..., Study]) -> Callable[..., Study]:
+    """A generated study of four paraphrases that judges rate two more of; its sample is drawn."""
+
+    def make(*judges: dict[str, Any], **changes: Any) -> Study:
+        parts = {"transformations": ["paraphrasing"], "sample": {"pairs": PAIRS}, "judge_pool": PAIRS + 2}
+        study = variant(**{**parts, "judges": list(judges), **changes})
+        if not (study.folder / "pairs.parquet").exists():
+            generate(study)
+            draw_sample(study)
+        return study
+
+    return make
+
+
+def test_scores_are_expected_from_a_servers_probabilities(judged_by: Callable[..., Study]) -> None:
+    # "4" with and without a blank is one label; what is no label is no part of the score.
+    script = lambda asked: shares(asked, **{"3": 0.2, "4": 0.5, " 4": 0.1, "The": 0.2})  # noqa: E731
+    with ChatStub(script) as stub:
+        study = judged_by(chat(stub.url, orders=["up", "down"]))
+        (done,) = judge(study)
+    assert done.counts == {"ok": 24, "reused": 0}  # 6 pairs, 2 questions, 2 orders
+    assert done.cached == 0.75
+    frame = read_judgements(study)
+    assert set(frame["mode"]) == {"expected"} and set(frame["status"]) == {"ok"}
+    assert frame["score"].to_numpy() == pytest.approx((3 * 0.2 + 4 * 0.6) / 0.8)
+    assert frame["label_mass"].to_numpy() == pytest.approx(0.8)
+    assert len(frame.drop_duplicates(["pair_id", "question", "order"])) == 24
+    _, *asked = stub.asked
+    assert {one.body["max_tokens"] for one in asked} == {1}
+    assert {one.body["chat_template_kwargs"]["enable_thinking"] for one in asked} == {False}
+
+
+def test_a_judge_reads_the_raters_words_first_and_the_texts_last(judged_by: Callable[..., Study]) -> None:
+    study = judged_by(chat("http://127.0.0.1:9/v1", orders=["up", "down"]))
+    rubric, (asked,) = load_rubric(study), questionnaires(study)
+    pair = draw_judged(study, keep=False)[0].model_copy(
+        update={"original": "a {points} b", "transformed": "{original}"}
+    )
+    up, down, *_ = asked.askings(pair)
+    assert up.message.startswith(RUBRIC)
+    assert " ".join(rubric.guidelines["en"].split()) in " ".join(up.message.split())
+    assert rubric.pool("paraphrasing").asked["en"] in up.message
+    points = rubric.meaning("paraphrasing", rubric.questions[0], "en")[1]
+    lines = [f"{point} = {words}" for point, words in points.items()]
+    assert "\n".join(lines) in up.message
+    assert "\n".join(reversed(lines)) in down.message
+    assert up.prompt_hash != down.prompt_hash
+    # Texts are data: braces in them stay.
+    assert up.message.endswith("Original:\na {points} b\n\nNew text:\n{original}\n\nYour rating:")
+
+
+def test_the_pairs_of_the_sample_are_among_the_judged_and_no_control_is(judged_by: Callable[..., Study]) -> None:
+    study = judged_by(chat("http://127.0.0.1:9/v1"))
+    sample, pairs = draw_sample(study), draw_judged(study)
+    assert [pair.pair_id for pair in pairs[:PAIRS]] == [pair.pair_id for pair in sample]
+    assert [pair.place for pair in pairs] == list(range(1, PAIRS + 3))
+    assert not any(pair.control for pair in pairs) and all(pair.stratum.startswith("en/") for pair in pairs)
+    assert read_judged(study) == pairs
+    # Drawn before the sample they are the same ones: a smaller sample is the beginning of a larger one.
+    for name in ("pairs", "controls"):
+        (study.folder / f"{name}.parquet").unlink()
+    assert [pair.pair_id for pair in draw_judged(study, keep=False)[:PAIRS]] == [pair.pair_id for pair in sample]
+
+
+def test_a_server_without_probabilities_is_read_as_text_and_says_so(
+    judged_by: Callable[..., Study], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def script(asked: Asked) -> Reply:
+        if "chat_template_kwargs" in asked.body:
+            return refuses(400, "unknown field chat_template_kwargs")
+        return says("<think>hm</think>3")
+
+    with ChatStub(script) as stub:
+        study = judged_by(chat(stub.url, questions=["quality"]))
+        judge(study)
+    assert set(read_judgements(study)["mode"]) == {"text"} and set(read_judgements(study)["score"]) == {3.0}
+    said = capsys.readouterr().out
+    assert "one: its server tells no probabilities, so scores are the numbers that it writes (mode text)" in said
+    assert "one: its server cannot be told not to think; what it thinks aloud is cut off from its answers" in said
+
+
+def test_what_cannot_be_read_is_asked_again_and_then_failed_with_its_reason(judged_by: Callable[..., Study]) -> None:
+    with ChatStub(lambda asked: says("4/5" if asked.times < 3 else "2")) as stub:
+        study = judged_by(chat(stub.url, score="text", questions=["quality"], attempts=2), judge_pool=PAIRS)
+        (first,) = judge(study)
+        (second,) = judge(study)
+        assert (first.counts["failed"], second.counts["reused"], len(stub.asked)) == (PAIRS, PAIRS, 1 + 2 * PAIRS)
+        rows = read_judgements(study)
+        assert set(rows["reason"]) == {"no number alone: '4/5'"} and set(rows["attempts"]) == {2}
+        assert rows["score"].isna().all()
+        temperatures = [one.body["temperature"] for one in stub.asked[1:]]
+        assert sorted(set(temperatures)) == [0.0, 0.7]
+        (third,) = judge(study, again=True)
+    assert third.counts["ok"] == PAIRS
+    assert set(read_judgements(study)["score"]) == {2.0}
+
+
+def test_a_server_that_ends_in_the_middle_loses_nothing(judged_by: Callable[..., Study]) -> None:
+    gone: list[int] = []
+
+    def script(asked: Asked) -> Reply:
+        gone.append(1)
+        return shares(asked, **{"5": 1.0}) if len(gone) <= 6 else refuses(401)
+
+    spec = {"questions": ["quality"], "concurrency": 1}
+    with ChatStub(script) as stub:
+        study = judged_by(chat(stub.url, **spec))
+        with pytest.raises(ServiceError, match="the key is not accepted"):
+            judge(study)
+    journal = study.scratch / "judgements" / "one.journal"
+    assert len(journal.read_text().splitlines()) == 5
+    with journal.open("a") as file:
+        file.write('{"key": "torn')  # as `kill -9` in the middle of a line leaves it
+    with ChatStub(lambda asked: shares(asked, **{"5": 1.0})) as stub:
+        (done,) = judge(judged_by(chat(stub.url, **spec)))  # another address is the same judge
+    assert done.counts == {"ok": 1, "reused": 5} and not journal.exists()
+    assert len(read_judgements(study)) == PAIRS + 2
+
+
+def test_another_prompt_is_asked_anew_and_what_was_said_before_stays(judged_by: Callable[..., Study]) -> None:
+    with ChatStub(lambda asked: says("4.5" if "decimal" in asked.message else "4")) as stub:
+        judge(judged_by(chat(stub.url, score="text", questions=["quality"])))
+        study = judged_by(chat(stub.url, prompt="pteb_paraphrase"))
+        judge(study)
+    frame = read_judgements(study)
+    assert set(frame["question"]) == {"similarity"} and set(frame["score"]) == {4.5}
+    assert len(pd.read_parquet(study.judgements / "one.parquet")) == 2 * (PAIRS + 2)
+
+
+def test_a_table_that_a_hand_has_changed_is_refused(judged_by: Callable[..., Study]) -> None:
+    with ChatStub(lambda asked: says("4")) as stub:
+        study = judged_by(chat(stub.url, score="text"))
+        judge(study)
+    path = study.judgements / "one.parquet"
+    pd.read_parquet(path).assign(score=5.0).to_parquet(path)
+    with pytest.raises(DataError, match=r"one\.parquet is not what was written"):
+        read_judgements(study)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"prompt": "rubrik"}, "no prompt 'rubrik'; did you mean 'rubric'?"),
+        ({"prompt": "pteb_sts", "orders": ["down"]}, "has one order; write orders: [up]"),
+        ({"prompt": "pteb_sts", "score": "expected"}, "wants decimals, which are several tokens; write score: text"),
+        ({"questions": ["qualty"]}, "no question 'qualty'; did you mean 'quality'?"),
+        ({"prompt": "own.yaml"}, "nothing fills {rubric}"),
+    ],
+)
+def test_what_a_judge_cannot_be_asked_is_one_line(
+    judged_by: Callable[..., Study], tmp_path: Path, changes: dict[str, Any], line: str
+) -> None:
+    own = {"name": "own", "source": "mine", "language": "en", "variables": ["rubric"], "text": "{rubric}"}
+    (tmp_path / "own.yaml").write_text(json.dumps(own))
+    study = judged_by(chat("http://127.0.0.1:9/v1", **changes))
+    with pytest.raises(StudyError) as error:
+        questionnaires(study)
+    assert line in str(error.value)
+
+
+def test_ones_own_prompt_is_read_beside_the_study(judged_by: Callable[..., Study], tmp_path: Path) -> None:
+    text = "{question}\n{points}\n{original} / {transformed}"
+    own = {"name": "own", "source": "mine", "language": "en", "text": text}
+    variables = ["question", "points", "original", "transformed"]
+    (tmp_path / "own.yaml").write_text(json.dumps({**own, "variables": variables}))
+    study = judged_by(chat("http://127.0.0.1:9/v1", prompt="own.yaml"))
+    (asked,), (pair, *_) = questionnaires(study), draw_judged(study, keep=False)
+    assert next(asked.askings(pair)).message.endswith(f"\n{pair.original} / {pair.transformed}")
+
+
+def test_the_sample_studys_judges_answer_by_their_rule(generated: Study) -> None:
+    draw_sample(generated)
+    done = judge(generated)
+    assert {one.judge: one.counts["unanswered"] for one in done} == {"shares": 0, "numbers": 0}
+    frame = read_judgements(generated)
+    assert set(frame["kind"]) == {"recorded"}
+    unread = frame[frame["status"] == "failed"]
+    assert set(unread["judge"]) == {"numbers"} and set(unread["text"].str[1:]) == {"/5"}
+    judged = read_judged(generated)
+    for name in demo_rule.JUDGES:
+        file = ROOT / "studies" / "demo" / "judges" / f"{name}.jsonl"
+        assert file.read_text(encoding="utf-8").splitlines() == demo_rule.lines(
+            name, judged, file.parents[1] / "outputs"
+        )
+
+
+def test_a_judge_called_like_a_rater_and_a_pool_without_the_sample_are_refused(variant: Callable[..., Study]) -> None:
+    recorded = {"name": "kind", "kind": "recorded", "model": "m", "path": "x"}
+    with pytest.raises(StudyError, match="'kind' is the name of a rater too"):
+        variant(judges=[recorded])
+    with pytest.raises(StudyError, match=r"judge_pool 3 is less than sample\.pairs 24"):
+        variant(judges=[{**recorded, "name": "a"}], judge_pool=3)
+
+
+HEAD = (
+    "You are an expert evaluator of semantic textual similarity. Your task is to rate how similar two sentences are in"
+    " meaning.\n\nPlease rate the semantic similarity between the following two sentences on a scale from 0.0 to 5.0"
+    " using one decimal place:\n\n- 0.0-1.0: Completely different meanings\n- 1.1-2.0: Slightly related but mostly"
+    " different\n- 2.1-3.0: Somewhat similar with some shared meaning\n- 3.1-4.0: Very similar with minor differences\n"
+    "- 4.0-5.0: Essentially the same meaning\n\n"
+)
+ONLY = (
+    "Only respond with a single decimal number from 0.0 to 5.0 (one decimal place). Do not provide explanations or"
+    " additional text.\n\n"
+)
+
+
+def test_ptebs_prompts_stand_word_for_word() -> None:
+    # PTEB, appendix D.1 and D.2.
+    texts = {name: read_prompt(PROMPTS / "judges" / f"{name}.yaml", JudgePrompt).text for name in PTEBS}
+    assert texts["pteb_sts"] == (
+        f"{HEAD}{ONLY}Sentence 1: {{sentence1}}\nSentence 2: {{sentence2}}\n\nSimilarity rating:"
+    )
+    assert texts["pteb_paraphrase"] == (
+        f"{HEAD}Original: {{original}}\n\nParaphrase: {{paraphrase}}\n\n{ONLY}Similarity rating:"
+    )
