@@ -62,8 +62,8 @@ def over_pairs(sums: Floats, counts: Floats) -> Mean:
     are the independent units: the mean is a ratio of sums to counts, its error that of a ratio estimator (Cochran,
     Sampling Techniques, 3rd ed., section 6.4); with equal counts this is the t interval of pair means.
     """
-    n = np.full(sums.shape[:-1], float(sums.shape[-1]))
-    return _known(_mean(sums, counts), _variance(sums, counts, n), n - 1)
+    freedom = np.full(sums.shape[:-1], sums.shape[-1] - 1.0)
+    return known(_mean(sums, counts), spread_over_pairs(sums, counts), freedom)
 
 
 def over_pairs_and_raters(sums: Floats, counts: Floats, rater_sums: Floats, rater_counts: Floats) -> Mean:
@@ -77,13 +77,17 @@ def over_pairs_and_raters(sums: Floats, counts: Floats, rater_sums: Floats, rate
     shares of the work make smaller. With three raters the interval is wide: they say little about all people.
     NaN below 1.5 effective raters.
     """
-    n = np.full(sums.shape[:-1], float(sums.shape[-1]))
+    return adding_raters(over_pairs(sums, counts), spread_over_pairs(sums, counts), rater_sums, rater_counts)
+
+
+def adding_raters(pairs: Mean, spread: Floats, rater_sums: Floats, rater_counts: Floats) -> Mean:
+    """A mean over pairs whose variance over pairs is `spread`, with the raters as a sample too, as above."""
     effective = rater_counts.sum(axis=-1) ** 2 / (rater_counts**2).sum(axis=-1)
     effective = np.where(effective < _FEWEST_RATERS, np.nan, effective)
-    pairs, raters = _variance(sums, counts, n), _variance(rater_sums, rater_counts, effective)
+    raters = _variance(rater_sums, rater_counts, effective)
     with np.errstate(invalid="ignore", divide="ignore"):
-        both = (pairs * quantile(n - 1) + raters * quantile(effective - 1)) / (pairs + raters)
-    return _known(_mean(sums, counts), pairs + raters, _freedom(both))
+        both = (spread * quantile(pairs.freedom) + raters * quantile(effective - 1)) / (spread + raters)
+    return known(pairs.value, spread + raters, _freedom(both))
 
 
 def wilson(share: Mean, pairs: int) -> tuple[Floats, Floats]:
@@ -150,7 +154,12 @@ def _variance(sums: Floats, counts: Floats, units: Floats) -> Floats:
     return variance
 
 
-def _known(mean: Floats, variance: Floats, freedom: Floats) -> Mean:
+def spread_over_pairs(sums: Floats, counts: Floats) -> Floats:
+    """Variance of the mean over pairs."""
+    return _variance(sums, counts, np.full(sums.shape[:-1], float(sums.shape[-1])))
+
+
+def known(mean: Floats, variance: Floats, freedom: Floats) -> Mean:
     """Without spread there is no error: what did not vary in the sample may vary all the same."""
     tiny = 1e-9 * np.maximum(np.abs(mean), 1)
     with np.errstate(invalid="ignore"):
@@ -174,15 +183,17 @@ def _freedom(error_times: Floats) -> Floats:
     return found
 
 
-def log_wealth(values: Floats, mean: Floats | float) -> Floats:
+def log_wealth(values: Floats, mean: Floats | float, reach: Floats | float = 0.0) -> Floats:
     """Logarithm of what bets against "the mean is at most `mean`" have made of 1 after each value.
 
     `values` lie between 0 and 1, in the order in which they came. If the mean of what is to come is always `mean` or
     less, the wealth is a nonnegative supermartingale: that it ever reaches w has probability 1/w at most, however often
     one looks (Ville). The bets are those of Waudby-Smith and Ramdas (2024, J. R. Stat. Soc. B 86, 1-27, section 4.4,
-    predictable plug-in): each takes its size from the values before it alone.
+    predictable plug-in): each takes its size from the values before it alone. `reach` is how far below 0 each value
+    could lie, as far as was known before it.
     """
-    return np.cumsum(np.log1p(np.minimum(_bets(values), _CAUTION / np.maximum(mean, 1e-12)) * (values - mean)), axis=-1)
+    most = _CAUTION / np.maximum(mean + reach, 1e-12)
+    return np.cumsum(np.log1p(np.minimum(_bets(values), most) * (values - mean)), axis=-1)
 
 
 def confidence_sequence(values: Floats, scale: tuple[float, float]) -> tuple[Floats, Floats]:
@@ -214,14 +225,21 @@ def needed_wealth() -> float:
 
 
 def _lower_end(values: Floats) -> Floats:
-    """The largest mean that the bets against it refuted at some time: wealth falls as the mean rises, so halve."""
-    low, high = np.zeros(values.shape[:-1]), np.ones(values.shape[:-1])
     if values.shape[-1] == 0:
-        return np.full_like(low, np.nan)
+        return np.full(values.shape[:-1], np.nan)
+    return refuted(lambda mean: log_wealth(values, mean), values.shape[:-1])
+
+
+def refuted(wealth: Callable[[Floats], Floats], campaigns: tuple[int, ...]) -> Floats:
+    """The largest mean from 0 to 1 that the bets against it refuted at some time, a number for each campaign.
+
+    `wealth` gives its logarithm over time (last axis) for a mean of each. It falls as the mean rises, so halve.
+    """
+    low, high = np.zeros(campaigns), np.ones(campaigns)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        refuted = log_wealth(values, middle[..., None]).max(axis=-1) >= needed_wealth()
-        low, high = np.where(refuted, middle, low), np.where(refuted, high, middle)
+        gone = wealth(middle[..., None]).max(axis=-1) >= needed_wealth()
+        low, high = np.where(gone, middle, low), np.where(gone, high, middle)
     return low
 
 

@@ -1,0 +1,212 @@
+"""Which generator: those that err least are judged by each other, sample by sample (HTEB, A.2 and A.3, Tables 5 to 7).
+
+Every mean here is over the same judgements for all generators: where one of them lacks a judgement (its output failed,
+or a judge's answer did), that judgement is left out for all, and it is said how many that are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from annotation.judges.effects import additive_fit
+from annotation.judges.judgements import checked, over_orders
+from annotation.statistics.letter_display import letter_display
+from annotation.statistics.paired import holm, paired_bootstrap
+from plumbline.streams import stream
+
+ALPHA = 0.05
+SMALLEST = 0.001  # the smallest adjusted p that is to be told from others, as HTEB reports it
+CELL = ["judge", "transformation", "sample", "text_id"]  # what one judgement is about, whoever generated
+
+
+def lowest_error_rates(error_rates: Mapping[str, float], k: int = 5) -> pd.DataFrame:
+    """Candidates by their total error rate, and which k are chosen: generator, error_rate, chosen, reason.
+
+    `error_rates` are shares from 0 to 1 (NaN is never chosen); equal ones stand in the order of their names. Raises
+    ValueError for k below 1, and where there are fewer than k with a rate.
+
+    Source: HTEB, A.2 and Table 5, with k = 5.
+    """
+    rates = {str(name): float(rate) for name, rate in error_rates.items()}
+    if off := [name for name, rate in rates.items() if not (math.isnan(rate) or 0 <= rate <= 1)]:
+        raise ValueError(f"error rates are shares from 0 to 1; that of {off[0]} is {rates[off[0]]:g}")
+    order = sorted((name for name in rates if not math.isnan(rates[name])), key=lambda name: (rates[name], name))
+    if not 1 <= k <= len(order):
+        raise ValueError(f"k is from 1 to the {len(order)} candidates that have an error rate, not {k}")
+    last = rates[order[k - 1]]
+    tied = [name for name in order if rates[name] == last]
+    by_name = bool(set(tied) & set(order[k:]))
+    rows = [
+        (name, rates[name], i < k, "tied for the last place; taken by name" if by_name and name in tied else "")
+        for i, name in enumerate(order)
+    ]
+    rows += [(name, math.nan, False, "has no error rate") for name in sorted(rates) if math.isnan(rates[name])]
+    return pd.DataFrame(rows, columns=["generator", "error_rate", "chosen", "reason"])
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """Judgements that every generator has."""
+
+    cells: pd.DataFrame  #: a row for each of `CELL` (and output language, if there is one), a column a generator
+    left_out: int  #: such rows where a generator, or more than one, lacks a score
+    failed: Mapping[str, int]  #: judgements that each generator lacks
+
+    @property
+    def observations(self) -> pd.DataFrame:
+        """A row a source sample, a column a generator: the mean over texts, transformations and judges (HTEB, 2.3)."""
+        return self.cells.groupby("sample").mean()
+
+
+def crossed(judgements: pd.DataFrame, question: str) -> Crossed:
+    """The judgements of one question on which generators can be compared.
+
+    `judgements` also have transformation, generator, sample and text_id (`annotation.judges.judgements`); `language`
+    and others do not matter. Raises ValueError where there are fewer than two generators, or nothing is common to all.
+    """
+    own = checked(judgements, (*CELL[1:], "generator"))
+    own = own[own["question"] == question]
+    scores = over_orders(own, (*CELL[1:], "generator"))
+    generators = sorted(scores["generator"].unique())
+    if len(generators) < 2:
+        raise ValueError(
+            f"a selection compares two generators or more; {question!r} has judgements of {len(generators)}"
+        )
+    if (twice := scores.duplicated([*CELL, "generator"])).any():
+        row = scores[twice].iloc[0]
+        raise ValueError(f"judgements: {row['judge']} judged {row['generator']}'s {row['text_id']} more than once")
+    wide = scores.pivot(index=CELL, columns="generator", values="score")
+    whole = wide.dropna()
+    if whole.empty:
+        raise ValueError(f"no judgement of {question!r} is common to all {len(generators)} generators")
+    return Crossed(whole, len(wide) - len(whole), {str(name): int(n) for name, n in wide.isna().sum().items()})
+
+
+def enough_resamples(comparisons: int, smallest: float = SMALLEST) -> int:
+    """Resamples with which Holm's smallest adjusted p can be half of `smallest`: 2 m / smallest, at least 10,000.
+
+    A p of B resamples, the sample itself counted as one, is 1 / (B + 1) at least, and Holm multiplies it by the number
+    m of comparisons: with the paper's 10 and .001, 1,000 resamples could show nothing below .01.
+    """
+    return max(10_000, math.ceil(2 * comparisons / smallest))
+
+
+def comparisons(observations: pd.DataFrame, seed: int, resamples: int | None = None) -> pd.DataFrame:
+    """Every two generators: difference of means with its 95% interval, p, Holm's p, significant at 0.05 or not.
+
+    `observations` have a row a source sample and a column a generator. Columns: first (the better one), second,
+    difference, low, high, p, p_holm, significant, n, resamples, reason.
+
+    Source: HTEB, 2.3 and Table 13: paired bootstrap over source samples, Holm over all pairs.
+    """
+    order = _best_first(observations)
+    pairs = list(itertools.combinations(order, 2))
+    number = resamples or enough_resamples(len(pairs))
+    rows = []
+    for one, other in pairs:
+        test = paired_bootstrap(
+            observations[one].to_numpy(),
+            observations[other].to_numpy(),
+            n_resamples=number,
+            rng=stream(seed, "comparison", one, other),
+        )
+        found = test.estimate
+        rows.append((one, other, found.value, found.low, found.high, test.p, found.n, number, found.reason))
+    names = ["first", "second", "difference", "low", "high", "p", "n", "resamples", "reason"]
+    table = pd.DataFrame(rows, columns=names)
+    adjusted = holm(table["p"].to_numpy(np.float64))
+    table.insert(6, "p_holm", adjusted)
+    table.insert(7, "significant", adjusted < ALPHA)
+    return table
+
+
+def ranking(observations: pd.DataFrame, compared: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """The generators by their means: generator, mean, low, high, letters, n.
+
+    The interval is Efron's percentile bootstrap over source samples, with as many resamples as the comparisons;
+    generators that share a letter do not differ significantly (`comparisons`).
+    """
+    number = int(compared["resamples"].iloc[0])
+    order = _best_first(observations)
+    different = compared.loc[compared["significant"], ["first", "second"]].itertuples(index=False, name=None)
+    letters = letter_display(order, list(different))
+    rows = []
+    for name in order:
+        values = observations[name].to_numpy(np.float64)
+        none = np.zeros(len(values))
+        found = paired_bootstrap(values, none, n_resamples=number, rng=stream(seed, "mean", name)).estimate
+        mean = found.value if found.reason == "" else float(values.mean())
+        rows.append((name, mean, found.low, found.high, letters[name], found.n))
+    return pd.DataFrame(rows, columns=["generator", "mean", "low", "high", "letters", "n"])
+
+
+def table_six(found: Crossed, ranked: pd.DataFrame) -> pd.DataFrame:
+    """Judges by generators, then the average with its interval and letters (HTEB, Table 6).
+
+    Columns: judge, then a generator each, in the order of their names. The last rows are called average (the plain
+    mean over judgements, a model's own among them), low, high and letters.
+    """
+    cells = found.cells.groupby("judge").mean()
+    whole = ranked.set_index("generator")[["mean", "low", "high", "letters"]].T
+    below = whole.rename(index={"mean": "average"})[list(cells.columns)]
+    return pd.concat([cells.astype(object), below]).rename_axis("judge").reset_index()
+
+
+def table_seven(found: Crossed) -> pd.DataFrame:
+    """Transformations by generators, means over judges, with totals of both before rounding (HTEB, Table 7)."""
+    cells = found.cells.groupby("transformation").mean()
+    total = found.cells.mean().to_frame("total").T
+    table = pd.concat([cells, total])
+    table["total"] = [*found.cells.groupby("transformation").mean().mean(axis=1), found.cells.to_numpy().mean()]
+    return table.rename_axis("transformation").reset_index()
+
+
+def self_preference(found: Crossed, seed: int, resamples: int = 10_000) -> pd.DataFrame:
+    """How much better a model judges its own outputs than the additive fit expects, with a 95% interval.
+
+    The fit (`annotation.judges.effects.additive_fit`) is linear in the cells, so that its mean over source samples is
+    that of the means; the interval is the percentile bootstrap over the samples that all judges judged. A part of it
+    may be deserved: only people's ratings tell. Columns: model, self_preference, low, high, n, reason.
+    """
+    cells = found.cells.groupby(["sample", "judge"]).mean().unstack("judge").dropna()
+    judges = sorted(found.cells.index.unique("judge"))
+    per_sample = [
+        additive_fit(pd.DataFrame({name: one[name].reindex(judges) for name in found.cells.columns})).self_preference
+        for _, one in cells.iterrows()
+    ]
+    values = pd.DataFrame(per_sample)
+    rows = []
+    for name in values.columns:
+        own = values[name].to_numpy(np.float64)
+        chance = stream(seed, "self-preference", str(name))
+        one = paired_bootstrap(own, np.zeros(len(own)), n_resamples=resamples, rng=chance).estimate
+        rows.append((name, one.value, one.low, one.high, one.n, one.reason))
+    return pd.DataFrame(rows, columns=["model", "self_preference", "low", "high", "n", "reason"])
+
+
+def by_language(judgements: pd.DataFrame, question: str) -> pd.DataFrame:
+    """Means by transformation and language of the output: translations into one language are not those into another.
+
+    `judgements` also have output_language. Columns: transformation, output_language, n (judgements common to all
+    generators), and a generator each. HTEB's translation and cross-translation differ by 0.58 under one prompt; which
+    languages each drew the paper does not say.
+    """
+    own = checked(judgements, (*CELL[1:], "generator", "output_language"))
+    own = own[own["question"] == question]
+    scores = over_orders(own, (*CELL[1:], "generator", "output_language"))
+    wide = scores.pivot(index=[*CELL, "output_language"], columns="generator", values="score").dropna()
+    groups = wide.groupby(["transformation", "output_language"])
+    table = groups.mean()
+    table.insert(0, "n", groups.size())
+    return table.reset_index()
+
+
+def _best_first(observations: pd.DataFrame) -> list[str]:
+    means = observations.mean()
+    return sorted(map(str, observations.columns), key=lambda name: (-means[name], name))

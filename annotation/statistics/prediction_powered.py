@@ -1,0 +1,226 @@
+"""Means of ratings that a judge's scores make surer: prediction-powered inference, as pure functions of arrays.
+
+People rate some of the outputs, a judge scores them and many more. What a judge says of an output is not trusted; only
+how far the rated outputs are, by its scores, from all of their stratum is taken off their ratings. A judge that knows
+nothing changes nothing, and one that is wrong by any constant is right all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotation.statistics.intervals import (
+    Floats,
+    Mean,
+    adding_raters,
+    known,
+    log_wealth,
+    over_pairs,
+    over_pairs_and_raters,
+    refuted,
+    spread_over_pairs,
+)
+
+Integers = NDArray[np.int64]
+Formula = Literal["small_samples", "published"]
+
+FEWEST_RATED = 30  # pairs; below, the interval covers too little where ratings are skewed (docs/judges.md)
+_CLIP = 0.2  # of the scale: how far a judge's score may lie from its scores so far, in a bet
+_DOUBT = 1.0  # what the sum of squares of a judge's deviations must outweigh before bets follow it
+
+
+@dataclass(frozen=True)
+class Rated:
+    """The rated pairs: sums and numbers of their ratings, the judge's scores, their strata (numbers from 0 on)."""
+
+    sums: Floats
+    counts: Floats
+    scores: Floats
+    strata: Integers
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Outputs of the same transformation that only the judge has seen."""
+
+    scores: Floats
+    strata: Integers
+
+
+@dataclass(frozen=True)
+class Powered:
+    """A mean of people and judge, beside people's own of the same pairs."""
+
+    people: Mean
+    mean: Mean
+    slope: float  #: points of people's ratings for a point of the judge's; 0 where it says nothing
+    rho: float  #: Pearson's r of the judge's scores with the pairs' mean ratings; NaN where one does not vary
+    worth: float  #: as many rated pairs would be as sure by themselves; NaN where nothing varies
+
+
+def powered(
+    rated: Rated,
+    pool: Pool,
+    raters: tuple[Floats, Floats] | None = None,
+    formula: Formula = "small_samples",
+) -> Powered:
+    """The mean rating of all outputs that the rated pairs stand for, and its 95% interval: PPI++ in strata.
+
+    With y the mean rating of a pair, f its score, in stratum h (n_h rated, N_h in the pool, share w_h of the ratings):
+
+        theta = sum_h w_h (y_h + lam_h (f_pool,h - f_rated,h)),   lam_h = b N_h / (n_h + N_h),
+        b     = cov(y, f within strata) / var(f within strata, rated and pool)
+        var   = var(y - lam_h (f - f_pool,h)) / n + sum_h w_h^2 lam_h^2 var(f within strata, pool) / N_h
+
+    Without strata that is PPI++ (Angelopoulos, Duchi and Zrnic 2023, arXiv:2311.01453; its lam is b N / (n + N)), or
+    the regression estimator of survey sampling (Cochran, Sampling Techniques, 3rd ed., chapter 7); in strata Fisch et
+    al. 2024, arXiv:2406.04291, with one b. Strata have the shares that they have among the ratings, whatever they have
+    in the pool; one that the pool lacks is people's alone. The first variance leaves what lies between strata in, as
+    people's own interval does: no interval is narrower for the strata alone. With b = 0 everything is people's own.
+
+    `small_samples` divides by n - 2 and takes Student's t with n - 2 degrees of freedom, since b is estimated;
+    `published` has the paper's normal quantile and divisors n. `raters` are (sums, counts) of each rater's ratings:
+    then the interval is over raters too, whose variance stays what it is (`intervals.over_pairs_and_raters`).
+
+    Scores are finite: `filled` puts something neutral where a judge failed.
+    """
+    people = over_pairs(rated.sums, rated.counts)
+    shown = over_pairs_and_raters(rated.sums, rated.counts, *raters) if raters else people
+    y, n = rated.sums / rated.counts, len(rated.counts)
+    slope = _slope(rated, pool)
+    before = float(spread_over_pairs(rated.sums, rated.counts))
+    rho = _correlation(y, rated.scores)
+    if slope == 0 or n < 3:
+        return Powered(people, shown, 0.0, rho, float(n) if before > 0 else math.nan)
+    strata = max(rated.strata.max(), pool.strata.max(initial=0)) + 1
+    here, there = (np.bincount(one.strata, minlength=strata) for one in (rated, pool))
+    lam = slope * there / np.maximum(here + there, 1)
+    means = np.bincount(pool.strata, pool.scores, minlength=strata) / np.maximum(there, 1)
+    adjusted = rated.sums - rated.counts * (lam[rated.strata] * (rated.scores - means[rated.strata]))
+    shares = np.bincount(rated.strata, rated.counts, minlength=strata) / rated.counts.sum()
+    published = formula == "published"
+    within = float(((pool.scores - means[pool.strata]) ** 2).sum())
+    within /= max(len(pool.scores) - (0 if published else int((there > 0).sum())), 1)
+    of_pool = within * float((shares**2 * lam**2 / np.maximum(there, 1)).sum())
+    of_rated = float(spread_over_pairs(adjusted, rated.counts)) * (n - 1) / (n if published else n - 2)
+    value = over_pairs(adjusted, rated.counts).value
+    found = known(value, np.array(of_rated + of_pool), np.array(math.inf if published else n - 2.0))
+    worth = n * before / (of_rated + of_pool) if of_rated + of_pool > 0 else math.nan
+    if raters:
+        found = adding_raters(found, np.array(of_rated + of_pool), *raters)
+    return Powered(shown, found, slope, rho, worth)
+
+
+def _slope(rated: Rated, pool: Pool) -> float:
+    """The slope b of `powered`: the covariance over the rated pairs, the variance over all that were judged."""
+    scores = np.concatenate([rated.scores, pool.scores])
+    strata = np.concatenate([rated.strata, pool.strata])
+    means = np.bincount(strata, scores) / np.maximum(np.bincount(strata), 1)
+    away = scores - means[strata]
+    variance = float((away**2).sum()) / max(len(scores) - 1, 1)
+    if not len(pool.scores) or variance < 1e-12:
+        return 0.0
+    counts = rated.counts / rated.counts.mean()
+    of_people = counts * (rated.sums / rated.counts - rated.sums.sum() / rated.counts.sum())
+    return float((of_people * counts * away[: len(rated.scores)]).mean()) / variance
+
+
+def _correlation(x: Floats, y: Floats) -> float:
+    if len(x) < 3 or np.ptp(x) < 1e-12 or np.ptp(y) < 1e-12:
+        return math.nan
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def filled(rated: Rated, pool: Pool) -> tuple[Rated, Pool]:
+    """The same with a neutral score where the judge has none (NaN): the mean of the others of its stratum.
+
+    Left out, such outputs would bias the mean where they are worse or better than others. With a score that says
+    nothing of them, their ratings count as they are.
+    """
+    scores = np.concatenate([rated.scores, pool.scores])
+    strata = np.concatenate([rated.strata, pool.strata])
+    there = ~np.isnan(scores)
+    if there.all():
+        return rated, pool
+    overall = float(scores[there].mean()) if there.any() else 0.0
+    number = np.bincount(strata[there], minlength=int(strata.max()) + 1)
+    sums = np.bincount(strata[there], scores[there], minlength=len(number))
+    means = np.where(number > 0, sums / np.maximum(number, 1), overall)
+    scores = np.where(there, scores, means[strata])
+    n = len(rated.scores)
+    return Rated(rated.sums, rated.counts, scores[:n], rated.strata), Pool(scores[n:], pool.strata)
+
+
+def effective_pairs(pairs: float, rho: float, pool: float = math.inf) -> float:
+    """As many pairs as n `pairs` with a judge of correlation rho are worth: n / (1 - rho^2 N / (n + N)).
+
+    `pool` is N, the outputs that are only judged; rho is that with the mean of a pair's raters. From the variance of
+    `powered` (Angelopoulos et al. 2023): 100 pairs with rho 0.6 and 900 more are worth 148.
+    """
+    share = 1.0 if math.isinf(pool) else pool / (pairs + pool) if pool else 0.0
+    return pairs / (1 - rho**2 * share) if rho**2 * share < 1 else math.inf
+
+
+def needed_pairs(pairs: float, rho: float, judged: float = math.inf) -> float:
+    """Rated pairs that with a judge give the width of `pairs` without: n0 (1 - rho^2) / (1 - n0 rho^2 / M).
+
+    `judged` is M, all outputs that are judged, the rated ones among them. Not less than `FEWEST_RATED`, nor more than
+    `pairs`.
+    """
+    share = 0.0 if math.isinf(judged) else pairs / judged
+    found = pairs * (1 - rho**2) / (1 - share * rho**2) if share * rho**2 < 1 else pairs
+    return min(float(pairs), max(found, float(FEWEST_RATED)))
+
+
+def powered_sequence(values: Floats, scores: Floats, partners: Floats, scale: Sequence[float]) -> tuple[Floats, Floats]:
+    """(low, high) of the mean, 95% sure however often one looks: half of the wealth bets on people alone.
+
+    `values` are mean ratings of pairs in the order of the sample, `scores` the judge's, `partners` (a further axis)
+    the judge's scores of each pair's own outputs of the pool, of its stratum and beside no other pair; NaN where it
+    has fewer. A judge's part of a bet is y - lam (f - mean of the partners'), with lam from what came before. Given
+    that, f and its partners' are alike, so that the part has the mean of y whatever the judge is worth; each
+    wealth is a nonnegative supermartingale, and so is their average (Waudby-Smith and Ramdas 2024, section 4;
+    Csillag et al. 2025, arXiv:2502.04294, for bets that predictions help). Partners of its own, and not the mean of
+    all that is judged, keep this exact: that mean would be the same mistake in every bet.
+    """
+    bottom, width = float(scale[0]), float(scale[-1] - scale[0])
+    shares = (values - bottom) / width
+    if values.shape[-1] == 0:
+        none = np.full(values.shape[:-1], np.nan)
+        return none, none
+    helped, reach = _helped(shares, (scores - bottom) / width, (partners - bottom) / width)
+
+    def side(alone: Floats, together: Floats) -> Floats:
+        def wealth(mean: Floats) -> Floats:
+            return np.logaddexp(log_wealth(alone, mean), log_wealth(together, mean, reach)) - math.log(2)
+
+        return refuted(wealth, values.shape[:-1])
+
+    return bottom + width * side(shares, helped), bottom + width * (1 - side(1 - shares, 1 - helped))
+
+
+def _helped(values: Floats, scores: Floats, partners: Floats) -> tuple[Floats, Floats]:
+    """(values less what the judge says they are beyond their partners, how far below 0 or above 1 each could lie)."""
+    before = np.arange(values.shape[-1])
+    there = ~np.isnan(partners).all(axis=-1) & ~np.isnan(scores)
+    own = np.where(there, scores, 0.5)[..., None]
+    beside = np.where(there[..., None], partners, np.where(np.arange(partners.shape[-1]) == 0, 0.5, np.nan))
+    centre = (0.5 + _past(own[..., 0])) / (before + 1)  # of the scores so far
+    low, high = np.maximum(centre - _CLIP, 0), np.minimum(centre + _CLIP, 1)
+    beside = np.clip(beside, low[..., None], high[..., None])
+    away = np.clip(own[..., 0], low, high) - np.nanmean(beside, axis=-1)
+    away = np.where(there, away, 0.0)
+    mean = (0.5 + _past(values)) / (before + 1)
+    lam = np.clip((_past(values * away) - mean * _past(away)) / (_DOUBT + _past(away**2)), -1, 1)
+    return values - lam * away, np.abs(lam) * (high - low)
+
+
+def _past(numbers: Floats) -> Floats:
+    """The sum of those before each."""
+    return np.cumsum(numbers, axis=-1) - numbers
