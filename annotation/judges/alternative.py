@@ -1,0 +1,142 @@
+"""The alternative annotator test (Calderon, Reichart and Dror, ACL 2025): is a judge as good as one more rater.
+
+Passing says that, and not that the judge's mean is right: a judge that is 0.4 too kind passes and would accept what
+people reject (docs/judges.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from annotation.statistics.intervals import Floats
+
+EXPERTS, SKILLED, CROWD = 0.2, 0.15, 0.1  # the paper's epsilon: what a judge's cheapness may cost, by who rates
+FALSE_DISCOVERIES = 0.05
+PASSES = 0.5  # of the raters, whom it must do better than
+FEWEST_ITEMS = 30  # for Student's t; below, Wilcoxon's signed ranks
+
+
+@dataclass(frozen=True)
+class AlternativeTest:
+    """The test's result, and a row for each rater."""
+
+    epsilon: float
+    omega: float  #: winning rate: share of raters that the judge is at least as good as, less epsilon
+    rho: float  #: average advantage probability, by which judges compare: mean share of pairs where the judge is closer
+    passes: bool  #: omega is at least 0.5
+    raters: pd.DataFrame  #: rater_id, n, judge_closer, rater_closer (shares; ties count for both), p, test, better
+    reason: str  #: why there is no result; empty where there is one
+
+
+def alternative_test(ratings: pd.DataFrame, scores: pd.Series, epsilon: float = CROWD) -> AlternativeTest:
+    """Hold a judge against each rater in turn, with the other raters of the pair as the measure.
+
+    `ratings` are of one question (pair_id, rater_id, value), `scores` the judge's by pair_id: rounded to the scale
+    first, since an expected score never ties with whole numbers and so loses (`effects.rounded`). A pair counts for a
+    rater if another rated it and the judge has a score (no NaN). Closeness is minus the root mean square distance
+    from the others. For rater j, with d = 1{rater closer or as close} - 1{judge closer or as close} over j's pairs,
+    mean(d) < epsilon is tested: by Student's t, with fewer than 30 pairs by Wilcoxon's signed ranks, and where d never
+    varies by its value. Benjamini and Yekutieli (2001, Ann. Stat. 29, 1165-1188) hold the false discoveries to 5%.
+
+    NaN with a reason for fewer than two raters who share pairs. Raters who had seen what the judge says make it void.
+
+    Source: Calderon, Reichart and Dror 2025, ACL, pages 16051-16081, section 3.
+    """
+    differences = _differences(ratings, scores)
+    if len(differences) < 2:
+        table = pd.DataFrame(columns=["rater_id", "n", "judge_closer", "rater_closer", "p", "test", "better"])
+        return AlternativeTest(epsilon, math.nan, math.nan, False, table, "it takes two raters who share judged pairs")
+    return _result(differences, epsilon, None)
+
+
+def by_domain(
+    ratings: pd.DataFrame, scores: pd.Series, domains: pd.Series, epsilon: float = CROWD
+) -> Mapping[str, AlternativeTest]:
+    """The test in each domain, such as a transformation; `domains` by pair_id. All p-values are corrected together."""
+    found: dict[str, dict[str, tuple[Floats, Floats]]] = {}
+    for name, own in ratings.groupby(ratings["pair_id"].map(domains)):
+        differences = _differences(own, scores)
+        if len(differences) >= 2:
+            found[str(name)] = differences
+    every = np.concatenate([_p_values(one, epsilon)[0] for one in found.values()]) if found else np.empty(0)
+    limit = _limit(every)
+    return {name: _result(one, epsilon, limit) for name, one in found.items()}
+
+
+def benjamini_yekutieli(p_values: Floats, q: float = FALSE_DISCOVERIES) -> np.ndarray:
+    """Which hypotheses are rejected at a false discovery rate of q, whatever their dependence: True or False each."""
+    found: np.ndarray = p_values <= _limit(p_values, q)
+    return found
+
+
+def _limit(p_values: Floats, q: float = FALSE_DISCOVERIES) -> float:
+    """The largest p that is rejected: p_(k) <= k q / (m sum(1/i)); -1 where none is."""
+    m = len(p_values)
+    if not m:
+        return -1.0
+    ordered = np.sort(p_values)
+    limits = np.arange(1, m + 1) * q / (m * float((1 / np.arange(1, m + 1)).sum()))
+    under = np.flatnonzero(ordered <= limits)
+    return float(ordered[under[-1]]) if len(under) else -1.0
+
+
+def _differences(ratings: pd.DataFrame, scores: pd.Series) -> dict[str, tuple[Floats, Floats]]:
+    """For each rater (judge is as close or closer, rater is as close or closer), 0 or 1 a pair."""
+    wide = ratings.pivot(index="pair_id", columns="rater_id", values="value").astype(np.float64)
+    values, judged = wide.to_numpy(), scores.reindex(wide.index).to_numpy(np.float64)
+    there = ~np.isnan(values)
+    found = {}
+    for j, rater in enumerate(wide.columns):
+        own = there[:, j] & (there.sum(axis=1) > 1) & ~np.isnan(judged)
+        if not own.any():
+            continue
+        others = np.delete(values[own], j, axis=1)
+        human = np.nanmean((values[own, j][:, None] - others) ** 2, axis=1)
+        machine = np.nanmean((judged[own][:, None] - others) ** 2, axis=1)
+        tie = np.isclose(human, machine, rtol=0, atol=1e-9)
+        found[str(rater)] = ((machine < human) | tie).astype(np.float64), ((human < machine) | tie).astype(np.float64)
+    return found
+
+
+def _p_values(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) -> tuple[Floats, list[str]]:
+    found = [_p_value(rater - judge, epsilon) for judge, rater in differences.values()]
+    return np.array([p for p, _ in found]), [test for _, test in found]
+
+
+def _p_value(d: Floats, epsilon: float) -> tuple[float, str]:
+    """(p of mean(d) < epsilon, which test) of one rater."""
+    from scipy import stats  # noqa: PLC0415 (half a second; who only reads goes without)
+
+    n = len(d)
+    if np.ptp(d) == 0:
+        return (0.0 if d[0] < epsilon else 1.0), "value"
+    if n >= FEWEST_ITEMS:
+        t = (d.mean() - epsilon) / (d.std(ddof=1) / math.sqrt(n))
+        return float(stats.t.cdf(t, n - 1)), "t"
+    ranks = stats.wilcoxon(d - epsilon, alternative="less", method="asymptotic")  # type: ignore[call-overload]
+    return float(ranks.pvalue), "wilcoxon"
+
+
+def _result(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float, limit: float | None) -> AlternativeTest:
+    p_values, tests = _p_values(differences, epsilon)
+    better = p_values <= (_limit(p_values) if limit is None else limit)
+    judge = np.array([one.mean() for one, _ in differences.values()])
+    rater = np.array([other.mean() for _, other in differences.values()])
+    table = pd.DataFrame(
+        {
+            "rater_id": list(differences),
+            "n": [len(one) for one, _ in differences.values()],
+            "judge_closer": judge,
+            "rater_closer": rater,
+            "p": p_values,
+            "test": tests,
+            "better": better,
+        }
+    )
+    omega = float(better.mean())
+    return AlternativeTest(epsilon, omega, float(judge.mean()), omega >= PASSES, table, "")

@@ -1,0 +1,225 @@
+"""Judges beside people, and the alternative annotator test: by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm  # type: ignore[import-untyped]
+from scipy import stats
+
+from annotation.judges.alternative import alternative_test, benjamini_yekutieli, by_domain
+from annotation.judges.effects import between_judges, length_slope, order_effects, rounded
+from annotation.judges.judgements import over_orders, together
+from annotation.judges.people import against_people, calibrated, far_ratings, reliability, with_each_rater
+
+SCALE = (1, 2, 3, 4, 5)
+
+
+def rated(values: dict[str, list[float]], transformation: str = "paraphrasing") -> pd.DataFrame:
+    """Each rater's ratings of quality of the pairs 0, 1, ...; NaN is none."""
+    rows = [
+        (str(pair), rater, "quality", value, transformation)
+        for rater, own in values.items()
+        for pair, value in enumerate(own)
+        if not math.isnan(value)
+    ]
+    return pd.DataFrame(rows, columns=["pair_id", "rater_id", "question", "value", "transformation"])
+
+
+def scored(values: dict[str, list[float]]) -> pd.DataFrame:
+    """Each judge's scores of quality of the pairs 0, 1, ..."""
+    rows = [(judge, "quality", str(pair), value) for judge, own in values.items() for pair, value in enumerate(own)]
+    return pd.DataFrame(rows, columns=["judge", "question", "pair_id", "score"])
+
+
+def by_pair(values: list[float]) -> pd.Series:
+    return pd.Series(values, index=[str(pair) for pair in range(len(values))])
+
+
+def test_a_judge_beside_people() -> None:
+    """People's means 2, 3, 4; the judge is 0.5 above, above and 1.5 above: gap 0.8333, SD 0.5774, t(0.975; 2) 4.303."""
+    ratings = rated({"a": [1, 3, 4, 5], "b": [3, 3, 4, 5]})
+    found = against_people(ratings, scored({"j": [2.5, 3.5, 5.5, math.nan]}), SCALE)
+    row = found[found["transformation"] == "paraphrasing"].iloc[0]
+    assert (row["n"], row["failed"]) == (3, 1)
+    assert row["gap"] == pytest.approx(2.5 / 3) == row["mean_absolute_error"]
+    reach = stats.t.ppf(0.975, 2) * math.sqrt(1 / 3) / math.sqrt(3)
+    assert (row["low"], row["high"]) == pytest.approx((2.5 / 3 - reach, 2.5 / 3 + reach))
+    assert row["spearman"] == pytest.approx(1)
+    assert row["pearson"] == pytest.approx(np.corrcoef([2, 3, 4], [2.5, 3.5, 5.5])[0, 1])
+    assert row[["n", "gap"]].tolist() == found[found["transformation"] == "all"].iloc[0][["n", "gap"]].tolist()
+
+
+def test_what_a_judge_cannot_show_beside_people_is_undefined_and_says_why() -> None:
+    alike = against_people(rated({"a": [3, 3, 3]}), scored({"j": [4, 4, 4], "none": [math.nan] * 3}), SCALE)
+    row = alike[alike["judge"] == "j"].iloc[0]
+    assert math.isnan(row["pearson"]) and math.isnan(row["spearman"]) and row["gap"] == 1
+    assert math.isnan(row["low"]) and row["reason"] == "all are the same, so their spread is unknown"
+    none = alike[alike["judge"] == "none"].iloc[0]
+    assert (none["n"], none["failed"]) == (0, 3) and math.isnan(none["gap"])
+    assert none["reason"] == "the judge has no score of any rated pair"
+
+
+def test_a_judge_beside_each_rater() -> None:
+    found = with_each_rater(rated({"a": [1, 2, 5], "b": [2, 2, math.nan]}), scored({"j": [1, 2, 4]}), SCALE)
+    table = found.set_index("rater_id")
+    assert table["n"].to_dict() == {"a": 3, "b": 2}
+    assert table["mean_absolute_error"].to_dict() == pytest.approx({"a": 1 / 3, "b": 0.5})
+    assert table["gap"].to_dict() == pytest.approx({"a": -1 / 3, "b": -0.5})
+
+
+def test_the_benjamini_yekutieli_limits_of_three() -> None:
+    """0.05 / (3 (1 + 1/2 + 1/3)) = 0.0091; twice and three times it."""
+    assert benjamini_yekutieli(np.array([0.0090, 0.5, 0.6])).tolist() == [True, False, False]
+    assert benjamini_yekutieli(np.array([0.0092, 0.5, 0.6])).tolist() == [False, False, False]
+    assert benjamini_yekutieli(np.array([0.017, 0.0181, 0.6])).tolist() == [True, True, False]
+    assert benjamini_yekutieli(np.array([0.02, 0.0271, 0.0272])).tolist() == [True, True, True]
+
+
+def test_the_alternative_annotator_test_by_hand() -> None:
+    """40 pairs that all rate 3. The judge too but for one: d is 0 and once 1, mean 1/40, SD 0.1581, error 1/40.
+
+    t = (0.025 - 0.1) / 0.025 = -3, p = P(T_39 < -3) = 0.0023, below 0.0091: better than all three.
+    """
+    ratings = rated({"a": [3] * 40, "b": [3] * 40, "c": [3] * 40})
+    found = alternative_test(ratings, by_pair([3.0] * 39 + [4.0]))
+    assert found.raters["p"].tolist() == pytest.approx([stats.t.cdf(-3, 39)] * 3)
+    assert (found.omega, found.rho, found.passes) == (1.0, 39 / 40, True)
+    # Ten of 40: mean 0.25, SD sqrt(0.25 * 0.75 * 40 / 39); p of 0.98 beats nobody.
+    worse = alternative_test(ratings, by_pair([3.0] * 30 + [4.0] * 10))
+    t = (0.25 - 0.1) / math.sqrt(0.25 * 0.75 / 39)
+    assert worse.raters["p"].tolist() == pytest.approx([stats.t.cdf(t, 39)] * 3)
+    assert (worse.omega, worse.rho, worse.passes) == (0.0, 0.75, False)
+
+
+def test_where_nothing_varies_the_difference_itself_decides() -> None:
+    ratings = rated({"a": [3] * 30, "b": [3] * 30})
+    same, other = (alternative_test(ratings, by_pair([score] * 30)) for score in (3.0, 5.0))
+    assert same.raters["p"].tolist() == [0, 0] and same.passes and same.rho == 1  # d is 0 < 0.1
+    assert other.raters["p"].tolist() == [1, 1] and not other.passes and other.rho == 0
+    assert set(same.raters["test"]) == {"value"}
+
+
+def test_the_measure_are_the_other_raters_of_the_pair() -> None:
+    """Ratings 1, 3, 5 and a judge of 3: squares for a 10 and 2, for b 4 and 4 (a tie), for c 10 and 2."""
+    found = alternative_test(rated({"a": [1], "b": [3], "c": [5]}), by_pair([3.0]))
+    assert found.raters["judge_closer"].tolist() == [1, 1, 1]
+    assert found.raters["rater_closer"].tolist() == [0, 1, 0]
+
+
+def test_an_expected_score_never_ties_and_is_rounded_first() -> None:
+    ratings, expected = rated({"a": [3] * 30, "b": [3] * 30}), by_pair([3.1] * 30)
+    assert alternative_test(ratings, expected).rho == 0
+    points = pd.Series(rounded(expected.to_numpy(), SCALE), index=expected.index)
+    assert alternative_test(ratings, points).rho == 1
+    assert rounded(np.array([1.49, 1.5, 2.5, 9.0, np.nan]), SCALE).tolist()[:4] == [1, 2, 3, 5]
+
+
+def test_few_pairs_are_tested_by_signed_ranks_and_one_rater_not_at_all() -> None:
+    ratings = rated({"a": [3] * 10, "b": [3] * 10})
+    found = alternative_test(ratings, by_pair([3.0] * 9 + [4.0]))
+    d = np.array([0.0] * 9 + [1.0]) - 0.1
+    assert set(found.raters["test"]) == {"wilcoxon"}
+    assert found.raters["p"][0] == pytest.approx(
+        stats.wilcoxon(d, alternative="less", method="asymptotic").pvalue  # type: ignore[call-overload]
+    )
+    alone = alternative_test(rated({"a": [3] * 40}), by_pair([3.0] * 40))
+    assert math.isnan(alone.omega) and not alone.passes and "two raters" in alone.reason
+
+
+def test_p_values_of_all_domains_are_corrected_together() -> None:
+    """One domain alone has p = 0.0142 < 0.0167 = 0.05 / (2 (1 + 1/2)) * 1 for both; with a bad one beside it not."""
+    good, bad = by_pair([3.0] * 40), by_pair([5.0] * 40)
+    one = rated({"a": [3] * 40, "b": [3] * 40})
+    other = one.assign(pair_id="x" + one["pair_id"])
+    domains = pd.Series("one", index=good.index)
+    scores = pd.concat([good, bad.rename(lambda pair: f"x{pair}")])
+    every = pd.concat([domains, pd.Series("other", index=["x" + pair for pair in good.index])])
+    found = by_domain(pd.concat([one, other]), scores, every)
+    assert {name: test.omega for name, test in found.items()} == {"one": 1.0, "other": 0.0}
+    some = by_pair([3.0] * 38 + [4.0] * 2)  # d: mean 0.05, SD 0.2207, t = -0.05 / 0.0349 = -1.43, p = 0.08
+    assert by_domain(one, some, domains)["one"].raters["p"][0] == pytest.approx(
+        stats.t.cdf(-0.05 / (math.sqrt(0.05 * 0.95 * 40 / 39) / math.sqrt(40)), 39)
+    )
+
+
+def test_calibration_tells_of_pairs_that_its_curve_has_not_seen() -> None:
+    """A judge that is always a point too kind: the curve takes the point off, and more data would do no harm."""
+    people = np.tile([1.0, 2.0, 3.0, 4.0], 25)
+    found = calibrated(people + 1, people, seed=1)
+    assert np.allclose(found, people)
+    noise = np.random.default_rng(1).normal(0, 1, 100)
+    apart = np.corrcoef(calibrated(noise, people, seed=1), people)[0, 1]
+    assert apart < 0.2  # in the fold itself the curve of pure noise correlates with people
+    table = reliability(people + 1, people, SCALE, seed=1)
+    assert table[["score", "n", "people"]].to_numpy().tolist() == [[2, 25, 1], [3, 25, 2], [4, 25, 3], [5, 25, 4]]
+    assert np.isnan(calibrated(np.array([np.nan, 1.0]), np.array([1.0, 1.0]), seed=1)).all()
+
+
+def test_ratings_far_from_the_judges_are_listed() -> None:
+    """3 from x and 2 from y, 2.5 from both, exactly 2 from both, and 4 from x where y failed."""
+    ratings = rated({"a": [2, 1, 3, 1]})
+    scores = scored({"x": [5, 3.5, 5, 5], "y": [4, 3.5, 1, math.nan]})
+    both, anyone = (far_ratings(ratings, scores, flag=flag) for flag in ("both", "any"))
+    assert both["pair_id"].tolist() == ["1"]
+    assert anyone["pair_id"].tolist() == ["0", "1", "3"]
+    assert anyone[["nearest", "farthest", "judges"]].to_numpy().tolist() == [[2, 3, 2], [2.5, 2.5, 2], [4, 4, 1]]
+    with pytest.raises(ValueError, match="flag is 'both' or 'any', not 'either'"):
+        far_ratings(ratings, scores, flag="either")  # type: ignore[arg-type]
+
+
+def judgements() -> pd.DataFrame:
+    """Judge x in both orders of three outputs, the second of which failed in one; judge y in one order of all."""
+    rows = [
+        ("x", "up", "0", 4.0),
+        ("x", "down", "0", 3.0),
+        ("x", "up", "1", 4.0),
+        ("x", "down", "1", math.nan),
+        ("x", "up", "2", 2.0),
+        ("x", "down", "2", 2.5),
+        *(("y", "up", str(pair), 3.0 + pair) for pair in range(3)),
+    ]
+    found = pd.DataFrame(rows, columns=["judge", "order", "pair_id", "score"]).assign(question="quality")
+    return found.assign(status=np.where(found["score"].isna(), "failed", "ok"))
+
+
+def test_a_score_is_the_mean_over_all_orders_or_none() -> None:
+    scores = over_orders(judgements())
+    assert scores.loc[scores["judge"] == "x", "score"].tolist()[::2] == [3.5, 2.25]
+    assert scores.loc[scores["judge"] == "x", "score"].isna().tolist() == [False, True, False]
+    panel = together(scores, ["x", "y"])["score"].tolist()
+    assert panel[::2] == [3.25, 3.625] and math.isnan(panel[1])
+    with pytest.raises(ValueError, match="there are none of 'z'; there are x, y"):
+        together(scores, ["z"])
+
+
+def test_order_effects() -> None:
+    """x moves by +1 and -0.5: mean 0.25, by size 0.75, and one of the two by a point."""
+    found: Any = order_effects(judgements(), "up", "down").set_index("judge")
+    assert found.loc["x", ["n", "difference", "mean_absolute", "large"]].tolist() == [2, 0.25, 0.75, 0.5]
+    assert found.loc["y", "n"] == 0 and found.loc["y", "reason"] == "no output was judged in both orders"
+    with pytest.raises(ValueError, match="there is no order 'swapped'; there are down, up"):
+        order_effects(judgements(), "up", "swapped")
+
+
+def test_judges_beside_each_other() -> None:
+    found = between_judges(judgements(), SCALE).iloc[0]
+    assert found[["first", "second", "n"]].tolist() == ["x", "y", 2]  # x has no score of the second output
+    assert found["difference"] == pytest.approx((3.5 - 3 + 2.25 - 5) / 2)
+    assert found["mean_absolute"] == pytest.approx((0.5 + 2.75) / 2)
+
+
+def test_the_length_slope_has_hc3_errors() -> None:
+    draw = np.random.default_rng(4)
+    ratios = draw.uniform(0.3, 3, 60)
+    gaps = 0.4 * np.log(ratios) + draw.normal(0, ratios / 4)
+    found = length_slope(gaps, ratios)
+    theirs = sm.OLS(gaps, sm.add_constant(np.log(ratios))).fit(cov_type="HC3", use_t=True)
+    assert found.value == pytest.approx(theirs.params[1])
+    assert [found.low, found.high] == pytest.approx(theirs.conf_int()[1].tolist())
+    assert length_slope(gaps, np.ones(60)).reason == "all outputs have the same length ratio"
+    assert length_slope(gaps[:2], ratios[:2]).reason == "a slope needs 3 outputs, there are 2"
