@@ -1,21 +1,19 @@
-"""What judges said, as one frame: a row for each output, judge, question and order.
+"""What judges said, as one frame: a row for each output, judge, question and order (`records.Judgement`).
 
-Whatever asks judges writes these columns, and everything that computes of judgements reads them:
+Everything that computes of judgements takes such a frame, from a study's files or from anywhere:
 
 | column | what it holds |
 |---|---|
 | judge | the judge's name in the study |
 | question | the question that it answered, such as quality |
-| order | in which order it read the scale (up, down), or two texts (given, swapped); one word for all if there is one |
+| order | how it read the scale (up, down), or two texts; one word for all where there is one order |
 | pair_id | the output, by the hash that `pairs.parquet` names it with; outputs outside the sample have one likewise |
 | score | on the question's scale; NaN where the judgement failed, never something in the middle |
-| mode | how the score was read: expected (the mean of the labels by their probabilities), or text |
-| label_mass, entropy | probability of all labels together; entropy of the labels, in nats; NaN where mode is text |
-| status, reason | ok, or failed and why |
-| dataset, transformation, language, output_language | of the output, as in `pairs.parquet` |
-| generator, sample, text_id | for a selection of generators: whose output, of which source sample, of which text |
+| status | ok, failed (cannot be read as a score), unanswered (the next run asks again) |
 
-Only the first five and `status` are always needed; functions say what else they need. More columns do not matter.
+These are always needed. `dataset`, `transformation`, `output_language`, `stratum` and `prompt_hash` are as the record
+has them; a selection of generators also takes `generator`, `sample` (the source sample that a text is of) and `text_id`.
+`mode`, `label_mass`, `entropy`, `reason` and others are for reading; no number here rests on them.
 """
 
 from __future__ import annotations
@@ -28,28 +26,26 @@ import pandas as pd
 from plumbline.frames import filled, need, numbers, once
 
 KEY = ("judge", "question", "order", "pair_id")
-STATUSES = ("ok", "failed")
+STATUSES = ("ok", "failed", "unanswered")
 
 
 def checked(judgements: pd.DataFrame, more: Sequence[str] = ()) -> pd.DataFrame:
     """The judgements with their scores as numbers; `more` are further columns that must be there.
 
     Raises ValueError for a frame without the columns, a judgement twice, an unknown status, one that is ok without a
-    finite score, and one that failed with a score.
+    finite score, and one that is not ok with a score.
     """
     filled(judgements, (*KEY, "status", *more), "judgements")
     need(judgements, ("score",), "judgements")
     once(judgements, KEY, "judgements")
     strange = judgements.loc[~judgements["status"].isin(STATUSES), "status"]
     if len(strange):
-        raise ValueError(f"judgements: status {strange.iloc[0]!r} is none; there are {' and '.join(STATUSES)}")
+        raise ValueError(f"judgements: status {strange.iloc[0]!r} is none; there are {', '.join(STATUSES)}")
     scores, ok = numbers(judgements["score"], "judgements"), (judgements["status"] == "ok").to_numpy()
     if (ok & ~np.isfinite(scores)).any():
         raise ValueError("judgements: one that is ok has no score; what cannot be read is failed")
     if (~ok & ~np.isnan(scores)).any():
-        raise ValueError(
-            "judgements: one that failed has a score; a failed judgement says nothing, so its score is NaN"
-        )
+        raise ValueError("judgements: one that is not ok has a score; it says nothing, so its score is NaN")
     return judgements.assign(score=scores)
 
 

@@ -203,9 +203,9 @@ def test_letters_are_shared_by_those_alone_that_do_not_differ() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"status": "fine"}, "status 'fine' is none; there are ok and failed"),
+        ({"status": "fine"}, "status 'fine' is none; there are ok, failed, unanswered"),
         ({"score": np.nan}, "one that is ok has no score"),
-        ({"status": "failed"}, "a failed judgement says nothing, so its score is NaN"),
+        ({"status": "failed"}, "one that is not ok has a score; it says nothing"),
         ({"pair_id": "same"}, "judge a, question quality, order up, pair_id same stands there more than once"),
     ],
 )
