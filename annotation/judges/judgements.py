@@ -12,7 +12,7 @@ Everything that computes of judgements takes such a frame, from a study's files 
 | status | ok, failed (cannot be read as a score), unanswered (the next run asks again) |
 
 These are always needed. `dataset`, `transformation`, `output_language`, `stratum` and `prompt_hash` are as the record
-has them; a selection of generators also takes `generator`, `sample` (the source sample that a text is of) and `text_id`.
+has them; a selection of generators also takes `generator`, `sample` (the source sample of a text) and `text_id`.
 `mode`, `label_mass`, `entropy`, `reason` and others are for reading; no number here rests on them.
 """
 

@@ -84,8 +84,9 @@ def powered(
     in the pool; one that the pool lacks is people's alone. The first variance leaves what lies between strata in, as
     people's own interval does: no interval is narrower for the strata alone. With b = 0 everything is people's own.
 
-    `small_samples` divides by n - 2 and takes Student's t with n - 2 degrees of freedom, since b is estimated;
-    `published` has the paper's normal quantile and divisors n. `raters` are (sums, counts) of each rater's ratings:
+    `small_samples` takes Student's t with n - 2 degrees of freedom and divides by n - 3, since b is estimated (the
+    variance of a regression estimator is larger by 1 / (n - 3); Cochran, chapter 7); `published` has the paper's
+    normal quantile and divisors n. `raters` are (sums, counts) of each rater's ratings:
     then the interval is over raters too, whose variance stays what it is (`intervals.over_pairs_and_raters`).
 
     Scores are finite: `filled` puts something neutral where a judge failed.
@@ -96,7 +97,7 @@ def powered(
     slope = _slope(rated, pool)
     before = float(spread_over_pairs(rated.sums, rated.counts))
     rho = _correlation(y, rated.scores)
-    if slope == 0 or n < 3:
+    if slope == 0 or n < 4:
         return Powered(people, shown, 0.0, rho, float(n) if before > 0 else math.nan)
     strata = max(rated.strata.max(), pool.strata.max(initial=0)) + 1
     here, there = (np.bincount(one.strata, minlength=strata) for one in (rated, pool))
@@ -104,11 +105,11 @@ def powered(
     means = np.bincount(pool.strata, pool.scores, minlength=strata) / np.maximum(there, 1)
     adjusted = rated.sums - rated.counts * (lam[rated.strata] * (rated.scores - means[rated.strata]))
     shares = np.bincount(rated.strata, rated.counts, minlength=strata) / rated.counts.sum()
-    published = formula == "published"
     within = float(((pool.scores - means[pool.strata]) ** 2).sum())
+    published = formula == "published"
     within /= max(len(pool.scores) - (0 if published else int((there > 0).sum())), 1)
     of_pool = within * float((shares**2 * lam**2 / np.maximum(there, 1)).sum())
-    of_rated = float(spread_over_pairs(adjusted, rated.counts)) * (n - 1) / (n if published else n - 2)
+    of_rated = float(spread_over_pairs(adjusted, rated.counts)) * (n - 1) / (n if published else n - 3)
     value = over_pairs(adjusted, rated.counts).value
     found = known(value, np.array(of_rated + of_pool), np.array(math.inf if published else n - 2.0))
     worth = n * before / (of_rated + of_pool) if of_rated + of_pool > 0 else math.nan

@@ -67,6 +67,23 @@ def by_answers(ids: list[str], finished: list[str], seed: int) -> list[str]:
 def campaigns(queues: list[Queue], mean: float, number: int, seed: int = 1, order: Order = by_sample) -> Found:
     """Look at each campaign after every 10 pairs. `mean` is that of all ratings, over pairs, raters and noise."""
     draw = np.random.default_rng(seed)
+    work = rated(queues, mean, number, draw)
+    return judged(work.values, counting(work, order))
+
+
+@dataclass(frozen=True)
+class Work:
+    """What raters did in many campaigns: campaigns by pairs."""
+
+    expected: Floats  #: the quality that pairs of its stratum have on average
+    quality: Floats  #: each pair's own
+    values: Floats  #: the mean of its ratings
+    given: NDArray[np.int64]  #: how many ratings it got
+    finished: NDArray[np.int64]  #: the pairs as they were worked off
+
+
+def rated(queues: list[Queue], mean: float, number: int, draw: np.random.Generator) -> Work:
+    """Queue after queue, by raters who are kinder early than late; some pairs are discarded by one or two of three."""
     felt, late, finished = _worked(queues, number, draw)
     biases = np.where(
         late,
@@ -74,14 +91,29 @@ def campaigns(queues: list[Queue], mean: float, number: int, seed: int = 1, orde
         np.concatenate([np.full(one.pairs, one.early) for one in queues]),
     )
     latent = _latent(queues, mean)
-    quality = latent + felt + draw.normal(0, SPREAD, felt.shape)
+    expected = latent + felt
+    quality = expected + draw.normal(0, SPREAD, felt.shape)
     ratings = np.clip(np.round((quality + biases)[..., None] + draw.normal(0, NOISE, (*felt.shape, 3))), 1, 5)
     # One pair in twelve is discarded by one of its three raters, one in fifty by two: these are passed over.
     given = 3 - draw.choice(3, p=[1 - 1 / 12 - 1 / 50, 1 / 12, 1 / 50], size=felt.shape)
     there = np.arange(3) < given[..., None]
-    values = np.where(there, ratings, 0).sum(axis=-1) / given
-    counting = [_counting(given[i], finished[i], i, order) for i in range(number)]
-    return _judged(values, counting)
+    return Work(expected, quality, np.where(there, ratings, 0).sum(axis=-1) / given, given, finished)
+
+
+Looks = list[list[tuple[int, list[int]]]]  # of each campaign, at each look: pairs complete, pairs of the sequence
+
+
+def counting(work: Work, order: Order = by_sample) -> Looks:
+    """What counts at each look."""
+    return [_counting(work.given[i], work.finished[i], i, order) for i in range(len(work.given))]
+
+
+Ends = Callable[[Floats, NDArray[np.int64], NDArray[np.int64]], tuple[Floats, Floats]]
+
+
+def by_people(values: Floats, rows: NDArray[np.int64], pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """The rule's own interval."""
+    return confidence_sequence(values, (SCALE[0], SCALE[-1]))
 
 
 def _worked(
@@ -133,20 +165,23 @@ def _counting(
     return found
 
 
-def _judged(values: Floats, counting: list[list[tuple[int, list[int]]]]) -> Found:
-    """The rule at every look: campaigns whose sequences are equally long are judged together."""
-    looks = len(counting[0])
-    decisions = np.full((len(values), looks), "undecided")
-    lengths = np.array([[len(pairs) for _, pairs in looked] for looked in counting])
+def judged(values: Floats, looks: Looks, ends: Ends = by_people) -> Found:
+    """The rule at every look: campaigns whose sequences are equally long are judged together.
+
+    `ends` gives the interval of (campaigns, the places of their pairs in the sequence).
+    """
+    decisions = np.full((len(values), len(looks[0])), "undecided")
+    lengths = np.array([[len(pairs) for _, pairs in looked] for looked in looks])
     for length in np.unique(lengths[lengths >= RULE.min_pairs]):
         rows, places = np.nonzero(lengths == length)
-        own = np.array([values[row][counting[row][place][1]] for row, place in zip(rows, places, strict=True)])
+        pairs = np.array([looks[row][place][1] for row, place in zip(rows, places, strict=True)])
+        own = values[rows[:, None], pairs]
         mean = own.mean(axis=1)
-        low, high = holding(confidence_sequence(own, (SCALE[0], SCALE[-1])), mean)
+        low, high = holding(ends(own, rows, pairs), mean)
         decisions[rows, places] = outcomes(mean, low, high, short("quality", RULE))
     decided = decisions != "undecided"
-    first = np.where(decided.any(axis=1), decided.argmax(axis=1), looks - 1)
-    complete = np.array([looked[place][0] for looked, place in zip(counting, first, strict=True)])
+    first = np.where(decided.any(axis=1), decided.argmax(axis=1), len(looks[0]) - 1)
+    complete = np.array([looked[place][0] for looked, place in zip(looks, first, strict=True)])
     return Found(
         float((decisions == "accepted").any(axis=1).mean()),
         float(decided.any(axis=1).mean()),

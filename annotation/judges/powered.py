@@ -1,0 +1,205 @@
+"""People's means with the judges' help, for each question and each group that gets a verdict of its own.
+
+The outputs that judges score are drawn as the sample is, and the sample's pairs are the first of them: given their
+stratum, the rated ones are a random part. What would break that is refused with the reason, and people's own numbers
+stand alone. A judge without a score of an output says nothing of it; none is left out for that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from annotation.judges.judgements import checked, on_scale, over_orders, together
+from annotation.statistics.agreement import Answers
+from annotation.statistics.intervals import confidence_sequence, holding
+from annotation.statistics.prediction_powered import (
+    FEWEST_RATED,
+    Pool,
+    Powered,
+    Rated,
+    filled,
+    powered,
+    powered_sequence,
+)
+from annotation.statistics.summaries import Design
+from annotation.verdicts.counted import SCOPES, Basis, in_order
+from plumbline.frames import filled as need_filled
+from plumbline.frames import once
+
+COLUMNS = ["question", "judges", "n_rated", "n_judged", "n_failed", "people_mean", "people_low", "people_high"]
+COLUMNS += ["mean", "low", "high", "slope", "rho", "worth", "reason"]
+
+
+@dataclass(frozen=True)
+class Judging:
+    """What judges were given, and what they said."""
+
+    judged: pd.DataFrame  #: a row an output: pair_id, transformation, pool, language, task_type, stratum, wave
+    judgements: pd.DataFrame  #: `annotation.judges.judgements`
+    judges: tuple[str, ...]  #: whose scores count together: their mean, of outputs that all of them scored
+    sample: Collection[str]  #: ids of the sample's pairs, rated or not
+    withdrawn: Collection[str] = ()  #: ids of pairs that people withdrew
+    targeted: Collection[str] = ()  #: ids of pairs that people saw out of turn: their ratings enter no number
+    refused: str = ""  #: why no number may rest on these judges, such as that one was shown ratings
+
+
+def powered_means(basis: Basis, judging: Judging, design: Design) -> pd.DataFrame:
+    """A row for each group of the rule's scope and each rated question: people's own mean, and that with the judges.
+
+    Columns: those of the scope (pool, language, task_type), question, judges (comma-separated), n_rated (pairs that
+    count), n_judged (outputs beyond these that judges have seen), n_failed (of both: without a score of all judges),
+    people_mean, people_low, people_high, mean, low, high (with the judges; NaN where they are refused), slope, rho,
+    worth (as many rated pairs would be as sure by themselves), reason (why the judges are refused; empty otherwise).
+
+    The means are those of `annotation.statistics.prediction_powered.powered`, the intervals the rule's: over pairs,
+    over pairs and raters, or with `stop: anytime` a confidence sequence that bets by people and by judges. Raises
+    ValueError for frames that lack columns, scores off a question's scale, and judges that are not there.
+    """
+    outputs, scores = _prepared(judging, design)
+    targeted = basis.ratings["pair_id"].isin(judging.targeted)
+    ratings = basis.ratings[~targeted]
+    scope = SCOPES[design.rule.scope]
+    rows = []
+    for key, own in outputs.groupby(scope, sort=False):
+        of_group = _of_group(ratings, own, key, scope, design)
+        for question in design.questions:
+            if design.asked(question).kind != "rating":
+                continue
+            answered = of_group[of_group["question"] == question]
+            by_pair = scores[scores["question"] == question].set_index("pair_id")["score"]
+            if len(answered) and len(by_pair):
+                part = _Part(question, answered, own, by_pair, judging, design)
+                rows.append((*key, question, *_row(part)))
+    return pd.DataFrame(rows, columns=[*scope, *COLUMNS])
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One question of one group."""
+
+    question: str
+    answered: pd.DataFrame  #: the ratings that count
+    outputs: pd.DataFrame  #: all that judges were given
+    scores: pd.Series  #: of the judges together, by pair_id
+    judging: Judging
+    design: Design
+
+
+def _prepared(judging: Judging, design: Design) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """(outputs by number of stratum, scores of the judges together). Raises ValueError for frames that are none."""
+    need_filled(judging.judged, ("pair_id", "transformation", "pool", "language", "task_type", "stratum"), "judged")
+    once(judging.judged, ("pair_id",), "judged")
+    judgements = checked(judging.judgements)
+    judgements = judgements[judgements["judge"].isin(judging.judges)]
+    for question, own in judgements.groupby("question"):
+        if question in design.questions and design.asked(str(question)).kind == "rating":
+            on_scale(own, design.asked(str(question)).scale)
+    outputs = judging.judged[~judging.judged["pair_id"].isin(judging.withdrawn)]
+    strata = outputs["transformation"].astype(str) + "\n" + outputs["stratum"].astype(str)
+    return outputs.assign(stratum=strata), together(over_orders(judgements), judging.judges)
+
+
+def _of_group(
+    ratings: pd.DataFrame, outputs: pd.DataFrame, key: tuple[object, ...], scope: Sequence[str], design: Design
+) -> pd.DataFrame:
+    """The group's ratings: of its outputs, and of pairs that are none of them though they should be."""
+    own = ratings["transformation"].astype(str).map(design.pool_of) == key[0]
+    if "language" in scope:
+        own &= ratings["language"].astype(str) == key[1]
+    known = ratings["pair_id"].isin(outputs["pair_id"])
+    return ratings[known | own] if "task_type" not in scope else ratings[known]
+
+
+def _row(part: _Part) -> tuple[object, ...]:
+    rated_ids = pd.factorize(part.answered["pair_id"])[1]
+    beyond = part.outputs[~part.outputs["pair_id"].isin(rated_ids)]["pair_id"]
+    failed = int(part.scores.reindex(part.outputs["pair_id"]).isna().sum())
+    strata = pd.Series(pd.factorize(part.outputs["stratum"])[0], index=part.outputs["pair_id"])
+    whole = Answers.of(part.answered, part.design.asked(part.question).scale)
+    known = strata.reindex(rated_ids).fillna(0).to_numpy(np.int64)  # where one has none, the row is refused
+    rated = Rated(*whole.totals(whole.pair), part.scores.reindex(rated_ids).to_numpy(np.float64), known)
+    pool = Pool(part.scores.reindex(beyond).to_numpy(np.float64), strata.loc[beyond].to_numpy(np.int64))
+    rule = part.design.rule
+    over_raters = rule.stop == "fixed" and rule.interval == "pairs_and_raters"
+    found = powered(*filled(rated, pool), whole.totals(whole.rater) if over_raters else None)
+    people, mean = _ends(found) if rule.stop == "fixed" else _anytime(part, found)
+    reason = "; ".join(_refusals(part, rated_ids, len(beyond)))
+    with_judges = (math.nan,) * 6 if reason else (*mean, found.slope, found.rho, found.worth)
+    return ", ".join(part.judging.judges), len(rated_ids), len(beyond), failed, *people, *with_judges, reason
+
+
+def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
+    """Why no number of this group and question may rest on the judges."""
+    outputs, judging = part.outputs, part.judging
+    if judging.refused:
+        yield judging.refused
+    if missing := int((~rated_ids.isin(outputs["pair_id"])).sum()):
+        yield f"{missing} rated pairs are not among the outputs that judges were given, so these are no random part"
+    if len(rated_ids) < FEWEST_RATED:
+        yield f"{len(rated_ids)} pairs are rated, of at least {FEWEST_RATED} that judges need beside them"
+    if not beyond:
+        yield "judges have seen no output beyond the rated pairs"
+    own = judging.judgements
+    own = own[(own["question"] == part.question) & own["judge"].isin(judging.judges)]
+    own = own[own["pair_id"].isin(outputs["pair_id"]) & (own["status"] != "unanswered")]
+    for judge in judging.judges:
+        lacking = len(outputs) - own.loc[own["judge"] == judge, "pair_id"].nunique()
+        if lacking:
+            yield f"{judge} has not judged {lacking} of {len(outputs)} outputs yet; those done may be no random part"
+    if "prompt_hash" in own and (own.groupby(["judge", "order"])["prompt_hash"].nunique() > 1).any():
+        yield "a judge was asked in more than one way (prompts differ)"
+    if part.scores.reindex(outputs["pair_id"]).isna().all():
+        yield "no output has a score of all judges"
+    if part.design.rule.stop == "anytime" and "wave" in outputs and (outputs["wave"] > 1).any():
+        yield "the sample was extended, which changes the outputs that stand beside pairs that were looked at"
+
+
+_Ends = tuple[float, float, float]  # value, low, high
+
+
+def _ends(found: Powered) -> tuple[_Ends, _Ends]:
+    people, mean = ((float(one.value), float(one.low), float(one.high)) for one in (found.people, found.mean))
+    return people, mean
+
+
+def _anytime(part: _Part, found: Powered) -> tuple[_Ends, _Ends]:
+    """(people's mean and ends, those with the judges) of an interval that holds at every look."""
+    scale = part.design.asked(part.question).scale
+    in_turn = part.answered.groupby("turn").agg(pair_id=("pair_id", "first"), value=("value", "mean"))
+    values = in_turn["value"].to_numpy(np.float64)
+    own = part.scores.reindex(in_turn["pair_id"]).to_numpy(np.float64)
+    beside = partners(part.outputs, part.judging.sample, part.design.seed)
+    each = [beside.get(pair_id, []) for pair_id in in_turn["pair_id"]]
+    partner_scores = np.full((len(each), max([1, *map(len, each)])), np.nan)
+    for row, ids in enumerate(each):
+        partner_scores[row, : len(ids)] = part.scores.reindex(ids).to_numpy(np.float64)
+    alone = holding(confidence_sequence(values, (scale[0], scale[-1])), found.people.value)
+    both = holding(powered_sequence(values, own, partner_scores, scale), found.mean.value)
+    (people, *_), (mean, *_) = _ends(found)
+    return (people, float(alone[0]), float(alone[1])), (mean, float(both[0]), float(both[1]))
+
+
+def partners(outputs: pd.DataFrame, sample: Collection[str], seed: int) -> dict[str, list[str]]:
+    """Which outputs beyond the sample stand beside each of its pairs in a bet: of its stratum, and beside no other.
+
+    The outputs of a stratum, in the sample's own random order, are dealt out in equal parts to its pairs, in theirs;
+    the rest of a division stands beside none. Neither ratings nor scores play a part.
+    """
+    found: dict[str, list[str]] = {}
+    for _, own in outputs.groupby("stratum", sort=False)["pair_id"]:
+        ids = in_order(own, seed)
+        pairs, others = [i for i in ids if i in sample], [i for i in ids if i not in sample]
+        each = len(others) // len(pairs) if pairs else 0
+        found |= {pair_id: others[i * each : (i + 1) * each] for i, pair_id in enumerate(pairs)}
+    return found
+
+
+def worth_in_words(n_rated: int, n_judged: int, worth: float) -> str:
+    """What a number rests on, for its row: `people + judges: 100 rated, 900 judged, worth 179`."""
+    known = "" if math.isnan(worth) else f", worth {worth:,.0f}"
+    return f"people + judges: {n_rated:,} rated, {n_judged:,} judged{known}"
