@@ -31,6 +31,7 @@ from annotation.verdicts.counted import SCOPES, Basis, in_order
 from plumbline.frames import filled as need_filled
 from plumbline.frames import once
 
+_ASKED = ["judge", "order", "transformation", "language", "output_language"]  # with these, one prompt
 COLUMNS = ["question", "judges", "n_rated", "n_judged", "n_failed", "people_mean", "people_low", "people_high"]
 COLUMNS += ["mean", "low", "high", "slope", "rho", "worth", "reason"]
 
@@ -151,7 +152,8 @@ def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
         lacking = len(outputs) - own.loc[own["judge"] == judge, "pair_id"].nunique()
         if lacking:
             yield f"{judge} has not judged {lacking} of {len(outputs)} outputs yet; those done may be no random part"
-    if "prompt_hash" in own and (own.groupby(["judge", "order"])["prompt_hash"].nunique() > 1).any():
+    asked = [name for name in _ASKED if name in own]
+    if "prompt_hash" in own and (own.groupby(asked)["prompt_hash"].nunique() > 1).any():
         yield "a judge was asked in more than one way (prompts differ)"
     if part.scores.reindex(outputs["pair_id"]).isna().all():
         yield "no output has a score of all judges"

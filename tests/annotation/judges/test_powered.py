@@ -1,0 +1,232 @@
+"""People's means with judges' help on frames: by hand, refused where it must be, and beside the verdicts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation.judges.decisions import warnings, with_judges
+from annotation.judges.powered import Judging, partners, powered_means, worth_in_words
+from annotation.statistics.intervals import over_pairs
+from annotation.statistics.prediction_powered import Pool, Rated, powered
+from annotation.statistics.summaries import Design
+from annotation.verdicts.counted import basis
+from annotation.verdicts.verdicts import verdicts
+from plumbline.records import Pair
+from plumbline.study.campaign import AcceptanceSpec
+from tests.annotation.judgements import HASHES, SCALE, pair
+
+RATED, ALL = 40, 200
+
+
+def sample() -> list[Pair]:
+    return [pair(i, language=("en", "de")[i % 2]) for i in range(RATED)]
+
+
+def frames(mean: float = 3.15, seed: int = 4) -> tuple[pd.DataFrame, Judging]:
+    """Ratings of the sample by three raters, and a judge of 200 outputs that is near people and too kind."""
+    draw = np.random.default_rng(seed)
+    outputs = [*sample(), *(pair(i, language=("en", "de")[i % 2]) for i in range(RATED, ALL))]
+    quality = draw.normal(mean, 0.8, ALL)
+    rows = [
+        (one.pair_id, one.transformation, one.language, f"r{rater}", "quality", value)
+        for one, felt in zip(outputs[:RATED], quality, strict=False)
+        for rater, value in enumerate(np.clip(np.round(felt + draw.normal(0, 0.9, 3)), 1, 5))
+    ]
+    names = ["pair_id", "transformation", "language", "rater_id", "question", "value"]
+    judged = pd.DataFrame(
+        [(o.pair_id, o.transformation, o.pool, o.language, o.task_type, f"{o.language}/sts", 1) for o in outputs],
+        columns=["pair_id", "transformation", "pool", "language", "task_type", "stratum", "wave"],
+    )
+    judgements = pd.DataFrame(
+        {"pair_id": judged["pair_id"], "score": np.clip(quality + 0.4 + draw.normal(0, 0.3, ALL), 1, 5)}
+    ).assign(judge="j", question="quality", order="up", status="ok", prompt_hash="p")
+    ratings = pd.DataFrame(rows, columns=names).assign(status="submitted", excluded="", simulated=False)
+    ids = frozenset(one.pair_id for one in sample())
+    return ratings, Judging(judged, judgements, ("j",), ids)
+
+
+def design(**rule: Any) -> Design:
+    spec = {"scope": "transformation", "rule": "lower_bound", **rule}
+    return Design(("quality",), SCALE, 3, AcceptanceSpec.model_validate(spec))
+
+
+def sampled() -> pd.DataFrame:
+    return pd.DataFrame([one.model_dump() for one in sample()])[["pair_id", "pool", "language", "task_type", "wave"]]
+
+
+def row(ratings: pd.DataFrame, judging: Judging, chosen: Design | None = None) -> pd.Series:
+    chosen = chosen or design()
+    found = powered_means(basis(sampled(), ratings, chosen), judging, chosen)
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def test_the_numbers_of_a_frame_are_those_of_the_formula() -> None:
+    ratings, judging = frames()
+    found = row(ratings, judging)
+    scores = judging.judgements.set_index("pair_id")["score"]
+    strata = judging.judged["language"].eq("de").to_numpy().astype(np.int64)
+    sums = ratings.groupby("pair_id", sort=False)["value"].sum().to_numpy(np.float64)
+    rated = Rated(sums, np.full(RATED, 3.0), scores.to_numpy()[:RATED], strata[:RATED])
+    theirs = powered(rated, Pool(scores.to_numpy()[RATED:], strata[RATED:]))
+    assert [found["mean"], found["low"], found["high"]] == pytest.approx(
+        [float(one) for one in (theirs.mean.value, theirs.mean.low, theirs.mean.high)]
+    )
+    own = over_pairs(sums, np.full(RATED, 3.0))
+    assert [found["people_mean"], found["people_low"]] == pytest.approx([float(own.value), float(own.low)])
+    assert found[["n_rated", "n_judged", "n_failed"]].tolist() == [RATED, ALL - RATED, 0]
+    assert found["worth"] == pytest.approx(theirs.worth) and found["worth"] > RATED
+
+
+def test_several_judges_are_one_by_their_mean() -> None:
+    ratings, judging = frames()
+    other = judging.judgements.assign(judge="k", score=5.0)
+    both = replace(judging, judgements=pd.concat([judging.judgements, other]), judges=("j", "k"))
+    halved = judging.judgements.assign(score=(judging.judgements["score"] + 5) / 2)
+    assert row(ratings, both)["low"] == pytest.approx(row(ratings, replace(judging, judgements=halved))["low"])
+    with pytest.raises(ValueError, match="there are none of 'l'; there are j"):
+        row(ratings, replace(judging, judges=("j", "l")))
+
+
+def refused(case: str) -> tuple[pd.DataFrame, Judging, Design]:
+    """Ratings and judging with one thing wrong."""
+    ratings, judging = frames()
+    said, chosen = judging.judgements, design()
+    if case == "few":
+        ratings = ratings[ratings["pair_id"].isin([one.pair_id for one in sample()][:29])]
+    elif case == "unanswered":
+        last = said.index == said.index[-1]
+        judging = replace(
+            judging, judgements=said.assign(score=said["score"].mask(last), status=np.where(last, "unanswered", "ok"))
+        )
+    elif case == "others":
+        judging = replace(judging, judged=judging.judged.iloc[3:])
+    elif case == "nothing beyond":
+        judging = replace(judging, judged=judging.judged.iloc[:RATED], judgements=said.iloc[:RATED])
+    elif case == "prompts":
+        judging = replace(judging, judgements=said.assign(prompt_hash=["p"] * 100 + ["q"] * 100))
+    elif case == "failed":
+        judging = replace(judging, judgements=said.assign(score=np.nan, status="failed"))
+    elif case == "shown":
+        judging = replace(judging, refused="j was shown ratings")
+    else:
+        judging, chosen = replace(judging, judged=judging.judged.assign(wave=2)), design(stop="anytime", min_pairs=30)
+    return ratings, judging, chosen
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("few", "29 pairs are rated, of at least 30 that judges need beside them"),
+        ("unanswered", "j has not judged 1 of 200 outputs yet; those done may be no random part"),
+        ("others", "3 rated pairs are not among the outputs that judges were given, so these are no random part"),
+        ("nothing beyond", "judges have seen no output beyond the rated pairs"),
+        ("prompts", "a judge was asked in more than one way (prompts differ)"),
+        ("failed", "no output has a score of all judges"),
+        ("shown", "j was shown ratings"),
+        ("extended", "the sample was extended, which changes the outputs that stand beside pairs that were looked at"),
+    ],
+)
+def test_what_would_break_the_inference_is_refused_and_people_stand_alone(case: str, said: str) -> None:
+    ratings, judging, chosen = refused(case)
+    found = row(ratings, judging, chosen)
+    assert found["reason"] == said
+    assert found[["mean", "low", "high", "slope", "rho", "worth"]].isna().all()
+    assert not math.isnan(found["people_mean"])
+
+
+def test_failed_judgements_are_counted_and_bias_nothing() -> None:
+    """The judge fails on all that it finds bad: left out, people's mean of the rest would be far too high."""
+    ratings, judging = frames()
+    said = judging.judgements
+    worst = said["score"] < 3.2
+    found = row(
+        ratings,
+        replace(
+            judging, judgements=said.assign(score=said["score"].mask(worst), status=np.where(worst, "failed", "ok"))
+        ),
+    )
+    assert found["n_failed"] == worst.sum() > 40
+    assert abs(found["mean"] - found["people_mean"]) < 0.15 and found["reason"] == ""
+    kept = ratings[~ratings["pair_id"].isin(said.loc[worst, "pair_id"])]
+    assert kept["value"].mean() > found["mean"] + 0.4
+
+
+def test_scores_off_the_scale_are_refused_in_one_line() -> None:
+    ratings, judging = frames()
+    off = judging.judgements.assign(score=judging.judgements["score"] + 4)
+    with pytest.raises(ValueError, match="lies off the scale from 1 to 5"):
+        row(ratings, replace(judging, judgements=off))
+
+
+def test_targeted_and_withdrawn_pairs_enter_no_number() -> None:
+    """A pair that people saw out of turn, rated 1 by all, changes nothing; a withdrawn output leaves the judged."""
+    ratings, judging = frames()
+    before = row(ratings, judging)
+    seen = judging.judged["pair_id"].iloc[RATED]
+    extra = ratings.iloc[:3].assign(pair_id=seen, value=1.0)
+    everything = pd.concat([ratings, extra], ignore_index=True)
+    chosen = design()
+    found = powered_means(basis(sampled(), everything, chosen), replace(judging, targeted=[seen]), chosen).iloc[0]
+    assert found.equals(before)
+    gone = [judging.judged["pair_id"].iloc[-1]]
+    assert row(ratings, replace(judging, withdrawn=gone))["n_judged"] == before["n_judged"] - 1
+
+
+def test_over_raters_and_at_any_time_the_rules_own_interval_is_taken() -> None:
+    ratings, judging = frames()
+    by_pairs, by_raters = row(ratings, judging), row(ratings, judging, design(interval="pairs_and_raters"))
+    assert by_raters["mean"] == by_pairs["mean"] and by_raters["low"] < by_pairs["low"]
+    assert by_raters["people_low"] < by_raters["low"] < by_raters["mean"]
+    any_time = row(ratings, judging, design(stop="anytime", min_pairs=30))
+    assert any_time["mean"] == pytest.approx(by_pairs["mean"]) and any_time["low"] < by_pairs["low"]
+
+
+def test_outputs_stand_beside_one_pair_of_their_stratum_alone() -> None:
+    _, judging = frames()
+    found = partners(judging.judged, judging.sample, 1337)
+    beside = [one for ids in found.values() for one in ids]
+    assert len(beside) == len(set(beside)) == 160 and not set(beside) & set(judging.sample)
+    assert {len(ids) for ids in found.values()} == {4}  # 80 outputs for 20 pairs in each language
+    languages = judging.judged.set_index("pair_id")["language"]
+    assert all({languages[one] for one in ids} == {languages[own]} for own, ids in found.items())
+    assert partners(judging.judged.iloc[::-1], judging.sample, 1337) == found
+    assert partners(judging.judged, judging.sample, 1) != found
+
+
+def test_decisions_with_judges_stand_beside_peoples() -> None:
+    """By the lower end of 40 pairs people alone cannot tell; with the judge, worth 68, it is at least 3."""
+    ratings, judging = frames(mean=3.32)
+    chosen = design()
+    rests = basis(sampled(), ratings, chosen)
+    found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, HASHES, None)
+    means = powered_means(rests, judging, chosen)
+    decided = with_judges(found, means, chosen.rule)
+    one = decided.iloc[0]
+    assert (one["decision"], one["with_judges"], one["differ"]) == ("undecided", "accepted", True)
+    worth = f"{means['worth'].iloc[0]:,.0f}"
+    assert one["rests_on"] == f"quality: people + judges: 40 rated, 160 judged, worth {worth}"
+    assert warnings(decided) == [
+        f"paraphrasing (en): people alone say undecided, people and judges accepted; {one['rests_on']}",
+        f"paraphrasing (de): people alone say undecided, people and judges accepted; {one['rests_on']}",
+    ]
+    assert worth_in_words(100, 900, math.nan) == "people + judges: 100 rated, 900 judged"
+
+
+def test_judges_alone_never_decide() -> None:
+    """Excellent by the judge; 29 rated pairs are too few for it, and 40 too few where the rule wants 50."""
+    ratings, judging = frames(mean=4.5)
+    few = ratings[ratings["pair_id"].isin([one.pair_id for one in sample()][:29])]
+    for rated, rule in ((few, {"min_pairs": 20}), (ratings, {"min_pairs": 50})):
+        chosen = design(**rule)
+        rests = basis(sampled(), rated, chosen)
+        found = verdicts(sample(), rated.assign(submitted_at=0), chosen, HASHES, None)
+        decided = with_judges(found, powered_means(rests, judging, chosen), chosen.rule)
+        assert set(decided["with_judges"]) == ({""} if rated is few else {"undecided"})
+    assert decided["why_not"].tolist() == ["", ""] and not decided["differ"].any()
