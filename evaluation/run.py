@@ -204,7 +204,7 @@ def main() -> int:
     study = cli.study_of(options)
     names = ("verdicts.json", "pairs.parquet", "ratings.parquet", "pair_means.parquet", "transformations")
     inputs = [study.folder / name for name in names]
-    made = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet")
+    made = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet", "abstention.parquet")
     outputs = [study.folder / name for name in made]
     with quiet(study, chosen_models(study, options.models)), stage(study, "evaluation", inputs, outputs):
         outcome = evaluate(study, models=options.models, include_rejected=options.include_rejected, cluster=options.ray)

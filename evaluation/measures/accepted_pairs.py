@@ -51,6 +51,7 @@ class AcceptedPairs:
 
     record = AcceptedScore
     file = FILE
+    originals = False
 
     def __init__(self, study: Study, pairs: Sequence[Pair], good: frozenset[str] | None = None) -> None:
         """Read which pairs of the sample are accepted, unless it is known (`good`, their ids).

@@ -1,6 +1,6 @@
 """All that is measured beside the scores, in the form that a run takes it: what is left, how it is done, where it goes.
 
-Both tables rest on embeddings that scoring has put on disk, so they cost little after it.
+All tables rest on embeddings that scoring has put on disk, so they cost little after it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evaluation.measures.abstention import Abstaining
 from evaluation.measures.accepted_pairs import AcceptedPairs
 from evaluation.measures.rows import Measure, Measured, MeasureTable
 from evaluation.measures.text_drift import AllTexts
@@ -58,7 +59,8 @@ class Tables:
 
 def measures(study: Study, pairs: Sequence[Pair]) -> tuple[Measure[Any], ...]:
     """How each table is made; `pairs` are the sample's. Raises DataError for files that cannot be read."""
-    return AcceptedPairs(study, pairs), AllTexts()
+    asked = (Abstaining(study),) if study.evaluation.abstention else ()
+    return AcceptedPairs(study, pairs), AllTexts(), *asked
 
 
 def measure(left: Sequence[Unmeasured], encoder: Encoder) -> Iterator[Measured]:

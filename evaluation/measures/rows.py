@@ -48,6 +48,8 @@ class Measure(Protocol[R_co]):
 
     file: str
     """The table's name in the study's folder."""
+    originals: bool
+    """Whether originals have rows, too."""
 
     @property
     def record(self) -> type[R_co]:
@@ -92,7 +94,8 @@ class MeasureTable(Generic[R]):
         measure: Measure[R],
     ) -> None:
         self._study, self._measure, self._models = study, measure, models
-        wanted = [u for u in units if u.transformation != ORIGINAL and u.decision.status != "left_out"]
+        of = [unit for unit in units if measure.originals or unit.transformation != ORIGINAL]
+        wanted = [unit for unit in of if unit.decision.status != "left_out"]
         self._units = {unit.place: unit for unit in wanted}
         self._rows: dict[tuple[str, Place], R] = {}
         kept = {(row.unit_id, row.transformation, row.seed): row for row in stored(study, measure.file, measure.record)}
@@ -119,7 +122,7 @@ class MeasureTable(Generic[R]):
                 "dataset": unit.dataset.name,
                 "task_type": unit.dataset.task,
                 "transformation": unit.transformation,
-                "axis": self._study.kinds[unit.transformation].axis,
+                "axis": ORIGINAL if unit.outputs is None else self._study.kinds[unit.transformation].axis,
                 "seed": unit.seed,
                 "status": unit.decision.status,
                 "unit_id": self._measure.identity(unit, model),

@@ -35,6 +35,7 @@ class AllTexts:
 
     record = TextDrift
     file = FILE
+    originals = False
 
     def identity(self, unit: Unit, model: Model) -> str:
         """That of the model and of all texts, before and after."""

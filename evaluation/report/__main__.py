@@ -17,6 +17,7 @@ _INPUTS = (
     "drift.parquet",
     "accepted_scores.parquet",
     "text_drift.parquet",
+    "abstention.parquet",
     "verdicts.json",
     "pairs.parquet",
     "ratings.parquet",

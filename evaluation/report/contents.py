@@ -10,6 +10,7 @@ import pandas as pd
 
 from evaluation import tables
 from evaluation.report import (
+    abstention_exhibits,
     charts,
     dataset_tables,
     drift_charts,
@@ -54,7 +55,8 @@ class Material:
 
     `rated` (with a column accepted) and `correlations` are the drift of rated pairs against `question` (on `scale`),
     `resampled` what resampled ratings accept (`evaluation.statistics.resampling`), `accepted` and `moved` the rows of
-    `accepted_scores.parquet` and `text_drift.parquet`. Frames are empty where the records have nothing.
+    `accepted_scores.parquet` and `text_drift.parquet`, `abstaining` those of `abstention.parquet`. Frames are empty
+    where the records have nothing.
     """
 
     results: Results
@@ -65,6 +67,7 @@ class Material:
     resampled: pd.DataFrame
     accepted: pd.DataFrame
     moved: pd.DataFrame
+    abstaining: pd.DataFrame
     other: Other | None = None
 
 
@@ -84,6 +87,8 @@ def all_exhibits(study: Study, material: Material, choices: Choices) -> dict[str
         paper_tables.against_baseline(results, choices.baseline, pooled=False),
         paper_tables.sizes(results),
         *dataset_tables.datasets(results),
+        abstention_exhibits.nauc(results, material.abstaining),
+        abstention_exhibits.thresholds(results, material.abstaining),
         paper_tables.left_out(results),
     ]
     if (results.scores["status"] == "included_rejected").any():
@@ -141,6 +146,10 @@ def all_figures(study: Study, material: Material) -> dict[str, Figure]:
     if len(profiles):
         chart = profile_charts.axis_sizes(profiles)
         found["profiles"] = figure(chart, "How much each axis moves each model (HTEB, Figures 10 and 11)")
+    abstained = tables.abstention_curves(material.abstaining)
+    for name in abstained["confidence"].unique():
+        drawn = abstention_exhibits.curves(abstained, results, name)
+        found[f"abstention_{name}"] = figure(drawn, abstention_exhibits.curve_caption(name))
     return found
 
 
@@ -232,6 +241,7 @@ def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str
         "Sensitivity: accepted pairs alone": ("accepted_",),
         "Sensitivity: the generator": ("generators", "lengths"),
         "What disrupts models": ("profiles", "drops"),
+        "When models should not answer": ("abstention",),
         "Rankings": ("kendall", "split_half", "ranking"),
         "Models against each other": ("differences", "baseline"),
         "Size of models": ("sizes",),

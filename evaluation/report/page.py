@@ -27,6 +27,7 @@ from annotation.verdicts.verdicts import read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation import tables
 from evaluation.display import short_names
+from evaluation.measures.abstention import read_abstention
 from evaluation.measures.accepted_pairs import read_accepted_scores
 from evaluation.measures.rows import COMMAND
 from evaluation.measures.text_drift import read_text_drift
@@ -162,6 +163,7 @@ def _material(study: Study, results: Results, short: Mapping[str, str]) -> Mater
         resampled,
         shortened(read_accepted_scores(study)),
         shortened(read_text_drift(study)),
+        shortened(read_abstention(study)),
     )
 
 

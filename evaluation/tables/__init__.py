@@ -9,6 +9,7 @@ transformations, and say `simulated` where any rating behind them is.
 
 from __future__ import annotations
 
+from evaluation.tables.abstention import abstention_curves, abstention_table, not_searches, threshold_shares
 from evaluation.tables.accepted import accepted_table
 from evaluation.tables.comparisons import baseline_table, difference_table, shift_table
 from evaluation.tables.datasets import dataset_averages, dataset_totals, size_table, translation_table
@@ -27,6 +28,8 @@ from evaluation.tables.sensitivity import (
 
 __all__ = [
     "TOTAL",
+    "abstention_curves",
+    "abstention_table",
     "acceptance_table",
     "accepted_drift_table",
     "accepted_table",
@@ -42,6 +45,7 @@ __all__ = [
     "generator_table",
     "kendall_table",
     "left_out",
+    "not_searches",
     "profile_table",
     "ranking_table",
     "shift_table",
@@ -49,6 +53,7 @@ __all__ = [
     "split_half_table",
     "text_drift_table",
     "threshold_decisions",
+    "threshold_shares",
     "threshold_table",
     "thresholds_of",
     "transformation_table",

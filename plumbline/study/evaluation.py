@@ -123,6 +123,9 @@ class EvaluationSpec(Part):
     embeddings_gb: float = Field(
         default=20.0, gt=0, le=10**6, description="limit for stored embeddings of all models on disk, in GB"
     )
+    abstention: bool = Field(
+        default=False, description="whether models know which queries of searches to leave unanswered: curves, nAUC"
+    )
     failed: Literal["drop", "original"] = Field(
         default="drop", description="items whose transformation failed: drop them, or score their original text"
     )

@@ -1,0 +1,103 @@
+"""Whether models know when they are wrong, as exhibits: nAUC, what a threshold does, curves."""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from evaluation import tables
+from evaluation.display import decimal, hundred
+from evaluation.report.charts import series_colour, series_name, series_shape
+from evaluation.report.drift_charts import PANEL_WIDTH
+from evaluation.report.paper_tables import Results, exhibit, named
+from evaluation.statistics.abstention import CONFIDENCES
+from plumbline.exhibits.palette import NEUTRAL
+from plumbline.exhibits.table import Exhibit, reasons
+from plumbline.transformations import ORIGINAL
+
+SHARE = 0.8  # of original queries answered, for which thresholds are printed; the file has every tenth
+#: What the confidences are called.
+CALLED = {
+    "max": "the largest similarity",
+    "std": "the similarities' standard deviation",
+    "diff1": "the largest similarity less the second",
+}
+_NAUC = (
+    "nAUC: the area between the curve of scores by share of answers and the flat line, as a share of the best possible;"
+    " 1: the queries that score worst go first, 0: confidence says nothing, below 0: it misleads (MMTEB, F.1)."
+    f" max: {CALLED['max']} of a query; std: {CALLED['std']}; diff1: {CALLED['diff1']}. In brackets: of the original"
+    " texts of the same queries."
+)
+_THRESHOLDS = (
+    "The threshold is set on the original texts and held. A model that knows when a transformation has lost it answers"
+    " fewer of the transformed queries, and those it answers score as the originals do."
+)
+
+
+def nauc(results: Results, rows: pd.DataFrame) -> Exhibit:
+    """NAUC by model and transformation, the originals' beside it."""
+    frame = tables.abstention_table(rows)
+    made = []
+    for row in frame.to_dict(orient="records"):
+        cells = {"Model": row["model"], "Transformation": named(row["transformation"])}
+        for name in CONFIDENCES:
+            own = decimal(row[f"nauc_{name}"])
+            original = row["transformation"] == ORIGINAL
+            cells[f"nAUC ({name})"] = own if original else f"{own} ({decimal(row[f'nauc_original_{name}'])})"
+        made.append(cells | {"Data sets": str(row["n_datasets"]), "Queries": f"{row['n_queries']:,}"})
+    others = tables.not_searches(rows)
+    why = [_NAUC, *reasons(others, others.values()), *reasons(map(named, frame["transformation"]), frame["reason"])]
+    return exhibit(results, "abstention", "Whether models know which queries to leave unanswered", frame, made, why)
+
+
+def thresholds(results: Results, rows: pd.DataFrame) -> Exhibit:
+    """What a threshold on the largest similarity does before and after; the file has all confidences and shares."""
+    frame = tables.threshold_shares(rows)
+    shown = frame[(frame["share"] == SHARE) & (frame["confidence"] == CONFIDENCES[0])]
+    made = [
+        {"Model": row["model"], "Data set": row["dataset"], "Transformation": named(row["transformation"])}
+        | {"Threshold": f"{row['threshold']:.3f}", "Answered": f"{row['answered']:.1%}"}
+        | {"Score of all": hundred(row["score_all"]), "Of answers": hundred(row["score"])}
+        for row in shown.to_dict(orient="records")
+    ]
+    caption = (
+        f"Answering where {CALLED['max']} reaches what {SHARE:.0%} of the original queries reach: share that is"
+        " answered, and scores times 100"
+    )
+    return exhibit(results, "abstention_thresholds", caption, frame, made, [_THRESHOLDS])
+
+
+def curves(table: pd.DataFrame, results: Results, confidence: str) -> alt.ConcatChart:
+    """Scores by share of answers for one confidence, a panel a model, from `evaluation.tables.abstention_curves`.
+
+    The broken line is the best possible, the dotted one the mean of all queries, both of the original texts.
+    """
+    own = table[table["confidence"] == confidence]
+    shown = own.assign(series=own["series"].map(series_name), **{n: 100 * own[n] for n in ("score", "oracle", "flat")})
+    across = alt.X("share:Q", title="Share of queries answered").axis(format="%").scale(domain=[0.1, 1], reverse=True)
+    panels = []
+    for model, part in shown.groupby("model", sort=False):
+        up = alt.Y("score:Q", title="Score times 100").scale(zero=False)
+        base = alt.Chart(part)
+        lines = base.mark_line(point={"size": 40, "filled": True}).encode(
+            x=across,
+            y=up,
+            color=series_colour(results.axes),
+            shape=series_shape(results.axes),
+            tooltip=["series:N", alt.Tooltip("share:Q", format=".0%"), alt.Tooltip("score:Q", format=".2f")],
+        )
+        bounds = alt.Chart(part[part["series"] == series_name(ORIGINAL)])
+        oracle = bounds.mark_line(color=NEUTRAL, strokeDash=[6, 4]).encode(x=across, y="oracle:Q")
+        flat = bounds.mark_line(color=NEUTRAL, strokeDash=[2, 3]).encode(x=across, y="flat:Q")
+        panel = alt.LayerChart(layer=[oracle, flat, lines], title=str(model))
+        panels.append(panel.properties(width=PANEL_WIDTH, height=PANEL_WIDTH * 3 // 4))
+    figure: alt.ConcatChart = alt.concat(*panels, columns=2)
+    return figure
+
+
+def curve_caption(confidence: str) -> str:
+    """What such a figure shows."""
+    return (
+        f"Scores of the queries that are answered first by {CALLED[confidence]} ({confidence}); broken line: the best"
+        " possible order of the original queries, dotted: no order"
+    )

@@ -1,0 +1,115 @@
+"""Whether models know when they are wrong: nAUC by transformation, scores by share of answers, thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from evaluation.statistics.abstention import CONFIDENCES, SHARES
+from evaluation.tables.scores import in_order
+from plumbline.transformations import ORIGINAL
+
+_KEYS = ["model", "axis", "transformation"]
+_NAUCS = [f"nauc{which}_{name}" for name in CONFIDENCES for which in ("", "_original")]
+
+
+def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each model x transformation, originals among them: how well confidence tells which queries to answer.
+
+    `rows` are those of `evaluation.measures.abstention.AbstentionRow`. Columns: model, axis, transformation,
+    n_datasets, n_queries (summed over data sets and seeds), for each confidence nauc_<name> and nauc_original_<name>
+    (of the original texts of the same queries), reason. Seeds are averaged first, then data sets. Data sets that are no
+    searches are not in it (`not_searches`).
+    """
+    made = []
+    for key, part in _searches(rows).groupby(_KEYS, sort=False):
+        means = part.groupby("dataset", sort=False)[_NAUCS].mean(skipna=False).mean(skipna=False)
+        lost = part[part["reason"] != ""]
+        made.append(
+            {
+                **dict(zip(_KEYS, key, strict=True)),
+                "n_datasets": part["dataset"].nunique(),
+                "n_queries": int(part["n"].sum()),
+                **{name: float(means[name]) for name in _NAUCS},
+                "reason": "; ".join(dict.fromkeys(lost["dataset"] + ": " + lost["reason"])),
+            }
+        )
+    table = pd.DataFrame(made, columns=[*_KEYS, "n_datasets", "n_queries", *_NAUCS, "reason"])
+    return _originals_first(table)
+
+
+def threshold_shares(rows: pd.DataFrame) -> pd.DataFrame:
+    """What a threshold does that answers a share of the original queries: a row for each share and confidence.
+
+    Columns: model, dataset, axis, transformation, confidence, share (of original queries), threshold, answered (share
+    of the transformed queries that reach it; of the originals more than `share` where confidences are equal), score
+    (of those), score_all (of all these queries), original_score (of the original queries that are answered at that
+    share), n. Means over seeds.
+    """
+    keys = ["model", "dataset", "axis", "transformation"]
+    long = pd.DataFrame([one for row in _searches(rows).to_dict(orient="records") for one in _at_shares(row)])
+    columns = [*keys, "confidence", "share", "threshold", "answered", "score", "score_all", "original_score", "n"]
+    if long.empty:
+        return pd.DataFrame(columns=columns)
+    by = [*keys, "confidence", "share"]
+    means = long.groupby(by, sort=False)[columns[len(by) :]].mean().reset_index()
+    return _originals_first(means)[columns]
+
+
+def abstention_curves(rows: pd.DataFrame) -> pd.DataFrame:
+    """Scores by share of answers, a row a model, series (original, or an axis), confidence and share.
+
+    Columns: model, series, confidence, share, score, oracle (of the queries that score best), flat (of all). Seeds are
+    averaged first, then data sets, then the transformations of an axis.
+    """
+    found = [
+        {"confidence": name, "share": share, "score": score, "oracle": best, "flat": row[f"curve_{name}"][0]}
+        | {"series": row["axis"], **{key: row[key] for key in ("model", "transformation", "dataset")}}
+        for row in _searches(rows).to_dict(orient="records")
+        for name in CONFIDENCES
+        for share, score, best in zip(SHARES, row[f"curve_{name}"], row["oracle"], strict=True)
+    ]
+    columns = ["model", "series", "confidence", "share", "score", "oracle", "flat"]
+    if not found:
+        return pd.DataFrame(columns=columns)
+    keys, numbers = columns[:4], columns[4:]
+    means = pd.DataFrame(found).groupby([*keys, "transformation", "dataset"], sort=False)[numbers].mean()
+    for level in ("dataset", "transformation"):
+        means = means.groupby([name for name in means.index.names if name != level], sort=False).mean()
+    return means.reset_index()[columns]
+
+
+def not_searches(rows: pd.DataFrame) -> dict[str, str]:
+    """Data sets that abstention is not measured on, and why."""
+    lost = rows[(rows["n"] == 0) & (rows["reason"] != "")].drop_duplicates("dataset")
+    return dict(zip(lost["dataset"], lost["reason"], strict=True))
+
+
+def _searches(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[(rows["status"] == "evaluated") & (rows["n"] > 0)]
+
+
+def _at_shares(row: Mapping[Hashable, Any]) -> Iterator[dict[str, Any]]:
+    for name in CONFIDENCES:
+        lists = (row[f"{kind}_{name}"] for kind in ("threshold", "answered", "kept", "curve_original"))
+        for share, threshold, answered, kept, original in zip(SHARES, *lists, strict=True):
+            yield {
+                **{key: row[key] for key in ("model", "dataset", "axis", "transformation", "n")},
+                "confidence": name,
+                "share": share,
+                "threshold": threshold,
+                "answered": answered,
+                "score": kept,
+                "score_all": row[f"curve_{name}"][0],
+                "original_score": original,
+            }
+
+
+def _originals_first(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows by model as they came, originals before transformations in their order."""
+    ordered = in_order(table)
+    models = {name: place for place, name in enumerate(ordered["model"].drop_duplicates())}
+    places = pd.DataFrame({"m": ordered["model"].map(models), "t": ordered["transformation"] != ORIGINAL})
+    return ordered.loc[places.sort_values(["m", "t"], kind="stable").index].reset_index(drop=True)

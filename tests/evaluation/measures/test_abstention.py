@@ -1,0 +1,174 @@
+"""Whether a model knows when it is wrong: curves and nAUC as mteb has them, originals of the same queries beside."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import mteb._evaluators.retrieval_metrics as theirs
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation.records import Verdict
+from evaluation import tables
+from evaluation.measures import beside
+from evaluation.measures.abstention import NOT_OF_OTHERS, Abstaining, read_abstention
+from evaluation.models.encoder import Encoder
+from evaluation.planner import plan_units
+from evaluation.report import abstention_exhibits
+from evaluation.report.paper_tables import Results
+from evaluation.statistics.abstention import SHARES, abstention, confidences
+from evaluation.tasks import scoring
+from evaluation.tasks.queries import Queries
+from evaluation.units import Model
+from generation.datasets.local import TableDataset
+from plumbline.store import write_json
+from plumbline.study import Study
+from tests.evaluation.conftest import FakeModel, sentence, verdict, write_outputs, write_study
+from tests.evaluation.tasks.test_ties import candidates as mixed_candidates
+
+
+def test_a_curve_by_hand() -> None:
+    # Sorted by confidence the metrics are 0.5, 0, 1, 1. Rates 0 and 0.1 leave 4 queries (round(0.4) = 0), 0.2 and 0.3
+    # leave 3, 0.4 to 0.6 leave 2 (1.6, 2, 2.4), 0.7 to 0.9 one (2.8, 3.2, and 3.6, of which one query stays).
+    found = abstention([0.9, 0.8, 0.3, 0.2], [1.0, 1.0, 0.0, 0.5])
+    assert found.curve == pytest.approx([0.625] * 2 + [2 / 3] * 2 + [1.0] * 6)
+    assert found.oracle == pytest.approx([0.625] * 2 + [2.5 / 3] * 2 + [1.0] * 6)
+    assert found.thresholds == pytest.approx([0.2, 0.2, 0.3, 0.3, 0.8, 0.8, 0.8, 0.9, 0.9, 0.9])
+    assert SHARES == (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+    # Trapezoids over nine steps of 0.1, above the flat line of 0.625.
+    area, best = (0.1 * (sum(one) - (one[0] + one[-1]) / 2) - 0.9 * 0.625 for one in (found.curve, found.oracle))
+    assert found.nauc == pytest.approx(area / best) == pytest.approx(0.8655, abs=1e-4)
+
+
+def test_naucs_and_confidences_are_mtebs() -> None:
+    rng = np.random.default_rng(0)
+    for turn in range(300):
+        n = int(rng.integers(2, 60))
+        sure = np.round(rng.random(n), int(rng.integers(1, 9)))  # with ties and without
+        metric = rng.integers(0, 4, n) / 3 if turn % 2 else rng.random(n)
+        metric[0] += 1  # not all equal
+        assert abstention(sure, metric).nauc == pytest.approx(theirs.nauc(sure, metric), abs=1e-12)
+        assert confidences(sure.tolist()) == pytest.approx(tuple(theirs.confidence_scores(sure.tolist()).values()))
+    assert confidences([]) == (0, 0, 0) and confidences([0.4]) == (0.4, 0, 0)
+
+
+def test_what_is_undefined_says_why() -> None:
+    for sure, metric, reason in (
+        ([], [], "there is no query"),
+        ([0.1, 0.2], [0.5, 0.5], "all queries have the same score"),
+        ([0.1, math.nan], [0.5, 0.4], "undefined"),
+    ):
+        found = abstention(sure, metric)
+        assert math.isnan(found.nauc) and reason in found.reason
+    with pytest.raises(ValueError, match="a confidence and a metric of each query"):
+        abstention([0.1], [0.1, 0.2])
+
+
+def reranking() -> TableDataset:
+    return TableDataset("d", "reranking", "en", "1", {"test": mixed_candidates()})
+
+
+def retrieval() -> TableDataset:
+    corpus = {f"p{n}": sentence(n, 5) for n in range(60)}
+    queries = pd.DataFrame({"id": [f"q{n}" for n in range(20)], "query": [sentence(n + n % 3) for n in range(20)]})
+    return TableDataset(
+        "d", "retrieval", "en", "1", {"test": queries}, corpus, {f"q{n}": {f"p{n}": 1} for n in range(20)}
+    )
+
+
+@pytest.mark.parametrize(("made", "metric"), [(reranking, "map_at_1000"), (retrieval, "ndcg_at_10")])
+def test_queries_of_a_task_come_to_mtebs_own_nauc(made: Callable[[], TableDataset], metric: str) -> None:
+    watch = Queries(metric)
+    result = scoring.evaluate_task(made(), Encoder(FakeModel(), "x", "1"), "paper", 8, prepare=watch.on)
+    ((own,),) = result.scores.values()
+    (part,) = watch.parts
+    assert len(part.metric) == 20 and np.mean(part.metric) == pytest.approx(own[metric], abs=1e-5)
+    for place, name in enumerate(("max", "std", "diff1")):
+        found = abstention([one[place] for one in part.sure], part.metric)
+        assert found.nauc == pytest.approx(own[f"nauc_{metric}_{name}"], abs=1e-9)
+
+
+def candidates(n: int) -> list[dict[str, object]]:
+    """Queries of growing likeness to what they look for."""
+    rng = np.random.default_rng(8)
+    return [
+        {"query": sentence(k), "positive": [f"{sentence(k)[: 4 + 2 * k]} today"], "negative": rng.permutation(
+            [sentence(100 + 3 * k + j) for j in range(3)]).tolist()}
+        for k in range(n)
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    (tmp_path / "find.jsonl").write_text("\n".join(map(json.dumps, candidates(12))), encoding="utf-8")
+    datasets = [
+        {"name": "find", "task": "reranking", "path": "find.jsonl", "language": "en"},
+        {"name": "sts", "task": "sts", "path": "sts.csv", "language": "en"},
+    ]
+    models = {"models": [{"name": "one", "revision": "1"}], "abstention": True}
+    study = write_study(tmp_path, datasets=datasets, evaluation=models)
+    write_outputs(study, lambda text, name: "failed" if text == sentence(3) and name == "translation" else "ok")
+    write_json(study.folder / "verdicts.json", [verdict(study, name) for name in study.transformations])
+    return study
+
+
+def measured(study: Study) -> pd.DataFrame:
+    verdicts = [verdict(study, name) for name in study.transformations]
+    units = plan_units(study, [Verdict.model_validate(one) for one in verdicts], [], include_rejected=False)
+    (model,) = (Model.of(study, spec) for spec in study.evaluation.models)
+    made = beside.Tables(study, units, [], [model], [model])
+    left = tuple(one for one in made.todo(model) if isinstance(one.measure, Abstaining))
+    for found in beside.measure(left, Encoder(FakeModel(), model.name, model.revision)):
+        made.save(model, found)
+    made.write()
+    return read_abstention(study)
+
+
+def test_originals_of_the_same_queries_stand_beside(study: Study) -> None:
+    rows = measured(study).set_index(["dataset", "transformation"])
+    whole, moved, fewer = (rows.loc[("find", name)] for name in ("original", "paraphrasing", "translation"))
+    assert (whole["n"], moved["n"], fewer["n"]) == (12, 12, 11)
+    assert whole["axis"] == "original" and whole["nauc_max"] == whole["nauc_original_max"]
+    assert list(moved["curve_original_max"]) == list(whole["curve_max"])
+    # One query's output failed, so the original texts of the eleven others stand beside it.
+    assert list(fewer["curve_original_max"]) != list(whole["curve_max"])
+    # The words' order means nothing to a bag of words: a paraphrase is as sure as its original.
+    assert moved["nauc_max"] == pytest.approx(whole["nauc_max"]) and list(moved["answered_max"]) == pytest.approx(
+        list(whole["answered_max"])
+    )
+    answered = list(whole["answered_max"])
+    assert answered[0] == 1 and answered[5] == pytest.approx(0.5)
+    for name in ("original", "paraphrasing"):
+        other = rows.loc[("sts", name)]
+        assert other["n"] == 0 and math.isnan(other["nauc_max"]) and other["reason"] == NOT_OF_OTHERS
+
+
+def test_tables_of_it(study: Study) -> None:
+    rows = measured(study)
+    table = tables.abstention_table(rows)
+    assert table["transformation"].tolist() == ["original", "paraphrasing", "translation"]
+    assert table["n_queries"].tolist() == [12, 12, 11] and (table["n_datasets"] == 1).all()
+    assert tables.not_searches(rows) == {"sts": NOT_OF_OTHERS}
+    shares = tables.threshold_shares(rows).set_index(["transformation", "confidence", "share"])
+    own = rows.set_index(["dataset", "transformation"]).loc[("find", "translation")]
+    found = shares.loc[("translation", "diff1", 0.8)]
+    assert found["threshold"] == list(own["threshold_diff1"])[2] and found["answered"] == list(own["answered_diff1"])[2]
+    curves = tables.abstention_curves(rows)
+    assert set(curves["series"]) == {"original", "lexical_stylistic", "language"} and len(curves) == 3 * 3 * 10
+    results = Results(pd.DataFrame(rows), [], (), 1)
+    shown = abstention_exhibits.nauc(results, rows)
+    assert any(note.startswith("sts: abstention is of searches") for note in shown.notes)
+    assert shown.printed["Transformation"].tolist() == ["Original", "Paraphrasing", "Translation"]
+    assert len(abstention_exhibits.thresholds(results, rows).printed) == 3
+    assert tables.abstention_table(rows.iloc[:0]).empty and tables.abstention_curves(rows.iloc[:0]).empty
+
+
+def test_a_study_that_does_not_ask_has_none(study: Study) -> None:
+    measured(study)
+    silent = study.model_copy(update={"evaluation": study.evaluation.model_copy(update={"abstention": False})})
+    assert read_abstention(silent).empty
+    assert not any(isinstance(one, Abstaining) for one in beside.measures(silent, []))
