@@ -10,12 +10,15 @@ from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 
+import langcodes
 import pandas as pd
 import yaml
 
 from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.client import attach
+from annotation.argilla.publish import rubric_to_ask
+from annotation.argilla.training import by_queue
 from annotation.argilla.workspaces import admit_annotators
 from annotation.crowd.pay import assumed_hours
 from annotation.records import Sign
@@ -23,9 +26,9 @@ from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.shown import shown
 from annotation.server.home import write_private
 from annotation.status.status import Status
+from annotation.training import read_items
 from annotation.wordings import ENGLISH
 from plumbline.errors import StudyError
-from plumbline.languages import language_name
 from plumbline.study import Study
 from plumbline.study.crowd import PaySpec
 
@@ -59,8 +62,8 @@ def invite(
     """Make accounts where they are missing, let them in, and word an invitation for each of `names`.
 
     `names` default to the study's `raters.people`; `address` to where the server is. Passwords that this machine does
-    not know, of accounts on an Argilla elsewhere, are not told. Raises StudyError where nobody is named, for a person
-    whom the study does not name, and for a name that cannot be.
+    not know, of accounts on an Argilla elsewhere, are not told; who reads none of the study's languages gets no letter.
+    Raises StudyError where nobody is named, for a person whom the study does not name, and for a name that cannot be.
     """
     invited = list(dict.fromkeys(names)) or list(study.raters.people or ())
     if not invited:
@@ -78,6 +81,8 @@ def invite(
         own = known.find(name) if known is not None else None
         codes = reads.get(name, ())
         queues = [own_work for queue, own_work in work.items() if not codes or queue.languages <= set(codes)]
+        if not queues:
+            continue  # `readers.idle_lines` says so
         account = {"name": name, "password": own.password if own is not None else drawn[name] or ""}
         made.append(Letter(name, _text(study, place, account, codes, queues)))
     return made
@@ -124,11 +129,17 @@ def remind(study: Study, found: Sequence[Standing], reads: Mapping[str, Sequence
 
 
 def _work(study: Study) -> dict[Queue, tuple[str, int, float]]:
-    """Each queue's dataset, how many items are in it, and the hours of all, at the seconds that a crowd is paid for."""
-    spec = study.crowd.pay if study.crowd is not None else PaySpec()
+    """Each dataset, how many items are in it, and the hours of all, at the seconds that a crowd is paid for.
+
+    First those that raters learn on.
+    """
+    spec, queues = study.crowd.pay if study.crowd is not None else PaySpec(), queues_of(shown(study))
+    read = {queue.languages for queue in queues}
+    known = by_queue(read_items(study, rubric_to_ask(study)[0]))
+    training = {queue: [one.pair for one in items] for queue, items in known.items() if queue.languages in read}
     return {
         queue: (queue.dataset(study), len(pairs), assumed_hours([pair.transformation for pair in pairs], spec))
-        for queue, pairs in queues_of(shown(study)).items()
+        for queue, pairs in {**training, **queues}.items()
     }
 
 
@@ -146,7 +157,9 @@ def _text(
         (words["password"], account["password"] or words["kept"]),
     ]
     if codes:
-        rows.append((words["languages"], ", ".join(map(language_name, codes))))
+        own = next((code for code in codes if code in _words()), ENGLISH)
+        names = [langcodes.Language.get(code).display_name(own) for code in codes]
+        rows.append((words["languages"], ", ".join(names)))
     lines = [words["title"].format(study=study.name), *([study.description] if study.description else []), ""]
     lines += [f"{what}: {value}" for what, value in rows]
     lines += ["", f"{words['work']}:"]

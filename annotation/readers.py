@@ -28,6 +28,20 @@ def unread_lines(study: Study, queues: Mapping[Queue, int], reads: Mapping[str, 
     ]
 
 
+def idle_lines(
+    study: Study, queues: Iterable[Queue], reads: Mapping[str, Sequence[str]], names: Iterable[str]
+) -> list[str]:
+    """A line for each of some people who reads none of the study's queues; who reads what is unknown may read all."""
+    wanted = sorted({_names(queue.languages) for queue in queues})
+    able = {name: set(reads[name]) for name in names if reads.get(name)}
+    return [
+        f"{name} reads {_names(codes)}: nothing in {study.name} is for {name}; its queues are in {'; '.join(wanted)}"
+        f" (`users add {name} --languages CODES` says what {name} reads)"
+        for name, codes in able.items()
+        if wanted and not any(queue.languages <= codes for queue in queues)
+    ]
+
+
 def target_lines(study: Study, reads: Mapping[str, Sequence[str]]) -> list[str]:
     """Before a sample is drawn: into which languages texts are put that no annotator reads."""
     people = study.raters.people

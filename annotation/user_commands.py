@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,13 +17,16 @@ from annotation.argilla.client import attach, reach
 from annotation.argilla.workspaces import admit_annotators, names_at
 from annotation.letters import Letter, Standing, entrance, invite, remind, standings, write_letters
 from annotation.names import known_names
+from annotation.readers import idle_lines
+from annotation.sampling.queues import queues_of
+from annotation.sampling.shown import shown
 from annotation.server_commands import add_data_option, home_of, public_address
 from annotation.status.status import read_status
 from annotation.status.text import ago
 from annotation.verdicts.evidence import Evidence
 from plumbline import cli
 from plumbline.commands import as_called
-from plumbline.study import load_study
+from plumbline.study import Study, load_study
 
 if TYPE_CHECKING:
     from annotation.server_commands import Subparsers
@@ -92,13 +95,22 @@ def _add(options: argparse.Namespace) -> int:
         if study is not None:
             # Into the workspaces that there are; publishing lets them into the others.
             admit_annotators(study, attach(connection), accounts.languages(connection, home))
+            _say_idle(study, accounts.languages(connection, home), options.names)
     return 0
+
+
+def _say_idle(study: Study, reads: Mapping[str, Sequence[str]], names: Sequence[str]) -> None:
+    """Say who can answer nothing of the study's sample, as far as there is one."""
+    if (study.folder / "pairs.parquet").exists():
+        for line in idle_lines(study, list(queues_of(shown(study))), reads, names):
+            print(line, file=sys.stderr)
 
 
 def _invite(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     with reach(home) as connection:
         invitations = invite(study, connection, home, options.names, options.address or "")
+        _say_idle(study, accounts.languages(connection, home), options.names or study.raters.people or ())
     _hand_out(invitations, options.to)
     if server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):
         print(f"{options.address or connection.url} can be opened on this machine alone; --address names the one that"

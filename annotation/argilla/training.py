@@ -127,13 +127,14 @@ def _create(argilla: Argilla, words: Words, where: tuple[str, str]) -> str:
 
 
 def with_right(settings: rg.Settings, words: Words, client: Any) -> rg.Settings:
-    """A dataset's settings with the field for what is right, below its texts."""
+    """A dataset's settings with the field for what is right, below its texts, titled that nothing of it counts."""
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
-    right = rg.TextField(name=RIGHT, title=" ", use_markdown=True, required=False, client=client)
+    right = rg.TextField(name=RIGHT, title=words.beside[ASKED], use_markdown=True, required=False, client=client)
+    *texts, keys = settings.fields
     return rg.Settings(
         guidelines=settings.guidelines,
-        fields=[*settings.fields, right],
+        fields=[*texts, right, keys],
         questions=list(settings.questions),
         metadata=list(settings.metadata),
         distribution=settings.distribution,

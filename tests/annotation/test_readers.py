@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from annotation.readers import target_lines, unread_lines
+from annotation.readers import idle_lines, target_lines, unread_lines
 from annotation.sampling.queues import Queue
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
@@ -26,6 +26,12 @@ def test_a_queue_that_nobody_reads_is_said(variant: Make) -> None:
     assert len(unread_lines(of(study, "kim"), QUEUES, reads)) == 3
     assert not unread_lines(study, QUEUES, {})  # nothing is known
     assert not unread_lines(of(study, "kim", "somebody"), QUEUES, reads)  # who may read anything
+
+
+def test_who_reads_none_of_the_queues_is_said(variant: Make) -> None:
+    reads = {"ada": ("en",), "hans": ("de",)}
+    (line,) = idle_lines(variant(name="read"), QUEUES, reads, ["ada", "hans", "somebody"])
+    assert line.startswith("hans reads German: nothing in read is for hans; its queues are in English; English and Kor")
 
 
 def test_languages_that_nobody_reads_are_said_before_a_sample_is_drawn(variant: Make) -> None:

@@ -86,9 +86,10 @@ def test_somebody_without_an_account_is_said_before_anything_is_published(argill
 def test_an_invitation_says_where_as_whom_and_how_long(
     argilla: Argilla, home: server.Home, variant: Make, tmp_path: Path
 ) -> None:
-    study, reached = named(small(variant, "invited"), ["ines", "otto"]), argilla.connection
+    study, reached = named(small(variant, "invited"), ["ines", "otto", "xia"]), argilla.connection
     assert reached is not None
     accounts.add(reached, home, ["otto"], ["de", "en"])
+    accounts.add(reached, home, ["xia"], ["sv"])  # for whom there is nothing, and so no letter
     invitations = invite(study, reached, home, [], "https://argilla.example.org")
     ines, otto = (one.text for one in invitations)
     account = server.credentials(home).find("ines")
@@ -98,7 +99,8 @@ def test_an_invitation_says_where_as_whom_and_how_long(
     others = [queue.dataset(study) for queue in queues_of(read_pairs(study)) if not queue.languages <= {"de", "en"}]
     assert others and all(name in ines and name not in otto for name in others)
     assert otto.startswith("Einladung zum Bewerten") and "4 Einträge, etwa 2 Minuten" in otto
-    publish(study, argilla)
+    assert "Sprachen: Deutsch, Englisch\n" in otto
+    publish(study, argilla, accounts.languages(reached, home))
     assert inside(study, argilla) == {"ines", "otto"}
     (tmp_path / "letters").mkdir(mode=0o755)
     files = write_letters(invitations, tmp_path / "letters")

@@ -18,15 +18,21 @@ async function counted(id) {
   return { done: responses.submitted + responses.discarded, left: responses.pending + responses.draft };
 }
 
-// The reader's datasets by name, with what is done and left in each.
+const learns = one => /-training(-[A-Z]{2,3})+$/.test(one.name); // raters learn on it, and nothing of it counts
+
+// The reader's datasets, what is learnt on first, then by name, with what is done and left in each.
 async function allWork() {
   const listed = (await ask("me/datasets")).items.filter(one => one.status === "ready");
   const work = await Promise.all(listed.map(async one => ({ id: one.id, name: one.name, ...await counted(one.id) })));
-  return work.sort((a, b) => a.name.localeCompare(b.name));
+  return work.sort((a, b) => learns(b) - learns(a) || a.name.localeCompare(b.name));
 }
 
 const sum = (work, key) => work.reduce((all, one) => all + one[key], 0);
-const next = work => work.find(one => one.left && one.done) || work.find(one => one.left); // what was begun goes first
+// What is learnt on goes first, then what was begun.
+const next = work => {
+  const open = work.filter(one => one.left);
+  return open.find(learns) || open.find(one => one.done) || open[0];
+};
 const target = one => `/dataset/${encodeURIComponent(one.id)}/annotation-mode${one.left ? "" : "?_status=submitted"}`;
 
 function summary(work) {
