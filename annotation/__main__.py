@@ -17,10 +17,11 @@ from annotation.argilla_files import collect_files
 from annotation.crowd.commands import add_crowd_commands
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.judges.commands import add_judge_commands
+from annotation.judges.savings import savings_text
 from annotation.names import known_names, remember_names
 from annotation.offering import alone
 from annotation.outcome_commands import add_outcome_commands
-from annotation.planning_command import add_plan_options, plan_text
+from annotation.planning_command import add_plan_options, plan_text, sizes_asked
 from annotation.preview import SHOWN, write_preview
 from annotation.publish_command import publish_pairs, say_flagged, say_unread, shown_files
 from annotation.readers import target_lines
@@ -53,6 +54,8 @@ def main() -> int:
 def _plan(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     print(plan_text(study, options))
+    if options.judge_correlation is not None:
+        print(f"\n{savings_text(study, options.judge_correlation, sizes_asked(study, options))}")
     for line in target_lines(study, accounts.languages_unasked(home_of(options))):
         print(line)
     return 0

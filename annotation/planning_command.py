@@ -23,8 +23,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     design = Design.of(study, load_rubric(study))
     rule, assumed = design.rule, Assumed(options.spread, options.bias, options.noise)
     own, item = (study.sample.pairs, study.raters.per_pair), study.called.item
-    asked = [(pairs, raters) for pairs in options.pairs or PAIRS for raters in options.raters or RATERS]
-    sizes = asked if options.pairs or options.raters else list(dict.fromkeys([own, *asked]))
+    sizes = sizes_asked(study, options)
     seed = study.sample.seed if options.seed is None else options.seed
     rules = planned_rules(study, design)
     found = plan(study, sizes, options.means or (), assumed, options.campaigns, seed)
@@ -47,6 +46,13 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
             *_notes(rule, list(found["mean"]), study),
         ]
     )
+
+
+def sizes_asked(study: Study, options: argparse.Namespace) -> list[tuple[int, int]]:
+    """(pairs of a transformation, raters) to plan: those of the command line, or the study's own and usual ones."""
+    asked = [(pairs, raters) for pairs in options.pairs or PAIRS for raters in options.raters or RATERS]
+    own = study.sample.pairs, study.raters.per_pair
+    return asked if options.pairs or options.raters else list(dict.fromkeys([own, *asked]))
 
 
 def _title(rule: RuleSpec) -> str:
@@ -130,6 +136,12 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--campaigns", type=cli.count, default=1000, metavar="N", help="simulated for each number (1000)"
     )
+    parser.add_argument(
+        "--judge-correlation",
+        type=_correlation,
+        metavar="RHO",
+        help="also say what a language model would save whose scores correlate so with a pair's mean rating (-1 to 1)",
+    )
     parser.add_argument("--seed", type=_seed, metavar="N", help="of the simulation (default: the sample's)")
 
 
@@ -144,6 +156,13 @@ def _mean(value: str) -> float:
         if math.isfinite(number := float(value)):
             return number
     raise argparse.ArgumentTypeError(f"{value!r} is no number")
+
+
+def _correlation(value: str) -> float:
+    found = _mean(value)
+    if -1 <= found <= 1:
+        return found
+    raise argparse.ArgumentTypeError(f"{value!r} is no correlation, which lies between -1 and 1")
 
 
 def _deviation(value: str) -> float:

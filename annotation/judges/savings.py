@@ -1,0 +1,78 @@
+"""What a judge would save of a study's ratings, before anyone is paid: arithmetic from its correlation with people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from annotation.planning import price
+from annotation.rubric import load_rubric
+from annotation.statistics.prediction_powered import FEWEST_RATED, effective_pairs, needed_pairs
+from annotation.statistics.summaries import Design
+from plumbline import cli
+from plumbline.study import Study
+
+COLUMNS = ["pairs", "raters", "judged", "worth", "needed", "ratings", "ratings_saved", "dollars_saved", "share"]
+
+
+def savings(study: Study, correlation: float, sizes: Sequence[tuple[int, int]]) -> pd.DataFrame:
+    """What a judge that correlates with people would be worth, for each size (pairs of a transformation, raters).
+
+    `correlation` is Pearson's r of its scores with the mean rating of a pair, over such pairs, from -1 to 1; it rises
+    with raters per pair. Columns: pairs, raters, judged (outputs of a transformation that the judge scores:
+    `judge_pool`, infinite where all are), worth (rated pairs by themselves that would be as sure), needed (rated pairs
+    that with the judge have the same width, at least 30), ratings (of the whole study without it), ratings_saved,
+    dollars_saved, share (of the ratings). The judge's own cost is not in it, nor a platform's fees.
+
+    Source: `annotation.statistics.prediction_powered`, whose intervals over pairs these are; over raters nothing is
+    saved, and with `stop: anytime` another number of pairs.
+    """
+    if not -1 <= correlation <= 1:
+        raise ValueError(f"a correlation lies between -1 and 1; {correlation:g} does not")
+    rubric = load_rubric(study)
+    design = Design.of(study, rubric)
+    rows = []
+    for pairs, raters in dict.fromkeys(sizes):
+        judged = math.inf if study.judge_pool == "all" else float(max(study.judge_pool, pairs))
+        fewer = needed_pairs(pairs, correlation, judged) if judged > pairs else float(pairs)
+        whole = price(study, rubric, design, (pairs, raters))
+        less = price(study, rubric, design, (math.ceil(fewer - 1e-9), raters))
+        worth = effective_pairs(pairs, correlation, judged - pairs) if pairs >= FEWEST_RATED else float(pairs)
+        saved = whole.ratings - less.ratings
+        of_all = whole.ratings, saved, whole.dollars - less.dollars, saved / whole.ratings
+        rows.append((pairs, raters, judged, worth, math.ceil(fewer - 1e-9), *of_all))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def savings_text(study: Study, correlation: float, sizes: Sequence[tuple[int, int]]) -> str:
+    """The same as a table, with what it rests on."""
+    found = savings(study, correlation, sizes)
+    rows = [
+        [
+            str(one["pairs"]),
+            str(one["raters"]),
+            "all" if math.isinf(one["judged"]) else f"{one['judged']:,.0f}",
+            "any" if math.isinf(one["worth"]) else f"{one['worth']:,.0f}",
+            str(one["needed"]),
+            f"{one['ratings_saved']:,.0f}",
+            f"{one['share']:.0%}",
+            f"{one['dollars_saved']:,.0f}",
+        ]
+        for one in found.to_dict("records")
+    ]
+    header = ["Pairs", "Raters", "Judged", "Worth", "Pairs needed", "Ratings saved", "Share", "Dollars saved"]
+    return "\n".join(
+        [
+            f"With a judge whose scores correlate {correlation:g} with a pair's mean rating:",
+            "",
+            cli.columns(header, rows),
+            "",
+            "Judged: outputs of each transformation, the rated ones among them (judge_pool). Worth: as many rated",
+            "pairs would be as sure by themselves. Pairs needed: rated, for an interval as wide as that of the first",
+            f"column without a judge, at least {FEWEST_RATED}. By formula, for intervals over pairs with the raters as",
+            "they are; the judge's own cost is not in it. Judges of today reach 0.5 to 0.65; what yours reaches,",
+            "ratings alone tell.",
+        ]
+    )

@@ -1,0 +1,56 @@
+"""What a judge would save, before anyone is paid: the arithmetic, and what the command says."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+
+import pytest
+
+from annotation.judges.savings import savings, savings_text
+from annotation.planning_command import _correlation, sizes_asked
+from plumbline.study import ROOT, Study, load_study
+
+
+@pytest.fixture
+def variant() -> Callable[..., Study]:
+    """The demo study with other settings."""
+    study = load_study(ROOT / "studies" / "demo.yaml")
+
+    def changed(**settings: object) -> Study:
+        return study.model_copy(update=settings)
+
+    return changed
+
+
+def test_what_a_judge_would_save(variant: Callable[..., Study]) -> None:
+    """Of 100 pairs and 1,000 judged with rho 0.6: worth 100 / (1 - 0.36 * 0.9) = 148; the width of 100 with 67.
+
+    100 * 0.64 / (1 - 0.036) = 66.4 pairs. Without a correlation nothing is saved, and no fewer than 30 are rated.
+    """
+    study = variant(judge_pool=1000)
+    found = savings(study, 0.6, [(100, 3)]).iloc[0]
+    assert found["worth"] == pytest.approx(100 / (1 - 0.36 * 0.9)) and found["needed"] == 67
+    assert 0.25 < found["share"] < 0.35 and found["dollars_saved"] > 0
+    assert found["ratings_saved"] == round(found["share"] * found["ratings"])
+    none = savings(study, 0.0, [(100, 3), (20, 3)])
+    assert none[["worth", "needed", "ratings_saved"]].to_numpy().tolist() == [[100, 100, 0], [20, 20, 0]]
+    assert savings(study, 0.95, [(100, 3)]).iloc[0]["needed"] == 30
+    everything = savings(variant(judge_pool="all"), 0.6, [(100, 3)]).iloc[0]
+    assert math.isinf(everything["judged"]) and everything["worth"] == pytest.approx(100 / 0.64)
+    with pytest.raises(ValueError, match="a correlation lies between -1 and 1; 60 does not"):
+        savings(study, 60, [(100, 3)])
+
+
+def test_the_plan_says_it_in_words(variant: Callable[..., Study]) -> None:
+    study = variant(judge_pool=1000)
+    options = argparse.Namespace(pairs=[100], raters=[3])
+    text = savings_text(study, 0.6, sizes_asked(study, options))
+    assert "With a judge whose scores correlate 0.6 with a pair's mean rating:" in text
+    row = next(line.split() for line in text.splitlines() if line.startswith("100"))
+    assert row[:5] == ["100", "3", "1,000", "148", "67"]
+    assert "at least 30" in text and "ratings alone tell" in text
+    assert _correlation("0.6") == 0.6
+    with pytest.raises(argparse.ArgumentTypeError, match="'6' is no correlation, which lies between -1 and 1"):
+        _correlation("6")
