@@ -18,6 +18,7 @@ import benchmarks.engine
 import benchmarks.evaluation
 import benchmarks.flags
 import benchmarks.generation
+import benchmarks.judges
 import benchmarks.quality
 import benchmarks.ratings
 import benchmarks.server

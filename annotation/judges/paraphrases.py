@@ -6,26 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from rapidfuzz.distance import Levenshtein
 
 from annotation.judges.judgements import over_orders
 from annotation.statistics.paired import hodges_lehmann_bootstrap
+from generation.compare import edit_distance
 from plumbline.frames import filled, numbers
 from plumbline.streams import stream
-
-
-def edit_distance(first: str, second: str) -> float:
-    """How many words must be inserted, deleted or replaced, over the words of the longer text: from 0 to 1.
-
-    Words are what white space separates; two empty texts are 0 apart. Source: PTEB, section 3.2.2, whose Table 4 prints
-    fractions under a caption that says percent.
-
-    >>> edit_distance("the cat sat on the mat", "a cat sat on mats")
-    0.5
-    """
-    one, other = first.split(), second.split()
-    longer = max(len(one), len(other))
-    return Levenshtein.distance(one, other) / longer if longer else 0.0
 
 
 def compared(judgements: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
@@ -33,7 +19,8 @@ def compared(judgements: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
 
     `judgements` are of one question and also have `generator`; `texts` have a row an output: pair_id, generator,
     original, transformed and, where they are known, seconds (NaN or no column elsewhere). Columns: judge, generator, n
-    (outputs with a score), failed (judgements), similarity, edit_distance (over all outputs), seconds.
+    (outputs with a score), failed (judgements), similarity, edit_distance (over all outputs; from 0 to 1, though the
+    paper's caption says percent), seconds.
     """
     filled(texts, ("pair_id", "generator", "original", "transformed"), "texts")
     pairs = zip(texts["original"].astype(str), texts["transformed"].astype(str), strict=True)

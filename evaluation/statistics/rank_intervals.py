@@ -5,13 +5,14 @@ Rows are models, columns tasks; what is undefined is NaN with a reason.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from annotation.statistics.letter_display import letter_display
 from annotation.statistics.paired import CONFIDENCE, Floats, holm
 from evaluation.statistics.rankings import borda_points, ranks_of
 
@@ -19,7 +20,6 @@ LEAST_TASKS = 5  # below it resamples hardly differ, and no two models can be to
 MOST_LETTERED = 40  # models, above which letters are more than can be read
 _AT_ONCE = 2**22  # numbers in memory at a time
 _DIGITS = 9
-_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 Bools = NDArray[np.bool_]
 
 
@@ -161,26 +161,12 @@ def _letters(apart: Bools, order: NDArray[np.int64]) -> list[str]:
     letters = [""] * len(apart)
     if not 0 < len(order) <= MOST_LETTERED:
         return letters
-    groups = [(1 << len(order)) - 1]  # bits: places in `order`
-    for first in range(len(order)):
-        for second in range(first + 1, len(order)):
-            one, other = order[first], order[second]
-            if apart[one, other] or apart[other, one]:
-                groups = _parted(groups, 1 << first, 1 << second)
-    if len(groups) > len(_ALPHABET):
+    names = [str(model) for model in order]
+    pairs = itertools.combinations(order.tolist(), 2)
+    different = [(str(one), str(other)) for one, other in pairs if apart[one, other] or apart[other, one]]
+    shown = letter_display(names, different)
+    if any(not one.isalpha() for one in shown.values()):
         return letters
-    groups.sort(key=lambda group: [not group >> place & 1 for place in range(len(order))])
-    for letter, group in zip(_ALPHABET, groups, strict=False):
-        for place, model in enumerate(order):
-            letters[model] += letter * (group >> place & 1)
+    for model in order:
+        letters[model] = shown[str(model)]
     return letters
-
-
-def _parted(groups: Sequence[int], first: int, second: int) -> list[int]:
-    """The groups without one that holds both models: each such is two, unless another holds what is left."""
-    whole = [group for group in groups if not (group & first and group & second)]
-    parts = [group & ~one for group in groups if group & first and group & second for one in (first, second)]
-    for part in parts:
-        if not any(part & group == part for group in whole):
-            whole = [group for group in whole if group & part != group] + [part]
-    return whole

@@ -18,7 +18,7 @@ from annotation.judges.gold import (
     spearman_by_words,
     with_averages,
 )
-from annotation.judges.paraphrases import compared, cross_checked, edit_distance
+from annotation.judges.paraphrases import compared, cross_checked
 
 # PTEB (EACL 2026), Table 2, in percent: gemma3-27b, gpt-oss-20b, qwen3-32b; it prints 80.89 for the last average.
 TABLE_TWO = {
@@ -124,12 +124,6 @@ def test_gold_scores_that_do_not_fit_are_refused() -> None:
         beside_gold(frame, pd.DataFrame({"pair_id": ["a", "a"], "gold": [1, 2]}))
     with pytest.raises(ValueError, match="'high' in column 'gold' is no number"):
         beside_gold(frame, pd.DataFrame({"pair_id": ["a", "b"], "gold": [1, "high"]}))
-
-
-def test_edit_distance_is_of_words_over_the_longer_text() -> None:
-    """The cat sat on the mat / a cat sat on mats: the, the + mat for a, mats: 3 of 6 words."""
-    assert edit_distance("the cat sat on the mat", "a cat sat on mats") == 0.5
-    assert (edit_distance("", ""), edit_distance("a b", ""), edit_distance("a b", "a b")) == (0.0, 1.0, 0.0)
 
 
 def test_paraphrasers_beside_each_other() -> None:
