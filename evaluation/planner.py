@@ -230,5 +230,5 @@ def _content_id(spec: DatasetSpec, dataset: Dataset) -> str:
     """Identity of an untouched data set. Its name is in it because mteb looks up prompts by it."""
     if isinstance(spec, LocalDataset):
         return identity("data-v1", spec.name, spec.task, spec.rows, spec.columns, dataset.revision)
-    what = spec.model_dump(exclude={"path", "revision", "language", "languages"})
+    what = spec.model_dump(exclude={"path", "revision", "language", "languages", "gold_scale"})
     return identity("mteb-v1", what, dataset.task, dataset.revision)

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.manifest import stage
-from plumbline.study import Study
 from plumbline.study.judges import RecordedJudge
 
 TEXT = "let language models rate outputs as people do, and see how far they can be trusted"
@@ -37,7 +38,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _examples() -> str:
-    return as_called("examples:\n  python -m annotation judge run --study studies/demo.yaml")
+    return as_called(
+        "examples:\n  python -m annotation judge run --study studies/demo.yaml\n"
+        "  python -m annotation judge gold --study studies/pteb_judges.yaml"
+    )
 
 
 def _add_actions(judging: argparse.ArgumentParser) -> None:
@@ -50,7 +54,12 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
         cli.add_study_options(added)
         return added
 
-    _add_asking(action("run", _run, "have the study's judges rate outputs; can be stopped, and goes on"))
+    running = action("run", _run, "have the study's judges rate outputs; can be stopped, and goes on")
+    running.add_argument(
+        "--generator", metavar="MODEL", help="judge the outputs of one of the study's `candidates` instead"
+    )
+    _add_asking(running)
+    _add_asking(action("gold", _gold, "have judges rate pairs with gold scores, and show how far they agree (PTEB)"))
 
 
 def _add_asking(parser: argparse.ArgumentParser) -> None:
@@ -64,9 +73,6 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rate", type=cli.positive, metavar="N", help="with --dry-run: judgements per second, to estimate the hours"
     )
-    parser.add_argument(
-        "--generator", metavar="MODEL", help="judge the outputs of one of the study's `candidates` instead"
-    )
 
 
 # Imported when a command runs: asking models takes packages of the extra `generation`, which others do without.
@@ -74,7 +80,7 @@ def _run(options: argparse.Namespace) -> int:
     from annotation.judges.forecast import forecast  # noqa: PLC0415
     from annotation.judges.kept import Kept  # noqa: PLC0415
     from annotation.judges.pool import draw_judged, judged_file  # noqa: PLC0415
-    from annotation.judges.run import judge, questionnaires  # noqa: PLC0415
+    from annotation.judges.run import judge, questionnaires, read_judgements  # noqa: PLC0415
 
     study = cli.study_of(options)
     if options.generator:
@@ -92,7 +98,30 @@ def _run(options: argparse.Namespace) -> int:
     print(f"{study.name}: judged pairs -> {judged_file(study)}")
     for one in done:
         print(f"  {_line(one)}")
-    _say_failures(study, [one.judge for one in done])
+    _say_failures(read_judgements(study, [one.judge for one in done]))
+    return 0
+
+
+def _gold(options: argparse.Namespace) -> int:
+    from annotation.judges.forecast import forecast  # noqa: PLC0415
+    from annotation.judges.gold_run import FILE, FOLDER, PAIRS, gold_asked, gold_frame, judge_gold  # noqa: PLC0415
+    from annotation.judges.gold_run import agreement_with_gold as agreement  # noqa: PLC0415
+    from annotation.judges.gold_text import gold_text  # noqa: PLC0415
+
+    study = cli.study_of(options)
+    if options.dry_run:
+        print(forecast(gold_asked(study, options.judge, again=options.again), options.rate))
+        return 0
+    outputs = [study.folder / name for name in (PAIRS, FOLDER, FILE)]
+    with stage(study, "judge gold", study.data_files(), outputs):
+        done = judge_gold(study, options.judge, again=options.again)
+        rows = agreement(study, options.judge)
+    print(f"{study.name}: pairs with gold scores -> {study.folder / PAIRS}")
+    for one in done:
+        print(f"  {_line(one)}")
+    _say_failures(gold_frame(study, options.judge))
+    recorded_too = any(one.kind == "recorded" for one in done)
+    print(f"\n{gold_text(rows, recorded=recorded_too)}")
     return 0
 
 
@@ -106,10 +135,7 @@ def _line(one: Judged) -> str:
     return f"{line}; recorded, nobody was asked" if one.kind == "recorded" else line
 
 
-def _say_failures(study: Study, names: list[str]) -> None:
-    from annotation.judges.run import read_judgements  # noqa: PLC0415
-
-    frame = read_judgements(study, names)
+def _say_failures(frame: pd.DataFrame) -> None:
     reasons = Counter(frame.loc[frame["status"] != "ok", "reason"])
     for reason, number in reasons.most_common(3):
         print(f"  {number}: {reason}")

@@ -27,7 +27,7 @@ class Judgement(Record):
     judge: str = Field(description="the judge's name in the study")
     question: str = Field(description="name of the question, such as quality or similarity")
     order: Literal["up", "down"] = Field(description="the scale's points from the lowest (up) or the highest (down)")
-    transformation: str = Field(description="its transformation, or group; gold for a pair with a gold score")
+    transformation: str = Field(description="its transformation, or group; original for two texts with a gold score")
     pool: str = Field(description="transformations rated together, as `pairs.parquet` has it")
     dataset: str = Field(description="first data set of the study that holds the original")
     task_type: str = Field(description="that data set's task")

@@ -24,6 +24,7 @@ from plumbline.errors import StudyError, TextFailedError, TextUnansweredError, n
 from plumbline.store import joined, only_one
 from plumbline.study import Study
 from plumbline.study.generator import RetrySpec
+from plumbline.study.judges import JudgeSpec
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,20 @@ class Judged:
     cached: float  #: share of the prompts' tokens that were computed before; NaN where it is not told
 
 
-def questionnaires(study: Study, names: Sequence[str] = ()) -> list[Questionnaire]:
-    """What each judge of a study (or each of these) is asked. Raises StudyError where there is none of that name."""
+def named(study: Study, names: Sequence[str] = ()) -> list[JudgeSpec]:
+    """A study's judges, or those of these names. Raises StudyError where there is none."""
     if not study.judges:
         raise StudyError(f"{study.file}: names no judges; add them under `judges` (docs/judges.md)")
     known = [spec.name for spec in study.judges]
     if unknown := [name for name in names if name not in known]:
         raise StudyError(f"{study.file}: no judge {unknown[0]!r}; {nearest(unknown[0], known)}")
-    rubric = load_rubric(study)
-    return [Questionnaire(study, spec, rubric) for spec in study.judges if not names or spec.name in names]
+    return [spec for spec in study.judges if not names or spec.name in names]
+
+
+def questionnaires(study: Study, names: Sequence[str] = ()) -> list[Questionnaire]:
+    """What each judge of a study (or each of these) is asked. Raises StudyError where it cannot be asked that."""
+    chosen, rubric = named(study, names), load_rubric(study)
+    return [Questionnaire(study, spec, rubric) for spec in chosen]
 
 
 def judge(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[Judged]:

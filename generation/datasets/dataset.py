@@ -50,6 +50,10 @@ class Dataset(abc.ABC):
         clustered, a text with its relevance or label. Where all of a row's or a query's items go, so does it.
         """
 
+    def gold_scores(self) -> dict[str, float]:
+        """How similar people found the two texts of each scored item, by item; nothing where they were not asked."""
+        return {}
+
     def passages_of(self) -> Iterator[Passages]:
         """The passages of each query that is scored; nothing where nothing is searched."""
         yield from ()

@@ -18,7 +18,7 @@ from plumbline.errors import DataError, StudyError, nearest
 from plumbline.languages import language_pair
 from plumbline.records import Text
 from plumbline.study import file_hash
-from plumbline.study.datasets import TRAINED, LocalDataset, TaskType, refuse_pair
+from plumbline.study.datasets import SIMILARITIES, TRAINED, LocalDataset, TaskType, refuse_pair
 
 PAIRS = ("sentence1", "sentence2")
 SUMMARIES = ("human_summaries", "machine_summaries")
@@ -113,6 +113,11 @@ class TableDataset(Dataset):
             labels = self.splits[split]["label"].tolist()
             several = self.task == "multilabel_classification"
             yield f"its {split} split", [", ".join(sorted(row)) for row in labels] if several else labels
+
+    def gold_scores(self) -> dict[str, float]:
+        """The column `score` of the test split, of tasks that have one."""
+        scores = self.splits["test"]["score"] if self.task in SIMILARITIES else ()
+        return {str(row): float(score) for row, score in enumerate(scores)}
 
     def passages_of(self) -> Iterator[Passages]:
         """The passages of each query: a row's own, or those of the corpus."""

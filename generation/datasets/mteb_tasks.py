@@ -17,7 +17,7 @@ from generation.datasets.dataset import Change, Dataset, Passages, Replacement, 
 from generation.datasets.mteb_loading import Loaded, load_task, quiet
 from generation.datasets.mteb_registry import text_columns
 from plumbline.records import Text
-from plumbline.study.datasets import SEARCHES, TRAINED, MtebDataset, TaskType
+from plumbline.study.datasets import SEARCHES, SIMILARITIES, TRAINED, MtebDataset, TaskType
 
 QUERY, PASSAGE = "query", "passage"
 
@@ -72,6 +72,15 @@ class MtebTask(Dataset):
             ]
             made[subset] = sum(lists) if lists else len(part)
         return made
+
+    def gold_scores(self) -> dict[str, float]:
+        """The column `score` of the scored split, subset by subset, of tasks that have one."""
+        found: dict[str, float] = {}
+        for subset, parts in self.loaded.task.dataset.items() if self.task in SIMILARITIES else ():
+            prefix = "" if subset == "default" else f"{subset}/"
+            scores = parts[self.loaded.split]["score"]
+            found |= {f"{prefix}{row}": float(score) for row, score in enumerate(scores)}
+        return found
 
     def passages_of(self) -> Iterator[Passages]:
         """The passages of each query of a search, subset by subset."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from plumbline.errors import StudyError
 from plumbline.languages import language_pair
+from plumbline.later import Later
 from plumbline.study.base import Line, Part, refuse_duplicates
 
 TaskType = Literal[
@@ -28,6 +29,7 @@ TaskType = Literal[
 PAIRED: tuple[TaskType, ...] = ("sts", "str", "pair_classification", "bitext_mining")
 SEARCHES: tuple[TaskType, ...] = ("reranking", "retrieval", "instruction_reranking")
 TWO_TEXTS: tuple[TaskType, ...] = (*PAIRED, *SEARCHES)
+SIMILARITIES: tuple[TaskType, ...] = ("sts", "str")  # the tasks whose items people gave a score
 # The tasks that train on one split and are scored on another.
 TRAINED: tuple[TaskType, ...] = ("classification", "multilabel_classification")
 DatasetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
@@ -45,7 +47,22 @@ def _known_language(value: str) -> str:
 LanguageOrPair = Annotated[str, AfterValidator(_known_language)]
 
 
-class LocalDataset(Part):
+class _WithGold(Later, Part):
+    LATER: ClassVar[frozenset[str]] = frozenset({"gold_scale"})
+
+    gold_scale: tuple[float, float] = Field(
+        default=(0.0, 5.0), description="of tasks with scores: the lowest and highest that people could give"
+    )
+
+    @field_validator("gold_scale")
+    @classmethod
+    def _ascends(cls, value: tuple[float, float]) -> tuple[float, float]:
+        if value[0] >= value[1]:
+            raise ValueError("has the lowest score first, then the highest, such as [1, 5]")
+        return value
+
+
+class LocalDataset(_WithGold):
     """A file or folder on disk; `generation.datasets` says which columns each task needs."""
 
     name: DatasetName = Field(description="the data set's name in every record and table")
@@ -64,7 +81,7 @@ class LocalDataset(Part):
         return self
 
 
-class MtebDataset(Part):
+class MtebDataset(_WithGold):
     """A task of the library mteb, read through mteb's own loading."""
 
     mteb: str = Field(description="the task's name in mteb, such as STS17")

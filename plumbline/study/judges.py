@@ -24,6 +24,9 @@ class _Judge(Part):
     prompt: Line = Field(
         default="rubric", description="a prompt in prompts/judges/ (rubric, pteb_sts, pteb_paraphrase), or a YAML file"
     )
+    gold_prompt: Line = Field(
+        default="pteb_sts", description="the prompt with which it is held against gold scores of two texts"
+    )
     questions: tuple[Name, ...] = Field(default=(), description="the rubric's ratings that it gives; all if unset")
     orders: tuple[Order, ...] = Field(
         default=("up",), min_length=1, description="points from the lowest (up) or the highest (down), or both"

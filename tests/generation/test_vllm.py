@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import operator
 import os
 import random
 import re
@@ -23,10 +24,13 @@ from typing import Any
 
 import pytest
 
+from annotation.judges.pool import draw_judged
+from annotation.judges.prompts import Asking
+from annotation.judges.run import questionnaires, read_judgements
 from generation.run import read_transformed
 from plumbline.records import TransformedText
-from plumbline.study import ROOT, load_study
-from tests.generation.helpers import complaint, server, write_study
+from plumbline.study import ROOT, Study, load_study
+from tests.generation.helpers import complaint, generate_at, server, write_study
 from tests.generation.helpers import start as start_elsewhere
 
 ENGINE = ROOT / ".venv-vllm" / "bin" / "python"
@@ -42,6 +46,7 @@ TOO_LONG = "far too long " * 1000
 WORDS = ("card", "letter", "bus", "river", "green", "paid", "asked", "opens", "never", "in the town", "before noon")
 CHOSEN = random.Random(7)
 TEXTS = (TOO_LONG.strip(), *(" ".join(CHOSEN.choices(WORDS, k=n % 9 + 2)) + f" {n}" for n in range(120)))
+JUDGED = tuple(f"the {word} is {place}" for word, place in zip(WORDS[:4], WORDS[4:8], strict=True))
 JOBS = len(TEXTS) * len(TRANSFORMATIONS)
 
 pytestmark = pytest.mark.timeout(600)
@@ -167,12 +172,14 @@ class Later:
 
     resumed: Ended
     lost: Ended
+    judged: Ended
+    shares: Ended
     address: str
 
 
 @pytest.fixture(scope="module")
 def later(engines: Engines, place: Path, runs: Runs) -> Iterator[Later]:
-    """Side by side: the killed run, started again, one whose engine is killed, and vLLM's own server."""
+    """Side by side: the killed run, started again, one whose engine is killed, judges, and vLLM's own server."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -181,13 +188,20 @@ def later(engines: Engines, place: Path, runs: Runs) -> Iterator[Later]:
     serving = engines.start(place / "serving", "vllm.entrypoints.openai.api_server", *options)
     resumed = engines.run(place / "broken" / "study.yaml")
     lost = engines.run(engine_study(place / "lost", place / "model"))
+    judging = judged_study(engines, place)
+    judges = engines.start(place / "judging", "annotation.judges", "run", *judging.arguments.split())
+    messages = [asking.message for asking in askings(judging)]
+    (place / "messages.json").write_text(json.dumps(messages))
+    alone = (str(place / "judge"), str(place / "messages.json"))
+    shares = engines.start(place / "shares", "tests.generation.label_shares", *alone)
     lost.wait_for_progress()
     (engine,) = [pid for pid, name in in_session(lost.pid).items() if name == "VLLM::EngineCor"]
     os.kill(engine, signal.SIGKILL)
     while "Application startup complete" not in serving.said():
         assert Path(f"/proc/{serving.pid}").exists(), serving.said()
         time.sleep(0.05)
-    yield Later(engines.wait(resumed), engines.wait(lost), f"http://127.0.0.1:{port}/v1")
+    ended = [engines.wait(one) for one in (resumed, lost, judges, shares)]
+    yield Later(*ended, address=f"http://127.0.0.1:{port}/v1")
     os.kill(serving.pid, signal.SIGTERM)
     engines.wait(serving)
 
@@ -265,6 +279,44 @@ def test_vllms_own_server_gives_the_same_outputs(later: Later, place: Path) -> N
         assert outputs(place / "served", name)[0].status == "failed"
         both = list(zip(facts(place / "served", name)[1:], facts(place / "whole", name)[1:], strict=True))
         assert sum(one == other for one, other in both) > 0.9 * len(both)
+
+
+def test_a_judges_scores_are_the_models_own_probabilities(later: Later, place: Path) -> None:
+    assert later.judged.status == 0, later.judged.stderr
+    judging = load_study(place / "judging" / "study.yaml", place / "judging" / "exports")
+    frame = read_judgements(judging).set_index(["pair_id", "question", "order"])
+    by_transformers = dict(zip(askings(judging), json.loads(later.shares.stdout), strict=True))
+    for asking, shares in by_transformers.items():
+        row = frame.loc[asking.pair.pair_id, asking.question, asking.order]
+        mass = sum(shares)
+        assert (row["mode"], row["status"]) == ("expected", "ok")
+        assert row["label_mass"] == pytest.approx(mass, rel=1e-3)
+        assert row["score"] == pytest.approx(sum(map(operator.mul, shares, range(1, 6))) / mass, abs=1e-3)
+    assert len(frame) == len(by_transformers) == 2 * 2 * len(JUDGED)
+    assert frame["score"].nunique() == len(frame)
+    # The rubric stands before the texts, and is computed once for a question with the scale in an order.
+    (cached,) = re.findall(r"(\d+)% of the prompts' tokens came from the prefix cache", later.judged.stdout)
+    assert int(cached) > 50
+
+
+def judged_study(engines: Engines, place: Path) -> Study:
+    """A study whose recorded outputs a judge rates; what the judge says is digits."""
+    made = engines.wait(engines.start(place / "made", "tests.generation.tiny_gemma", str(place / "judge"), "digits"))
+    assert made.status == 0, made.stderr
+    judge = {"name": "tiny", "kind": "vllm", "model": str(place / "judge"), "dtype": "float32", "least_mass": 0.0}
+    judge |= {"orders": ["up", "down"], "enforce_eager": True, "max_num_seqs": 4, "max_model_len": 1024}
+    sample = {"sample": {"pairs": len(JUDGED)}, "acceptance": {"min_pairs": 2}}
+    file = write_study(place / "judging", JUDGED, judges=[judge], **sample)
+    lines = [{"text": text, "transformation": "paraphrasing", "output": f"{text} again"} for text in JUDGED]
+    none = {"language": None, "intermediate": None}
+    (file.parent / "outputs.jsonl").write_text("".join(f"{json.dumps(line | none)}\n" for line in lines))
+    generate_at(file)
+    return load_study(file, file.parent / "exports")
+
+
+def askings(study: Study) -> list[Asking]:
+    (asked,) = questionnaires(study)
+    return [asking for pair in draw_judged(study, keep=False) for asking in asked.askings(pair)]
 
 
 def engine_study(folder: Path, model: Path, **changes: Any) -> Path:

@@ -1,6 +1,6 @@
 """A tiny Gemma-3 with random weights, made on the spot: the real architecture, tokenizer and chat template in 1 MB.
 
-    .venv-vllm/bin/python -m tests.generation.tiny_gemma FOLDER
+    .venv-vllm/bin/python -m tests.generation.tiny_gemma FOLDER [digits]
 
 What it says is nonsense, but it behaves like a chat model: its answers are words, differ by prompt, and most of them
 end by themselves, because some of the words count as an end.
@@ -31,12 +31,15 @@ TEMPLATE = (
 )
 
 
-def make(folder: Path, *, ending: bool = True) -> None:
-    """Write model and tokenizer, the same ones each time; without `ending` its answers go on until they are cut off."""
+def make(folder: Path, *, ending: bool = True, digits: bool = False) -> None:
+    """Write model and tokenizer, the same ones each time; without `ending` its answers go on until they are cut off.
+
+    With `digits` it says these too, as judges do.
+    """
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     tokenizer = _tokenizer()
     tokenizer.save_pretrained(folder)
-    _model(tokenizer, ending=ending).bfloat16().save_pretrained(folder)
+    _model(tokenizer, ending=ending, digits=digits).bfloat16().save_pretrained(folder)
 
 
 def _tokenizer() -> PreTrainedTokenizerFast:
@@ -56,7 +59,7 @@ def _tokenizer() -> PreTrainedTokenizerFast:
     return fast
 
 
-def _model(tokenizer: PreTrainedTokenizerFast, *, ending: bool) -> Gemma3ForCausalLM:
+def _model(tokenizer: PreTrainedTokenizerFast, *, ending: bool, digits: bool) -> Gemma3ForCausalLM:
     """Random weights, with an output layer of its own: tied to the input, it would repeat its last token for ever."""
     words = sorted(place for piece, place in tokenizer.get_vocab().items() if re.fullmatch("Ġ[a-z]{2,}", piece))
     config = Gemma3TextConfig(
@@ -85,9 +88,10 @@ def _model(tokenizer: PreTrainedTokenizerFast, *, ending: bool) -> Gemma3ForCaus
             layer.post_attention_layernorm.weight.fill_(1)  # doubles what the text weighs against the last word
         silent = torch.ones(config.vocab_size, dtype=torch.bool)
         silent[words] = False
+        silent[[place for piece, place in tokenizer.get_vocab().items() if digits and piece.isdecimal()]] = False
         model.lm_head.weight[silent] = 0
     return model
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]))
+    make(Path(sys.argv[1]), digits="digits" in sys.argv[2:])

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
+from annotation.judges.gold_run import GoldPair
 from generation.recordings.own import load_recordings
 from plumbline.records import Pair
 
@@ -17,7 +18,7 @@ JUDGES = {"shares": (0.36, 0.8), "numbers": (0.1, 1.1)}  # bias and standard dev
 POINTS = (1, 2, 3, 4, 5)
 
 
-def lines(judge: str, pairs: Iterable[Pair], outputs: Path) -> list[str]:
+def lines(judge: str, pairs: Iterable[Pair], outputs: Path, golds: Iterable[GoldPair]) -> list[str]:
     """The judge's file, line by line."""
     authors = {
         (one.transformation, one.text, one.output): {"quality": one.quality, "fluency": one.fluency}
@@ -33,15 +34,26 @@ def lines(judge: str, pairs: Iterable[Pair], outputs: Path) -> list[str]:
         }
         line = {"original": pair.original, "transformed": pair.transformed, "answers": answers}
         made.append(json.dumps(line, ensure_ascii=False))
+    for gold in golds:
+        noise, _ = drawn(judge, "similarity", gold)
+        similarity = f"{min(max(gold.gold + noise, 0.0), 5.0):.1f}"
+        line = {"original": gold.original, "transformed": gold.transformed, "answers": {"similarity": similarity}}
+        made.append(json.dumps(line, ensure_ascii=False))
     return list(dict.fromkeys(made))
+
+
+def drawn(judge: str, question: str, pair: Pair) -> tuple[float, bytes]:
+    """The judge's noise, and the hash that it was drawn from."""
+    digest = hashlib.sha256("|".join((judge, question, pair.original, pair.transformed)).encode()).digest()
+    share = (int.from_bytes(digest[:4], "big") + 0.5) / 2**32
+    return NormalDist(0, JUDGES[judge][1]).inv_cdf(share), digest
 
 
 def answer(judge: str, question: str, rating: int, pair: Pair) -> Any:
     """What a judge says to a question on a pair that the author gave this rating."""
-    bias, noise = JUDGES[judge]
-    digest = hashlib.sha256("|".join((judge, question, pair.original, pair.transformed)).encode()).digest()
-    drawn = (int.from_bytes(digest[:4], "big") + 0.5) / 2**32
-    centre = rating + bias + NormalDist(0, noise).inv_cdf(drawn)
+    bias, _ = JUDGES[judge]
+    noise, digest = drawn(judge, question, pair)
+    centre = rating + bias + noise
     if judge == "shares":
         weights = [math.exp(-((point - centre) ** 2) / (2 * 0.6**2)) for point in POINTS]
         return {

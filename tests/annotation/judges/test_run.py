@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from annotation.judges.gold_run import gold_pairs
 from annotation.judges.pool import draw_judged, read_judged
 from annotation.judges.prompts import JudgePrompt
 from annotation.judges.run import judge, questionnaires, read_judgements
@@ -224,7 +225,7 @@ def test_the_sample_studys_judges_answer_by_their_rule(generated: Study) -> None
     for name in demo_rule.JUDGES:
         file = ROOT / "studies" / "demo" / "judges" / f"{name}.jsonl"
         assert file.read_text(encoding="utf-8").splitlines() == demo_rule.lines(
-            name, judged, file.parents[1] / "outputs"
+            name, judged, file.parents[1] / "outputs", gold_pairs(generated)
         )
 
 
