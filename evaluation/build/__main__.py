@@ -8,6 +8,7 @@ from collections.abc import Callable
 from evaluation.build.board_command import add_board_command
 from evaluation.build.quality.command import add_check_command
 from evaluation.build.select_command import EXAMPLE, add_select_command
+from evaluation.build.smaller.command import add_shrink_command
 from plumbline import cli
 from plumbline.commands import as_called
 
@@ -16,13 +17,14 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
         prog=as_called("python -m evaluation.build"),
-        description="Build benchmarks: choose tasks, check whether a task is worth having, rank models.",
+        description="Build benchmarks: choose tasks, check one, make one smaller, rank models.",
         epilog=as_called(EXAMPLE),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_select_command(commands)
     add_check_command(commands)
+    add_shrink_command(commands)
     add_board_command(commands)
     options = parser.parse_args()
     run: Callable[[argparse.Namespace], int] = options.run

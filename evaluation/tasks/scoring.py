@@ -28,6 +28,8 @@ from generation.datasets.mteb_tasks import MtebTask
 from plumbline.errors import DataError
 
 if TYPE_CHECKING:
+    from mteb.models.models_protocols import SearchProtocol
+
     from evaluation.models.encoder import Encoder
 
 # The part of the rows that mteb's default clusters.
@@ -79,7 +81,7 @@ def evaluate(dataset: Dataset, encoder: Encoder, protocol: Protocol, batch_size:
 
 def evaluate_task(
     dataset: Dataset,
-    encoder: Encoder,
+    encoder: Encoder | SearchProtocol,
     protocol: Protocol,
     batch_size: int,
     *,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from mteb.models.models_protocols import SearchProtocol
 from mteb.models.search_wrappers import SearchEncoderWrapper
 from numpy.typing import ArrayLike, NDArray
 
@@ -52,8 +53,10 @@ def settle(task: Any, kind: TaskType) -> None:
         task.evaluator = partial(_of_summaries, task.evaluator)
 
 
-def searcher(encoder: Encoder, kind: TaskType) -> Any:
+def searcher(encoder: Encoder | SearchProtocol, kind: TaskType) -> Any:
     """What mteb is given as the model of a task: the encoder, or what ranks by it with settled similarities."""
+    if isinstance(encoder, SearchProtocol):  # it ranks by itself, as BM25 does
+        return encoder
     if kind in ("reranking", "retrieval", "instruction_reranking"):
         return _Search(encoder, corpus_chunk_size=PASSAGES)
     return _Nearest(encoder) if kind == "bitext_mining" else encoder

@@ -16,7 +16,7 @@ from evaluation.models.encoder import Encoder
 from evaluation.models.registered import MtebModel
 from evaluation.tasks import scoring
 from evaluation.tasks.item_scores import Items, difference, items_of
-from evaluation.units import Model, label
+from evaluation.units import Model, Unit, label
 from plumbline.errors import PlumblineError
 from plumbline.streams import stream
 from plumbline.study import Study
@@ -42,7 +42,7 @@ class Scored:
 
     def __call__(self, task: Task) -> Iterator[Finding]:
         """The findings of one task."""
-        known = self._known(task)
+        known = known_scores(self._study, self._scores, task.unit) if task.unit is not None else {}
         if not known:
             for check in _SCORED:
                 yield undefined(check, f"no model of the study has a score on it; `{self._evaluate}`")
@@ -60,25 +60,6 @@ class Scored:
     @property
     def _evaluate(self) -> str:
         return self._study.command("evaluation.run")
-
-    def _known(self, task: Task) -> dict[str, float]:
-        """The models' scores on a task, in the study's order: those that still are its scores."""
-        if task.unit is None or self._scores.empty:
-            return {}
-        dataset, transformation, seed = task.unit.place
-        own = self._scores[
-            (self._scores["dataset"] == dataset)
-            & (self._scores["transformation"] == transformation)
-            & (self._scores["seed"] == seed)
-            & (self._scores["status"] == "evaluated")
-        ].set_index("model")
-        return {
-            name: float(own["score"][name])
-            for name, model in self._models.items()
-            if name in own.index
-            and own["unit_id"][name] == task.unit.unit_id(self._study, model)
-            and math.isfinite(own["score"][name])
-        }
 
     def _random(self, task: Task, known: Mapping[str, float]) -> Finding:
         """How far the models are above vectors that know nothing of the texts (mteb's random baseline)."""
@@ -118,6 +99,21 @@ class Scored:
             self._encoders[name].only_stored = True
         evaluation = self._study.evaluation
         return items_of(task.dataset, self._encoders[name], evaluation.protocol, evaluation.batch_size)
+
+
+def known_scores(study: Study, scores: pd.DataFrame, unit: Unit) -> dict[str, float]:
+    """The models' scores on a unit, in the study's order: those of its table that still are its scores."""
+    if scores.empty:
+        return {}
+    own = scores[scores["status"] == "evaluated"].set_index("unit_id")
+    own = own[(own["dataset"] == unit.dataset.name) & (own["transformation"] == unit.transformation)]
+    made = {}
+    for model in (Model.of(study, spec) for spec in study.evaluation.models):
+        key = unit.unit_id(study, model)
+        found = own.loc[[key], "score"] if key in own.index else pd.Series(dtype=float)
+        if len(found) and math.isfinite(found.iloc[0]):
+            made[model.name] = float(found.iloc[0])
+    return made
 
 
 def near_perfect(known: Mapping[str, float]) -> Finding:

@@ -45,6 +45,13 @@ def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[Task], list[str]]
     return tasks, notes
 
 
+def original_of(study: Study, name: str) -> Unit:
+    """One data set of a study as it is."""
+    spec = next(spec for spec in study.datasets if spec.name == name)
+    (unit,) = plan_units(study.model_copy(update={"transformations": (), "datasets": (spec,)}), [], [])
+    return unit
+
+
 def name_of(unit: Unit) -> str:
     """A task's name: the data set's, with transformation and seed behind it."""
     if unit.transformation == ORIGINAL:

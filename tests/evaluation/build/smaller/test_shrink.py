@@ -1,0 +1,196 @@
+"""`python -m evaluation.build shrink`: what is drawn, what is pooled, and what comes out for mteb and for a study."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from evaluation.build.quality.contents import contents_of
+from evaluation.build.smaller import draw
+from evaluation.build.smaller.holding import holding
+from evaluation.tasks import scoring
+from generation.datasets.loading import load_datasets
+from generation.datasets.local import TableDataset
+from plumbline.errors import DataError, StudyError
+from plumbline.study import Study, load_study
+from tests.commands import here
+from tests.mteb_site import site
+
+TOPICS = [[f"{first}{word}{first}" for word in "aeiou"] for first in ("st", "br", "kl", "m")]
+MODELS = [{"name": f"m{size}", "kind": "lexical", "ngrams": [size, size], "dimensions": 512} for size in (2, 3, 4)]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """80 documents of four topics, and 20 queries over 60 passages."""
+    folder, rng = tmp_path_factory.mktemp("shrink"), np.random.default_rng(2)
+    every = [word for topic in TOPICS for word in topic]
+    texts = [" ".join([*rng.choice(TOPICS[i % 4], 3), *rng.choice(every, 4), str(i)]) for i in range(80)]
+    pd.DataFrame({"text": texts, "label": [f"l{i % 4}" for i in range(80)]}).to_csv(folder / "sets.csv", index=False)
+    (folder / "search" / "qrels").mkdir(parents=True)
+    passages = {f"d{i}": text for i, text in enumerate(texts[:60])}
+    rows = {"corpus": passages, "queries": {f"q{i}": " ".join(texts[3 * i].split()[:3]) for i in range(20)}}
+    for name, own in rows.items():
+        lines = [json.dumps({"_id": key, "text": text}) for key, text in own.items()]
+        (folder / "search" / f"{name}.jsonl").write_text("\n".join(lines))
+    judged = [f"q{i}\td{3 * i}\t1" for i in range(20)]
+    (folder / "search" / "qrels" / "test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *judged]))
+    data = {
+        "name": "shrunk",
+        "datasets": [
+            {"name": "sets", "task": "clustering", "path": "sets.csv", "language": "en"},
+            {"name": "search", "task": "retrieval", "path": "search", "language": "en"},
+        ],
+        "transformations": ["paraphrasing"],
+        "generator": {"kind": "recorded", "model": "writer", "path": "outputs.jsonl"},
+        "evaluation": {"models": MODELS},
+    }
+    (folder / "study.yaml").write_text(yaml.safe_dump(data))
+    made = load_study(folder / "study.yaml", folder / "exports")
+    assert here("evaluation.run", *named(made), "--include-rejected").returncode == 0
+    return made
+
+
+def named(study: Study) -> tuple[str, ...]:
+    return "--study", str(study.file), "--exports", str(study.folder.parent)
+
+
+def shrink(study: Study, *words: str) -> tuple[int, str, str]:
+    done = here("evaluation.build", "shrink", *named(study), *words)
+    return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
+
+
+def dataset(study: Study, name: str) -> Any:
+    return next(one for one in load_datasets(study) if one.name == name)
+
+
+@pytest.mark.parametrize(
+    ("task", "words", "left"),
+    [
+        ("sets", ("--documents", "40"), {"documents": 40, "labels": 4}),
+        ("search", ("--queries", "12", "--depth", "2"), {"queries": 12}),
+    ],
+)
+def test_what_comes_out_scores_alike_in_mteb_in_a_study_and_in_the_check(
+    study: Study, tmp_path: Path, task: str, words: tuple[str, ...], left: dict[str, int]
+) -> None:
+    status, out, err = shrink(study, "--task", task, *words, "--out", str(tmp_path / "small"))
+    assert status == 0, err
+    small = tmp_path / "small"
+    about = json.loads((small / "about.json").read_text())
+    assert about["answer"] == out.splitlines()[0] and left.items() <= about["smaller"].items()
+    assert about["seed"] == 1337 and out.startswith("It ranks 3 models as the whole data set does with tau ")
+    lines = yaml.safe_load((small / "dataset.yaml").read_text())["datasets"]
+    own = yaml.safe_load(study.file.read_text()) | {"datasets": [{**lines[0], "path": str(small / lines[0]["path"])}]}
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(own))
+    (loaded,) = load_datasets(load_study(tmp_path / "own.yaml"))
+    made = runpy.run_path(str(small / "task.py"))["TASK"]
+    made.load_data()
+    scores = pd.read_csv(small / "scores.csv").set_index("model")["smaller"]
+    from evaluation.models.encoder import load
+
+    for spec in study.evaluation.models:
+        model = load(study, spec)
+        assert scoring.evaluate(loaded, model, "paper", 32) == pytest.approx(scores[spec.name], abs=1e-9)
+        if task == "search":
+            found = made.evaluate(model, split="test", encode_kwargs={})["default"]["ndcg_at_10"]
+            assert found == pytest.approx(scores[spec.name], abs=1e-5)
+        else:
+            assert made.max_fraction_of_documents_to_embed is None and len(made.dataset["test"]) == 40
+        model.close()
+
+
+def test_documents_are_drawn_by_label_or_not_without_replacement_and_by_seed(study: Study) -> None:
+    sets = dataset(study, "sets")
+    made = draw.draw_documents(sets, 20, stratified=True, seed=1)
+    (part,) = contents_of(made.dataset).scored
+    assert len(set(part.texts)) == 20 and set(part.texts) <= set(contents_of(sets).scored[0].texts)
+    assert sorted(np.unique([str(gold) for gold in part.gold], return_counts=True)[1]) == [5, 5, 5, 5]
+    for stratified in (True, False):
+        texts = [
+            list(draw.draw_documents(sets, 20, stratified=stratified, seed=seed).dataset.texts()) for seed in (1, 1, 2)
+        ]
+        assert texts[0] == texts[1] != texts[2]
+    assert "whatever their label" in draw.draw_documents(sets, 20, stratified=False, seed=1).how[0]
+    nested = site().tasks["BiorxivClusteringS2S"]
+    assert draw.draw_documents(nested, 6, stratified=False, seed=1).left["documents"] == 6
+
+
+def test_a_pool_holds_what_is_judged_and_what_models_rank_first_and_nothing_else(study: Study) -> None:
+    search = dataset(study, "search")
+    queries = draw.draw_queries(search, 5, seed=3)
+    assert queries == sorted(queries, key=lambda one: int(one[1:])) and len(set(queries)) == 5
+    asked = draw.with_queries(search, queries)
+    assert [text.item for text in asked.texts()] == queries and asked.corpus == search.corpus
+    rankings = {"one": {query: ["d1", "d2", "d4"] for query in queries}, "two": {queries[0]: ["d5", "d1"]}}
+    made = draw.pool(search, queries, rankings, 2)
+    judged = {f"d{3 * int(query[1:])}" for query in queries}
+    assert isinstance(made.dataset, TableDataset)
+    assert set(made.dataset.corpus) == judged | {"d1", "d2", "d5"}  # d4 stands third
+    assert made.dataset.qrels == {query: search.qrels[query] for query in queries}
+    assert not made.dataset.passages and made.left == {"queries": 5, "passages": len(made.dataset.corpus)}
+    of_mteb = draw.pool(site().tasks["ArguAna"], ["q1", "q2"], {"one": {"q1": ["d5"]}}, 10).dataset
+    assert set(contents_of(of_mteb).searches[0].passages) == {"d1", "d2", "d5"}
+
+
+def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
+    sets = dataset(study, "sets")
+    small = draw.draw_documents(sets, 40, stratified=True, seed=1).dataset
+    made = holding(study, small, {f"m{size}": 0.5 for size in (2, 3, 4)}, ["m2"], seed=1)
+    assert np.isnan(made.tau.value) and made.tau.reason == "tau is undefined: all scores of one side are equal"
+    own = made.scores.set_index("model")["smaller"]
+    again = holding(study, small, {name: -value for name, value in own.items()}, [], seed=1)
+    assert again.tau.value == pytest.approx(-1) and again.rho.value == pytest.approx(-1)
+    assert list(made.scores["in_pool"]) == [True, False, False]
+    assert holding(study, small, {}, [], seed=1).tau.reason == "tau needs at least 2 models, there are 0"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--task", "set"), "did you mean 'sets'?"),
+        (
+            ("--task", "sets"),
+            "3 of the 80 documents of 'sets': draw fewer than there are, and at least as many as labels",
+        ),
+        (("--task", "sets", "--documents", "80"), "draw fewer than there are"),
+        (("--task", "sets", "--seed", "-1"), "give a whole number from 0 on"),
+        (("--task", "search", "--pool", "m9"), "no model 'm9'"),
+        (("--task", "search", "--pool", "bm25"), "pip install 'mteb[bm25s]'"),
+    ],
+)
+def test_what_cannot_be_made_smaller_is_one_line(
+    study: Study, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.setattr("evaluation.build.smaller.rankings._NEEDS", ("a_module_that_nobody_has",))
+    status, _, err = shrink(study, *words)
+    assert status == 2 and said in err and not Path("sets-small").exists()
+
+
+def test_types_and_labels_that_cannot_be_made_smaller_say_so(study: Study) -> None:
+    with pytest.raises(StudyError, match="'STSBenchmark' is sts: clustering and retrieval alone"):
+        draw.refuse_unfit(site().tasks["STSBenchmark"])
+    seldom = TableDataset("rare", "clustering", "en", "1", {
+        "test": pd.DataFrame({"text": list("abcdef"), "label": ["x"] * 5 + ["y"]})})  # fmt: skip
+    with pytest.raises(DataError, match="cannot be drawn by label: .* Take --draw uniform"):
+        draw.draw_documents(seldom, 3, stratified=True, seed=1)
+    nothing = TableDataset("bare", "retrieval", "en", "1", {"test": pd.DataFrame({"id": ["q"], "query": ["asked"]})},
+                           {"d": "told"}, {"q": {"d": 0}})  # fmt: skip
+    with pytest.raises(DataError, match="no query has a relevant passage"):
+        draw.draw_queries(nothing, 1, seed=1)
+
+
+def test_bm25_ranks_through_mteb_where_it_is_installed(study: Study, tmp_path: Path) -> None:
+    pytest.importorskip("bm25s")
+    pytest.importorskip("Stemmer")
+    words = ("--task", "search", "--pool", "bm25", "--depth", "1", "--out", str(tmp_path / "small"))
+    status, _, err = shrink(study, *words)
+    assert status == 0, err
+    assert json.loads((tmp_path / "small" / "about.json").read_text())["pooled_by"] == ["bm25"]
