@@ -7,17 +7,29 @@ from plumbline.lazily import lazily
 TYPE_CHECKING = False  # type checkers take it for true; `typing` would be imported before Ctrl-C is heeded
 if TYPE_CHECKING:
     from annotation.statistics.paired import hodges_lehmann, wilcoxon
+    from evaluation.bundle.tasks import plumbline_benchmark, plumbline_tasks
     from evaluation.run import evaluate
     from evaluation.statistics.distances import drift
     from evaluation.statistics.rank_intervals import rank_intervals
     from evaluation.statistics.rankings import borda
     from evaluation.tables import axis_table
 
-__all__ = ["axis_table", "borda", "drift", "evaluate", "hodges_lehmann", "rank_intervals", "wilcoxon"]
+__all__ = [
+    "axis_table",
+    "borda",
+    "drift",
+    "evaluate",
+    "hodges_lehmann",
+    "plumbline_benchmark",
+    "plumbline_tasks",
+    "rank_intervals",
+    "wilcoxon",
+]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
+        "evaluation.bundle.tasks": ["plumbline_benchmark", "plumbline_tasks"],
         "evaluation.run": ["evaluate"],
         "evaluation.statistics.distances": ["drift"],
         "annotation.statistics.paired": ["hodges_lehmann", "wilcoxon"],

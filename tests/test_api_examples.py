@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.study import ROOT
+from tests.evaluation.bundle.samples import made_bundle
 
 RECORDED = ROOT / "tests" / "recorded"
 NAMES = [
@@ -29,11 +30,12 @@ EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTA
 
 @pytest.fixture
 def study_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with studies/demo.yaml, and studies/mine.yaml with what was made of it in exports/."""
+    """A folder with studies/demo.yaml, studies/mine.yaml with what was made of it in exports/, and its bundle."""
     shutil.copytree(RECORDED / "study", tmp_path / "studies")
     shutil.move(tmp_path / "studies" / "recorded.yaml", tmp_path / "studies" / "mine.yaml")
     shutil.copy(ROOT / "studies" / "demo.yaml", tmp_path / "studies")
     shutil.copytree(RECORDED / "exports", tmp_path / "exports")
+    shutil.copy(made_bundle() / "a.plumb", tmp_path / "sample.plumb")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

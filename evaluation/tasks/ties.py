@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from mteb.models import EncoderProtocol
 from mteb.models.models_protocols import SearchProtocol
 from mteb.models.search_wrappers import SearchEncoderWrapper
 from numpy.typing import ArrayLike, NDArray
@@ -53,7 +54,7 @@ def settle(task: Any, kind: TaskType) -> None:
         task.evaluator = partial(_of_summaries, task.evaluator)
 
 
-def searcher(encoder: Encoder | SearchProtocol, kind: TaskType) -> Any:
+def searcher(encoder: Encoder | EncoderProtocol | SearchProtocol, kind: TaskType) -> Any:
     """What mteb is given as the model of a task: the encoder, or what ranks by it with settled similarities."""
     if isinstance(encoder, SearchProtocol):  # it ranks by itself, as BM25 does
         return encoder
@@ -77,7 +78,7 @@ class _Search(SearchEncoderWrapper):
 class _Nearest:
     """An encoder of which mteb asks the nearest alone: of equally near ones the first is the nearest."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder | EncoderProtocol) -> None:
         self.encode, self.similarity_pairwise = encoder.encode, encoder.similarity_pairwise
         self.mteb_model_meta = encoder.mteb_model_meta
         self._encoder = encoder

@@ -26,7 +26,7 @@ from evaluation.bundle.export import export
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.commands import here
-from tests.evaluation.bundle.conftest import RIGHTS, recorded_study
+from tests.evaluation.bundle.samples import RIGHTS, recorded_study
 
 Edit = Callable[..., Path]
 

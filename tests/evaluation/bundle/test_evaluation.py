@@ -19,7 +19,7 @@ from evaluation.results import read_drift, read_scores
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study
 from tests.commands import here
-from tests.evaluation.bundle.conftest import RECORDED, RIGHTS, recorded_study
+from tests.evaluation.bundle.samples import RECORDED, RIGHTS, recorded_study
 from tests.evaluation.conftest import Loader, json_of
 
 NGRAMS = "character-n-grams"

@@ -1,0 +1,265 @@
+"""A bundle as tasks and a benchmark of mteb's: for anyone's mteb script, cache and leaderboard tables.
+
+One task a data set and transformation, and one a data set as it was. Seeds are subsets, so that mteb's mean over these
+is the study's score, to its last digit. A task's name ends in the bundle's identity: mteb keeps results by name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import langcodes
+import numpy as np
+from mteb.abstasks.abstask import AbsTask
+from mteb.abstasks.task_metadata import TaskDomain, TaskMetadata
+from mteb.benchmarks.benchmark import Benchmark, BenchmarkAggregation, CustomGroup, CustomGrouping
+from mteb.models import EncoderProtocol
+from mteb.types import Licenses
+
+from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.check import open_checked
+from evaluation.bundle.manifest import Source
+from evaluation.bundle.source import BundleSource
+from evaluation.planner import plan_units
+from evaluation.tasks.protocols import METRICS, Protocol
+from evaluation.tasks.scoring import make_task
+from evaluation.tasks.ties import searcher, settle
+from evaluation.units import Unit
+from plumbline.errors import DataError, StudyError
+from plumbline.languages import iso639_3
+from plumbline.study.datasets import SEARCHES
+from plumbline.transformations import ORIGINAL, total_axes
+
+AXIS, TOTAL = "Axis", "Total"
+
+
+class BundleTask(AbsTask):
+    """What a bundle has of a data set in one transformation, each seed a subset; `units` are by subset."""
+
+    units: Mapping[str, Unit]
+    protocol: Protocol
+    axis: str
+
+    @property
+    def transformation(self) -> str:
+        """Which one, or original."""
+        return next(iter(self.units.values())).transformation
+
+    def load_data(self, num_proc: int | None = None, **_: Any) -> None:
+        """Nothing yet: outputs are put in the originals' places for each evaluation, which wants fresh ones."""
+        self.data_loaded = True
+
+    def unload_data(self) -> None:
+        """Nothing to forget."""
+        self.data_loaded = False
+
+    def evaluate(
+        self,
+        model: Any,
+        split: str = "test",
+        subsets_to_run: list[str] | None = None,
+        *,
+        encode_kwargs: Any,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Scores by subset: the study's task, protocol, prompts and ties, by whatever model mteb brings."""
+        del split
+        scores = {}
+        for name, unit in self.units.items():
+            if subsets_to_run is not None and name not in subsets_to_run:
+                continue
+            task, kind = make_task(unit.data(), self.protocol), unit.dataset.task
+            settle(task, kind)
+            asked = searcher(model, kind) if isinstance(model, EncoderProtocol) else model
+            (part,) = task.eval_splits[:1]
+            own = task.evaluate(asked, part, encode_kwargs=encode_kwargs, **options)
+            main = [subset[METRICS[kind]] for subset in own.values()]
+            first = dict(next(iter(own.values()))) if len(own) == 1 else {}
+            mean = float(np.mean([math.nan if one is None else one for one in main]))
+            scores[name] = {**first, METRICS[kind]: mean, "main_score": mean}
+        return scores
+
+    def _evaluate_subset(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError("a task of a bundle is evaluated as a whole")
+
+    def _calculate_descriptive_statistics_from_split(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError("the study's records describe a bundle's texts")
+
+
+@dataclass
+class BundleBenchmark(Benchmark):
+    """A bundle's tasks with a mean for each axis, and their mean, as the total."""
+
+    of_total: tuple[str, ...] = ()  #: the axes that the total is the mean of
+
+    def _get_model_score(self, model_result: Any) -> dict[str, float | None]:
+        """As mteb has it, and the total."""
+        scores: dict[str, float | None] = super()._get_model_score(model_result)
+        own = [scores.get(f"{AXIS}::{axis}") for axis in self.of_total]
+        known = [one for one in own if one is not None]
+        return {**scores, TOTAL: float(np.mean(known)) if known and len(known) == len(own) else None}
+
+
+def plumbline_tasks(
+    path: str | Path,
+    *,
+    files: Mapping[str, str | Path] | None = None,
+    include_rejected: bool = False,
+    simulated: bool = False,
+) -> list[BundleTask]:
+    """The tasks of a bundle, which is checked first; `mteb.evaluate` takes them.
+
+    `files` are your copies of texts that may not be handed on, by data set. Raises DataError for a bundle in which
+    anything is wrong, StudyError for simulated ratings without `simulated`, and what loading data sets raises.
+
+    >>> from evaluation import plumbline_tasks
+    >>> tasks = plumbline_tasks("sample.plumb", simulated=True)
+    >>> len(tasks), tasks[1].metadata.type, tasks[1].transformation
+    (6, 'STS', 'paraphrasing')
+    """
+    return _tasks(_opened(path, simulated=simulated), files or {}, include_rejected=include_rejected)
+
+
+def plumbline_benchmark(
+    path: str | Path,
+    *,
+    files: Mapping[str, str | Path] | None = None,
+    include_rejected: bool = False,
+    simulated: bool = False,
+) -> BundleBenchmark:
+    """The same as a benchmark, with a mean for each axis and in total. Raises as `plumbline_tasks`.
+
+    >>> from evaluation import plumbline_benchmark
+    >>> benchmark = plumbline_benchmark("sample.plumb", simulated=True)
+    >>> len(benchmark), benchmark.of_total
+    (6, ('lexical_stylistic', 'length', 'language'))
+    """
+    bundle = _opened(path, simulated=simulated)
+    tasks, said = _tasks(bundle, files or {}, include_rejected=include_rejected), bundle.manifest
+    axes = list(dict.fromkeys(task.axis for task in tasks))
+    groups = [CustomGroup(axis, [task for task in tasks if task.axis == axis]) for axis in axes]
+    return BundleBenchmark(
+        name=f"{said.study} {said.edition} ({bundle.short})",
+        tasks=tasks,
+        description=_described(bundle),
+        citation=said.citation or None,
+        contacts=[said.contact] if said.contact else None,
+        aggregations=(BenchmarkAggregation.MEAN_TASK, CustomGrouping(AXIS, groups)),
+        of_total=total_axes([task.transformation for task in tasks], [axis for axis in axes if axis != ORIGINAL]),
+    )
+
+
+def _opened(path: str | Path, *, simulated: bool) -> Bundle:
+    bundle = open_checked(Path(path))
+    if bundle.manifest.simulated and not simulated:
+        raise StudyError(
+            f"{path}: its ratings are SIMULATED, so that nobody ever accepted these texts; say simulated=True to"
+            " rehearse all the same"
+        )
+    return bundle
+
+
+def task_of(metadata: TaskMetadata, units: Mapping[str, Unit], protocol: Protocol, axis: str) -> BundleTask:
+    """A task, which mteb knows by its name from now on in this process.
+
+    Its cache and tables ask a registry for tasks' classes, and there is no public way into it.
+    """
+    own = {"metadata": metadata, "units": dict(units), "protocol": protocol, "axis": axis}
+    kind: type[BundleTask] = type("BundleTask", (BundleTask,), own)
+    importlib.import_module("mteb.get_tasks")._TASKS_REGISTRY[metadata.name] = kind
+    return kind()
+
+
+def _tasks(bundle: Bundle, files: Mapping[str, str | Path], *, include_rejected: bool) -> list[BundleTask]:
+    study = bundle.study([{"name": "whatever mteb brings"}])  # for the evaluation's protocol
+    source = BundleSource(bundle, study, {name: Path(file) for name, file in files.items()})
+    units = plan_units(study, bundle.verdicts, source.pairs(), include_rejected=include_rejected, source=source)
+    said, found = {one.name: one for one in bundle.manifest.datasets}, []
+    for dataset, transformation, own in _grouped(units):
+        if any(unit.decision.status == "left_out" for unit in own):
+            continue
+        kind = study.transforming.get(transformation)
+        subsets = {"default" if len(own) == 1 else str(unit.seed): unit for unit in own}
+        metadata = _metadata(bundle, source, said[dataset], own, list(subsets))
+        found.append(task_of(metadata, subsets, study.evaluation.protocol, kind.axis if kind else ORIGINAL))
+    if not found:
+        raise DataError(f"{bundle.path}: no verdict in it accepts anything, so there is nothing to evaluate on")
+    return found
+
+
+def _grouped(units: Sequence[Unit]) -> Iterator[tuple[str, str, list[Unit]]]:
+    """The units of each data set and transformation, its seeds."""
+    by_place: dict[tuple[str, str], list[Unit]] = {}
+    for unit in units:
+        by_place.setdefault((unit.dataset.name, unit.transformation), []).append(unit)
+    yield from ((*place, own) for place, own in by_place.items())
+
+
+def _metadata(
+    bundle: Bundle, source: BundleSource, said: Source, units: Sequence[Unit], subsets: Sequence[str]
+) -> TaskMetadata:
+    """All that mteb asks to know of a task."""
+    unit, manifest = units[0], bundle.manifest
+    base = make_task(unit.dataset, source.study.evaluation.protocol).metadata
+    by_seed = [[f"{code}" for code in _languages(source, one)] for one in units]
+    citations = [one for one in (said.citation, manifest.citation) if one]
+    verified = unit.transformation != ORIGINAL and not manifest.simulated
+    return TaskMetadata(
+        name=f"{said.name}.{unit.transformation}.{bundle.short}",
+        description=f"{said.name}, {unit.transformation.replace('_', ' ')}. {_described(bundle)}",
+        dataset={"path": f"plumbline/{manifest.study}", "revision": bundle.identity},
+        type=base.type,
+        category=base.category,
+        modalities=base.modalities,
+        prompt=base.prompt,
+        reference=said.reference or None,
+        eval_splits=["test"],
+        eval_langs=by_seed[0] if len(units) == 1 else dict(zip(subsets, by_seed, strict=True)),
+        main_score=METRICS[unit.dataset.task],
+        date=manifest.rated,
+        domains=[one for one in said.domains if one in typing.get_args(TaskDomain)],
+        task_subtypes=[],
+        license=_licence(said.licence),
+        annotations_creators=base.annotations_creators or "derived",
+        dialect=[],
+        sample_creation="LM-generated and verified" if verified else base.sample_creation or "created",
+        bibtex_citation="\n".join(citations) or None,
+    )
+
+
+def _described(bundle: Bundle) -> str:
+    said = bundle.manifest
+    simulated = " Its ratings are SIMULATED: scores on it measure nothing." if said.simulated else ""
+    return (
+        f"Of {said.study}, edition {said.edition}: texts transformed by {said.generator.get('model')}, judged by raters"
+        f" from {said.rated[0]} to {said.rated[1]}.{simulated}"
+    )
+
+
+def _languages(source: BundleSource, unit: Unit) -> list[str]:
+    """The languages of what is scored: those of the outputs; of searches, those of what is searched too."""
+    if unit.transformation == ORIGINAL:
+        return [_scripted(code) for code in unit.languages]
+    jobs = (source.plan.job(text, unit.transformation, unit.seed) for text in unit.dataset.texts())
+    codes = {job.languages[-1] for job in jobs}
+    codes |= set(unit.languages) if unit.dataset.task in (*SEARCHES, "bitext_mining") else set()
+    return [_scripted(code) for code in sorted(codes)]
+
+
+def _scripted(code: str) -> str:
+    """A language as mteb has it: `eng-Latn`."""
+    return f"{iso639_3(code)}-{langcodes.Language.get(code).maximize().script}"
+
+
+def _licence(said: str) -> Any:
+    """The licence in mteb's words, or its address."""
+    known = typing.get_args(Licenses)
+    if said.lower() in known or said.startswith(("http://", "https://")):
+        return said.lower() if said.lower() in known else said
+    return "not specified"
