@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import runpy
+import sys
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from evaluation.models.encoder import Encoder
 from plumbline.study import load_study
 from tests.commands import here
+from tests.evaluation.conftest import FakeModel
 
 TASKS = ["STS12", "STS13", "STS14", "STS15", "Banking77Classification", "ImdbClassification", "NFCorpus", "SCIDOCS"]
 
@@ -110,3 +115,34 @@ def test_mtebs_own_result_files_are_read_by_mtebs_rules(tmp_path: Path, long: pd
     assert done.returncode == 0, done.stderr
     status, out, _ = run(tmp_path, long, "--budget", "4", "--cover", "type")
     assert status == 0 and done.stdout.splitlines()[0] == out.splitlines()[0]
+
+
+def _load_offline(task: Any, **_: Any) -> None:
+    """A little of what a task of mteb's would hold, in the place of the hub's data."""
+    from datasets import Dataset, DatasetDict
+
+    words = [f"text {number} of {task.metadata.name}" for number in range(12)]
+    rows = {"sentence1": words, "sentence2": words[::-1], "score": [float(number % 5) for number in range(12)]}
+    task.dataset = DatasetDict(dict.fromkeys(task.eval_splits, Dataset.from_dict(rows)))
+    task.data_loaded = True
+
+
+def test_a_selection_runs_in_mteb_and_its_cache_is_read_by_the_benchmarks_name(
+    tmp_path: Path, long: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import mteb
+    from mteb.abstasks.abstask import AbsTask
+
+    pairs = long[long["task"].str.startswith("STS")]
+    assert run(tmp_path, pairs, "--budget", "3", "--cover", "type")[0] == 0
+    monkeypatch.setattr(AbsTask, "load_data", _load_offline)
+    monkeypatch.setattr(sys, "argv", ["benchmark.py", "mteb/baseline-random-encoder"])
+    with warnings.catch_warnings(action="ignore"):  # mteb's own: that some of the tasks have newer versions, say
+        made = runpy.run_path(str(tmp_path / "small" / "benchmark.py"), run_name="__main__")["BENCHMARK"]
+        assert "mteb/baseline-random-encoder" in capsys.readouterr().out
+        mteb.evaluate(Encoder(FakeModel(), "tiny/words", "1"), made, co2_tracker=False)
+        done = here("evaluation.build", "select", "--from", "MTEB(eng, v1)", "--gaps", "models", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("2 models and 3 tasks without gaps;")
+    for task in made.tasks:
+        assert f"task {task.metadata.name}:" not in done.stdout
