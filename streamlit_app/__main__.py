@@ -11,6 +11,7 @@ from streamlit.web import cli as streamlit_cli
 
 from plumbline import cli
 from plumbline.commands import as_called
+from streamlit_app import warm
 from streamlit_app.start import add_names_options
 
 
@@ -28,7 +29,9 @@ def main() -> int:
     names = [*(["--names"] if options.names else []), *(["--data", options.data] if options.data else [])]
     study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
     port = ["--server.port", str(options.port)] if options.port else []
+    port += ["--runner.magicEnabled", "false"]  # or each page is parsed twice; none of them uses it
     import_module("streamlit_app.views.overview")  # the first page, before anybody waits for it
+    warm.read_ahead(options.study, options.exports)
     app = Path(__file__).with_name("app.py")
     try:
         streamlit_cli.main(["run", str(app), *port, "--", *study, *names], prog_name="streamlit", standalone_mode=False)

@@ -11,6 +11,7 @@ import sys
 import streamlit as st
 
 from plumbline.errors import PlumblineError
+from plumbline.study import Study
 from streamlit_app import warm
 from streamlit_app.elements import complain
 from streamlit_app.readers.ratings import simulated
@@ -38,13 +39,18 @@ NAMES = {"People": "people"}
 
 def main() -> None:
     """Draw the page that the address names."""
+    study, why = _study()
     # Whatever can fail: an address stays what it was.
-    pages = {title: name for title, name in PAGES.items() if name not in _left_out()}
+    left_out = _left_out(study) if study else ()
+    pages = {title: name for title, name in PAGES.items() if name not in left_out}
     pages |= NAMES if "--names" in sys.argv[1:] else {}
     page = st.navigation([st.Page(f"views/{name}.py", title=title) for title, name in pages.items()])
     st.set_page_config(page_title=f"{page.title} - Plumbline", layout="wide")
+    if study is None:
+        st.title("Plumbline", anchor=False)
+        complain(why)
+        return
     try:
-        study = opened()
         st.text(": ".join(filter(None, (study.name, study.description))))
         st.title(page.title, anchor=False)
         if simulated(study):
@@ -63,12 +69,16 @@ def main() -> None:
         warm.import_soon()
 
 
-def _left_out() -> tuple[str, ...]:
-    """The pages that cannot be: where the study evaluates no model, and where it transforms nothing."""
+def _study() -> tuple[Study | None, str]:
+    """The study, or why it cannot be read."""
     try:
-        study = opened()
-    except (PlumblineError, OSError):
-        return ()
+        return opened(), ""
+    except (PlumblineError, OSError) as error:
+        return None, str(error)
+
+
+def _left_out(study: Study) -> tuple[str, ...]:
+    """The pages that cannot be: where the study evaluates no model, and where it transforms nothing."""
     return (*(() if study.evaluation.models else SCORED), *(TRANSFORMED if study.subject else ()))
 
 

@@ -101,18 +101,39 @@ def figure(
     `columns` are those of its legend: one where the rows' names are long, or a phone has no room for anything else.
     `paper` is what stands in the SVG, where white paper wants another chart than the page (dark ink, whole names).
     """
+    st.altair_chart(unchecked(fitted(chart, columns)), width="stretch", alt=alt_text or says)
+    st.caption(says)
+    download_svg(name, lambda: paper or chart)
+
+
+def fitted(chart: alt.TopLevelMixin, columns: int) -> alt.TopLevelMixin:
+    """As wide as the page and as high as it was made: Streamlit would squeeze axes and legends otherwise."""
     from altair import Undefined  # noqa: PLC0415 (the first page goes without)
 
-    # As wide as the page, and as high as it was made: Streamlit would squeeze axes and legends into the rows' height.
     one: Any = chart
     drawn = one.properties(autosize=_FIT)
     drawn.config = drawn.padding = Undefined  # the page has its own letters and edges
     drawn = drawn.configure_axisBand(labelOverlap=False, labelLimit=_NAMES)
     drawn = drawn.configure_axis(labelFlush=False)  # or the first and the last label leave their ticks
-    drawn = drawn.configure_legend(orient="top", columns=columns)  # beside a chart it would take half of a phone
-    st.altair_chart(drawn, width="stretch", alt=alt_text or says)
-    st.caption(says)
-    download_svg(name, lambda: paper or chart)
+    # Beside a chart a legend would take half of a phone.
+    made: alt.TopLevelMixin = drawn.configure_legend(orient="top", columns=columns)
+    return made
+
+
+class _Unchecked:
+    """A chart as Streamlit takes one, which is not held to Vega-Lite's schema: that takes longer than all the rest."""
+
+    def __init__(self, chart: alt.TopLevelMixin) -> None:
+        self.chart = chart
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its specification."""
+        return self.chart.to_dict(validate=False)
+
+
+def unchecked(chart: alt.TopLevelMixin) -> Any:
+    """A chart for Streamlit. Of what pages draw tests check the schema."""
+    return _Unchecked(chart)
 
 
 def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame | Styler | None = None, **options: Any) -> None:

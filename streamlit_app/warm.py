@@ -1,4 +1,7 @@
-"""The libraries that the pages after the first need: half of such a page's first opening, so they are imported early.
+"""What takes long, done before somebody waits for it.
+
+The first page's records are read while the browser loads its own part, and the libraries that the other pages need are
+imported while somebody looks at the first: half of such a page's first opening.
 
 One thread imports at a time: where two import modules of one package at once, Python's own locks can give up
 (`_DeadlockError`).
@@ -8,8 +11,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
+import time
 from importlib import import_module
-from threading import Lock, Timer
+from threading import Lock, Thread, Timer
+
+from streamlit import runtime
+
+from plumbline.errors import PlumblineError
+from plumbline.study import load_study
 
 #: The pages after the first, and what takes long to import when a table first asks for it.
 MODULES = (
@@ -25,6 +35,24 @@ MODULES = (
 SECONDS = 0.5  # until the first page is at the browser
 
 _LOCK = Lock()
+_POLL = 0.005  # seconds between looks at whether the server stands
+
+
+def read_ahead(study: str, exports: str | None) -> Thread:
+    """Read what the first page shows in a thread of its own, from when the server stands; its module is imported."""
+    thread = Thread(target=_read, args=(study, exports), daemon=True)
+    thread.start()
+    return thread
+
+
+def _read(study: str, exports: str | None) -> None:
+    from streamlit_app.readers import overview  # noqa: PLC0415 (who only asks for help goes without)
+
+    while not runtime.exists():
+        time.sleep(_POLL)
+    with contextlib.suppress(PlumblineError, OSError):  # the page says it
+        overview.read_ahead(load_study(study, exports))
+    inspect.stack()  # Streamlit asks who called it once: the files of all modules, which Python remembers
 
 
 def import_all() -> None:

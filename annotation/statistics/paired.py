@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from annotation.statistics.ranks import average_ranks
 from plumbline.frames import same_index
 
 Floats = NDArray[np.float64]
@@ -83,16 +84,14 @@ def spearman_interval(x: Values, y: Values, *, n_resamples: int = 1000, rng: np.
 
     Source: the interval is Efron's percentile bootstrap, as the drift figure of HTEB (Figure 3) has it.
     """
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
     first, second = paired(x, y)
     n = len(first)
     reason = _undefined(first, second)
     if reason:
         return Estimate(math.nan, math.nan, math.nan, n, reason)
-    rho = float(stats.spearmanr(first, second).statistic)
+    rho = float(row_correlations(average_ranks(first[None]), average_ranks(second[None]))[0])
     drawn = rng.integers(0, n, size=(n_resamples, n))
-    resampled = row_correlations(stats.rankdata(first[drawn], axis=1), stats.rankdata(second[drawn], axis=1))
+    resampled = row_correlations(average_ranks(first[drawn]), average_ranks(second[drawn]))
     defined = resampled[np.isfinite(resampled)]
     if len(defined) < DEFINED_SHARE * n_resamples:
         why = f"no interval: rho is undefined in {n_resamples - len(defined)} of {n_resamples} resamples"

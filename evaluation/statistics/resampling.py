@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 
 from annotation.records import Summary, Verdict
 from annotation.statistics.intervals import Floats, confidence_sequence, holding, over_pairs, over_pairs_and_raters
@@ -113,6 +112,8 @@ def _with_mean(summary: Summary, mean: float) -> Summary:
 
 def _ends(own: pd.DataFrame, design: Design, raters: _Raters, where: Floats) -> _Ends:
     """Means of one question and the rule's intervals, in each resample."""
+    from scipy import sparse  # noqa: PLC0415 (who only looks at pages goes without)
+
     if design.rule.stop == "anytime":
         return _anytime(own, design, where)
     pair, names = pd.factorize(own["pair_id"], sort=True)

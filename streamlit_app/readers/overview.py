@@ -15,7 +15,7 @@ from plumbline.manifest import read_kept_frame, read_manifest
 from plumbline.records import Score
 from plumbline.study import Study
 from streamlit_app.readers.files import COLLECTED, RULES
-from streamlit_app.readers.ratings import collected, signs
+from streamlit_app.readers.ratings import collected, signs, simulated
 from streamlit_app.records import cached
 
 
@@ -27,6 +27,14 @@ def status(study: Study) -> Status:
         path = study.folder / "manifest.json"
         raise DataError(f"{path} is damaged: `stages` is not what a run writes; delete it and run again")
     return read_status(study, datetime.now(UTC), collected(study), lambda: signs(study))
+
+
+def read_ahead(study: Study) -> None:
+    """Read what the page shows, so that it is there when the page is asked for."""
+    simulated(study)
+    status(study)
+    amendments(study)
+    looks(study)
 
 
 @cached(watches=RULES)

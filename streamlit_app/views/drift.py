@@ -25,6 +25,7 @@ from streamlit_app.elements import (
     sections,
     show,
     table,
+    unchecked,
 )
 from streamlit_app.readers import drift, ratings
 
@@ -100,7 +101,7 @@ def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scal
             key = pair.fresh(f"panel-{panel.transformation}")
             on_select = partial(pair.choose_point, key, pair.closed())
             column.altair_chart(
-                panel.chart, key=key, on_select=on_select, selection_mode=charts.SELECTION, alt=panel.alt
+                unchecked(panel.chart), key=key, on_select=on_select, selection_mode=charts.SELECTION, alt=panel.alt
             )
 
 

@@ -12,6 +12,7 @@ from plumbline.exhibits.page import svg
 from plumbline.exhibits.palette import COLOURS, SHAPES, colours, shapes
 from plumbline.transformations import AXES
 from streamlit_app import charts
+from streamlit_app.elements import fitted, unchecked
 
 
 def test_colours_and_shapes_are_one_to_an_axis() -> None:
@@ -64,6 +65,8 @@ def test_slopes_tell_up_from_down_and_equal_ranks_apart() -> None:
         {"model": ["a", "b", "c", "d"], "rank_original": [1, 2, 3, 3], "rank_transformed": [2, 1, 3, 3]}
     )
     spec = charts.rank_slopes(ranks, dark=False).to_dict()
+    on_a_page = fitted(charts.rank_slopes(ranks, dark=False), 2)
+    assert on_a_page.to_dict() == unchecked(on_a_page).to_dict()  # the first is held to Vega-Lite's schema
     assert spec["width"] > 400  # on paper there is no page whose width it could take
     rows = pd.DataFrame(next(iter(spec["datasets"].values())))
     assert dict(zip(rows["model"], rows["moved"], strict=True)) == {

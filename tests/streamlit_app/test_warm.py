@@ -9,6 +9,7 @@ from threading import Event, Thread
 import pytest
 
 from streamlit_app import warm
+from streamlit_app.readers import overview
 from tests.streamlit_app.conftest import DEMO, Open
 
 
@@ -62,3 +63,17 @@ def test_an_extra_that_is_missing_is_left_to_the_page_that_needs_it(monkeypatch:
     other.start()
     other.join(60)
     assert not other.is_alive()
+
+
+def test_the_first_page_is_read_ahead_once_the_server_stands(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stands, asked = iter([False, True]), list[str]()
+    monkeypatch.setattr(warm.runtime, "exists", lambda: next(stands))
+    for name in ("simulated", "status", "amendments", "looks"):
+        monkeypatch.setattr(overview, name, lambda study, name=name: asked.append(f"{name} {study.name}"))
+    warm.read_ahead(str(DEMO), str(finished)).join()
+    assert asked == ["simulated demo", "status demo", "amendments demo", "looks demo"]
+
+
+def test_what_cannot_be_read_ahead_is_left_to_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm.runtime, "exists", lambda: True)
+    warm.read_ahead(str(tmp_path / "nowhere.yaml"), None).join()  # an exception of the thread would be an error here

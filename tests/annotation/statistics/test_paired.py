@@ -20,6 +20,7 @@ from annotation.statistics.paired import (
     spearman_interval,
     wilcoxon,
 )
+from annotation.statistics.ranks import average_ranks
 
 # Hollander and Wolfe, Nonparametric Statistical Methods, Table 3.1: Hamilton's depression scale before and after.
 BEFORE = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
@@ -251,3 +252,11 @@ def test_spread_by_hand() -> None:
     assert math.isnan(sample_sd([2]).value) and "at least 2" in sample_sd([2]).reason
     assert math.isnan(median_absolute_difference([], []).value)
     assert "finite" in median_absolute_difference([math.nan], [1]).reason
+
+
+@pytest.mark.parametrize(("shape", "values"), [((50, 7), 3), ((20, 31), 9), ((5, 1), 2), ((30, 40), 1), ((20, 30), 0)])
+def test_ranks_are_scipys(shape: tuple[int, int], values: int) -> None:
+    """Of few values with many ties, of a single one, of constant rows, and of values without ties."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, values, shape).astype(float) if values else rng.normal(size=shape)
+    assert np.array_equal(average_ranks(rows), stats.rankdata(rows, axis=1))
