@@ -141,7 +141,7 @@ MODULES = [
 WITH_COMMANDS = ("annotation", "evaluation.build", "evaluation.bundle")  # theirs have options of their own
 #: What takes a tenth of a second to two seconds to import, and is no part of knowing what a command is asked.
 SLOW = {"altair", "argilla", "boto3", "datasets", "httpx", "mteb", "ray", "scipy", "sklearn", "statsmodels", "torch"}
-WITH_SLOW = {"evaluation.report": {"altair", "scipy"}}  # what it does is to draw and to compute
+WITH_SLOW = {"evaluation.report": {"altair"}}  # what it does is to draw
 
 
 @pytest.mark.parametrize("module", MODULES)
