@@ -1,4 +1,4 @@
-"""`python -m benchmarks.screenshots --study studies/demo.yaml`: the README's pictures of the dashboard."""
+"""`python -m benchmarks.screenshots --study studies/demo.yaml`: the README's pictures of dashboard and rating page."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from playwright.sync_api import Browser
+
+from annotation import server
+from annotation.argilla import accounts
+from annotation.argilla.client import attach, reach
+from annotation.argilla.workspaces import admit_annotators
+from annotation.server_commands import add_data_option, home_of
 from benchmarks.browser import browser, dashboard, settle
 from plumbline import cli
-from plumbline.study import ROOT
+from plumbline.study import ROOT, Study
 
 FOLDER = ROOT / "docs" / "images"
 SIZE = (1280, 860)
@@ -25,7 +32,9 @@ def main() -> int:
     """Write a picture of each page; returns 0."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.screenshots", description="Picture the dashboard.")
     cli.add_study_options(parser)
-    study = cli.study_of(parser.parse_args())
+    add_data_option(parser)
+    options = parser.parse_args()
+    study = cli.study_of(options)
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -43,7 +52,29 @@ def main() -> int:
             page.screenshot(path=FOLDER / f"{name}.png")
             print(f"-> {(FOLDER / f'{name}.png').relative_to(ROOT)}")
             page.close()
+        rating_page(study, home_of(options), chromium)
     return 0
+
+
+def rating_page(study: Study, home: server.Home, chromium: Browser) -> None:
+    """Picture the first pair of the local Argilla's first dataset, before somebody who has answered nothing."""
+    name = "picture"
+    with reach(home, existing=True) as connection:
+        accounts.add(connection, home, [name], ["en"])
+        admit_annotators(study, attach(connection), accounts.languages(connection, home))
+        account = server.credentials(home).find(name)
+        assert account is not None
+        page = chromium.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})
+        page.goto(f"{connection.url}/work")
+        page.get_by_label("User name").fill(name)
+        page.get_by_label("Password").fill(account.password)
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name=f"{study.name}-paraphrasing-EN").click()
+        page.locator("[contenteditable=true]").wait_for(timeout=60_000)
+        page.wait_for_timeout(1000)
+        page.screenshot(path=FOLDER / "rating.png")
+        accounts.remove(connection, home, name)
+    print(f"-> {(FOLDER / 'rating.png').relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -138,6 +138,7 @@ def study_text(path: Path, target: Path, name: str, found: Guess, language: str,
             f"  pairs: {pairs}  # of each transformation, to be rated; HTEB has 100",
             "raters:",
             "  per_pair: 3",
+            "  # people: [ada, grace, alan]  # who rates; without names every annotator of the server does",
             "acceptance:",
             "  threshold: 3.0  # of the mean rating, from 1 to 5; fixed before the first rating",
             f"  min_pairs: {min(20, pairs)}  # with fewer rated ones a verdict stays undecided",
@@ -163,6 +164,7 @@ def _transformations(here: str, found: Guess) -> list[str]:
             f"    outputs: {{path: {_quoted(here)}, text: {text}, output: {output}}}",
             "    raters:  # what they are told that was asked for",
             '      asked: {en: "The text was rewritten; its meaning should be the same."}',
+            "      expected: {negative: {quality: 1}}  # of unrelated texts: a few are shown, to see who takes care",
         ]
     return [
         "# HTEB's others: backtranslation, style_change, expansion, summarisation, summarised_expansion, translation,",

@@ -63,7 +63,7 @@ def test_the_study_is_run_and_sampled_as_it_stands(
     assert here("generation.run", *place).returncode == 0
     sampled = here("annotation", "sample", *place)
     assert sampled.returncode == 0, sampled.stderr
-    assert "12 pairs drawn" in sampled.stdout
+    assert "12 pairs drawn, and 0 positive and 1 negative controls" in sampled.stdout
     stood = here("annotation", "status", *place)  # no embedding model is asked for
     assert "verdicts" in stood.stdout and "scores" not in stood.stdout, stood.stderr
     scored = here("evaluation.run", *place)
