@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from evaluation.build.quality.contents import contents_of
+from evaluation.build.quality.contents import Contents, contents_of
 from evaluation.build.quality.finding import Finding
 from evaluation.build.quality.gold import check_gold
 from evaluation.build.quality.lengths import Reader, too_long
@@ -37,16 +37,24 @@ class Checked:
     statistics: Statistics = field(default_factory=dict)
 
 
+Beside = Callable[[Task, Contents], Iterator[Finding]]
+
+
+def nothing(_task: Task, _contents: Contents) -> Iterator[Finding]:
+    """Find nothing beside what a task holds."""
+    yield from ()
+
+
 def check(
     tasks: Sequence[Task],
     readers: Sequence[Reader] | None = None,
-    scored: Callable[[Task], Iterator[Finding]] = lambda _: iter(()),
+    beside: Beside = nothing,
     progress: Callable[[], object] = lambda: None,
 ) -> list[Checked]:
     """Check each task.
 
-    `readers` are models whose room for texts is known (None without any models); `scored` finds what scores tell of a
-    task.
+    `readers` are models whose room for texts is known (None without any models); `beside` finds what scores, or
+    people, tell of a task.
     """
     made = []
     for task in tasks:
@@ -57,7 +65,7 @@ def check(
             published = check_statistics(task.dataset, contents, one.statistics)
             one.findings += [published] if published is not None else []
         one.findings += [too_long(contents, readers)] if readers is not None else []
-        one.findings += scored(task)
+        one.findings += beside(task, contents)
         order = list(THRESHOLDS)
         one.findings.sort(key=lambda finding: order.index(finding.check))
         made.append(one)

@@ -43,6 +43,8 @@ def add_check_command(commands: Commands) -> None:
     add("--task", nargs="+", default=[], metavar="NAME", help="these data sets alone; without --study tasks of mteb")
     add("--models", nargs=2, default=[], metavar="NAME",
         help="two models, whose difference is looked at (default: the study's first two with scores)")  # fmt: skip
+    add("--question", default="", metavar="NAME",
+        help="of a study that had the items judged: the question that asked people for the gold")  # fmt: skip
     add("--seed", type=int, default=1337, metavar="N", help="of resampling (default: 1337)")
     add("--out", metavar="FOLDER", help="where the files go (default: the study's records, quality/; or ./quality)")
 
@@ -58,6 +60,8 @@ def _check(options: argparse.Namespace) -> int:
         raise StudyError(f"--seed {options.seed}: give a whole number from 0 on")
     if options.models and study is None:
         raise StudyError("--models: models are a study's; name one (--study FILE)")
+    if options.question and (study is None or not study.subject):
+        raise StudyError("--question: people answer for the gold in a study of items alone (`subject: {kind: items}`)")
     from evaluation.work import quiet  # noqa: PLC0415 (what takes long to import comes after --help)
 
     if study is None:
@@ -93,8 +97,9 @@ def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[Checked],
     import pandas as pd  # noqa: PLC0415
     from tqdm import tqdm  # noqa: PLC0415
 
-    from evaluation.build.quality.checks import check  # noqa: PLC0415
+    from evaluation.build.quality.checks import check, nothing  # noqa: PLC0415
     from evaluation.build.quality.lengths import readers_of  # noqa: PLC0415
+    from evaluation.build.quality.people import People  # noqa: PLC0415
     from evaluation.build.quality.scored import Scored  # noqa: PLC0415
     from evaluation.build.quality.study_tasks import tasks_of  # noqa: PLC0415
     from evaluation.results import SCORES, read_scores  # noqa: PLC0415
@@ -109,8 +114,10 @@ def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[Checked],
         raise DataError(f"{study.file}: there is no data set, so that there is nothing to check")
     tasks, notes = tasks_of(study, names)
     if not study.evaluation.models:
+        people = People(study, options.question, options.seed) if study.subject else None
         with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
-            return check(tasks, progress=bar.update), [*notes, "the study has no models whose scores could be checked"]
+            found = check(tasks, beside=people or nothing, progress=bar.update)
+        return found, [*notes, "the study has no models whose scores could be checked"]
     compared = chosen_models(study, options.models) if options.models else []
     scores = read_scores(study) if (study.folder / SCORES).exists() else pd.DataFrame()
     readers = list(readers_of(study.evaluation.models, study.file.parent))

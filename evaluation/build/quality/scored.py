@@ -40,7 +40,7 @@ class Scored:
         self._baselines: dict[str, float] = {}
         self._encoders: dict[str, Encoder] = {}
 
-    def __call__(self, task: Task) -> Iterator[Finding]:
+    def __call__(self, task: Task, _: object = None) -> Iterator[Finding]:
         """The findings of one task."""
         known = known_scores(self._study, self._scores, task.unit) if task.unit is not None else {}
         if not known:
