@@ -89,19 +89,19 @@ def difference(first: Items, second: Items, *, n_resamples: int = 1000, rng: np.
     """The score of one model less that of another on the same items, with a 95% percentile bootstrap over items.
 
     Each resample draws items of every subset with replacement and takes the mean over subsets, as the score does. `n`
-    counts items. NaN with a reason where either has no items, where there are fewer than two, and where the measure is
-    undefined for more than a tenth of the resamples (then the value stands, without an interval).
+    counts items. NaN with a reason where either has no items, where they are not the same, where there are fewer than
+    two, and where the measure is undefined for more than a tenth of the resamples (then the value stands, without an
+    interval).
     """
     reason = first.reason or second.reason
     n = sum(len(part.gold) for part in first.parts)
     if not reason and min((len(part.gold) for part in first.parts), default=0) < 2:
         reason = "an interval over items needs at least 2 items"
+    pairs = list(zip(first.parts, second.parts, strict=False))
+    if not reason and any(not np.array_equal(one.gold, other.gold) for one, other in pairs):
+        reason = "the score of one of the models leaves out items, whose similarities are all equal"
     if reason or first.measure is None:
         return Estimate(math.nan, math.nan, math.nan, n, reason)
-    for one, other in zip(first.parts, second.parts, strict=True):
-        if not np.array_equal(one.gold, other.gold):
-            raise ValueError("the two models were scored on other items")
-    pairs = list(zip(first.parts, second.parts, strict=True))
     value = float(np.mean([a.score(first.measure) - b.score(first.measure) for a, b in pairs]))
     drawn = np.mean([_resampled(first.measure, a, b, n_resamples, rng) for a, b in pairs], axis=0)
     defined = drawn[np.isfinite(drawn)]

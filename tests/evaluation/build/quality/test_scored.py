@@ -17,6 +17,7 @@ from evaluation.build.quality.scored import Scored, difference_found, equal_scor
 from evaluation.build.quality.study_tasks import tasks_of
 from evaluation.models.encoder import Encoder
 from evaluation.results import read_scores
+from evaluation.statistics.counted import mean as mean_measure
 from evaluation.tasks.item_scores import Items, Part, difference, items_of
 from evaluation.tasks.scoring import evaluate as score_of
 from plumbline.study import Study
@@ -96,15 +97,21 @@ def test_items_of_every_type_give_mtebs_own_score_together() -> None:
 
 def test_the_interval_of_a_difference_is_that_of_the_mean_and_covers() -> None:
     """Of means the bootstrap's interval is near the t-interval, and holds the truth in about 95% of 200 samples."""
-    mean = items_of(site().tasks["ArguAna"], Encoder(FakeModel(), "fake", "1"), "paper", 8).measure
     rng, held = np.random.default_rng(3), 0
     for _ in range(200):
         first, second = (np.array([0.7, 0.5])[:, None] > rng.random((2, 60))).astype(np.float64)
-        models = [Items((Part(np.zeros(60), own),), mean) for own in (first, second)]
+        models = [Items((Part(np.zeros(60), own),), mean_measure) for own in (first, second)]
         made = difference(models[0], models[1], n_resamples=400, rng=rng)
         assert made.value == pytest.approx(first.mean() - second.mean()) and made.n == 60
         held += made.low <= 0.2 <= made.high
     assert stats.binom.ppf(0.0005, 200, 0.94) <= held <= stats.binom.ppf(0.9995, 200, 0.94)
+
+
+def test_models_whose_scores_rest_on_other_items_are_not_compared() -> None:
+    one, other = (Items((Part(np.zeros(n), np.ones(n)),), mean_measure) for n in (5, 4))
+    assert np.isnan(difference(one, other, rng=np.random.default_rng(1)).value)
+    none = difference(one, Items(reason="mteb does not say"), rng=np.random.default_rng(1))
+    assert np.isnan(none.value) and none.reason == "mteb does not say"
 
 
 def test_verdicts_on_scores_follow_their_limits() -> None:
