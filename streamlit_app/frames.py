@@ -39,6 +39,7 @@ _STAGES = {
 }
 # Of another subject than pairs.
 _OF_ITEMS = _STAGES | {
+    "texts": "what the study's files or data sets hold",
     "sample": "what was drawn for raters",
     "published": "the sample is in Argilla, where raters see it",
     "verdicts": "which groups people accept",

@@ -95,10 +95,7 @@ def _rate(status: Status, arguments: str) -> str:
     if status.decided and status.stages["verdicts"].state == "done":
         return ""
     if status.unreviewed and status.stages["verdicts"].state != "done":
-        return (
-            f"python -m annotation review {arguments}, then the same with --exclude RATER or --keep RATER, and"
-            f" --reason, for {count(len(status.unreviewed), 'rater')} with signs and no decision yet"
-        )
+        return _review(status, arguments)
     return "" if status.decided else _wait(status, arguments)
 
 
@@ -124,12 +121,21 @@ def _collect(status: Status, arguments: str) -> str:
     return f"python -m annotation collect {arguments}{more}"
 
 
+def _review(status: Status, arguments: str) -> str:
+    return (
+        f"python -m annotation review {arguments}, then the same with --exclude RATER or --keep RATER, and"
+        f" --reason, for {count(len(status.unreviewed), 'rater')} with signs and no decision yet"
+    )
+
+
 def _judge(status: Status, arguments: str) -> str:
     """The next step from complete ratings on."""
     modules = {"verdicts": "annotation accept", "report": "annotation report", "scores": "evaluation.run"}
     for stage, module in modules.items():
         if status.stages[stage].state != "done":
             return f"python -m {module} {arguments}"
+    if status.unreviewed:
+        return _review(status, arguments)
     missing = int(status.progress["open"].sum()) if len(status.progress) else 0
     if missing:
         return f"nothing has to be done: all is decided; {count(missing, 'answer')} that the study asks for are missing"

@@ -103,7 +103,7 @@ def _shares(study: Study, scale: Sequence[int], question: str) -> None:
     says = f"{question.capitalize()}: how often each point was given; n counts single ratings that count."
     chart = rating_shares(shares, scale)
     told = shares_in_words(shares)
-    figure(f"{study.name}-shares-{question}", chart, says + _limits(study), alt_text=told, columns=5)
+    figure(f"{study.name}-shares-{question}", chart, says + _limits(study), alt_text=told, columns=3)
 
 
 def _agreement(study: Study) -> None:

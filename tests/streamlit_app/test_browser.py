@@ -22,7 +22,7 @@ from tests.streamlit_app.test_app import SECTIONS, TITLES
 
 ARTEFACTS = ROOT / "tests" / "artefacts"
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"> $x^2$ :smile: **bold** " + "word " * 60
-WIDTHS = (1280, 400)  # a laptop, a phone
+WIDTHS = (1280, 390)  # a laptop, a phone
 # Streamlit's page looks for its server below its own address first, and then finds it.
 ASKED = ("/_stcore/health", "/_stcore/host-config")
 # Letters of figures that lie outside of their figure; the boxes of upright titles are wider than their letters.
