@@ -164,7 +164,7 @@ def notes(smaller: Smaller, holds: Holding) -> Sequence[str]:
     found = list(smaller.how)
     for name, one in (("rho", holds.rho), ("tau", holds.tau)):
         if math.isnan(one.low) and one.reason:
-            found.append(f"{name} has no interval: {one.reason}")
+            found.append(f"{name}: {one.reason}")
     if len(holds.scores) and holds.scores["in_pool"].all():
         found.append("every model that is ranked made the pool too: of others nothing is known")
     return found
