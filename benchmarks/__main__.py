@@ -19,6 +19,7 @@ import benchmarks.evaluation
 import benchmarks.flags
 import benchmarks.generation
 import benchmarks.judges
+import benchmarks.judging
 import benchmarks.quality
 import benchmarks.ratings
 import benchmarks.server

@@ -36,7 +36,7 @@ def http_share_of_concurrency() -> Iterator[Measurement]:
     The server measures it, from the first request that it saw to the last answer that it gave: planning before that
     and tables after it take time too, but no requests could be in flight then.
     """
-    with _server(LATENCY) as url:
+    with chat_server(LATENCY) as url:
         for concurrency in (16, 64, 256):
             shares = [_share(url, concurrency) for _ in range(RUNS)]
             name = f"generation.http_share_of_concurrency.{concurrency}"
@@ -46,7 +46,7 @@ def http_share_of_concurrency() -> Iterator[Measurement]:
 @benchmark
 def http_memory() -> Iterator[Measurement]:
     """The most memory that a run takes above what it has at its start, for 100,000 texts, and for twice as many."""
-    with _server(0.0) as url:
+    with chat_server(0.0) as url:
         small, large = (_run(url, concurrency=256, jobs=jobs)["mb"] for jobs in (100_000, 200_000))
     yield Measurement("generation.http_memory_mb_100k", small, "MB", at_most=400)
     yield Measurement("generation.http_memory_growth_200k", large / small, "ratio", at_most=1.1)
@@ -54,9 +54,9 @@ def http_memory() -> Iterator[Measurement]:
 
 def _share(url: str, concurrency: int) -> float:
     jobs = concurrency * ROUNDS
-    _stats(url)  # forgets what was before
+    server_stats(url)  # forgets what was before
     _run(url, concurrency, jobs)
-    stats = _stats(url)
+    stats = server_stats(url)
     if stats["answered"] != jobs:
         raise RuntimeError(f"{jobs} jobs took {stats['answered']} requests: something else was measured")
     return float(stats["worked"] / stats["seconds"] / concurrency)
@@ -89,7 +89,8 @@ def _write_study(folder: Path, url: str, concurrency: int, jobs: int) -> Path:
 
 
 @contextlib.contextmanager
-def _server(seconds: float) -> Iterator[str]:
+def chat_server(seconds: float) -> Iterator[str]:
+    """The tests' chat server, which takes about so long for an answer; its address."""
     command = [sys.executable, "-m", "tests.stubs", "--seconds", str(seconds)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -101,7 +102,7 @@ def _server(seconds: float) -> Iterator[str]:
             process.kill()
 
 
-def _stats(url: str) -> dict[str, Any]:
+def server_stats(url: str) -> dict[str, Any]:
     """What the chat server did since this was last called."""
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{url}/stats") as page:
         stats: dict[str, Any] = json.load(page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import json
 import os
 import shutil
 import threading
@@ -18,6 +19,8 @@ from annotation.argilla.client import Argilla, connect
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate, simulated_answer
+from annotation.judges.pool import draw_judged
+from annotation.judges.run import judge
 from annotation.pseudonyms import WORKER
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
@@ -32,7 +35,7 @@ from plumbline.manifest import write_kept_table
 from plumbline.prompts import PROMPTS
 from plumbline.records import TransformedText
 from plumbline.store import only_one
-from plumbline.study import Study
+from plumbline.study import ROOT, Study
 from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater, small
 
 OUTPUTS = "transformations/paraphrasing/1337.parquet"
@@ -44,6 +47,36 @@ def test_publishing_twice_adds_nothing(argilla: Argilla, variant: Make) -> None:
     new = publish(study, argilla).new
     assert new["twice-paraphrasing-EN"] == 4 and sum(new.values()) == 4 + 4
     assert publish(study, argilla).new == dict.fromkeys(new, 0)
+
+
+def test_nothing_of_judges_reaches_raters(argilla: Argilla, variant: Make, tmp_path: Path) -> None:
+    parts = {"transformations": ["paraphrasing"], "judge_pool": 6}
+    oracle = {
+        "name": "oracle",
+        "kind": "recorded",
+        "model": "seer",
+        "path": str(tmp_path / "oracle.jsonl"),
+        "score": "text",
+    }
+    study = small(variant, "unseen", judges=[oracle], **parts)
+    lines = [
+        {"original": pair.original, "transformed": pair.transformed, "answers": {"quality": "2", "fluency": "1"}}
+        for pair in draw_judged(study, keep=False)
+    ]
+    (tmp_path / "oracle.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert judge(study)[0].counts["ok"] == 12
+    publish(study, argilla)
+    user = rater(argilla, "unseen-rater")
+    publish(study, argilla)
+    shown = pending(argilla, user, dataset(study, argilla))
+    path = f"/datasets/{dataset(study, argilla)}/records"
+    kept = argilla.request("GET", path, params={"include": ["responses", "suggestions"], "limit": 100})["items"]
+    assert len(shown) == len(kept) == 4
+    for record in (*shown, *kept):
+        assert not record.get("suggestions")
+        assert not any(word in json.dumps(record) for word in ("oracle", "seer", "judge", "stratum"))
+    reaching = [file for folder in ("argilla", "crowd") for file in (ROOT / "annotation" / folder).rglob("*.py")]
+    assert reaching and not any("annotation.judges" in file.read_text() for file in reaching)
 
 
 def test_an_extended_sample_reaches_the_same_datasets_and_touches_no_answer(argilla: Argilla, variant: Make) -> None:

@@ -1,0 +1,179 @@
+"""How much of what vLLM and a chat server can do judges get out of them, and how much the prefix cache spares.
+
+As in `benchmarks.engine` vLLM is real, on a CPU, in its own environment (`make engine`), and the model tiny. The server
+is the tests' one, as in `benchmarks.generation`; judges run in a process of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.engine import PYTHON
+from benchmarks.generation import chat_server, server_stats
+from benchmarks.registry import Measurement, benchmark
+from generation.run import generate
+from plumbline.errors import StudyError
+from plumbline.study import ROOT, Study, load_study
+
+PAIRS = 256  # each with two questions
+ROUNDS = 5
+SEQUENCES = 64
+LATENCY = 0.5  # seconds; a chat model takes as long and more, which makes it easier
+CONCURRENCY = 256
+LATENCIES = 30  # judgements for each request in flight, so that start and end weigh little
+RUNS = 3  # the median counts
+
+
+@benchmark
+def vllm() -> Iterator[Measurement]:
+    """Run the measurement in the engine's environment; it prints JSON as its last line."""
+    if not PYTHON.exists():
+        raise StudyError("the benchmark of judges in vLLM needs its environment; run `make engine`")
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    command = [str(PYTHON), "-m", "benchmarks.judging"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    measured = json.loads(done.stdout.splitlines()[-1])
+    yield Measurement("judges.share_of_engine", measured["share"], "ratio", at_least=0.95)
+    yield Measurement("judges.prefix_cache_hits", measured["cached"], "share", at_least=0.5)
+
+
+@benchmark
+def http_share_of_concurrency() -> Iterator[Measurement]:
+    """How many requests the server had in hand on the mean, as a share of those that may be in flight."""
+    with chat_server(LATENCY) as url:
+        shares = [_share(url) for _ in range(RUNS)]
+    yield Measurement("judges.http_share_of_concurrency", statistics.median(shares), "ratio", at_least=0.90)
+
+
+def _share(url: str) -> float:
+    judge = {"name": "stub", "kind": "openai", "model": "stub", "base_url": url, "concurrency": CONCURRENCY}
+    judge |= {"score": "text", "attempts": 1}  # the server answers with words, which are asked for once
+    pairs = CONCURRENCY * LATENCIES // 2  # each with two questions
+    with tempfile.TemporaryDirectory() as folder:
+        study = judged_study(Path(folder), pairs, judge)
+        server_stats(url)  # forgets what was before
+        command = [sys.executable, "-m", "annotation.judges", "run", *study.arguments.split()]
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    stats = server_stats(url)
+    if stats["answered"] != 2 * pairs + 1:  # the first asks what the server takes
+        raise RuntimeError(f"{2 * pairs} judgements took {stats['answered']} requests: something else was measured")
+    return float(stats["worked"] / stats["seconds"] / CONCURRENCY)
+
+
+async def _measure(study: Study) -> dict[str, float]:
+    """Medians of the rounds' ratios; every other round goes the other way, and each side starts with an empty cache."""
+    from annotation.judges.askers import ChatAsker, start  # noqa: PLC0415 (with vLLM: in the engine's environment)
+    from annotation.judges.kept import Kept  # noqa: PLC0415
+    from annotation.judges.pool import draw_judged  # noqa: PLC0415
+    from annotation.judges.run import ask_one, questionnaires  # noqa: PLC0415
+    from generation.work import all_through  # noqa: PLC0415
+
+    (asked,) = questionnaires(study)
+    kept = Kept(study, asked, draw_judged(study), study.judgements)
+    todo = kept.todo()
+    asker = await start(study, asked, ["1", "2", "3", "4", "5"])
+    assert isinstance(asker, ChatAsker)
+    engine: Any = asker.chat
+
+    async def judges() -> None:
+        async def ask(one: tuple[str, Any]) -> None:
+            kept.journal.append(await ask_one(kept, asker, *one))
+
+        await all_through(iter(todo), ask, min(asker.concurrency, len(todo)), [kept.journal])
+
+    async def all_at_once() -> None:
+        await _all_at_once(engine._engine, [asking.message for _, asking in todo], engine)
+
+    seconds: dict[str, list[float]] = {"judges": [], "all_at_once": []}
+    try:
+        await all_at_once()  # the first steps allocate
+        asker.sent = asker.cached = 0
+        for turn in range(ROUNDS):
+            for way in (judges, all_at_once) if turn % 2 else (all_at_once, judges):
+                await engine._engine.reset_prefix_cache()
+                begun = time.perf_counter()
+                await way()
+                seconds[way.__name__].append(time.perf_counter() - begun)
+            print({name: round(values[-1], 2) for name, values in seconds.items()}, file=sys.stderr, flush=True)
+    finally:
+        await asker.close()
+        kept.journal.close()
+    rounds = zip(*seconds.values(), strict=True)
+    share = statistics.median(whole / ours for ours, whole in rounds)
+    return {"share": share, "cached": asker.cached / asker.sent}
+
+
+async def _all_at_once(engine: Any, messages: Sequence[str], labels: Any) -> None:
+    """VLLM gets all prompts in one go and renders them in one go, as `vllm.LLM.chat` does."""
+    from vllm import SamplingParams  # noqa: PLC0415
+    from vllm.renderers import ChatParams  # noqa: PLC0415
+    from vllm.sampling_params import RequestOutputKind  # noqa: PLC0415
+
+    tokens = [labels.label_token(label) for label in ("1", "2", "3", "4", "5")]
+    sampling = SamplingParams(
+        temperature=0, max_tokens=1, logprob_token_ids=tokens, output_kind=RequestOutputKind.FINAL_ONLY
+    )
+    chat = ChatParams(chat_template_kwargs={"add_generation_prompt": True, "continue_final_message": False})
+    _, prompts = engine.renderer.render_chat([[{"role": "user", "content": one}] for one in messages], chat)
+
+    async def ask(number: int, prompt: Any) -> None:
+        async for _ in engine.generate(prompt, sampling, f"all-{time.monotonic_ns()}-{number}"):
+            pass
+
+    await asyncio.gather(*(ask(number, prompt) for number, prompt in enumerate(prompts)))
+
+
+def _study(folder: Path) -> Study:
+    """Recorded paraphrases, and a judge of a model made here."""
+    from tests.generation.tiny_gemma import make  # noqa: PLC0415
+
+    make(folder / "model", digits=True)
+    judge = {"name": "tiny", "kind": "vllm", "model": "model", "enforce_eager": True, "max_num_seqs": SEQUENCES}
+    return judged_study(folder, PAIRS, {**judge, "least_mass": 0.0})
+
+
+def judged_study(folder: Path, pairs: int, judge: dict[str, Any]) -> Study:
+    """A study of so many recorded paraphrases, all to be judged, transformed already."""
+    texts = [f"person {number} asked in the town when the bus to the river goes before noon" for number in range(pairs)]
+    (folder / "texts.csv").write_text("text,label\n" + "".join(f"{text},a\n" for text in texts), encoding="utf-8")
+    lines = [
+        {
+            "text": text,
+            "transformation": "paraphrasing",
+            "language": None,
+            "intermediate": None,
+            "output": f"new {text}",
+        }
+        for text in texts
+    ]
+    (folder / "outputs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    study = {
+        "name": "benchmark",
+        "datasets": [{"name": "texts", "task": "clustering", "path": "texts.csv", "language": "en"}],
+        "transformations": ["paraphrasing"],
+        "seeds": [1],
+        "generator": {"kind": "recorded", "model": "recorded", "path": "outputs.jsonl"},
+        "judges": [judge],
+        "judge_pool": "all",
+    }
+    (folder / "study.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
+    loaded = load_study(folder / "study.yaml", folder / "exports")
+    generate(loaded)
+    return loaded
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        print(json.dumps(asyncio.run(_measure(_study(Path(place))))))
