@@ -34,7 +34,7 @@ TEMPLATE = (
 def make(folder: Path, *, ending: bool = True, digits: bool = False) -> None:
     """Write model and tokenizer, the same ones each time; without `ending` its answers go on until they are cut off.
 
-    With `digits` it says these too, as judges do.
+    With `digits` it says these too, as judges do, and its window holds a rubric's prompt, as that of Gemma-3-27B does.
     """
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     tokenizer = _tokenizer()
@@ -71,7 +71,7 @@ def _model(tokenizer: PreTrainedTokenizerFast, *, ending: bool, digits: bool) ->
         num_key_value_heads=1,
         head_dim=64,
         max_position_embeddings=CONTEXT,
-        sliding_window=512,
+        sliding_window=CONTEXT if digits else 512,
         tie_word_embeddings=False,
         pad_token_id=PAD,
         bos_token_id=BOS,
