@@ -124,6 +124,7 @@ def watch(child: Child, keeper: Keeper | None) -> int:
 def announce(url: str, home: Home, host: str, first: bool, progress: Callable[[str], None]) -> None:
     """Say where the server is and how to sign in; the password only on the first start of a home."""
     progress(f"Argilla runs at {url}   (Ctrl-C stops it)")
+    progress(f"Annotators begin at {url}/work")
     if first:
         owner = credentials(home).owner
         progress(f"Sign in as {owner.username} with the password {owner.password}   (shown this once)")

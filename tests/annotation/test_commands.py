@@ -103,7 +103,7 @@ def test_serve_prints_passwords_once_and_ends_cleanly(
     process, lines = serving()
     said = "".join(lines)
     file, state = tmp_path / "home" / "credentials.json", server.Home(tmp_path / "home").state
-    assert "Argilla runs at http://127.0.0.1:" in said and state.exists()
+    assert "Argilla runs at http://127.0.0.1:" in said and "/work\n" in said and state.exists()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     kept = json.loads(file.read_text(encoding="utf-8"))
     users = [kept["owner"], *kept["annotators"]]

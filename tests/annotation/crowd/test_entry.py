@@ -392,10 +392,10 @@ def test_a_participant_works_through_a_room_in_the_browser(argilla: Argilla, roo
     page.get_by_role("button", name="Begin").click()
     expect(page.get_by_role("alert")).to_contain_text("one more")
     assert grave(page) == []
-    page.get_by_role("checkbox", name="I agree").check()
-    page.get_by_role("radio", name="The change").check()
     page.set_viewport_size({"width": 1280, "height": 900})
-    page.get_by_role("button", name="Begin").click()
+    page.get_by_role("checkbox", name="I agree").focus()  # and from here on by keyboard alone
+    for key in ("Space", "Tab", "Space", "Tab", "Enter"):
+        page.keyboard.press(key)
 
     expect(page.get_by_label("Total Records")).to_have_text("of 2")
     for place in (1, 2):
@@ -406,7 +406,11 @@ def test_a_participant_works_through_a_room_in_the_browser(argilla: Argilla, roo
         expect(page.locator("#fluency_5")).to_be_checked()
         page.keyboard.press("Enter")
     expect(page.get_by_text(ALL_DONE)).to_be_visible()
-    page.reload()
+    expect(page.get_by_role("link", name="Your work")).to_be_hidden()
+    expect(page.get_by_role("link", name="Go on")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text(room.code, exact=True)).to_be_visible()
+    page.go_back()
     page.get_by_role("button").filter(has_text="Guidelines").click()
     links = page.get_by_role("link", name="get your completion code")
     expect(links).to_have_count(2)

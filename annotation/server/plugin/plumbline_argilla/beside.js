@@ -21,11 +21,20 @@ function show(shown) {
   bar.hidden = !shown;
   document.documentElement.classList.toggle("has-beside", shown);
   if (!shown) return;
-  const current = work.find(one => one.id === here()), following = next(work);
+  const current = work.find(one => one.id === here()), busy = Boolean(here() && (!current || current.left));
+  home.hidden = reader.username.startsWith("worker-");
+  if (home.hidden) { crowd(current || work[0], busy); return; }
+  const following = next(work);
   said.textContent = summary(work);
-  home.hidden = reader.username.startsWith("worker-"); // participants of a crowd have one batch, and another page
-  on.hidden = home.hidden || !following || Boolean(here() && (!current || current.left));
-  if (following) on.href = target(following);
+  on.hidden = busy || !following;
+  on.href = following ? target(following) : home.href;
+}
+
+// A participant of a crowd has a batch, in a dataset that is named after its room, and gets a code at its end.
+function crowd(batch, busy) {
+  said.textContent = summary([batch]);
+  on.hidden = busy;
+  on.href = `/crowd/done/${encodeURIComponent(batch.name.split("-crowd-").pop())}`;
 }
 
 async function look(all, answered) {
