@@ -23,6 +23,7 @@ _SAYS = "text => document.body.innerText.includes(text)"
 _SHOWN = "selector => (document.querySelector(selector)?.getBoundingClientRect().width ?? 0) > 0"
 # No calls to the outside; no sandbox because containers and root have none.
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+_ARGUMENTS += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
 
 
 @contextlib.contextmanager

@@ -213,7 +213,8 @@ def read_table(
     """
     with _parquet(path, made_by, words) as file:
         schema = with_words(_wanted(file, path, record, made_by, columns), words)
-        table = cast_table(file.read(columns=_there(file, schema)), schema, record, path, made_by)
+        threads = file.metadata.num_rows > BATCH  # handing a small table to others takes longer than reading it
+        table = cast_table(file.read(columns=_there(file, schema), use_threads=threads), schema, record, path, made_by)
     if set(record.KEY) <= set(schema.names):
         refuse_duplicate_keys(table, record, path)
     return table
@@ -262,7 +263,8 @@ def _wanted(file: pq.ParquetFile, path: Path, record: type[Record], made_by: str
 
 def _there(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
     """Which of a schema's columns a file has; one of an earlier version lacks those that came later."""
-    return [name for name in schema.names if name in file.schema_arrow.names]
+    there = set(file.schema_arrow.names)
+    return [name for name in schema.names if name in there]
 
 
 def read_frame(path: Path, record: type[Record], made_by: str) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, expect
 
 from annotation.sampling.sample import read_pairs
 from annotation.verdicts.tables import SIMULATED
@@ -38,13 +38,14 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def chromium() -> Iterator[BrowserContext]:
+    """One for all pages, which keeps the scripts that it has fetched and compiled."""
     if not (shutil.which("chromium") or shutil.which("chromium-browser")) and not os.environ.get("CI"):
         pytest.skip("no chromium on this machine")
     ARTEFACTS.mkdir(exist_ok=True)
     expect.set_options(timeout=60_000)  # on a busy machine what a dialog shows takes more than the usual 5 s
     with browser.browser() as started:
-        yield started
+        yield started.new_context()
 
 
 @pytest.fixture(scope="module")
@@ -62,29 +63,28 @@ def address(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     assert "Traceback" not in log.read_text(), log.read_text()[-3000:]
 
 
-def watched(chromium: Browser, width: int, scheme: str = "light") -> tuple[Page, list[str]]:
+def watched(chromium: BrowserContext, width: int, scheme: str = "light") -> tuple[Page, list[str]]:
     """A page, and what goes wrong on it: console errors, exceptions, calls to other hosts."""
-    page = chromium.new_page(viewport={"width": width, "height": 5000}, color_scheme=scheme)  # type: ignore[arg-type]
+    page = chromium.new_page()
+    page.set_viewport_size({"width": width, "height": 5000})
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
     complaints: list[str] = []
 
     def said(message: ConsoleMessage) -> None:
         if message.type == "error" and not message.location["url"].endswith(ASKED):
             complaints.append(f"{message.text} {message.location['url']}")
 
-    def only_ours(route: Route) -> None:
-        if route.request.url.startswith(("http://127.0.0.1:", "data:", "blob:")):
-            route.continue_()
-        else:
-            complaints.append(f"asked for {route.request.url}")
-            route.abort()
+    def asked(request: Request) -> None:
+        if not request.url.startswith(("http://127.0.0.1:", "data:", "blob:")):
+            complaints.append(f"asked for {request.url}")
 
     page.on("console", said)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.route("**/*", only_ours)
+    page.on("request", asked)  # a route would keep the browser from keeping what it has fetched
     return page, complaints
 
 
-def test_each_page_at_its_own_address(address: str, chromium: Browser) -> None:
+def test_each_page_at_its_own_address(address: str, chromium: BrowserContext) -> None:
     page, complaints = watched(chromium, WIDTHS[0])
     for view in VIEWS:
         page.goto(f"{address}/{'' if view == 'overview' else view}")
@@ -93,7 +93,7 @@ def test_each_page_at_its_own_address(address: str, chromium: Browser) -> None:
     page.close()
 
 
-def test_each_page_by_a_phones_menu_in_the_dark(address: str, chromium: Browser) -> None:
+def test_each_page_by_a_phones_menu_in_the_dark(address: str, chromium: BrowserContext) -> None:
     page, complaints = watched(chromium, WIDTHS[1], "dark")
     page.goto(address)
     looked_at(page, VIEWS[0])
@@ -104,6 +104,7 @@ def test_each_page_by_a_phones_menu_in_the_dark(address: str, chromium: Browser)
         page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
         looked_at(page, view)
     assert complaints == []
+    page.evaluate("localStorage.clear()")  # it remembers the menu that was closed
     page.close()
 
 
@@ -127,7 +128,7 @@ def looked_at(page: Page, view: str) -> None:
     assert grave(page, ["color-contrast"] if width == WIDTHS[1] else []) == [], f"{view} at {width}"
 
 
-def test_from_an_outlying_point_to_its_pairs_ratings(address: str, chromium: Browser) -> None:
+def test_from_an_outlying_point_to_its_pairs_ratings(address: str, chromium: BrowserContext) -> None:
     """Choose a model, hover over a point, open its pair, close it, open it again; take tables and figures along."""
     page, complaints = watched(chromium, WIDTHS[0])
     page.goto(address)
@@ -164,7 +165,7 @@ def test_from_an_outlying_point_to_its_pairs_ratings(address: str, chromium: Bro
     page.close()
 
 
-def test_by_keyboard_alone(address: str, chromium: Browser) -> None:
+def test_by_keyboard_alone(address: str, chromium: BrowserContext) -> None:
     """From the first page to a pair and its ratings, and back to the campaign's page."""
     page, complaints = watched(chromium, WIDTHS[0])
     page.goto(address)

@@ -4,7 +4,7 @@ Each runs random commands while everything is shaky, then the rest in order. The
 rejected. Two batches by one worker each; half of them, one, is a worker's share.
 
 Chance alone breaks mostly calls that only look, since most are such: in 45 campaigns no bonus was hit once. So each
-campaign has two places of its own that break for certain when first reached: the campaigns go round all places.
+campaign has a few places of its own that break for certain when first reached: the campaigns go round all places.
 """
 
 from __future__ import annotations
@@ -56,10 +56,9 @@ class Broken(ABC):
     slow = False  #: whether lists may not show yet what an earlier call made
 
     def __init__(self, study: Study, seed: int, limit: int, places: Sequence[str]) -> None:
-        """The seed's two of `places` break when they are first reached, all others by chance."""
+        """These `places` break when they are first reached, all others by chance."""
         self.study, self.rng, self.limit = study, random.Random(seed), limit
-        half = len(places) // 2
-        self.places = (places[seed % half], places[half + seed % half])
+        self.places = tuple(places)
         self.rate = 0.06
         self.waiting = set(self.places)  #: those that have not broken yet
         self.disturbed = False  #: whether one did in the command that runs
@@ -155,9 +154,14 @@ class Broken(ABC):
         assert ratings.loc[ratings["excluded"] != "", "rater_id"].nunique() == 1, why
 
 
-def runs(number: int, places: Sequence[str], blocks: int = 6) -> pytest.MarkDecorator:
-    """So many seeds in so many tests; each place breaks for certain in one of them at least."""
-    assert 2 * number >= len(places)
+def own(places: Sequence[str], seed: int, number: int) -> Sequence[str]:
+    """Those that break for certain in one of so many campaigns: two at least, and every place in one of them."""
+    apart = min(number, len(places) // 2)
+    return places[seed % apart :: apart]
+
+
+def runs(number: int, blocks: int = 6) -> pytest.MarkDecorator:
+    """So many seeds in so many tests."""
     return pytest.mark.parametrize(
         "seeds", [range(block, number, blocks) for block in range(blocks)], ids=lambda seeds: f"from_{seeds.start}"
     )

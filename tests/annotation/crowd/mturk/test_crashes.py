@@ -11,13 +11,14 @@ import pytest
 from annotation.crowd.mturk.adapter import MTurk
 from plumbline.study import Study
 from tests.annotation.crowd import campaigns
-from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, places, prepared, runs
+from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, own, places, prepared, runs
 from tests.annotation.crowd.mturk.mturk_site import Fault, Moment, MTurkSite
 from tests.scale import scaled
 
 # MTurk's 20%: $1.44 a worker. Workers take 390 s, worth $2.60: a bonus of $1.40, and 20% of it.
 UNIT, BONUS, BONUS_FEE = 144, 140, 28
 LIMIT = BATCHES * (UNIT + BONUS + BONUS_FEE) + 100  # one worker each, and a dollar
+RUNS = scaled(9, 200)
 PLACES = places(
     (
         "CreateQualificationType",
@@ -33,7 +34,7 @@ PLACES = places(
 
 class BrokenMTurk(Broken):
     def __init__(self, study: Study, seed: int) -> None:
-        super().__init__(study, seed, LIMIT, PLACES)
+        super().__init__(study, seed, LIMIT, own(PLACES, seed, RUNS))
         self.site = MTurkSite(lag=self.rng.choice([0, 0, 1, 2]))
         self.site.fault = self._fault
         self.slow = self.site.lag > 0
@@ -70,7 +71,7 @@ def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-@runs(scaled(18, 200), PLACES)
+@runs(RUNS)
 def test_everybody_is_paid_once_and_every_answer_collected_once(study: Study, tmp_path: Path, seeds: range) -> None:
     for seed in seeds:
         broken = BrokenMTurk(campaigns.copied(study, tmp_path / str(seed)), seed)

@@ -16,13 +16,14 @@ from annotation.ratings.answers import Answer
 from annotation.rubric import load_rubric
 from plumbline.study import Study
 from tests.annotation.crowd import campaigns
-from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, places, prepared, runs
+from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, own, places, prepared, runs
 from tests.annotation.crowd.prolific.prolific_site import PlaceError, Site, prolific_site
 from tests.scale import scaled
 
 # Prolific's share of 25% in this study: $1.50 a participant. The site's take 750 s, worth $5.00: a bonus of $3.80.
 UNIT, BONUS, BONUS_FEE = 150, 380, 95
 LIMIT = BATCHES * (UNIT + BONUS + BONUS_FEE) + 100
+RUNS = scaled(9, 100)
 PLACES = places(
     (
         "create_group",
@@ -39,7 +40,7 @@ STATES = {"AWAITING REVIEW": "submitted", "APPROVED": "approved", "REJECTED": "r
 
 class BrokenProlific(Broken):
     def __init__(self, study: Study, seed: int, site: Site) -> None:
-        super().__init__(study, seed, LIMIT, PLACES)
+        super().__init__(study, seed, LIMIT, own(PLACES, seed, RUNS))
         self.site = site
         site.fault = self._fault
         site.late = self.rng.choice([0, 0, 1, 3])
@@ -101,7 +102,7 @@ def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-@runs(scaled(18, 100), PLACES)
+@runs(RUNS)
 def test_everybody_is_paid_once_and_every_answer_collected_once(study: Study, tmp_path: Path, seeds: range) -> None:
     for seed in seeds:
         with prolific_site() as site:
