@@ -18,7 +18,6 @@ from evaluation.build.selection import METHODS, Selected, Selection, predicted_b
 from generation.datasets.mteb_registry import TYPES
 from plumbline.exhibits.csv import csv_bytes
 from plumbline.exhibits.folder import write_files
-from plumbline.exhibits.page import png, svg
 from plumbline.identity import identity
 from plumbline.study import load_study
 
@@ -43,8 +42,8 @@ def write(folder: Path, selection: Selection, tasks: dict[str, Any], source: str
         "left_out.csv": csv_bytes(
             pd.DataFrame([vars(one) for one in selection.scores.left], columns=["kind", "name", "reason"])
         ),
-        "curve.svg": svg(figure.chart).encode(),
-        "curve.png": png(figure.chart),
+        "curve.svg": figure.svg.encode(),
+        "curve.png": figure.png(),
         "curve.txt": f"{figure.alt}\n".encode(),
     }
     chosen = _names(selection)

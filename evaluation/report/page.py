@@ -44,7 +44,7 @@ from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.exhibits.csv import csv_bytes
 from plumbline.exhibits.folder import write_files
-from plumbline.exhibits.page import Figure, Section, png, svg, write_page
+from plumbline.exhibits.page import Figure, Section, write_page
 from plumbline.exhibits.table import Exhibit
 from plumbline.records import Pair
 from plumbline.store import read_frame
@@ -210,4 +210,4 @@ def _forms(one: Exhibit) -> list[tuple[str, bytes]]:
 
 def _drawn(name: str, figure: Figure) -> list[tuple[str, bytes]]:
     """A figure's files."""
-    return [(f"figures/{name}.svg", svg(figure.chart).encode()), (f"figures/{name}.png", png(figure.chart))]
+    return [(f"figures/{name}.svg", figure.svg.encode()), (f"figures/{name}.png", figure.png())]

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,18 @@ class Figure:
     chart: alt.TopLevelMixin
     caption: str
     alt: str
+
+    @cached_property
+    def svg(self) -> str:
+        """The chart as SVG, drawn once."""
+        return svg(self.chart)
+
+    def png(self, scale: float = 2.0) -> bytes:
+        """The chart as PNG, at `scale` times 72 dots an inch."""
+        import vl_convert  # noqa: PLC0415 (extra `report`)
+
+        drawn: bytes = vl_convert.svg_to_png(self.svg, scale=scale)
+        return drawn
 
 
 @dataclass(frozen=True)
@@ -74,14 +87,6 @@ def svg(chart: alt.TopLevelMixin) -> str:
     return drawn
 
 
-def png(chart: alt.TopLevelMixin, scale: float = 2.0) -> bytes:
-    """The chart as PNG, at `scale` times 72 dots an inch."""
-    import vl_convert  # noqa: PLC0415 (extra `report`)
-
-    drawn: bytes = vl_convert.vegalite_to_png(chart.to_json(), scale=scale)
-    return drawn
-
-
 def _address(heading: str) -> str:
     """A heading as the part of an address that leads to it."""
     return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
@@ -102,7 +107,7 @@ def _shown(part: str | Table | Figure, notes: Sequence[str]) -> dict[str, object
     if isinstance(part, str):
         return {"kind": "words", "words": part}
     if isinstance(part, Figure):
-        return {"kind": "figure", "svg": svg(part.chart), "caption": part.caption, "alt": part.alt}
+        return {"kind": "figure", "svg": part.svg, "caption": part.caption, "alt": part.alt}
     rows = [[_cell(value) for value in row] for row in part.frame.itertuples(index=False)]
     head = list(map(str, part.frame.columns))
     # A column with a letter in any of its cells is one of words, as in the tables that commands print.

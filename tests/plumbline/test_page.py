@@ -8,8 +8,9 @@ from pathlib import Path
 
 import altair as alt
 import pandas as pd
+import vl_convert
 
-from plumbline.exhibits.page import Figure, Section, Table, png, write_page
+from plumbline.exhibits.page import Figure, Section, Table, write_page
 
 SCRIPT = '<script>alert("1")</script> {{ 7 * 7 }}'
 
@@ -76,4 +77,6 @@ def test_behind_the_answer_stand_the_contents_and_each_note_once_at_the_foot(tmp
 
 def test_a_chart_is_a_picture_too() -> None:
     chart = alt.Chart(pd.DataFrame({"n": [1, 2]})).mark_point().encode(x="n:Q")
-    assert png(chart).startswith(b"\x89PNG\r\n\x1a\n")
+    figure = Figure(chart, "One and two", "two points")
+    assert figure.png() == vl_convert.vegalite_to_png(chart.to_json(), scale=2.0)
+    assert figure.png().startswith(b"\x89PNG\r\n\x1a\n")
