@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from plumbline.store import write_json, write_table
 from plumbline.study import Study, file_hash, load_study
 from plumbline.study.evaluation import ModelSpec
 from plumbline.transformations import TRANSFORMATIONS
+from tests.shared import made_once
 
 # mteb makes its cache folder when it is imported, which test modules do: not in the home of whoever runs the tests.
 if "MTEB_CACHE" not in os.environ:
@@ -301,14 +303,19 @@ def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(f"{module}.{check}", lambda *_: None)
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> Study:
+def make_study(folder: Path) -> None:
     """A study that is ready to be evaluated: outputs, sample, and every transformation accepted."""
-    made = write_study(tmp_path)
+    made = write_study(folder)
     write_outputs(made)
     write_pairs(made)
     write_verdicts(made)
-    return made
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    """Such a study in a folder of the test's own."""
+    shutil.copytree(made_once("accepted", make_study), tmp_path, dirs_exist_ok=True)
+    return load_study(tmp_path / "study.yaml", tmp_path / "exports")
 
 
 def json_of(path: Path) -> Any:

@@ -29,6 +29,7 @@ from evaluation.report.page import FOLDER, write_report
 from evaluation.tables import axis_table
 from evaluation.tables.drift import QUANTILES
 from plumbline.errors import DataError, StudyError
+from plumbline.exhibits import page as exhibits
 from plumbline.records import Drift, Pair, Rating, Score
 from plumbline.store import write_json, write_table
 from plumbline.study import ROOT, Study, file_hash
@@ -261,6 +262,8 @@ def test_people_are_not_called_simulated(tmp_path: Path) -> None:
 
 
 def test_what_was_refused_but_included_has_tables_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"></svg>'
+    monkeypatch.setattr(exhibits, "svg", lambda _: empty)  # which figures there are, and no drawing of them
     study = write_records(tmp_path)
     write_scores(study, status="included_rejected")
     tables = write_report(study).parent / "tables"
