@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -40,7 +41,8 @@ def parser() -> argparse.ArgumentParser:
 def _examples() -> str:
     return as_called(
         "examples:\n  python -m annotation judge run --study studies/demo.yaml\n"
-        "  python -m annotation judge gold --study studies/pteb_judges.yaml"
+        "  python -m annotation judge gold --study studies/pteb_judges.yaml\n"
+        "  python -m annotation judge check --study studies/demo.yaml"
     )
 
 
@@ -60,6 +62,27 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
     )
     _add_asking(running)
     _add_asking(action("gold", _gold, "have judges rate pairs with gold scores, and show how far they agree (PTEB)"))
+    checking = action("check", _check, "hold judges against people's ratings, and show what they would save")
+    checking.add_argument(
+        "--epsilon",
+        type=_share,
+        default=0.1,
+        metavar="SHARE",
+        help="how much worse than a rater a judge may be in the alternative annotator test, from 0 to 1 (crowd 0.1)",
+    )
+    checking.add_argument(
+        "--flag",
+        choices=("both", "any"),
+        default="both",
+        help="list ratings more than 2 points from all judges (both), or from any",
+    )
+
+
+def _share(value: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 <= (number := float(value)) <= 1:
+            return number
+    raise argparse.ArgumentTypeError(f"{value!r} is no share from 0 to 1")
 
 
 def _add_asking(parser: argparse.ArgumentParser) -> None:
@@ -122,6 +145,21 @@ def _gold(options: argparse.Namespace) -> int:
     _say_failures(gold_frame(study, options.judge))
     recorded_too = any(one.kind == "recorded" for one in done)
     print(f"\n{gold_text(rows, recorded=recorded_too)}")
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    from annotation.judges.check import FOLDER, check  # noqa: PLC0415
+    from annotation.judges.check_text import check_text  # noqa: PLC0415
+    from plumbline.exhibits.csv import csv_bytes  # noqa: PLC0415
+    from plumbline.exhibits.folder import write_files  # noqa: PLC0415
+
+    study = cli.study_of(options)
+    files = [study.folder / name for name in ("pairs.parquet", "ratings.parquet", "verdicts.json")]
+    with stage(study, "judge check", [*files, study.judgements], [study.folder / FOLDER]):
+        found = check(study, options.epsilon, options.flag)
+        write_files(study.folder / FOLDER, {f"{name}.csv": csv_bytes(table) for name, table in found.tables.items()})
+    print(f"{check_text(study.name, found)}\nall tables -> {study.folder / FOLDER}")
     return 0
 
 

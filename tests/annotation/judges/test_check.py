@@ -1,0 +1,86 @@
+"""`judge check`: judges beside people from the study's own files, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation import server
+from annotation.csv_answers import collect_csv
+from annotation.judges.check import FOLDER, Checked, held_against
+from annotation.judges.check_text import check_text
+from annotation.judges.decisions import with_judges
+from annotation.judges.powered import powered_means
+from annotation.judges.run import judge
+from annotation.sampling.sample import draw_sample
+from annotation.verdicts.acceptance import accept
+from annotation.verdicts.counted import basis
+from annotation.verdicts.verdicts import verdicts
+from plumbline.study import Study
+from tests.annotation.judgements import HASHES
+from tests.annotation.judges.test_powered import design, frames, sample, sampled
+from tests.commands import here
+
+COLUMNS = {"pair": "pair_id", "rater": "rater", "quality": "quality", "fluency": "fluency"}
+
+
+def rated(study: Study, folder: Path) -> None:
+    """Answers of three raters to every pair, from a file."""
+    draw = np.random.default_rng(7)
+    pairs = draw_sample(study)
+    rows = [
+        (one.pair_id, rater, *np.clip(np.round(mean + draw.normal(0, 0.7, 2)), 1, 5).astype(int))
+        for one, mean in zip(pairs, draw.normal(4, 0.7, len(pairs)), strict=True)
+        for rater in ("anna", "ben", "cleo")
+    ]
+    file = folder / "answers.csv"
+    pd.DataFrame(rows, columns=list(COLUMNS.values())).to_csv(file, index=False)
+    collect_csv(study, server.Home(folder / "home"), file, COLUMNS)
+
+
+def test_the_sample_studys_judges_are_held_against_its_raters(generated: Study, tmp_path: Path) -> None:
+    """24 pairs are too few for judges; the two translations share 48. Without verdicts it says what to run first."""
+    where = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
+    rated(generated, tmp_path)
+    judge(generated)
+    early = here("annotation", "judge", "check", *where)
+    assert early.returncode == 2 and "annotation accept" in early.stderr
+    accept(generated)
+    done = here("annotation", "judge", "check", *where, "--flag", "any")
+    assert done.returncode == 0, done.stderr
+    assert "Recorded, nobody was asked: numbers, shares" in done.stdout
+    assert "24 pairs are rated, of at least 30 that judges need" in done.stdout
+    assert "translation (en), cross_translation (en): quality: people + judges: 48 rated, 48 judged" in done.stdout
+    tables = {path.stem: pd.read_csv(path) for path in (generated.folder / FOLDER).glob("*.csv")}
+    assert {"people", "raters", "alternative", "length", "between", "together", "decisions"} <= set(tables)
+    people = tables["people"].set_index(["judge", "question", "transformation"])
+    assert people.loc[("shares", "quality", "expansion"), "n"] == 24
+    assert len(tables["decisions"]) == 8 and set(tables["between"]["first"]) == {"numbers"}
+
+
+def test_what_differs_comes_first_and_orders_and_lengths_are_told() -> None:
+    """40 pairs by people alone are undecided, with the judge accepted; read downwards it gives half a point less."""
+    ratings, judging = frames(mean=3.32)
+    said = judging.judgements
+    down = said.assign(order="down", score=(said["score"] - 0.5).clip(1, 5))
+    both = pd.concat([said, down])
+    texts = judging.judged.assign(original="a b", transformed=["a b c d", "a b"] * 100)
+    chosen = design()
+    tables = held_against(ratings, both, texts, chosen)
+    order = tables["order"].iloc[0]
+    assert order["n"] == 200 and order["difference"] == pytest.approx(0.5, abs=0.02)
+    length, gap = tables["length"].iloc[0], tables["people"].iloc[-1]
+    assert length["low"] < length["slope"] < length["high"] and gap["low"] < gap["gap"] < gap["high"]
+    found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, HASHES, None)
+    means = powered_means(basis(sampled(), ratings, chosen), replace(judging, judgements=both), chosen)
+    tables["decisions"] = with_judges(found, means, chosen.rule)
+    text = check_text("mine", Checked(tables, ("paraphrasing (en): people alone say undecided",), (), simulated=True))
+    lines = text.splitlines()
+    assert lines[0] == "Judges of study mine" and lines[1].startswith("SIMULATED")
+    assert lines[2] == "Another decision with judges: paraphrasing (en): people alone say undecided"
+    assert "paraphrasing (en), paraphrasing (de): quality: people + judges: 40 rated, 160 judged, worth" in text
+    assert "up minus down" in text and "not that the mean is right" in text
