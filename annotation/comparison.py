@@ -16,7 +16,7 @@ import pandas as pd
 from annotation.offering import read_waves
 from annotation.ratings.collected import Collected
 from annotation.ratings.ratings import counting_ratings
-from annotation.rubric import load_rubric
+from annotation.rubric import Rubric, load_rubric
 from annotation.statistics.agreement import Answers, gwet_ac2
 from annotation.statistics.intervals import over_pairs
 from annotation.verdicts.tables import SIMULATED, display, number
@@ -135,9 +135,9 @@ def comparison_text(study: Study, other: Study | None = None) -> str:
 
     Raises StudyError where there is nothing to compare: no waves, no common pairs, another scale.
     """
-    mine = _rated(study)
     if other is not None:
-        return _campaigns_text(study, other, mine)
+        return campaigns_text(Campaign.of(study), Campaign.of(other))
+    mine = Campaign.of(study).ratings
     waves = read_waves(study)
     if not waves:
         raise StudyError(
@@ -154,9 +154,42 @@ def comparison_text(study: Study, other: Study | None = None) -> str:
     return "\n\n".join([*parts, _notes(mine, "Difference: the later wave minus the first, with Welch's 95% interval")])
 
 
-def _campaigns_text(study: Study, other: Study, mine: pd.DataFrame) -> str:
-    scale, theirs = load_rubric(study).scale, _rated(other)
-    if load_rubric(other).scale != scale:
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign to be compared: whose it is, and its ratings that count."""
+
+    study: Study
+    rubric: Rubric
+    ratings: pd.DataFrame  #: on the rubric's scale, with what the sample's pairs are
+
+    @classmethod
+    def of(cls, study: Study, collected: Collected | None = None, rubric: Rubric | None = None) -> Campaign:
+        """A study's, read from its folder unless it is at hand.
+
+        Raises StudyError where nothing is rated on the scale, DataError without ratings.
+        """
+        collected, rubric = collected or Collected.read(study), rubric or load_rubric(study)
+        on_scale = [one.name for one in rubric.asked() if one.kind == "rating" and one.scale == rubric.scale]
+        if not on_scale:
+            raise StudyError(
+                f"{study.file}: rubric {study.rubric!r} rates nothing on its scale, and means are what is compared;"
+                " hold the reports beside each other, which have shares of labels, orders and agreement by kind"
+                f" (`{study.command('annotation report')}`)"
+            )
+        counting = counting_ratings(collected.of_sample, study.raters.per_pair)
+        counting = counting[counting["question"].isin(on_scale)]
+        if counting.empty:
+            raise DataError(f"{study.folder}: no ratings that count; run `{study.command('annotation collect')}` first")
+        facts = collected.sample.astype({"pair_id": str}).set_index("pair_id")[["pool", "wave"]]
+        plain = counting.assign(pair_id=counting["pair_id"].astype(str))
+        return cls(study, rubric, plain.join(facts, on="pair_id"))
+
+
+def campaigns_text(first: Campaign, second: Campaign) -> str:
+    """Two campaigns on the same pairs, for a terminal. Raises StudyError for another scale, or without common pairs."""
+    study, other, mine, theirs = first.study, second.study, first.ratings, second.ratings
+    scale = first.rubric.scale
+    if second.rubric.scale != scale:
         raise StudyError(f"{other.file}: its scale is not that of {study.file}; their ratings cannot be compared")
     if not set(mine["pair_id"]) & set(theirs["pair_id"]):
         raise StudyError(
@@ -167,25 +200,6 @@ def _campaigns_text(study: Study, other: Study, mine: pd.DataFrame) -> str:
     names = (study.name, other.name) if study.name != other.name else (f"{study.name} (1)", f"{other.name} (2)")
     note = f"On the pairs that both rated. Difference: {names[1]} minus {names[0]}, with the t interval over pairs"
     return f"{_table(rows, *names, paired=True)}\n\n{_notes(pd.concat([mine, theirs]), note)}"
-
-
-def _rated(study: Study) -> pd.DataFrame:
-    """A study's ratings on its rubric's scale that count, with what the sample's pairs are."""
-    collected, rubric = Collected.read(study), load_rubric(study)
-    on_scale = [one.name for one in rubric.asked() if one.kind == "rating" and one.scale == rubric.scale]
-    if not on_scale:
-        raise StudyError(
-            f"{study.file}: rubric {study.rubric!r} rates nothing on its scale, and means are what is compared; hold"
-            " the reports beside each other, which have shares of labels, orders and agreement by kind"
-            f" (`{study.command('annotation report')}`)"
-        )
-    counting = counting_ratings(collected.of_sample, study.raters.per_pair)
-    counting = counting[counting["question"].isin(on_scale)]
-    if counting.empty:
-        raise DataError(f"{study.folder}: no ratings that count; run `{study.command('annotation collect')}` first")
-    facts = collected.sample.astype({"pair_id": str}).set_index("pair_id")[["pool", "wave"]]
-    plain = counting.assign(pair_id=counting["pair_id"].astype(str))
-    return plain.join(facts, on="pair_id")
 
 
 def _table(rows: Sequence[Compared], first: str, second: str, *, paired: bool = False) -> str:

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import benchmarks.build
+import benchmarks.bundle
 import benchmarks.campaign
 import benchmarks.dashboard
 import benchmarks.engine

@@ -43,6 +43,10 @@ def main() -> int:
     _refuse_incomplete()
     if options.study == STUDY and not Path(STUDY).exists():
         put_samples()
+    export = _call("bundle", "export", *study, "--out", f"{options.exports or 'exports'}/demo.plumb")
+    bundle: list[list[str | list[str]]] = [["bundle: all of it -> one file", export]]
+    if options.study != STUDY:
+        bundle = []  # another study may say too little for one
     rehearsal = shlex.join(_call("demo", "--rehearse", *study))
     return _in_turn(
         [
@@ -52,6 +56,7 @@ def main() -> int:
              _call("serve", "--during", rehearsal)],
             ["annotation: ratings -> verdicts", _call("accept", *study), _call("campaign-report", *study)],
             ["evaluation: accepted transformations -> scores", _call("evaluate", *study), _call("report", *study)],
+            *bundle,
         ]
     ) or _say_next(study)  # fmt: skip
 

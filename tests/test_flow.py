@@ -174,6 +174,14 @@ def test_rejected_transformations_can_be_included_and_say_so(flow: Flow) -> None
     assert "included_rejected" not in set(flow.frame("scores.parquet")["status"])
 
 
+def test_the_sample_study_is_a_bundle_that_says_that_it_is_simulated(flow: Flow) -> None:
+    out = flow.folder.parent / "demo.plumb"
+    printed = flow.run(f"python -m evaluation.bundle export --study {STUDY} --out {out}").stdout
+    assert "its ratings SIMULATED" in printed and out.stat().st_size < 600_000
+    refused = flow.run(f"python -m evaluation.bundle evaluate {out} --model character-n-grams", expect=2).stderr
+    assert "nobody ever accepted these texts" in refused
+
+
 @pytest.mark.parametrize("stage", ["annotation collect", "annotation accept", "evaluation.run"])
 def test_a_stage_without_the_one_before_says_what_to_run(stage: str, tmp_path: Path) -> None:
     empty = Flow(tmp_path)

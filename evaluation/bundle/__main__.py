@@ -31,6 +31,9 @@ def main() -> int:
     _export_options(commands)
     _inspect_options(commands)
     _evaluate_options(commands)
+    diff = _command(commands, "diff", _diff, "how two bundles differ", "first.plumb second.plumb")
+    diff.add_argument("bundle", type=Path, metavar="FILE", help="the first bundle")
+    diff.add_argument("other", type=Path, metavar="OTHER", help="the second one")
     options = parser.parse_args()
     status: int = options.run(options)
     return status
@@ -115,6 +118,14 @@ def _inspect(options: argparse.Namespace) -> int:
     return 0
 
 
+def _diff(options: argparse.Namespace) -> int:
+    from evaluation.bundle.diff import difference  # noqa: PLC0415
+
+    first, second = (_held(path) for path in (options.bundle, options.other))
+    print(difference(first, second))
+    return 0
+
+
 def _evaluate(options: argparse.Namespace) -> int:
     from evaluation.bundle import words  # noqa: PLC0415
     from evaluation.bundle.evaluate import Wanted, evaluate_bundle, scores_in, specs  # noqa: PLC0415
@@ -122,9 +133,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 
     if not (options.model or options.study):
         raise StudyError("name the models to score: --model NAME, or --study FILE for those of a study of yours")
-    bundle, found = _looked_through(options.bundle)
-    if found:
-        raise DataError(f"{options.bundle}: {found[0][0]} {found[0][1]}; get it again from where it came from")
+    bundle = _held(options.bundle)
     _signed(options)
     models = specs(bundle, options.model, options.study)
     exports = Path(options.exports) if options.exports else working("exports")
@@ -150,6 +159,14 @@ def _page(bundle: Any, made: Any) -> str:
     except ModuleNotFoundError as error:
         return f"no report page: it needs {error.name}: {installing('report')}"
     return f"report -> {write(bundle, made)}"
+
+
+def _held(path: Path) -> Any:
+    """A bundle in which nothing is wrong. Raises DataError with the first thing that is."""
+    bundle, found = _looked_through(path)
+    if found:
+        raise DataError(f"{path}: {found[0][0]} {found[0][1]}; get it again from where it came from")
+    return bundle
 
 
 def _looked_through(path: Path) -> tuple[Any, list[tuple[str, str]]]:

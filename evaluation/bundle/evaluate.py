@@ -94,7 +94,8 @@ def evaluate_bundle(
 
 def like_for_like(scores: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     """(those of other scores that were measured as these were, how many were not)."""
-    known = set(scores[list(_ALIKE)].itertuples(index=False, name=None))
+    planned = scores.assign(status=scores["status"].replace("failed", "evaluated"))  # a model that failed hides nobody
+    known = set(planned[list(_ALIKE)].itertuples(index=False, name=None))
     alike = [row in known for row in others[list(_ALIKE)].itertuples(index=False, name=None)]
     return others[alike], len(others) - sum(alike)
 

@@ -113,14 +113,13 @@ class _Content:
         """Everything but the manifest: data sets, what was made of them, what people said, what was decided."""
         plan = Plan(self.study)
         for spec, dataset in zip(self.study.datasets, iter_datasets(self.study), strict=True):
-            texts = list(dataset.texts())
-            distinct = {text.text_id: text for text in texts}
+            distinct = {text.text_id: text for text in dataset.texts()}
             source = source_of(self.study, spec, dataset, distinct)
             self._sources.append(source)
             self._settings.append(of_dataset(spec, dataset))
             self._texts += distinct.values()
             kept = source.texts == "include"
-            rows = texts if kept else [text.model_copy(update={"text": ""}) for text in texts]
+            rows = (text if kept else text.model_copy(update={"text": ""}) for text in dataset.texts())
             yield members.texts_of(spec.name), tables.to_parquet(tables.of_records(rows, Text))
             if kept and isinstance(dataset, TableDataset):
                 yield from tables.dataset_members(dataset)

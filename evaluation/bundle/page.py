@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -36,7 +37,7 @@ def write(bundle: Bundle, made: Evaluated) -> Path:
     shown += [paper_tables.ranking(results, transformed=False), paper_tables.ranking(results, transformed=True)]
     scored: list[str | Table | Figure] = []
     for one in shown:
-        scored += [one.table(), *one.notes] if len(one.frame) else []
+        scored += [replace(one.table(), caption=one.caption)] if len(one.frame) else []
     sections = [
         Section(
             "What this rests on", [*words.heading(bundle).splitlines(), f"Checked: {words.COMPUTED}.", _sources(bundle)]

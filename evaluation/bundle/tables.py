@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
 from plumbline.records import Record
 from plumbline.schemas import arrow_schema, cast_table, refuse_duplicate_keys
+from plumbline.store import BATCH
 from plumbline.study.datasets import LocalDataset
 
 LARGEST = 4 * 2**30  # bytes of a table in memory
@@ -30,9 +32,12 @@ def to_parquet(table: pa.Table) -> memoryview:
     return memoryview(sink.getvalue())
 
 
-def of_records(rows: Sequence[Record], record: type[Record]) -> pa.Table:
-    """Records as a table."""
-    return pa.Table.from_pylist([row.model_dump() for row in rows], schema=arrow_schema(record))
+def of_records(rows: Iterable[Record], record: type[Record]) -> pa.Table:
+    """Records as a table; `BATCH` of them are in memory as Python has them."""
+    schema, rest, made = arrow_schema(record), iter(rows), []
+    while batch := [row.model_dump() for row in itertools.islice(rest, BATCH)]:
+        made.append(pa.Table.from_pylist(batch, schema=schema))
+    return pa.concat_tables([schema.empty_table(), *made])
 
 
 def of_frame(frame: pd.DataFrame, record: type[Record]) -> pa.Table:

@@ -80,6 +80,8 @@ def test_a_model_that_fails_is_one_line_and_the_others_stay(bundle: Path, tmp_pa
     made = evaluate_bundle(found, [{"name": "one"}, {"name": "two"}], tmp_path, REHEARSAL, loader)
     assert made.outcome.failures == {"two": "no such model"}
     assert dict(made.scores.groupby("model")["status"].first()) == {"one": "evaluated", "two": "failed"}
+    made = evaluate_bundle(found, [{"name": "two"}], tmp_path / "alone", REHEARSAL, loader)
+    assert made.scores["score"].isna().all() and made.beside["score"].notna().all() and not made.notes
 
 
 def test_referenced_texts_are_joined_from_a_copy_and_refused_from_another(tmp_path: Path, loader: Loader) -> None:
@@ -132,3 +134,16 @@ def test_the_command_refuses_what_is_simulated_and_scores_it_where_asked(bundle:
     assert "6 scores made" in done.stdout and "SIMULATED" in done.stdout
     done = here("evaluation.bundle", "evaluate", str(bundle))
     assert done.returncode == 2 and "name the models to score" in done.stderr
+
+
+def test_two_bundles_side_by_side(bundle: Path, tmp_path: Path) -> None:
+    study = recorded_study(tmp_path, edition="2")
+    export(study, tmp_path / "b.plumb")
+    done = here("evaluation.bundle", "diff", str(bundle), str(tmp_path / "b.plumb"))
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["edition", "1", "2"] in lines and ["paraphrasing", "84", "84", "0", "0"] in lines
+    assert ["translation", "English", "accepted", "accepted", "4.67", "and", "4.67", "4.64", "and", "4.64"] in lines
+    assert "+0.00" in done.stdout and "SIMULATED" in done.stdout
+    done = here("evaluation.bundle", "diff", str(bundle), str(bundle))
+    assert done.stdout.startswith("The same bundle, ")
