@@ -27,11 +27,12 @@ PAGES = {
     "Robustness": "robustness",
     "One model": "model",
     "Rankings": "rankings",
+    "Benchmark": "benchmark",
     "Errors and texts": "texts",
 }
 
 
-SCORED = ("drift", "robustness", "model", "rankings")  # of PAGES those about models
+SCORED = ("drift", "robustness", "model", "rankings", "benchmark")  # of PAGES those about models
 TRANSFORMED = ("texts",)  # and those about outputs
 #: Who is who: only where the dashboard was started with `--names`.
 NAMES = {"People": "people"}

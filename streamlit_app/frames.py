@@ -214,6 +214,26 @@ def rescored_frame(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def quality_frame(table: pd.DataFrame) -> Styler:
+    """`evaluation.build check`'s table in words, each verdict with a mark and a tint."""
+    words = {"pass": "✔ pass", "look": "? look", "fail": "✘ fail"}
+    tints = dict(zip(words.values(), (_TINTS["accepted"], _TINTS["undecided"], _TINTS["rejected"]), strict=True))
+    shown = pd.DataFrame(
+        {
+            "Task": table["task"],
+            "Check": table["check"].str.replace("_", " "),
+            "Verdict": table["verdict"].map(lambda name: words.get(name, name)),
+            "Reason": table["reason"],
+            "Value": ["" if pd.isna(value) else f"{value:g}" for value in table["value"]],
+            "Threshold": table["threshold"],
+            "Rows": table["rows_file"],
+        }
+    )
+    return shown.style.map(
+        lambda value: f"background-color: {tints[value]}" if value in tints else "", subset=["Verdict"]
+    )
+
+
 def refusals(table: pd.DataFrame) -> list[str]:
     """A line for each verdict of `verdict_table` that lets nothing through, with its reasons."""
     return [

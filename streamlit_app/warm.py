@@ -30,6 +30,7 @@ MODULES = (
     "streamlit_app.views.robustness",
     "streamlit_app.views.model",
     "streamlit_app.views.rankings",
+    "streamlit_app.views.benchmark",
     "streamlit_app.views.texts",
 )
 SECONDS = 0.5  # until the first page is at the browser

@@ -5,7 +5,6 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from evaluation.build.selection import Selection
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.palette import COLOURS, NEUTRAL
 
@@ -14,10 +13,13 @@ _COLOURS = [COLOURS["lexical_stylistic"], COLOURS["length"], NEUTRAL]
 _SHAPES = ["circle", "square", "cross"]
 
 
-def curve(selection: Selection) -> Figure:
-    """Tau with all tasks on held-out models by number of tasks; the band holds 95% of random selections."""
-    shown = selection.curve.assign(way=selection.curve["method"].map(_NAMES))
-    held, names = int(selection.held.sum()), list(_NAMES.values())
+def curve(table: pd.DataFrame, held: int) -> Figure:
+    """Tau with all tasks on `held` held-out models by number of tasks; the band holds 95% of random selections.
+
+    `table` is `evaluation.build.selection.Selection.curve`, or the file of it (`curve.csv`).
+    """
+    shown = table.assign(way=table["method"].map(_NAMES))
+    names = list(_NAMES.values())
     across = alt.X("tasks:Q", title="Tasks").scale(type="log", nice=False)
     up = alt.Y("tau:Q", title="Kendall's tau with all tasks").scale(zero=False)
     colour = alt.Color("way:N", title=None).scale(domain=names, range=_COLOURS).legend(orient="top")

@@ -30,7 +30,7 @@ def write(folder: Path, selection: Selection, tasks: dict[str, Any], source: str
 
     `tasks` are mteb's task objects by name, narrowed to what is scored; `source` is what --from named.
     """
-    figure = curve(selection)
+    figure = curve(selection.curve, int(selection.held.sum()))
     files = {
         "tasks.csv": csv_bytes(_tasks(selection)),
         "removed.csv": csv_bytes(predicted_by(selection)),

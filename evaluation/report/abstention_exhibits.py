@@ -72,10 +72,17 @@ def curves(table: pd.DataFrame, results: Results, confidence: str) -> alt.Concat
 
     The broken line is the best possible, the dotted one the mean of all queries, both of the original texts.
     """
+    panels = list(panels_of(table, results, confidence).values())
+    figure: alt.ConcatChart = alt.concat(*panels, columns=2)
+    return figure
+
+
+def panels_of(table: pd.DataFrame, results: Results, confidence: str) -> dict[str, alt.LayerChart]:
+    """The panels of `curves` by model."""
     own = table[table["confidence"] == confidence]
     shown = own.assign(series=own["series"].map(series_name), **{n: 100 * own[n] for n in ("score", "oracle", "flat")})
     across = alt.X("share:Q", title="Share of queries answered").axis(format="%").scale(domain=[0.1, 1], reverse=True)
-    panels = []
+    panels = {}
     for model, part in shown.groupby("model", sort=False):
         up = alt.Y("score:Q", title="Score times 100").scale(zero=False)
         base = alt.Chart(part)
@@ -90,9 +97,8 @@ def curves(table: pd.DataFrame, results: Results, confidence: str) -> alt.Concat
         oracle = bounds.mark_line(color=NEUTRAL, strokeDash=[6, 4]).encode(x=across, y="oracle:Q")
         flat = bounds.mark_line(color=NEUTRAL, strokeDash=[2, 3]).encode(x=across, y="flat:Q")
         panel = alt.LayerChart(layer=[oracle, flat, lines], title=str(model))
-        panels.append(panel.properties(width=PANEL_WIDTH, height=PANEL_WIDTH * 3 // 4))
-    figure: alt.ConcatChart = alt.concat(*panels, columns=2)
-    return figure
+        panels[str(model)] = panel.properties(width=PANEL_WIDTH, height=PANEL_WIDTH * 3 // 4)
+    return panels
 
 
 def curve_caption(confidence: str) -> str:

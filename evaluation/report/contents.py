@@ -11,6 +11,7 @@ import pandas as pd
 from evaluation import tables
 from evaluation.report import (
     abstention_exhibits,
+    board_charts,
     charts,
     dataset_tables,
     drift_charts,
@@ -146,6 +147,17 @@ def all_figures(study: Study, material: Material) -> dict[str, Figure]:
     if len(profiles):
         chart = profile_charts.axis_sizes(profiles)
         found["profiles"] = figure(chart, "How much each axis moves each model (HTEB, Figures 10 and 11)")
+    return {**found, **_boards(material)}
+
+
+def _boards(material: Material) -> dict[str, Figure]:
+    """Ranks with their limits, and when models should not answer."""
+    results, found = material.results, {}
+    for transformed, name in ((False, "original"), (True, "transformed")):
+        ranked = tables.ranking_table(results.scores, transformed=transformed, seed=results.seed)
+        if "rank_low" in ranked and ranked["rank_low"].notna().any():
+            chart = board_charts.rank_limits(ranked)
+            found[f"ranking_{name}"] = figure(chart, f"{name.capitalize()} scores: {board_charts.CAPTION}")
     abstained = tables.abstention_curves(material.abstaining)
     for name in abstained["confidence"].unique():
         drawn = abstention_exhibits.curves(abstained, results, name)

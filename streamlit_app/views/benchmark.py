@@ -1,0 +1,94 @@
+"""The tasks as a benchmark: how models rank, how few tasks would do, abstention, and whether tasks are worth having."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from evaluation.report import abstention_exhibits, board_charts
+from plumbline.study import Study
+from streamlit_app import frames
+from streamlit_app.elements import (
+    choose,
+    complain,
+    exhibit,
+    figure,
+    file_name,
+    heading,
+    limits,
+    link,
+    sections,
+    show,
+    table,
+)
+from streamlit_app.readers import benchmark, scores
+
+VERDICTS = ("fail", "look", "pass")
+
+
+def draw(study: Study) -> None:
+    """The page."""
+    sections(*(partial(part, study) for part in (_board, _agreement, _abstention, _quality)))
+
+
+def _board(study: Study) -> None:
+    one = benchmark.board(study)
+    if why := scores.outrun(study):
+        complain(why, what="These scores no longer hold")
+    heading("Board")
+    if "rank_low" in one.frame and one.frame["rank_low"].notna().any():
+        few = limits(simulated=False, n=int(one.frame["n_datasets"].max()), what="data sets")
+        said = f"Original scores: {board_charts.CAPTION}.{few}"
+        figure(file_name(study, "rank limits"), board_charts.rank_limits(one.frame), said)
+    exhibit(study, one)
+    link("rankings", "Whether ranks hold when texts change")
+
+
+def _agreement(study: Study) -> None:
+    found = benchmark.agreement(study)
+    if found is None:
+        return
+    heading("How few tasks would do")
+    st.text(found.answer)
+    figure(
+        file_name(study, "size agreement"),
+        found.figure.chart,
+        found.figure.caption,
+        alt_text=found.figure.alt,
+        columns=1,
+    )
+    table(file_name(study, "size agreement"), found.table)
+
+
+def _abstention(study: Study) -> None:
+    exhibits, curves = benchmark.abstaining(study)
+    if not exhibits:
+        return
+    heading("When models should not answer")
+    model = choose("Model", list(curves["model"].unique()), "model")
+    name = choose(
+        "Confidence",
+        list(curves["confidence"].unique()),
+        "confidence",
+        shown=lambda one: abstention_exhibits.CALLED[one],
+    )
+    panel = abstention_exhibits.panels_of(curves, scores.results(study), name)[model]
+    figure(file_name(study, f"abstention {name}"), panel, abstention_exhibits.curve_caption(name) + ".")
+    for one in exhibits:
+        exhibit(study, one)
+
+
+def _quality(study: Study) -> None:
+    found = benchmark.quality(study)
+    if found.empty:
+        return
+    heading("Task quality")
+    counts = found["verdict"].value_counts()
+    words = ", ".join(f"{counts[name]} {name}" for name in VERDICTS if name in counts)
+    st.text(f"{found['task'].nunique()} tasks checked: {words}. A check that does not pass is a question to a person.")
+    table(file_name(study, "task quality"), found, frames.quality_frame(found))
+
+
+if __name__ == "__main__":
+    show(draw)
