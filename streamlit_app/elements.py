@@ -113,6 +113,7 @@ def fitted(chart: alt.TopLevelMixin, columns: int) -> alt.TopLevelMixin:
     one: Any = chart
     drawn = one.properties(autosize=_FIT)
     drawn.config = drawn.padding = Undefined  # the page has its own letters and edges
+    drawn.description = Undefined  # `alt_text` says it
     drawn = drawn.configure_axisBand(labelOverlap=False, labelLimit=_NAMES)
     drawn = drawn.configure_axis(labelFlush=False)  # or the first and the last label leave their ticks
     # Beside a chart a legend would take half of a phone.

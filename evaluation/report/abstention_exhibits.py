@@ -16,6 +16,7 @@ from plumbline.exhibits.table import Exhibit, reasons
 from plumbline.transformations import ORIGINAL
 
 SHARE = 0.8  # of original queries answered, for which thresholds are printed; the file has every tenth
+_FEW = 100  # queries of a data set, below which it is said
 #: What the confidences are called.
 CALLED = {
     "max": "the largest similarity",
@@ -46,7 +47,14 @@ def nauc(results: Results, rows: pd.DataFrame) -> Exhibit:
             cells[f"nAUC ({name})"] = own if original else f"{own} ({decimal(row[f'nauc_original_{name}'])})"
         made.append(cells | {"Data sets": str(row["n_datasets"]), "Queries": f"{row['n_queries']:,}"})
     others = tables.not_searches(rows)
-    why = [_NAUC, *reasons(others, others.values()), *reasons(map(named, frame["transformation"]), frame["reason"])]
+    least = min((int(n) for n in rows["n"] if n), default=_FEW)
+    few = [f"Few queries ({least} in a data set): nAUC moves with each of them"] if least < _FEW else []
+    why = [
+        _NAUC,
+        *few,
+        *reasons(others, others.values()),
+        *reasons(map(named, frame["transformation"]), frame["reason"]),
+    ]
     return exhibit(results, "abstention", "Whether models know which queries to leave unanswered", frame, made, why)
 
 

@@ -29,7 +29,18 @@ DEMO = ROOT / "studies" / "demo.yaml"
 APP = ROOT / "streamlit_app" / "app.py"
 MODELS = ("tests/first", "tests/second")
 TIME = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-VIEWS = ("overview", "drift", "verdicts", "preview", "campaign", "robustness", "model", "rankings", "texts")
+VIEWS = (
+    "overview",
+    "drift",
+    "verdicts",
+    "preview",
+    "campaign",
+    "robustness",
+    "model",
+    "rankings",
+    "benchmark",
+    "texts",
+)
 Open = Callable[..., AppTest]
 
 

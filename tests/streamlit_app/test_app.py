@@ -74,6 +74,7 @@ SECTIONS = {
         "Kendall's tau (Table 4)",
         "Borda ranks",  # split-half reliability needs three models
     ],
+    "benchmark": ["Board"],
     "texts": ["Search", "Error types by generator (HTEB, Table 5)", "Lengths and edits (HTEB, Table 23)"],
 }
 
