@@ -52,7 +52,7 @@ def nauc(results: Results, rows: pd.DataFrame) -> Exhibit:
     why = [
         _NAUC,
         *few,
-        *reasons(others, others.values()),
+        *(f"{', '.join(n for n in others if others[n] == why)}: {why}" for why in dict.fromkeys(others.values())),
         *reasons(map(named, frame["transformation"]), frame["reason"]),
     ]
     return exhibit(results, "abstention", "Whether models know which queries to leave unanswered", frame, made, why)
@@ -89,7 +89,12 @@ def panels_of(table: pd.DataFrame, results: Results, confidence: str) -> dict[st
     """The panels of `curves` by model."""
     own = table[table["confidence"] == confidence]
     shown = own.assign(series=own["series"].map(series_name), **{n: 100 * own[n] for n in ("score", "oracle", "flat")})
-    across = alt.X("share:Q", title="Share of queries answered").axis(format="%").scale(domain=[0.1, 1], reverse=True)
+    across = (
+        alt.X("share:Q", title="Share of queries answered")
+        .axis(format="%", values=[1, 0.8, 0.6, 0.4, 0.2])
+        .scale(domain=[0.1, 1], reverse=True)
+    )
+    there = [series_name(name) for name in (ORIGINAL, *results.axes.shown) if name in set(own["series"])]
     panels = {}
     for model, part in shown.groupby("model", sort=False):
         up = alt.Y("score:Q", title="Score times 100").scale(zero=False)
@@ -97,8 +102,8 @@ def panels_of(table: pd.DataFrame, results: Results, confidence: str) -> dict[st
         lines = base.mark_line(point={"size": 40, "filled": True}).encode(
             x=across,
             y=up,
-            color=series_colour(results.axes),
-            shape=series_shape(results.axes),
+            color=series_colour(results.axes).legend(values=there),
+            shape=series_shape(results.axes).legend(values=there),
             tooltip=["series:N", alt.Tooltip("share:Q", format=".0%"), alt.Tooltip("score:Q", format=".2f")],
         )
         bounds = alt.Chart(part[part["series"] == series_name(ORIGINAL)])

@@ -12,6 +12,7 @@ from streamlit_app import frames
 from streamlit_app.elements import (
     choose,
     complain,
+    download_csv,
     exhibit,
     figure,
     file_name,
@@ -58,7 +59,7 @@ def _agreement(study: Study) -> None:
         alt_text=found.figure.alt,
         columns=1,
     )
-    table(file_name(study, "size agreement"), found.table)
+    download_csv(file_name(study, "size agreement"), found.table)
 
 
 def _abstention(study: Study) -> None:

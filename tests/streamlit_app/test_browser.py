@@ -116,7 +116,7 @@ def looked_at(page: Page, view: str) -> None:
     expect(page.get_by_text(SIMULATED).first).to_be_visible()
     expect(page.get_by_test_id("stException")).to_have_count(0)
     expect(page.get_by_test_id("stAlertContentError")).to_have_count(0)
-    if view in {"drift", "verdicts", "campaign", "robustness", "model", "rankings"}:
+    if view in {"drift", "verdicts", "campaign", "robustness", "model", "rankings", "benchmark"}:
         browser.appear(page, "[data-testid=stVegaLiteChart] svg")
     width = page.viewport_size["width"] if page.viewport_size else 0
     page.screenshot(path=ARTEFACTS / f"dashboard-{view}-{width}.png")

@@ -120,7 +120,7 @@ def measured(study: Study) -> pd.DataFrame:
     verdicts = [verdict(study, name) for name in study.transformations]
     units = plan_units(study, [Verdict.model_validate(one) for one in verdicts], [], include_rejected=False)
     (model,) = (Model.of(study, spec) for spec in study.evaluation.models)
-    made = beside.Tables(study, units, [], [model], [model])
+    made = beside.Tables(study, units, beside.measures(study, []), [model], [model])
     left = tuple(one for one in made.todo(model) if isinstance(one.measure, Abstaining))
     for found in beside.measure(left, Encoder(FakeModel(), model.name, model.revision)):
         made.save(model, found)
@@ -161,7 +161,7 @@ def test_tables_of_it(study: Study) -> None:
     assert set(curves["series"]) == {"original", "lexical_stylistic", "language"} and len(curves) == 3 * 3 * 10
     results = Results(pd.DataFrame(rows), [], (), 1)
     shown = abstention_exhibits.nauc(results, rows)
-    assert any(note.startswith("sts: abstention is of searches") for note in shown.notes)
+    assert f"sts: {NOT_OF_OTHERS}" in shown.notes and any(note.startswith("Few queries (11") for note in shown.notes)
     assert shown.printed["Transformation"].tolist() == ["Original", "Paraphrasing", "Translation"]
     assert len(abstention_exhibits.thresholds(results, rows).printed) == 3
     assert tables.abstention_table(rows.iloc[:0]).empty and tables.abstention_curves(rows.iloc[:0]).empty

@@ -199,7 +199,7 @@ TABLES = {
 }
 BARE = str.maketrans("", "", r"\{}")  # the signs of Markdown's and LaTeX's escapes
 FIGURES = {"axes", "transformations", "model_1", "model_2", "shifts", "drift_1", "drift_2", "text_drift", "drops"}
-FIGURES |= {"profiles", "threshold_decisions", "thresholds", "uncertainty"}
+FIGURES |= {"profiles", "threshold_decisions", "thresholds", "uncertainty", "ranking_original", "ranking_transformed"}
 
 
 @pytest.mark.usefixtures("undrawn")
