@@ -17,7 +17,7 @@ def signature_of(path: Path) -> Path:
 
 
 def check_signature(path: Path, key: str) -> str:
-    """What minisign says of a bundle's signature: its trusted comment. `key` is a public key, or the file of one.
+    """What minisign says of a bundle's signature, its trusted comment too. `key` is a public key, or the file of one.
 
     Raises StudyError where minisign is not installed, DataError where there is no signature, or not by this key.
     """
@@ -27,7 +27,7 @@ def check_signature(path: Path, key: str) -> str:
     if tool is None:
         raise StudyError("--key: signatures are checked by minisign, which is not installed (apt install minisign)")
     by = ["-p", key] if Path(key).is_file() else ["-P", key]
-    command = [tool, "-V", "-Q", *by, "-x", str(signature), "-m", str(path)]
+    command = [tool, "-V", *by, "-x", str(signature), "-m", str(path)]
     try:
         done = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace", timeout=_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -35,4 +35,4 @@ def check_signature(path: Path, key: str) -> str:
     if done.returncode:
         why = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()[0]
         raise DataError(f"{path}: its signature does not hold for this key ({why}); do not build on it")
-    return done.stdout.strip()
+    return done.stdout.strip().replace("\n", "; ")

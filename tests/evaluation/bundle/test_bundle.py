@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import struct
+import subprocess
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from evaluation.bundle.archive import Archive
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import faults, open_checked
 from evaluation.bundle.export import export
+from evaluation.bundle.signature import check_signature
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.commands import here
@@ -227,3 +229,21 @@ def test_inspect_says_what_is_in_it_and_fails_on_what_is_wrong(bundle: Path, edi
     assert done.stderr.strip().splitlines()[-1].startswith("error: ")
     done = here("evaluation.bundle", "inspect", str(bundle), "--key", "RWQ")
     assert done.returncode == 2 and "is not signed" in done.stderr
+
+
+def test_a_signature_is_checked_by_minisign(bundle: Path, tmp_path: Path) -> None:
+    tool, own = shutil.which("minisign"), Path(shutil.copy(bundle, tmp_path / "own.plumb"))
+    if tool is None:
+        own.with_name("own.plumb.minisig").touch()
+        with pytest.raises(StudyError, match="checked by minisign, which is not installed"):
+            check_signature(own, "RWQ")
+        return
+    key, secret = tmp_path / "k.pub", tmp_path / "k.sec"
+    subprocess.run([tool, "-G", "-W", "-p", key, "-s", secret], check=True, capture_output=True)
+    subprocess.run([tool, "-S", "-s", secret, "-m", own, "-t", "edition 1"], check=True, capture_output=True)
+    assert "edition 1" in check_signature(own, str(key))
+    assert "edition 1" in check_signature(own, key.read_text().splitlines()[-1])
+    own.chmod(0o644)
+    own.write_bytes(own.read_bytes() + b"0")
+    with pytest.raises(DataError, match=r"does not hold for this key \(Signature verification failed\)"):
+        check_signature(own, str(key))
