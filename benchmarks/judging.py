@@ -28,7 +28,7 @@ from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study, load_study
 
 PAIRS = 256  # each with two questions
-ROUNDS = 5
+ROUNDS = 11
 SEQUENCES = 64
 LATENCY = 0.5  # seconds; a chat model takes as long and more, which makes it easier
 CONCURRENCY = 256

@@ -20,6 +20,7 @@ from plumbline.study import Study
 from plumbline.study.judges import OpenAIJudge, RecordedJudge, VllmJudge
 
 _QUIET = {"enable_thinking": False}
+_WAITING = 8  # batches in hand: one whose answers are a token long ends all at once, and the next must be there
 
 
 class Asker(Protocol):
@@ -83,6 +84,8 @@ async def start(study: Study, asked: Questionnaire, labels: Sequence[str]) -> As
     if isinstance(spec, VllmJudge):
         from generation.generators.vllm import VllmEngine  # noqa: PLC0415 (lives on the GPU host)
 
+        if labels and spec.concurrency is None:
+            spec = spec.model_copy(update={"concurrency": _WAITING * spec.max_num_seqs * spec.data_parallel})
         engine = VllmEngine.load(spec, study, {}, _QUIET)
         try:
             for label in labels:
