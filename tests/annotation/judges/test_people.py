@@ -11,7 +11,7 @@ import pytest
 import statsmodels.api as sm  # type: ignore[import-untyped]
 from scipy import stats
 
-from annotation.judges.alternative import alternative_test, benjamini_yekutieli, by_domain
+from annotation.judges.alternative import alternative_test, benjamini_yekutieli, by_domain, exact_p
 from annotation.judges.effects import between_judges, length_slope, order_effects, rounded
 from annotation.judges.judgements import over_orders, together
 from annotation.judges.people import against_people, calibrated, far_ratings, reliability, with_each_rater
@@ -119,16 +119,37 @@ def test_an_expected_score_never_ties_and_is_rounded_first() -> None:
     assert rounded(np.array([1.49, 1.5, 2.5, 9.0, np.nan]), SCALE).tolist()[:4] == [1, 2, 3, 5]
 
 
-def test_few_pairs_are_tested_by_signed_ranks_and_one_rater_not_at_all() -> None:
+def test_few_pairs_are_tested_exactly_and_one_rater_not_at_all() -> None:
+    """d is 0 in all n pairs, or 1 in one: where mean(d) is 0.1 and d never -1, 0.9^10 = 0.349 have no 1.
+
+    The first is the most that any share of -1 gives for one result of three in a single pair too: 0.9. So a judge that
+    ties with everybody on 10 pairs, or on one, is not shown to be as good.
+    """
+    assert exact_p(0, 0, 1, 0.1) == pytest.approx(0.9)
+    assert exact_p(0, 1, 1, 0.1) == pytest.approx(0.45)  # the share of -1 is (1 - 0.1) / 2 at most
+    assert exact_p(1, 0, 1, 0.1) == 1
+    assert exact_p(0, 0, 10, 0.1) >= 0.9**10
     ratings = rated({"a": [3] * 10, "b": [3] * 10})
     found = alternative_test(ratings, by_pair([3.0] * 9 + [4.0]))
-    d = np.array([0.0] * 9 + [1.0]) - 0.1
-    assert set(found.raters["test"]) == {"wilcoxon"}
-    assert found.raters["p"][0] == pytest.approx(
-        stats.wilcoxon(d, alternative="less", method="asymptotic").pvalue  # type: ignore[call-overload]
-    )
+    assert set(found.raters["test"]) == {"exact"} and found.raters["p"][0] == exact_p(1, 0, 10, 0.1)
+    assert not alternative_test(ratings, by_pair([3.0] * 10)).passes
+    assert alternative_test(ratings, by_pair([3.0] * 10)).rho == 1
     alone = alternative_test(rated({"a": [3] * 40}), by_pair([3.0] * 40))
     assert math.isnan(alone.omega) and not alone.passes and "two raters" in alone.reason
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.2])
+@pytest.mark.parametrize("n", [1, 7, 20])
+def test_the_exact_test_errs_as_often_as_it_says(n: int, epsilon: float) -> None:
+    """Over all results of n pairs by their chances, with shares of -1 that the test's own grid does not hold."""
+    results = [(a, b) for a in range(n + 1) for b in range(n + 1 - a)]
+    p_values = np.array([exact_p(a, b, n, epsilon) for a, b in results])
+    for share in (0.0123, 0.1, 0.2345, 0.39):
+        chances = stats.multinomial.pmf(
+            [(a, b, n - a - b) for a, b in results], n, [share + epsilon, share, 1 - epsilon - 2 * share]
+        )
+        for level in (0.0091, 0.05, 0.3):
+            assert chances[p_values <= level].sum() <= level + 0.001
 
 
 def test_p_values_of_all_domains_are_corrected_together() -> None:
