@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -10,7 +12,7 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,37 +75,51 @@ def free_port() -> int:
         return port
 
 
-@pytest.fixture
-def serving(tmp_path: Path) -> Iterator[Callable[[], tuple[subprocess.Popen[str], list[str]]]]:
-    """Start `serve` on a home of the test's own and read what it says until it is ready."""
-    started: list[subprocess.Popen[str]] = []
+class Signalling(io.StringIO):
+    """What a command says; once it is ready a signal reaches this process, which is the command's."""
 
-    def start() -> tuple[subprocess.Popen[str], list[str]]:
-        words = ["serve", "--study", str(DEMO), "--data", str(tmp_path / "home"), "--port", str(free_port())]
-        command = [sys.executable, "-u", "-m", "annotation", *words]
-        process = forks.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True)
-        started.append(process)
-        assert process.stdout is not None
-        lines: list[str] = []
-        for line in process.stdout:
-            lines.append(line)
-            if line.startswith("Ready"):
-                break
-        return process, lines
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__()
+        self.number = number
 
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
+    def write(self, words: str) -> int:
+        written = super().write(words)
+        if words.startswith("Ready"):
+            os.kill(os.getpid(), self.number)
+        return written
 
 
-def test_serve_prints_passwords_once_and_ends_cleanly(
-    serving: Callable[[], tuple[subprocess.Popen[str], list[str]]], tmp_path: Path
-) -> None:
-    process, lines = serving()
-    said = "".join(lines)
-    file, state = tmp_path / "home" / "credentials.json", server.Home(tmp_path / "home").state
-    assert "Argilla runs at http://127.0.0.1:" in said and "/work\n" in said and state.exists()
+def serving(home: Path) -> list[str]:
+    """`serve` for the sample study, its server on a home of the test's own."""
+    return ["serve", "--study", str(DEMO), "--data", str(home), "--port", str(free_port())]
+
+
+def served(here: Command, home: Path, number: signal.Signals) -> str:
+    """What `serve` says in this process until a signal ends it; its server is forked (`tests.forks`)."""
+    with contextlib.redirect_stdout(Signalling(number)) as said:
+        assert here(*serving(home)).returncode == 130
+    assert "Ready" in said.getvalue()
+    return said.getvalue()
+
+
+def test_serve_prints_passwords_once_and_ends_cleanly(here: Command, tmp_path: Path) -> None:
+    """The first time it is started as a person does."""
+    home = server.Home(tmp_path / "home")
+    command = [sys.executable, "-u", "-m", "annotation", *serving(home.path)]
+    with forks.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            lines = [next(process.stdout)]
+            while not lines[-1].startswith("Ready"):
+                lines.append(next(process.stdout))
+            assert home.state.exists()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=30) == 130
+        finally:
+            process.kill()
+    assert not home.state.exists()
+    said, file = "".join(lines), home.credentials_file
+    assert "Argilla runs at http://127.0.0.1:" in said and "/work\n" in said
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     kept = json.loads(file.read_text(encoding="utf-8"))
     users = [kept["owner"], *kept["annotators"]]
@@ -111,39 +127,38 @@ def test_serve_prints_passwords_once_and_ends_cleanly(
     for user in users:
         assert said.count(user["password"]) == 1
         assert user["api_key"] not in said
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 130
-    assert not state.exists()
-    process, lines = serving()
-    said = "".join(lines)
-    assert not [user for user in users if user["password"] in said]
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=30) == 130
-    assert not state.exists()
+    again = served(here, home.path, signal.SIGTERM)
+    assert not [user for user in users if user["password"] in again]
+    assert not home.state.exists()
+
+
+@pytest.fixture(scope="module")
+def used_home(tmp_path_factory: pytest.TempPathFactory) -> server.Home:
+    """A home of which no account is shared by tests; only the first start on it makes the database."""
+    return server.Home(tmp_path_factory.mktemp("home"))
+
+
+def test_serve_during_a_command_gives_its_exit_status(here: Command, used_home: server.Home) -> None:
+    done = here("serve", "--data", str(used_home.path), "--during", f"{sys.executable} -c 'raise SystemExit(7)'")
+    assert done.returncode == 7
 
 
 def test_annotators_of_a_campaign_that_was_published_before_are_let_in(
-    variant: Callable[..., Study], serving: Callable[[], tuple[subprocess.Popen[str], list[str]]], tmp_path: Path
+    variant: Callable[..., Study], here: Command, used_home: server.Home
 ) -> None:
     """As after `make demo`: the sample study was published when `rater-1` had no account yet."""
     study = variant(transformations=["paraphrasing"], sample={"pairs": 2})
     generate(study)
     draw_sample(study)
-    home = server.Home(tmp_path / "home")
-    with server.running(home) as connection:
+    with server.running(used_home) as connection:
         publish(study, attach(connection))
-    serving()
-    with server.running(home) as connection:
-        rater = server.credentials(home).find("rater-1")
+    served(here, used_home.path, signal.SIGINT)
+    with server.running(used_home) as connection:
+        rater = server.credentials(used_home).find("rater-1")
         assert rater is not None
         argilla = attach(connection)
         seen = argilla.request("GET", "/me/datasets", api_key=rater.api_key)["items"]
         assert [dataset["name"] for dataset in seen] == ["demo-paraphrasing-EN"]
-
-
-def test_serve_during_a_command_gives_its_exit_status(tmp_path: Path) -> None:
-    done = annotation("serve", "--data", str(tmp_path), "--during", f"{sys.executable} -c 'raise SystemExit(7)'")
-    assert done.returncode == 7
 
 
 def assert_one_line(done: Ended | subprocess.CompletedProcess[str], pattern: str) -> None:

@@ -30,7 +30,7 @@ from tests.annotation.argilla_site import Api, Campaign, Site, eventually, respo
 from tests.annotation.server.postgres_site import postgres_url  # noqa: F401  # a fixture
 from tests.scale import scaled
 
-RATERS = scaled(8, 32)
+RATERS = scaled(6, 32)
 STATUSES = ("submitted", "discarded", "draft")
 #: Half of the raters' actions submit, so half of the raters as the wanted number puts every count next to the edge.
 ACTIONS = ("submit", "submit", "submit", "upsert", "discard", "draft", "delete", "delete")
