@@ -17,6 +17,7 @@ from plumbline.errors import DataError
 from plumbline.identity import identity
 
 _PSEUDONYM = re.compile(r"(rater|simulated)-[0-9a-f]{8}|worker-[0-9a-f]{12}")
+SIMULATED = "simulated-"  # raters who are programs, and nobody else
 WORKER = "worker-"  # accounts of crowd workers in Argilla begin so, and nobody else's
 
 
@@ -30,7 +31,7 @@ def named_pseudonym(key: bytes, study: str, name: str) -> str:
 
     Whom a file calls `simulated-...` (one that was exported, say) stays simulated.
     """
-    kind = "simulated" if name.casefold().startswith("simulated-") else "rater"
+    kind = "simulated" if name.casefold().startswith(SIMULATED) else "rater"
     return f"{kind}-{_digest(key, study, name.casefold())[:8]}"
 
 

@@ -96,7 +96,7 @@ def _other_verdicts(found: Sequence[Verdict], follow: Sequence[Verdict]) -> Iter
         if unit not in numbers:
             yield f"lacks the verdict on {_named(*unit)}"
     for fields in (("decision",), tuple(Verdict.model_fields)):
-        for one in found:
+        for one in (one for one in found if _unit(one) in right):
             own, due = _said(one), _said(right[_unit(one)])
             for name in (name for name in own if name.split(".")[0] in fields):
                 yield from _difference(_named(*_unit(one)), name, own[name], due.get(name))
@@ -108,7 +108,7 @@ def _other_means(found: pd.DataFrame, follow: pd.DataFrame) -> Iterator[str]:
     own, due = (frame.sort_values(key, ignore_index=True) for frame in (found, follow))
     keys, right = (list(zip(*(frame[name] for name in key), strict=True)) for frame in (own, due))
     if keys != right:
-        pair_id, question = min(set(keys) ^ set(right), default=keys[0])
+        pair_id, question = min(set(keys) ^ set(right), default=(keys or right)[0])
         lost = (pair_id, question) in set(right)
         yield f"pair {pair_id}, {question}, {'is missing' if lost else 'is not among those that were rated'}"
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import BaseModel, ValidationError
 
 from annotation.ratings.collected import Collected
@@ -116,9 +118,11 @@ class Bundle:
         decisions = self.models("decisions.json", Decision)
         controls = self.table(members.CONTROLS, Pair)
         told = [as_record(row, Pair) for row in controls.to_pylist()]
+        rated = [self.table(name, Rating) for name in (members.RATINGS, members.CONTROL_RATINGS)]
+        self._refuse_off_scale(rated[0])
         collected = Collected.of_tables(
             [self.table(members.PAIRS, Pair), controls],
-            [self.table(name, Rating) for name in (members.RATINGS, members.CONTROL_RATINGS)],
+            rated,
             withdrawals([one for one in decisions if one.pair_id], told),
         )
         return Evidence(
@@ -145,7 +149,7 @@ class Bundle:
     def settings(self) -> dict[str, Any]:
         """The study's settings as they stand in the bundle."""
         said = self._json(members.STUDY)
-        if not isinstance(said, dict):
+        if not _of_a_study(said):
             raise DataError(f"{self._where(members.STUDY)} holds no study; {_AGAIN}")
         return said
 
@@ -174,6 +178,17 @@ class Bundle:
             study._exports = exports
         return study
 
+    def _refuse_off_scale(self, ratings: pa.Table) -> None:
+        """Raise DataError for a rating that nobody can have given."""
+        for question in self.rubric.rating_names():
+            own = ratings.filter(pc.equal(ratings["question"], question))["value"].drop_null()
+            given = [value for value in pc.unique(own).to_pylist() if not math.isnan(value)]
+            if off := sorted(set(given) - set(self.rubric.scale_of(question))):
+                raise DataError(
+                    f"{self._where(members.RATINGS)} holds {off[0]:g} for {question!r}, which is no point of its scale;"
+                    f" {_AGAIN}"
+                )
+
     def _kinds(self) -> dict[str, Transformation]:
         return {name: Transformation.model_validate(one.definition) for name, one in self.transformations.items()}
 
@@ -191,3 +206,14 @@ class Bundle:
 
     def _where(self, name: str) -> Path:
         return self.path / name
+
+
+def _of_a_study(said: Any) -> bool:
+    """Whether settings have the form of which more is read than a study's own model checks."""
+    if not (isinstance(said, dict) and isinstance(said.get("generator", {}), dict)):
+        return False
+    scored = said.get("evaluation", {})
+    models = scored.get("models", []) if isinstance(scored, dict) else None
+    return isinstance(models, list) and all(
+        isinstance(one, dict) and isinstance(one.get("name"), str) for one in models
+    )

@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from annotation.pseudonyms import SIMULATED
 from annotation.ratings.ratings import marked
 from annotation.verdicts.preregistration import other_rules, rules_of
 from annotation.verdicts.verdicts import rule_id
@@ -45,18 +46,20 @@ def faults(bundle: Bundle, step: Callable[[], object] = lambda: None) -> Iterato
     missing = {name for name, what in found if what == _MISSING}
     if missing:
         return  # nothing can be computed of what is not there
-    for look in (_prompts, _rules, _marks, _computed, _outputs, _texts):
+    unread = set[str]()
+    for look in _LOOKS:
         try:
             yield from look(bundle)
         except DataError as error:
-            if not found:  # else it was named already
+            if not found and str(error) not in unread:  # else it was named already
                 yield "a member", f"cannot be read: {error}"
+            unread.add(str(error))
         step()
 
 
 def steps(bundle: Bundle) -> int:
     """How many steps `faults` takes."""
-    return len(bundle.manifest.members) + 6
+    return len(bundle.manifest.members) + len(_LOOKS)
 
 
 _MISSING = "is missing"
@@ -77,14 +80,14 @@ def _other_members(bundle: Bundle, step: Callable[[], object]) -> Iterator[Fault
 
 def _prompts(bundle: Bundle) -> Iterator[Fault]:
     """Prompts whose hash is another, and transformations that the study does not have."""
-    if list(bundle.transformations) != list(bundle.settings.get("transformations", [])):
+    study = bundle.study()
+    if list(bundle.transformations) != list(study.transformations):
         yield members.TRANSFORMATIONS, "holds other transformations than the study"
     for name, one in bundle.transformations.items():
         due = identity("prompts-v1", [prompt.text for prompt in one.prompts]) if one.prompts else ""
         if due != one.prompt_hash:
             yield members.TRANSFORMATIONS, f"has other prompts of {name} than its hash says"
-    datasets = [(one.get("name") or one.get("mteb")) for one in bundle.settings.get("datasets", [])]
-    if datasets != [one.name for one in bundle.manifest.datasets]:
+    if [one.name for one in study.datasets] != [one.name for one in bundle.manifest.datasets]:
         yield members.STUDY, "has other data sets than the manifest"
 
 
@@ -103,6 +106,9 @@ def _rules(bundle: Bundle) -> Iterator[Fault]:
         yield "looks.json", "notes other decisions last than the verdicts have"
     if bool(ratings["simulated"].any()) != bundle.manifest.simulated:
         yield "manifest.json", "says otherwise than the ratings whether they are simulated"
+    programs = ratings["rater_id"].str.startswith(SIMULATED)
+    if (programs & ~ratings["simulated"]).any():
+        yield members.RATINGS, f"calls ratings of a program ({SIMULATED}...) a person's"
 
 
 def _marks(bundle: Bundle) -> Iterator[Fault]:
@@ -133,13 +139,12 @@ def _computed(bundle: Bundle) -> Iterator[Fault]:
 def _outputs(bundle: Bundle) -> Iterator[Fault]:
     """Rated pairs whose outputs are others, and data sets that outputs do not cover."""
     study, pairs = bundle.evidence.study, bundle.evidence.collected.sample_pairs
-    due = {one.name: one.n_texts for one in bundle.manifest.datasets}
+    due = {one.name: set(bundle.texts(one.name)["text_id"].to_pylist()) for one in bundle.manifest.datasets}
     for name in study.transformations:
         for seed in study.seeds:
             member = members.outputs_of(name, seed)
             table = bundle.outputs(name, seed, ("key", "text_id", "datasets", "output"))
-            covered = pc.value_counts(pc.list_flatten(table["datasets"])).to_pylist()
-            if {one["values"]: one["counts"] for one in covered} != due:
+            if _covered(table) != due:
                 yield member, "covers other texts than the data sets have"
             rated = [pair for pair in pairs if (pair.transformation, pair.seed) == (name, seed)]
             if not rated:
@@ -150,10 +155,17 @@ def _outputs(bundle: Bundle) -> Iterator[Fault]:
             found = {row["key"]: row for row in own}
             for pair in rated:
                 row = found.get(pair.key)
-                if row is not None and row["output"] != pair.transformed:
+                if row is None or row["output"] != pair.transformed:
                     yield member, f"or {members.PAIRS} was edited: the output of pair {pair.pair_id} is another there"
                 if row is not None and pair.original and text_id(pair.original, pair.language) != row["text_id"]:
                     yield members.PAIRS, f"was edited: the original of pair {pair.pair_id} is another text"
+
+
+def _covered(table: pa.Table) -> dict[str, set[str]]:
+    """The texts of each data set for which there are outputs."""
+    datasets = table["datasets"].combine_chunks()
+    names, ids = pc.list_flatten(datasets), table["text_id"].combine_chunks().take(pc.list_parent_indices(datasets))
+    return {name: set(ids.filter(pc.equal(names, name)).to_pylist()) for name in pc.unique(names).to_pylist()}
 
 
 def _texts(bundle: Bundle) -> Iterator[Fault]:
@@ -173,3 +185,12 @@ def _texts(bundle: Bundle) -> Iterator[Fault]:
             if found != due:
                 yield member, f"was edited: the text {text[:40]!r} has another hash"
                 break
+
+
+def _scores(bundle: Bundle) -> Iterator[Fault]:
+    """The maker's scores, which are shown after hours of work: that they can be read."""
+    for other in sorted(set(bundle.scores["dataset"]) - {one.name for one in bundle.manifest.datasets}):
+        yield members.SCORES, f"has scores of {other!r}, which is none of the data sets"
+
+
+_LOOKS = (_prompts, _rules, _marks, _computed, _outputs, _texts, _scores)

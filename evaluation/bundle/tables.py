@@ -114,10 +114,13 @@ def dataset_of(spec: LocalDataset, revision: str, members: Mapping[str, pa.Table
                 qrels[row["query"]][row["passage"]] = row["relevance"]
         if "test" not in splits:
             raise KeyError("test")
-        return TableDataset(
+        made = TableDataset(
             spec.name, spec.task, spec.language, revision, splits, corpus, qrels, languages, spec.passages
         )
-    except (KeyError, ValueError) as error:
+        for _ in (*made.texts(), *made.labels(), *made.gold_scores(), *made.passages_of()):
+            pass  # all that is scored can be read
+        return made
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise DataError(f"{where}: data set {spec.name!r} is not whole ({error})") from None
 
 
