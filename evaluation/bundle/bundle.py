@@ -148,7 +148,7 @@ class Bundle:
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
         """The study's settings as they stand in the bundle."""
-        said = self._json(members.STUDY)
+        said: dict[str, Any] = self._json(members.STUDY)
         if not _of_a_study(said):
             raise DataError(f"{self._where(members.STUDY)} holds no study; {_AGAIN}")
         return said

@@ -47,7 +47,7 @@ class Manifest(_Said):
     """The whole of it. Its own hash is the bundle's identity."""
 
     format: Literal["plumbline bundle"] = Field(default=FORMAT, description="what this is")
-    version: int = Field(default=VERSION, description="of the format")
+    version: int = Field(default=VERSION, ge=1, le=VERSION, strict=True, description="of the format")
     made_with: str = Field(description="version of Plumbline")
     study: str = Field(description="name of the study")
     description: str = Field(description="the study's own")

@@ -67,3 +67,9 @@ def test_data_sets_without_what_is_scored_are_one_line(edited: Edit) -> None:
     found = Bundle.open(renewed(edited({"data/sample_sts/test.parquet": without_scores})))
     with pytest.raises(DataError, match="'sample_sts' is not whole"):
         list(BundleSource(found, found.study()).datasets())
+
+
+@pytest.mark.parametrize("version", ["2", 0, True, None])
+def test_a_version_that_is_no_number_of_ours_is_refused(edited: Edit, version: object) -> None:
+    with pytest.raises(DataError, match="its manifest is damaged"):
+        Bundle.open(edited({"manifest.json": with_json(lambda said: said | {"version": version})}))
