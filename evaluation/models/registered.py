@@ -18,6 +18,7 @@ import numpy as np
 
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.in_process import code_not_allowed, first_line, routed
+from generation.datasets.rows import in_memory
 from plumbline.errors import ServiceError, StudyError, nearest
 from plumbline.study.evaluation import ModelSpec
 
@@ -60,10 +61,9 @@ class MtebModel:
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Rows in the texts' order, by the way called `prompt`, which has the role in it. ServiceError if it fails."""
-        from datasets import Dataset  # noqa: PLC0415
         from torch.utils.data import DataLoader  # noqa: PLC0415
 
-        batches: Any = DataLoader(Dataset.from_dict({"text": list(texts)}), batch_size=batch_size)
+        batches: Any = DataLoader(in_memory({"text": list(texts)}), batch_size=batch_size)
         try:
             made = self._ways[prompt](batches, batch_size=batch_size, show_progress_bar=False)
         except (RuntimeError, ValueError, IndexError):  # torch's errors, a lack of memory among them

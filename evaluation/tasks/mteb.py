@@ -7,6 +7,7 @@ from typing import Any
 
 from evaluation.tasks.protocols import RANKED, Protocol, changed_ranks, classifier, multilabel_classifier
 from generation.datasets.mteb_tasks import MtebTask
+from generation.datasets.rows import in_memory
 
 _NO_LABEL = -1  # what mteb's clustering takes for a level that a text does not have
 
@@ -49,7 +50,7 @@ def _changed_ranks(changed: dict[str, Any], k_values: Any, *args: Any, hf_subset
 
 def _whole(task: Any) -> Any:
     """The same data in mteb's original class of clustering: a subset's texts are one set, once a level of labels."""
-    from datasets import Dataset, DatasetDict  # noqa: PLC0415
+    from datasets import DatasetDict  # noqa: PLC0415
     from mteb.abstasks.clustering_legacy import AbsTaskClusteringLegacy  # noqa: PLC0415
 
     if isinstance(task, AbsTaskClusteringLegacy):
@@ -60,7 +61,7 @@ def _whole(task: Any) -> Any:
     made.hf_subsets = list(task.hf_subsets)
     made.filter_eval_splits(task.eval_splits)
     made.dataset = {
-        subset: DatasetDict({split: Dataset.from_dict(_sets(part, texts, labels)) for split, part in parts.items()})
+        subset: DatasetDict({split: in_memory(_sets(part, texts, labels)) for split, part in parts.items()})
         for subset, parts in task.dataset.items()
     }
     made.data_loaded = True

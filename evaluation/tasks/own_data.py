@@ -11,6 +11,7 @@ import pandas as pd
 
 from evaluation.tasks.protocols import METRICS, RANKED, Protocol, changed_ranks, classifier, multilabel_classifier
 from generation.datasets.local import TableDataset
+from generation.datasets.rows import in_memory
 from generation.datasets.search_data import instruction_data, search_data
 from plumbline.languages import iso639_3
 from plumbline.study.datasets import TaskType
@@ -116,13 +117,12 @@ def _instruction_reranking(dataset: TableDataset, _: Protocol) -> tuple[type, di
 
 
 def _retrieval(dataset: TableDataset, protocol: Protocol) -> tuple[type, dict[str, Any], Any]:
-    from datasets import Dataset as Rows  # noqa: PLC0415
     from mteb.abstasks.retrieval import AbsTaskRetrieval  # noqa: PLC0415
 
     frame = dataset.splits["test"]
     data = {
-        "queries": Rows.from_dict({"id": list(frame["id"]), "text": list(frame["query"])}),
-        "corpus": Rows.from_dict({"id": list(dataset.corpus), "text": list(dataset.corpus.values())}),
+        "queries": in_memory({"id": list(frame["id"]), "text": list(frame["query"])}),
+        "corpus": in_memory({"id": list(dataset.corpus), "text": list(dataset.corpus.values())}),
         "relevant_docs": {query: dict(dataset.qrels[query]) for query in frame["id"]},
         "top_ranked": None,
     }
@@ -138,10 +138,9 @@ def _summarisation(dataset: TableDataset, _: Protocol) -> tuple[type, dict[str, 
 
 
 def _split(frames: Mapping[str, pd.DataFrame]) -> Any:
-    from datasets import Dataset as Rows  # noqa: PLC0415
     from datasets import DatasetDict  # noqa: PLC0415
 
-    return DatasetDict({name: Rows.from_dict(frame.to_dict(orient="list")) for name, frame in frames.items()})
+    return DatasetDict({name: in_memory(frame.to_dict(orient="list")) for name, frame in frames.items()})
 
 
 def _numbered(frames: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from generation.datasets.mteb_registry import BITEXT, gold_column, task_of, text_columns
+from generation.datasets.rows import in_memory
 from generation.datasets.search_data import search_data
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError, nearest
 from plumbline.study.datasets import SEARCHES, TRAINED, MtebDataset, TaskType
@@ -145,13 +146,12 @@ def _has_sets(task: Any) -> bool:
 
 def _read_sets(task: Any) -> None:
     """Clustering as rows of whole sets, for a class that wants a text a row."""
-    from datasets import Dataset as Rows  # noqa: PLC0415
     from datasets import DatasetDict, load_dataset  # noqa: PLC0415
 
     columns = (task.input_column_name, task.label_column_name)
     parts = load_dataset(**task.metadata.dataset)
     flat = {name: {column: list(itertools.chain(*rows[column])) for column in columns} for name, rows in parts.items()}
-    task.dataset = DatasetDict({name: Rows.from_dict(rows) for name, rows in flat.items()})
+    task.dataset = DatasetDict({name: in_memory(rows) for name, rows in flat.items()})
     task.dataset_transform()
     task.data_loaded = True
 
@@ -198,12 +198,10 @@ def _arrange(spec: MtebDataset, task: Any, kind: TaskType, split: str) -> None:
 
 def _split_sides(task: Any) -> None:
     """Bitext mining with a column for each language, as a table of two columns for each pair of languages."""
-    from datasets import Dataset as Rows  # noqa: PLC0415
-
     tables = task.dataset
     task.dataset = {
         subset: {
-            split: Rows.from_dict(dict(zip(BITEXT, (rows[side] for side in subset.split("-")), strict=True)))
+            split: in_memory(dict(zip(BITEXT, (rows[side] for side in subset.split("-")), strict=True)))
             for split, rows in tables.items()
         }
         for subset in task.hf_subsets
@@ -231,7 +229,7 @@ def _part(spec: MtebDataset, task: Any, kind: TaskType, part: Any) -> Any:
             there = nearest(column, list(part.column_names))
             raise StudyError(f"the data have no column {column!r}; {there} (`columns` maps names)")
     if kind == "pair_classification" and len(part) == 1 and isinstance(part[0][gold_column(task, kind)], list):
-        return Rows.from_dict(part[0])
+        return in_memory(part[0])
     return part
 
 

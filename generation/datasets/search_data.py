@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from generation.datasets.rows import in_memory
 from plumbline.identity import identity
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ def search_data(frame: pd.DataFrame) -> dict[str, Any]:
 
     Rows that lack one or the other are left out, as mteb does.
     """
-    from datasets import Dataset as Rows  # noqa: PLC0415
-
     queries: dict[str, str] = {}
     corpus: dict[str, str] = {}
     judged: dict[str, dict[str, int]] = {}
@@ -37,8 +36,8 @@ def search_data(frame: pd.DataFrame) -> dict[str, Any]:
             corpus[passage] = text
             judged[query][passage] = relevance
     return {
-        "queries": Rows.from_dict({"id": list(queries), "text": list(queries.values())}),
-        "corpus": Rows.from_dict({"id": list(corpus), "text": list(corpus.values())}),
+        "queries": in_memory({"id": list(queries), "text": list(queries.values())}),
+        "corpus": in_memory({"id": list(corpus), "text": list(corpus.values())}),
         "relevant_docs": judged,
         "top_ranked": {query: list(passages) for query, passages in judged.items()},
     }
@@ -54,8 +53,6 @@ def instruction_data(frame: pd.DataFrame) -> dict[str, Any]:
     Each query is asked twice, with `instruction` and with `changed_instruction`, which makes those positive passages
     irrelevant for which `changed` is true. Rows that have none of them are left out.
     """
-    from datasets import Dataset as Rows  # noqa: PLC0415
-
     single = search_data(frame)
     queries: dict[str, list[str]] = {"id": [], "text": [], "instruction": []}
     judged: dict[str, dict[str, int]] = {}
@@ -82,7 +79,7 @@ def instruction_data(frame: pd.DataFrame) -> dict[str, Any]:
             }
             ranked[name] = list(relevance)
     return single | {
-        "queries": Rows.from_dict(queries),
+        "queries": in_memory(queries),
         "relevant_docs": judged,
         "top_ranked": ranked,
         "changed": changed,

@@ -14,6 +14,7 @@ from evaluation.build.quality.contents import contents_of
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_tasks import MtebTask
+from generation.datasets.rows import in_memory
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Text
 from plumbline.streams import stream
@@ -140,13 +141,12 @@ def pool(dataset: Dataset, queries: Sequence[str], rankings: Mapping[str, Rankin
 
 
 def _stratified(name: str, labels: Sequence[Any], number: int, seed: int) -> list[int]:
-    from datasets import Dataset as Rows  # noqa: PLC0415
     from datasets import DatasetDict  # noqa: PLC0415
     from mteb.abstasks.abstask import AbsTask  # noqa: PLC0415 (takes seconds)
 
     from generation.datasets.mteb_loading import quiet  # noqa: PLC0415
 
-    rows = Rows.from_dict({"label": list(map(str, labels)), "place": list(range(len(labels)))})
+    rows = in_memory({"label": list(map(str, labels)), "place": list(range(len(labels)))})
     try:
         with quiet():
             drawn = AbsTask.stratified_subsampling(DatasetDict({"test": rows}), seed, n_samples=number)
