@@ -138,8 +138,9 @@ def test_the_printed_tables_say_what_the_ratings_are(flow: Flow) -> None:
     assert re.search(r"Lexical/Stylistic .*\n  Paraphrasing", flow.printed["annotation accept"])
     assert "summarised_expansion: rejected" in flow.printed["evaluation.run"]
     # What a score leaves out stands below it: Length rests on two of three transformations.
-    assert "all-MiniLM-L6-v2, length: without summarised_expansion" in flow.printed["evaluation.run"]
-    assert "all-MiniLM-L6-v2, hteb_total: rests on 7 of 8 transformations" in flow.printed["evaluation.run"]
+    # Once, for it is the same of all three models.
+    assert flow.printed["evaluation.run"].count("\n  length: without summarised_expansion\n") == 1
+    assert flow.printed["evaluation.run"].count("\n  hteb_total: rests on 7 of 8 transformations\n") == 1
 
 
 def test_the_manifest_tells_every_stage(flow: Flow) -> None:
