@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def in_memory(columns: Mapping[str, Iterable[Any]]) -> Any:
+def in_memory(columns: Mapping[Any, Iterable[Any]]) -> Any:
     """A `datasets.Dataset` of these columns, in memory, whose fingerprint is a hash of its Arrow stream.
 
     `Dataset.from_dict` would pickle the whole table to draw one: for 50 rows that takes six times as long.
