@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from generation.functions import source_hash
 from generation.recordings.outputs_file import outputs_path
@@ -21,8 +21,7 @@ from plumbline.study.generator import GeneratorSpec, RecordedGenerator
 from plumbline.study.transformations import Transformation
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """One text to be transformed in one way.
 
     `key` is the identity of its output, `language` the drawn one; `languages` are those that each call is told to
@@ -73,7 +72,7 @@ class Plan:
         self.prompts: dict[str, tuple[Prompt, ...]] = {
             name: prompts_of(kind, study.prompts) for name, kind in self.kinds.items()
         }
-        self._starts: dict[tuple[str, int, tuple[str, ...]], Any] = {}
+        self._starts: dict[tuple[str, int, str, str | None], tuple[Any, tuple[str, ...]]] = {}
         self.prompt_hashes = {name: prompt_hash(prompts) if prompts else "" for name, prompts in self.prompts.items()}
 
     def job(self, text: Text, transformation: str, seed: int) -> Job:
@@ -82,20 +81,24 @@ class Plan:
         language = kind.drawn(seed=seed, dataset=text.dataset, text=text.text, source=text.language)
         if language is not None and self._recorded is not None:
             language = self._recorded(text, transformation, seed) or language
-        languages = kind.call_languages(text.language, language)
-        start = self._starts.get((transformation, seed, languages))
-        if start is None:
-            start = prefix(
-                "transformed-v2",
-                self.makers[transformation].hash,
-                self.prompt_hashes[transformation],
-                transformation,
-                seed,
-                languages,
-            )
-            self._starts[transformation, seed, languages] = start
+        beginning = transformation, seed, text.language, language
+        start, languages = self._starts.get(beginning) or self._start(*beginning)
         key = identity_from(start, text.text)
         return Job(key, text.text_id, text.text, text.language, transformation, seed, language, languages)
+
+    def _start(self, transformation: str, seed: int, source: str, language: str | None) -> tuple[Any, tuple[str, ...]]:
+        """(what jobs' identities begin with, their languages); many share these, so they are made once."""
+        languages = self.kinds[transformation].call_languages(source, language)
+        start = prefix(
+            "transformed-v2",
+            self.makers[transformation].hash,
+            self.prompt_hashes[transformation],
+            transformation,
+            seed,
+            languages,
+        )
+        self._starts[transformation, seed, source, language] = start, languages
+        return start, languages
 
     def jobs(self, texts: Iterable[Text], transformation: str, seed: int) -> Iterator[Job]:
         """The distinct jobs of one unit, in the texts' order: equal texts are transformed once."""

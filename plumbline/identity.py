@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from json.encoder import encode_basestring
 from typing import Any
 
 _JSON = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
@@ -22,10 +23,11 @@ def prefix(*parts: Any) -> Any:
 def identity_from(start: Any, last: Any) -> str:
     """The identity of the parts given to `prefix` and one more: `identity(*parts, last)`."""
     whole = start.copy()
-    whole.update((canonical(last) + "]").encode())
-    return str(whole.hexdigest()[:32])
+    whole.update(f"{canonical(last)}]".encode())
+    digits: str = whole.hexdigest()[:32]
+    return digits
 
 
 def canonical(part: Any) -> str:
     """One form of JSON for equal values."""
-    return _JSON.encode(part)
+    return encode_basestring(part) if type(part) is str else _JSON.encode(part)  # the same, and faster for texts

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 from collections.abc import Collection, Mapping, Sequence
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, Literal
 
@@ -208,7 +208,8 @@ class Transformation(Judged):
 
 def draw_from(pool: Sequence[str], *what_for: str | int) -> str:
     """One element of `pool`, decided by SHA-256 over `what_for`; uniform to within 2**-60."""
-    digest = hashlib.sha256(json.dumps(["draw-v1", *what_for], ensure_ascii=False).encode()).digest()
+    said = ", ".join([encode_basestring(one) if isinstance(one, str) else str(one) for one in ("draw-v1", *what_for)])
+    digest = hashlib.sha256(f"[{said}]".encode()).digest()  # of a JSON list
     return pool[int.from_bytes(digest[:8], "big") % len(pool)]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from hypothesis import given
 from generation.jobs import Plan
 from generation.run import generate
 from plumbline.errors import DataError, StudyError
+from plumbline.identity import identity
 from plumbline.records import nfc, text_id
+from plumbline.study.transformations import draw_from
 from plumbline.transformations import TRANSFORMATIONS
 from tests.generation.helpers import server, small_study, text
 
@@ -162,3 +165,14 @@ def test_only_jobs_that_have_a_language_need_recordings(tmp_path: Path) -> None:
 def test_identities_are_equal_exactly_for_equal_texts_in_nfc(one: str, other: str) -> None:
     assert (text_id(one, "en") == text_id(other, "en")) == (nfc(one) == nfc(other))
     assert text_id(one, "en") != text_id(one, "de")
+
+
+@given(st.text())
+def test_whatever_is_hashed_is_plain_json(one: str) -> None:
+    whole = json.dumps(["v1", one, {"b": 1, "a": one}, one], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    if any(0xD800 <= ord(sign) < 0xE000 for sign in one):
+        return  # half of a pair of surrogates, which no file holds
+    assert identity("v1", one, {"b": 1, "a": one}, one) == hashlib.sha256(whole.encode()).hexdigest()[:32]
+    digest = hashlib.sha256(json.dumps(["draw-v1", one, 7], ensure_ascii=False).encode()).digest()
+    pool = [f"{number}" for number in range(1000)]
+    assert draw_from(pool, one, 7) == pool[int.from_bytes(digest[:8], "big") % 1000]
