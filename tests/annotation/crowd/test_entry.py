@@ -226,14 +226,13 @@ def test_without_consent_nothing_is_made(argilla: Argilla, study: Study, pid: st
     assert user_of(argilla, study, pid) is None
 
 
-@pytest.mark.parametrize(
-    "pid", ["", "5f00", "5F0000000000000000000001", "5" * 25, "<script>alert(1)</script>", "' OR 1=1 --", "../" * 8]
-)
-def test_what_is_no_participants_id_gets_a_page_that_says_so(visitor: Visitor, pid: str) -> None:
-    shown = visitor.enter(pid)
-    assert shown.status_code == 400
-    assert "open this page from Prolific" in shown.text
-    assert not pid or pid not in shown.text
+def test_what_is_no_participants_id_gets_a_page_that_says_so(visitor: Visitor) -> None:
+    wrong = ("", "5f00", "5F0000000000000000000001", "5" * 25, "<script>alert(1)</script>", "' OR 1=1 --", "../" * 8)
+    for pid in wrong:
+        shown = visitor.enter(pid)
+        assert shown.status_code == 400, pid
+        assert "open this page from Prolific" in shown.text
+        assert not pid or pid not in shown.text
 
 
 def test_unknown_rooms_large_forms_and_other_sites_are_refused(visitor: Visitor) -> None:
