@@ -112,6 +112,16 @@ def iso639_3(code: str) -> str:
     return aliases[0] if aliases else known
 
 
+def with_script(code: str) -> str:
+    """A language with the script that it is most often written in, as mteb's tasks have them.
+
+    >>> with_script("en"), with_script("zh"), with_script("sr-Latn")
+    ('eng-Latn', 'zho-Hans', 'srp-Latn')
+    """
+    script = langcodes.Language.get(code).maximize().script
+    return f"{iso639_3(code)}-{script or 'Zyyy'}"  # ISO 15924: undetermined
+
+
 @functools.cache
 def _english_name(subtag: str) -> str:
     """CLDR's English name of a code of two or three letters; empty if it has none."""

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import langcodes
 import numpy as np
 from mteb.abstasks.abstask import AbsTask
 from mteb.abstasks.task_metadata import TaskDomain, TaskMetadata
@@ -32,7 +31,7 @@ from evaluation.tasks.scoring import make_task
 from evaluation.tasks.ties import searcher, settle
 from evaluation.units import Unit
 from plumbline.errors import DataError, StudyError
-from plumbline.languages import iso639_3
+from plumbline.languages import with_script
 from plumbline.study.datasets import SEARCHES
 from plumbline.transformations import ORIGINAL, total_axes
 
@@ -245,16 +244,11 @@ def _described(bundle: Bundle) -> str:
 def _languages(source: BundleSource, unit: Unit) -> list[str]:
     """The languages of what is scored: those of the outputs; of searches, those of what is searched too."""
     if unit.transformation == ORIGINAL:
-        return [_scripted(code) for code in unit.languages]
+        return [with_script(code) for code in unit.languages]
     jobs = (source.plan.job(text, unit.transformation, unit.seed) for text in unit.dataset.texts())
     codes = {job.languages[-1] for job in jobs}
     codes |= set(unit.languages) if unit.dataset.task in (*SEARCHES, "bitext_mining") else set()
-    return [_scripted(code) for code in sorted(codes)]
-
-
-def _scripted(code: str) -> str:
-    """A language as mteb has it: `eng-Latn`."""
-    return f"{iso639_3(code)}-{langcodes.Language.get(code).maximize().script}"
+    return [with_script(code) for code in sorted(codes)]
 
 
 def _licence(said: str) -> Any:

@@ -13,7 +13,7 @@ from evaluation.tasks.protocols import METRICS, RANKED, Protocol, changed_ranks,
 from generation.datasets.local import TableDataset
 from generation.datasets.rows import in_memory
 from generation.datasets.search_data import instruction_data, search_data
-from plumbline.languages import iso639_3
+from plumbline.languages import with_script
 from plumbline.study.datasets import TaskType
 
 _TYPES: dict[TaskType, str] = {
@@ -53,7 +53,7 @@ def _metadata(dataset: TableDataset) -> Any:
         type=_TYPES[dataset.task],
         category="t2c" if dataset.task in _CLASSES else "t2t",
         eval_splits=["test"],
-        eval_langs=[iso639_3(code) for code in sorted({text.language for text in dataset.texts()})],
+        eval_langs=[with_script(code) for code in sorted({text.language for text in dataset.texts()})],
         main_score=METRICS[dataset.task],
     )
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from plumbline.errors import StudyError
-from plumbline.languages import _TABLE, iso639_3, language_code, language_name, language_pair
+from plumbline.languages import _TABLE, iso639_3, language_code, language_name, language_pair, with_script
 
 
 @pytest.mark.parametrize(
@@ -63,3 +65,10 @@ def test_what_no_language_is_called_is_refused_with_a_hint(given: str, hint: str
 )
 def test_a_pair_of_languages_is_two_codes_in_small_letters(given: str, pair: tuple[str, str]) -> None:
     assert language_pair(given) == pair
+
+
+def test_a_language_has_the_script_that_it_is_mostly_written_in() -> None:
+    codes = ("en", "zh", "sr-Latn", "ary", "pa", "or", "enx")
+    scripts = ["eng-Latn", "zho-Hans", "srp-Latn", "ara-Arab", "pan-Guru", "ory-Orya", "enx-Latn"]
+    assert [with_script(code) for code in codes] == scripts
+    assert all(re.fullmatch("[a-z]{3}-[A-Z][a-z]{3}", with_script(code)) for code in _TABLE)

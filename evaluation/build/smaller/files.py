@@ -16,7 +16,7 @@ from generation.datasets.dataset import Dataset
 from plumbline.exhibits.csv import csv_bytes
 from plumbline.exhibits.folder import write_files
 from plumbline.identity import identity
-from plumbline.languages import iso639_3
+from plumbline.languages import with_script
 
 TASK, DATASET = "task.py", "dataset.yaml"
 
@@ -124,7 +124,7 @@ class Smaller({base}):
         type="{kind}",
         category="{category}",
         eval_splits=["test"],
-        eval_langs={json.dumps([f"{iso639_3(code)}" for code in languages])},
+        eval_langs={json.dumps([with_script(code) for code in languages])},
         main_score="{METRICS[smaller.dataset.task]}",
     )
 {_CLUSTERING if clustering else _RETRIEVAL}        self.data_loaded = True

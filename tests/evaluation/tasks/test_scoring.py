@@ -370,9 +370,10 @@ def test_one_label_is_unusable(name: str, request: pytest.FixtureRequest) -> Non
 
 
 def test_the_metadata_says_type_metric_and_language(sts: TableDataset) -> None:
-    metadata = scoring.make_task(sts, "paper").metadata
+    task = scoring.make_task(sts, "paper")
+    metadata = task.metadata
     assert (metadata.name, metadata.type, metadata.main_score) == ("pairs", "STS", "cosine_spearman")
-    assert metadata.eval_langs == ["eng"]
+    assert metadata.eval_langs == ["eng-Latn"] and task.languages == ["eng"]
 
 
 @pytest.mark.parametrize("name", ["classification", "bitext", "multilabel", "instructions"])
