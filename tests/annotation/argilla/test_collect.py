@@ -54,7 +54,7 @@ def snapshots(study: Study) -> dict[str, Any]:
 
 def test_collected_ratings_say_who_when_and_in_which_state(argilla: Argilla, variant: Make) -> None:
     ada, bob = rater(argilla, "ada"), rater(argilla, "bob")
-    study = small(variant, "states")
+    study = small(variant, "states", transformations=["paraphrasing"])
     publish(study, argilla)
     records = pending(argilla, ada, dataset(study, argilla))
     answer(argilla, ada, records[0], "submitted", quality=4, fluency=5, comment="a word is odd")
@@ -145,7 +145,7 @@ def test_what_did_not_change_is_not_read_again(
 
 def test_each_change_leaves_a_snapshot_that_stays(argilla: Argilla, variant: Make) -> None:
     lovelace = rater(argilla, "lovelace")
-    study = small(variant, "history")
+    study = small(variant, "history", transformations=["paraphrasing"])
     publish(study, argilla)
     collect(study, argilla)
     assert snapshots(study) == {}
@@ -189,7 +189,7 @@ def test_controls_and_repeats_are_collected_apart_and_no_verdict_counts_them(arg
 
 def test_whom_a_person_excluded_stays_excluded_with_new_answers(argilla: Argilla, variant: Make) -> None:
     ada, bob = rater(argilla, "ada"), rater(argilla, "bob")
-    study = small(variant, "excluded")
+    study = small(variant, "excluded", transformations=["paraphrasing"])
     publish(study, argilla)
     first, second, *_ = pending(argilla, ada, dataset(study, argilla))
     answer(argilla, ada, first, "submitted", quality=4, fluency=5)
@@ -203,7 +203,7 @@ def test_whom_a_person_excluded_stays_excluded_with_new_answers(argilla: Argilla
 
 def test_a_withdrawn_pair_is_taken_out_only_where_nobody_answered(argilla: Argilla, variant: Make) -> None:
     ada = rater(argilla, "ada")
-    study = small(variant, "withdrawn")
+    study = small(variant, "withdrawn", transformations=["paraphrasing"])
     publish(study, argilla)
     there = pending(argilla, ada, dataset(study, argilla))
     sampled = {pair.pair_id for pair in read_pairs(study)}
@@ -226,7 +226,7 @@ def test_a_withdrawn_pair_is_taken_out_only_where_nobody_answered(argilla: Argil
 
 def test_answers_to_another_sample_are_not_dropped_silently(argilla: Argilla, variant: Make) -> None:
     ada = rater(argilla, "ada")
-    study = small(variant, "resampled")
+    study = small(variant, "resampled", transformations=["paraphrasing"])
     publish(study, argilla)
     record = pending(argilla, ada, dataset(study, argilla))[0]
     answer(argilla, ada, record, "submitted", quality=4, fluency=5)
@@ -242,7 +242,7 @@ def test_answers_to_another_sample_are_not_dropped_silently(argilla: Argilla, va
 
 
 def test_answers_of_people_who_are_no_members_are_not_counted_silently(argilla: Argilla, variant: Make) -> None:
-    study = small(variant, "outsider")
+    study = small(variant, "outsider", transformations=["paraphrasing"])
     publish(study, argilla)
     record = next(argilla.records(dataset(study, argilla)))
     values = {question: {"value": 5} for question in ("quality", "fluency")}
@@ -271,7 +271,7 @@ def test_answers_that_vanished_from_the_server_are_not_dropped_silently(argilla:
 def test_an_account_that_was_removed_takes_its_answers_out_of_what_was_kept(argilla: Argilla, variant: Make) -> None:
     """Argilla deletes a user's answers without a trace in the dataset: what was read before must not stand for them."""
     leaving = rater(argilla, "leaving")
-    study = small(variant, "leaving")
+    study = small(variant, "leaving", transformations=["paraphrasing"])
     publish(study, argilla)
     record = pending(argilla, leaving, dataset(study, argilla))[0]
     answer(argilla, leaving, record, "submitted", quality=4, fluency=5)
@@ -283,7 +283,7 @@ def test_an_account_that_was_removed_takes_its_answers_out_of_what_was_kept(argi
 
 
 def test_collecting_before_publishing_says_so(argilla: Argilla, variant: Make) -> None:
-    study = small(variant, "unpublished")
+    study = small(variant, "unpublished", transformations=["paraphrasing"])
     with pytest.raises(
         ServiceError, match=r"no dataset 'unpublished-paraphrasing-EN'; run `python -m annotation publi"
     ):
@@ -349,7 +349,7 @@ def test_killed_while_collecting_and_run_again_gives_the_same(
     argilla: Argilla, home: server.Home, variant: Make
 ) -> None:
     """`kill -9` at many moments of `collect`: the file is the old one or the new one, and a re-run completes it."""
-    study = small(variant, "killed")
+    study = small(variant, "killed", transformations=["paraphrasing"])
     publish(study, argilla)
     simulate(study, argilla)
     whole = collect(study, argilla)
