@@ -16,6 +16,9 @@ from annotation.argilla.workspaces import names_at
 from annotation.argilla_files import collect_files
 from annotation.crowd.commands import add_crowd_commands
 from annotation.csv_answers import collect_csv, columns_of
+from annotation.judges.beside import FILE as WITH_JUDGES
+from annotation.judges.beside import different, read_beside, write_beside
+from annotation.judges.check_text import beside_text
 from annotation.judges.commands import add_judge_commands
 from annotation.judges.savings import savings_text
 from annotation.names import known_names, remember_names
@@ -148,9 +151,11 @@ def _status(options: argparse.Namespace) -> int:
 def _accept(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     inputs = [study.folder / "pairs.parquet", study.folder / "ratings.parquet"]
-    outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet")]
+    outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet", WITH_JUDGES)]
     with alone(study), stage(study, "accept", inputs, outputs):
         done = accept(study, options.amend)
+        judges, why_not = read_beside(done.evidence, done.verdicts)
+        write_beside(study, done.verdicts, judges)
     status = read_status(study, datetime.now(UTC), evidence=done.evidence, reached=done.verdicts)
     told = headline(status, done.verdicts)
     print(as_called("\n".join([*told, *([SIMULATED] if status.simulated else [])])), end="\n\n")
@@ -158,8 +163,12 @@ def _accept(options: argparse.Namespace) -> int:
     print(f"{table}, study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
     rules = [verdict_text(done.verdicts, study.called), *done.amendments]
     print(
-        f"Verdicts, study {study.name}\n\n" + "\n".join(rules) + f"\n\n{doubts_text(done.doubts, study, judged=True)}"
+        f"Verdicts, study {study.name}\n\n"
+        + "\n".join(rules)
+        + f"\n\n{doubts_text([*done.doubts, *different(judges)], study, judged=True)}"
     )
+    if judges or why_not:
+        print(f"\nJudges beside people, study {study.name}\n\n{beside_text(judges) if judges else why_not}")
     return 0
 
 

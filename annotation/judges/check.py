@@ -13,17 +13,14 @@ import numpy as np
 import pandas as pd
 
 from annotation.judges.alternative import CROWD, alternative_test
-from annotation.judges.decisions import warnings, with_judges
+from annotation.judges.beside import Beside, beside, read_judging
 from annotation.judges.effects import between_judges, length_slope, order_effects, rounded
 from annotation.judges.judgements import over_orders
 from annotation.judges.people import against_people, far_ratings, pair_means, with_each_rater
-from annotation.judges.powered import Judging, powered_means
-from annotation.ratings.ratings import counting_ratings, dealt_with
+from annotation.ratings.ratings import counting_ratings
 from annotation.statistics.summaries import Design
-from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
-from plumbline.errors import DataError
 from plumbline.study import Study
 from plumbline.words import count_words
 
@@ -43,33 +40,27 @@ class Checked:
 
 def check(study: Study, epsilon: float = CROWD, flag: Flag = "both") -> Checked:
     """Hold the study's judges against its ratings. Raises DataError where verdicts or judgements are not there yet."""
-    from annotation.judges.pool import read_judged  # noqa: PLC0415 (these take packages of the extra `generation`)
-    from annotation.judges.run import read_judgements  # noqa: PLC0415
-
     evidence = Evidence.whole(study)
     found = read_verdicts(study)
     refuse_stale(study, found, evidence.rubric)
-    judged = pd.DataFrame([one.model_dump() for one in read_judged(study)])
-    judgements = read_judgements(study)
-    if judgements.empty:
-        raise DataError(f"no judge of {study.file} has said anything; run `{study.command('annotation judge run')}`")
-    design, collected = evidence.design, evidence.collected
-    counting = counting_ratings(collected.sample_ratings, design.per_pair)
+    judging = read_judging(study, evidence.collected)
+    return checked(evidence, beside(evidence, found, judging), epsilon, flag)
+
+
+def checked(evidence: Evidence, made: Beside, epsilon: float = CROWD, flag: Flag = "both") -> Checked:
+    """The same of what was read before. Where the rules let no judge speak of verdicts, it is of agreement alone."""
+    design, judging = evidence.design, made.judging
+    counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
     rated = counting[[design.asked(str(name)).kind == "rating" for name in counting["question"]]]
-    tables = held_against(rated, judgements, judged, design, epsilon=epsilon, flag=flag)
-    pairs = collected.sample_pairs
-    facts = [one.model_dump(include={"pair_id", "pool", "language", "task_type", "wave"}) for one in pairs]
-    rests = basis(pd.DataFrame(facts), counting, design, dealt_with(collected.sample_ratings, collected.withdrawn))
-    names = tuple(sorted(judgements["judge"].unique()))
-    sample = frozenset(one.pair_id for one in pairs)
-    judging = Judging(judged, judgements, names, sample, withdrawn=tuple(collected.withdrawn))
-    tables["together"] = powered_means(rests, judging, design)
-    tables["decisions"] = with_judges(found, tables["together"], design.rule)
+    tables = held_against(rated, judging.judgements, judging.judged, design, epsilon=epsilon, flag=flag)
+    shown = evidence.study.acceptance.judges.use != "none"
+    if shown:
+        tables |= {"together": made.together, "decisions": made.decisions, "saved": made.saved}
     return Checked(
         {name: table for name, table in tables.items() if len(table)},
-        tuple(warnings(tables["decisions"])),
-        tuple(sorted(judgements.loc[judgements["kind"] == "recorded", "judge"].unique())),
-        bool(counting["simulated"].any()),
+        tuple(made.warnings) if shown else (),
+        made.recorded,
+        made.simulated,
     )
 
 

@@ -7,22 +7,23 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from annotation.judges.beside import Beside
 from annotation.judges.check import FOLDER, Checked
 from annotation.verdicts.tables import SIMULATED
 from plumbline import cli
 
 # (table, its title, its columns with their headings)
+_DECISIONS = (
+    "People first; beside them what the same rule would decide of people and judges. Judges decide nothing.",
+    {
+        "transformation": "Transformation",
+        "language": "Language",
+        "decision": "People",
+        "with_judges": "People + judges",
+    },
+)
 _SHOWN: Sequence[tuple[str, str, dict[str, str]]] = (
-    (
-        "decisions",
-        "People first; beside them what the same rule would decide of people and judges. Judges decide nothing.",
-        {
-            "transformation": "Transformation",
-            "language": "Language",
-            "decision": "People",
-            "with_judges": "People + judges",
-        },
-    ),
+    ("decisions", *_DECISIONS),
     (
         "people",
         "Judges beside the mean rating of each pair; gap: judge minus people, with its 95% interval",
@@ -87,11 +88,39 @@ _SHOWN: Sequence[tuple[str, str, dict[str, str]]] = (
 )
 
 
+def beside_text(made: Beside) -> str:
+    """What stands beside verdicts, for `annotation accept`: what is recorded, decisions, and what they rest on."""
+    title, columns = _DECISIONS
+    lines = [title, *_recorded(made.recorded), *([SIMULATED] if made.simulated else [])]
+    lines += ["", _table(made.decisions, columns), "", *basis_lines(made.decisions)]
+    return "\n".join([*lines, *saved_lines(made.saved)])
+
+
+def _recorded(judges: Sequence[str]) -> list[str]:
+    return [f"Recorded, nobody was asked: {', '.join(judges)}"] if judges else []
+
+
+def saved_lines(saved: pd.DataFrame | None) -> list[str]:
+    """What judges have saved so far, in a line; none where they are refused everywhere."""
+    if saved is None:
+        return []
+    known = saved[saved["reason"] == ""]
+    if known.empty:
+        return []
+    pairs, ratings = known["pairs_saved"].sum(), known["ratings_saved"].sum()
+    where = f"in {len(known)} of {len(saved)} groups that are judged apart; judges are refused in the others"
+    size = f"{abs(pairs):,.0f} pairs ({abs(ratings):,.0f} ratings)"
+    told = (
+        f"Saved so far: {size} that people alone would have to rate as well, for intervals over pairs as narrow"
+        if pairs >= 0
+        else f"Nothing saved so far: means with these judges are less sure, as by {size} fewer"
+    )
+    return [f"{told}{', ' + where if len(known) < len(saved) else ''}"]
+
+
 def check_text(name: str, found: Checked) -> str:
     """The tables of a study called `name`, what makes them doubtful first."""
-    parts = [f"Judges of study {name}"]
-    if found.recorded:
-        parts.append(f"Recorded, nobody was asked: {', '.join(found.recorded)}")
+    parts = [f"Judges of study {name}", *_recorded(found.recorded)]
     if found.simulated:
         parts.append(SIMULATED)
     parts += [f"Another decision with judges: {line}" for line in found.warnings]
@@ -99,13 +128,13 @@ def check_text(name: str, found: Checked) -> str:
         if table in found.tables:
             parts.append(f"\n{title}\n\n{_table(found.tables[table], columns)}")
         if table == "decisions" and table in found.tables:
-            parts += ["", *_basis_lines(found.tables[table])]
+            parts += ["", *basis_lines(found.tables[table]), *saved_lines(found.tables.get("saved"))]
     far = len(found.tables.get("far", ()))
     parts.append(f"\nRatings more than 2 points from the judges, to be read: {far} ({FOLDER}/far.csv)")
     return "\n".join(parts)
 
 
-def _basis_lines(decided: pd.DataFrame) -> list[str]:
+def basis_lines(decided: pd.DataFrame) -> list[str]:
     """What the decisions with judges rest on, and why there are none: a line for all that have the same."""
     found = []
     for column, none in (("rests_on", ""), ("why_not", "no judges, ")):
@@ -116,7 +145,8 @@ def _basis_lines(decided: pd.DataFrame) -> list[str]:
 
 
 def _table(frame: pd.DataFrame, columns: dict[str, str]) -> str:
-    rows = [[_cell(row[name]) for name in columns] for row in frame.to_dict("records")]
+    shown = frame.replace({"with_judges": {"": "refused"}}) if "with_judges" in columns else frame
+    rows = [[_cell(row[name]) for name in columns] for row in shown.to_dict("records")]
     return cli.columns(list(columns.values()), rows)
 
 

@@ -20,6 +20,8 @@ from plumbline.frames import filled, need, numbers, once
 ALL = "all"  # of the rows over all transformations
 FAR = 2.0  # points; PTEB, appendix B
 FOLDS = 5
+AGAINST = ["judge", "question", "transformation", "n", "failed", "pearson", "spearman", "ac2", "ac2_rater"]
+AGAINST += ["mean_absolute_error", "gap", "low", "high", "reason"]  # columns of `against_people`
 
 
 def against_people(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[int]) -> pd.DataFrame:
@@ -39,8 +41,7 @@ def against_people(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[
         for transformation, part in parts:
             if len(part):
                 rows.append((judge, question, transformation, *_row(part, by_pair, scale)))
-    names = ["judge", "question", "transformation", "n", "failed", "pearson", "spearman", "ac2", "ac2_rater"]
-    return pd.DataFrame(rows, columns=[*names, "mean_absolute_error", "gap", "low", "high", "reason"])
+    return pd.DataFrame(rows, columns=AGAINST)
 
 
 def with_each_rater(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[int]) -> pd.DataFrame:

@@ -57,3 +57,28 @@ class Judgement(Record):
     judge_hash: str = Field(description="hash of the judge's model, revision, sampling and way of reading")
     prompt_hash: str = Field(description="hash of what it was asked, but the texts")
     finished_at: datetime = Field(description="when the answer was received, UTC")
+
+
+class BesideVerdict(Record):
+    """One verdict with what the same rule would decide of people and judges (`verdicts_with_judges.json`)."""
+
+    transformation: str = Field(description="the verdict's")
+    language: str = Field(description="the verdict's")
+    task_type: str = Field(description="the verdict's; empty where tasks share one")
+    decision: Literal["accepted", "rejected", "undecided"] = Field(
+        description="what people's ratings decide: the verdict, and what the evaluation goes by"
+    )
+    with_judges: Literal["accepted", "rejected", "undecided", ""] = Field(
+        description="what the rule would decide of people and judges, for information; empty where they are refused"
+    )
+    reasons: tuple[str, ...] = Field(description="of that decision")
+    rests_on: str = Field(description="by question: people + judges: 100 rated, 900 judged, worth 179")
+    differ: bool = Field(description="whether the two decisions differ")
+    why_not: str = Field(description="by question, why judges are refused; empty where they are not")
+    judges: tuple[str, ...] = Field(description="the judges, whose mean counts")
+    recorded: tuple[str, ...] = Field(description="those of them that were not asked: their answers come from a file")
+    simulated: bool = Field(description="whether ratings that count are simulated")
+    pairs_sha256: str = Field(description="hash of the sample that the verdict rests on (pairs.parquet)")
+    ratings_sha256: str = Field(description="hash of the ratings that it rests on (ratings.parquet)")
+    rule_id: str = Field(description="hash of the rule")
+    judgements: str = Field(description="hash of what the judges were given and said, as far as it counts")

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from annotation.crowd.summary import Summary, read_summaries
+from annotation.judges.beside import Beside, different, read_beside
 from annotation.ratings.ratings import counting_ratings
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Verdict, Wave
 from annotation.rubric import Rubric
@@ -50,6 +51,8 @@ class Material:
     doubts: Sequence[str] = ()  #: what is doubtful about the verdicts
     withdrawals: Sequence[Decision] = ()  #: decisions about pairs
     trained: Sequence[Trained] = ()  #: how raters did on known pairs, which never count
+    beside: Beside | None = None  #: what LLM judges would make of the verdicts; None without them
+    judges_left_out: str = ""  #: why nothing stands beside the verdicts though judges were asked
     late: int = 0  #: pairs that were withdrawn when ratings of them had come in
 
     @property
@@ -122,8 +125,14 @@ def read_material(study: Study, read_at: datetime | None = None, signs: Sequence
     evidence.refuse_other_rules()
     refuse_edited(study, verdicts, evidence)
     found = _material(evidence, read_at, signs)
+    made, why_not = read_beside(evidence, verdicts)
     return replace(
-        found, verdicts=verdicts, groups=read_agreement(study), doubts=doubts_of(evidence, verdicts, found.signs)
+        found,
+        verdicts=verdicts,
+        groups=read_agreement(study),
+        doubts=[*doubts_of(evidence, verdicts, found.signs), *different(made)],
+        beside=made,
+        judges_left_out=why_not,
     )
 
 

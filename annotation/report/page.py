@@ -16,6 +16,7 @@ from annotation.report import crowd, exhibits, provenance
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.report.examples import examples_exhibit
 from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
+from annotation.report.judges import judge_exhibits, judges_section
 from annotation.report.makers import listed
 from annotation.report.material import Material, read_material
 from annotation.report.methods import INTERVALS, methods
@@ -92,6 +93,7 @@ def all_tables(material: Material) -> dict[str, Exhibit]:
     # Where every question has a scale there are no labels; where none has one, nothing of those that have.
     out = {name for name in ("labels", "examples") if not len(made[name].frame)}
     out |= set() if material.questions else {"table_2", "agreement"}
+    made |= {one.name: one for one in judge_exhibits(material)}
     return {name: one for name, one in made.items() if name not in out}
 
 
@@ -108,6 +110,7 @@ def sections(material: Material, tables: Mapping[str, Exhibit], drawn: Mapping[s
         _about(material),
         _doubtful(material),
         _decided(material, tables),
+        *judges_section(material, [one for name, one in tables.items() if name.startswith("judges_")]),
         *([Section("Examples", [_EXAMPLES, tables["examples"].table()])] if "examples" in tables else []),
         Section("Methods", [*methods(material), *crowd.paragraphs(material)]),
         _table_two(material, tables),

@@ -119,13 +119,23 @@ class RuleSpec(Part):
         return float(self.at_least if self.at_least is not None else self.at_most or 0.0)
 
 
+class JudgesRule(Part):
+    """What LLM judges may say about a verdict (`annotation.judges`); what is accepted rests on people alone."""
+
+    use: Literal["none", "report"] = Field(
+        default="report",
+        description="report: what the same rule would decide of people and judges stands beside people's decisions;"
+        " none: it is shown nowhere",
+    )
+
+
 class AcceptanceSpec(Later, Part):
     """When a transformation is accepted (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5).
 
     `threshold` and `rule` are the short form: one rule of that mean for each question that is rated on the scale.
     """
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"rules", "combine"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"rules", "combine", "judges"})
 
     threshold: float = Field(
         default=3.0, description="what the mean must reach on each question; required if the rubric has none"
@@ -153,6 +163,9 @@ class AcceptanceSpec(Later, Part):
 
     rules: tuple[RuleSpec, ...] = Field(default=(), description="a rule for each question, instead of one threshold")
     combine: Literal["all", "any"] = Field(default="all", description="whether all rules must hold, or any one of them")
+    judges: JudgesRule = Field(
+        default=JudgesRule(), description="what LLM judges may say beside people's decisions; they decide nothing"
+    )
 
     @model_validator(mode="after")
     def _rules_fit_together(self) -> AcceptanceSpec:

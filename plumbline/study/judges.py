@@ -59,6 +59,9 @@ class RecordedJudge(_Judge):
 
     kind: Literal["recorded"]
     path: Line = Field(description="a JSONL file: original, transformed, question, order, and text or probabilities")
+    saw_ratings: bool = Field(
+        default=False, description="whether this judge was shown people's ratings: then no number may rest on it"
+    )
 
     def identity(self) -> list[Any]:
         """What of it changes its judgements."""

@@ -15,7 +15,7 @@ from streamlit_app.readers.scores import scores
 from streamlit_app.records import cached, shared
 
 
-@shared(*JUDGED, watches=RULES)
+@shared(*JUDGED, watches=(*RULES, "judgements/"))
 def material(study: Study) -> Material:
     """What the campaign's report rests on: verdicts that hold, and their ratings."""
     return read_material(study, signs=signs(study))

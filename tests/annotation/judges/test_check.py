@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,16 +12,19 @@ import pytest
 
 from annotation import server
 from annotation.csv_answers import collect_csv
+from annotation.judges.beside import FILE, read_beside
 from annotation.judges.check import FOLDER, Checked, held_against
 from annotation.judges.check_text import check_text
 from annotation.judges.decisions import with_judges
 from annotation.judges.powered import powered_means
 from annotation.judges.run import judge
+from annotation.report.page import write_report
 from annotation.sampling.sample import draw_sample
-from annotation.verdicts.acceptance import accept
 from annotation.verdicts.counted import basis
-from annotation.verdicts.verdicts import verdicts
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.verdicts import read_verdicts, verdicts
 from plumbline.study import Study
+from plumbline.study.campaign import JudgesRule
 from tests.annotation.judgements import HASHES
 from tests.annotation.judges.test_powered import design, frames, sample, sampled
 from tests.commands import here
@@ -42,6 +46,55 @@ def rated(study: Study, folder: Path) -> None:
     collect_csv(study, server.Home(folder / "home"), file, COLUMNS)
 
 
+def beside_people(study: Study, where: list[str]) -> None:
+    """`accept` with and without judges: people's verdicts are the same, and what judges add stands beside them."""
+    verdict_file, added = study.folder / "verdicts.json", study.folder / FILE
+    tables = study.judgements.rename(study.folder / "away")
+    silent = here("annotation", "accept", *where)
+    alone = verdict_file.read_bytes()
+    assert silent.returncode == 0 and "Judges" not in silent.stdout and not added.exists()
+    tables.rename(study.judgements)
+    told = here("annotation", "accept", *where).stdout
+    assert verdict_file.read_bytes() == alone
+    assert told.index("Verdicts, study demo") < told.index("Judges beside people") < told.index("48 rated, 48 judged")
+    rows = {one["transformation"]: one for one in json.loads(added.read_text(encoding="utf-8"))}
+    people = {one["transformation"]: one for one in json.loads(alone)}
+    assert {name: one["decision"] for name, one in rows.items()} == {n: one["decision"] for n, one in people.items()}
+    assert rows["expansion"]["with_judges"] == "" and rows["translation"]["with_judges"] == "accepted"
+    assert rows["expansion"]["why_not"] == (
+        "quality, fluency: 24 pairs are rated, of at least 30 that judges need beside them"
+    )
+    assert all(one["recorded"] == ["numbers", "shares"] and not one["simulated"] for one in rows.values())
+    assert rows["translation"]["ratings_sha256"] == people["translation"]["ratings_sha256"]
+
+    evidence, found = Evidence.whole(study), read_verdicts(study)
+    shown = [one.model_copy(update={"saw_ratings": True}) for one in study.judges]
+    other = replace(evidence, study=study.model_copy(update={"judges": tuple(shown)}))
+    made, _ = read_beside(other, found)
+    assert made is not None and set(made.decisions["with_judges"]) == {""}
+    assert "shares, numbers saw people's ratings" in made.decisions["why_not"].iloc[-1]
+    rule = study.acceptance.model_copy(update={"judges": JudgesRule(use="none")})
+    assert read_beside(replace(evidence, study=study.model_copy(update={"acceptance": rule})), found) == (None, "")
+
+    page = write_report(study).read_text(encoding="utf-8")
+    assert page.index("What was decided</h2>") < page.index("Judges beside people</h2>")
+    assert "Recorded, nobody was asked: numbers, shares." in page
+    assert "people + judges: 48 rated, 48 judged, worth" in page
+    printed = pd.read_csv(study.folder / "report" / "judges_decisions.csv", keep_default_na=False)
+    assert list(printed["with_judges"]) == [one["with_judges"] for one in rows.values()]
+    agreeing = pd.read_csv(study.folder / "report" / "judges_agreement.csv")
+    assert len(agreeing) == 2 * 2 * 9 and agreeing["recorded"].all()  # judges, questions, transformations and all
+
+    damaged = study.judgements / "shares.parquet"
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:100])
+    left_out = here("annotation", "accept", *where)
+    assert left_out.returncode == 0 and not added.exists()
+    assert "shares.parquet" in left_out.stdout.partition("Judges beside people")[2]
+    assert verdict_file.read_bytes() == alone
+    damaged.write_bytes(whole)
+
+
 def test_the_sample_studys_judges_are_held_against_its_raters(generated: Study, tmp_path: Path) -> None:
     """24 pairs are too few for judges; the two translations share 48. Without verdicts it says what to run first."""
     where = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
@@ -49,7 +102,7 @@ def test_the_sample_studys_judges_are_held_against_its_raters(generated: Study, 
     judge(generated)
     early = here("annotation", "judge", "check", *where)
     assert early.returncode == 2 and "annotation accept" in early.stderr
-    accept(generated)
+    beside_people(generated, where)
     done = here("annotation", "judge", "check", *where, "--flag", "any")
     assert done.returncode == 0, done.stderr
     assert "Recorded, nobody was asked: numbers, shares" in done.stdout

@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.judges.decisions import warnings, with_judges
+from annotation.judges.beside import Beside, different
+from annotation.judges.check_text import saved_lines
+from annotation.judges.decisions import saved, warnings, with_judges
 from annotation.judges.powered import Judging, partners, powered_means, worth_in_words
 from annotation.statistics.intervals import over_pairs
 from annotation.statistics.prediction_powered import Pool, Rated, powered
@@ -200,6 +202,24 @@ def test_outputs_stand_beside_one_pair_of_their_stratum_alone() -> None:
     assert partners(judging.judged, judging.sample, 1) != found
 
 
+def test_what_is_saved_is_the_least_of_a_groups_questions_and_nothing_where_one_is_refused() -> None:
+    """Worth 55 and 48 of 40 rated: 8 pairs, by 3 raters and 2 questions 48 ratings; worth 38: 2 pairs are lost."""
+    rows = [("a", "quality", 40, 160, 55.0, ""), ("a", "fluency", 40, 160, 48.0, "")]
+    rows += [("b", "quality", 40, 160, 38.0, ""), ("b", "fluency", 40, 160, 44.0, "")]
+    rows += [("c", "quality", 40, 160, 60.0, ""), ("c", "fluency", 29, 160, math.nan, "few")]
+    rows += [("d", "quality", 40, 160, 60.0, "")]
+    means = pd.DataFrame(rows, columns=["pool", "question", "n_rated", "n_judged", "worth", "reason"])
+    asked = Design(("quality", "fluency"), SCALE, 3, AcceptanceSpec.model_validate({"scope": "transformation"}))
+    found = saved(means, ["pool"], asked).set_index("pool")
+    assert found.loc["a", ["worth", "pairs_saved", "ratings_saved"]].tolist() == [48, 8, 48]
+    assert found.loc["b", ["pairs_saved", "ratings_saved"]].tolist() == [-2, -12]
+    assert found.loc[["c", "d"], ["pairs_saved", "ratings_saved"]].isna().all(axis=None)
+    assert list(found["reason"]) == ["", "", "fluency: few", "fluency: no judge rates it, so people alone decide"]
+    assert saved_lines(found.reset_index())[0].startswith("Saved so far: 6 pairs (36 ratings) that people alone")
+    assert "as by 2 pairs (12 ratings) fewer" in saved_lines(found.loc[["b"]].reset_index())[0]
+    assert saved_lines(found.loc[["c"]].reset_index()) == []
+
+
 def test_decisions_with_judges_stand_beside_peoples() -> None:
     """By the lower end of 40 pairs people alone cannot tell; with the judge, worth 68, it is at least 3."""
     ratings, judging = frames(mean=3.32)
@@ -216,6 +236,9 @@ def test_decisions_with_judges_stand_beside_peoples() -> None:
         f"paraphrasing (en): people alone say undecided, people and judges accepted; {one['rests_on']}",
         f"paraphrasing (de): people alone say undecided, people and judges accepted; {one['rests_on']}",
     ]
+    doubts = different(Beside(judging, means, decided, means, simulated=False))
+    assert doubts == [f"with judges it would be another verdict: {line}" for line in warnings(decided)]
+    assert different(None) == []
     assert worth_in_words(100, 900, math.nan) == "people + judges: 100 rated, 900 judged"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from pydantic import ValidationError
 
 from annotation.ratings.exclusions import decide
 from annotation.ratings.ratings import read_ratings
@@ -138,6 +139,20 @@ def test_rules_that_were_fixed_too_late_are_called_so(generated: Study) -> None:
     text = fixed_text(read_rules(generated), first_rating(read_ratings(generated)))
     assert "AFTER the first rating (2026-01-02, 00:00 UTC)" in text
     assert amendments(read_rules(generated), None) == []
+
+
+def test_what_judges_may_say_is_fixed_with_the_rules_and_judges_alone_never_decide() -> None:
+    """Rules that were fixed before there were judges are those of `report`, and keep their identity."""
+    before = AcceptanceSpec()
+    said = AcceptanceSpec.model_validate({"judges": {"use": "report"}})
+    assert said.model_dump() == before.model_dump() and "judges" not in before.model_dump()
+    old, now = ({"acceptance": one.model_dump(mode="json")} for one in (before, said))
+    assert changes(old, now) == []
+    none = AcceptanceSpec.model_validate({"judges": {"use": "none"}}).model_dump(mode="json")
+    assert changes(old, {"acceptance": none}) == ["acceptance.judges is new"]
+    assert changes({"acceptance": none}, now) == ["acceptance.judges is gone"]
+    with pytest.raises(ValidationError, match="Input should be 'none' or 'report'"):
+        AcceptanceSpec.model_validate({"judges": {"use": "decide"}})
 
 
 def test_changes_name_what_stands_in_the_study_file(generated: Study) -> None:

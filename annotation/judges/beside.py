@@ -1,0 +1,130 @@
+"""What judges add to verdicts that people have reached: it stands beside them, after them, and decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from annotation.judges.decisions import saved, warnings, with_judges
+from annotation.judges.powered import Judging, powered_means
+from annotation.judges.records import BesideVerdict
+from annotation.ratings.collected import Collected
+from annotation.ratings.ratings import counting_ratings, dealt_with
+from annotation.records import Verdict
+from annotation.verdicts.counted import SCOPES, basis
+from annotation.verdicts.evidence import Evidence
+from plumbline.errors import DataError, PlumblineError
+from plumbline.identity import identity
+from plumbline.resources import installing
+from plumbline.store import write_json
+from plumbline.study import Study
+from plumbline.study.judges import RecordedJudge
+
+FILE = "verdicts_with_judges.json"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What the study's rule would decide of people and judges, and what that rests on."""
+
+    judging: Judging
+    together: pd.DataFrame  #: `powered_means`
+    decisions: pd.DataFrame  #: `with_judges`
+    saved: pd.DataFrame  #: `decisions.saved`
+    simulated: bool  #: whether ratings that count are a program's
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """The judges whose judgements come from a file: nobody was asked."""
+        said = self.judging.judgements
+        return tuple(sorted(said.loc[said["kind"] == "recorded", "judge"].unique()))
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """A line for each verdict that would be another with the judges."""
+        return warnings(self.decisions)
+
+
+def judged(study: Study) -> bool:
+    """Whether anything can stand beside verdicts: the rules let it, and one of the study's judges has spoken."""
+    if not study.judges or study.acceptance.judges.use == "none":
+        return False
+    return any((study.judgements / f"{one.name}.parquet").exists() for one in study.judges)
+
+
+def read_judging(study: Study, collected: Collected) -> Judging:
+    """What judges were given and said. Raises DataError where some have said nothing yet, or a table is damaged."""
+    try:
+        from annotation.judges.pool import read_judged  # noqa: PLC0415 (these take packages of the extra `generation`)
+        from annotation.judges.run import read_judgements  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise DataError(f"reading judgements needs {error.name}: {installing('generation')}") from None
+
+    outputs = pd.DataFrame([one.model_dump() for one in read_judged(study)])
+    judgements = read_judgements(study)
+    if judgements.empty:
+        raise DataError(f"no judge of {study.file} has said anything; run `{study.command('annotation judge run')}`")
+    names = tuple(sorted(judgements["judge"].unique()))
+    shown = [one.name for one in study.judges if isinstance(one, RecordedJudge) and one.saw_ratings]
+    return Judging(
+        outputs,
+        judgements,
+        names,
+        frozenset(one.pair_id for one in collected.sample_pairs),
+        withdrawn=tuple(collected.withdrawn),
+        refused=f"{', '.join(shown)} saw people's ratings" if shown else "",
+    )
+
+
+def beside(evidence: Evidence, found: Sequence[Verdict], judging: Judging) -> Beside:
+    """What the rule that reached these verdicts would decide with the judges' help, from the same ratings."""
+    design, collected = evidence.design, evidence.collected
+    counting = counting_ratings(collected.sample_ratings, design.per_pair)
+    names = {"pair_id", "pool", "language", "task_type", "wave"}
+    facts = pd.DataFrame([one.model_dump(include=names) for one in collected.sample_pairs])
+    rests = basis(facts, counting, design, dealt_with(collected.sample_ratings, collected.withdrawn))
+    means = powered_means(rests, judging, design)
+    decided = with_judges(found, means, design.rule)
+    of_groups = saved(means, SCOPES[design.rule.scope], design)
+    return Beside(judging, means, decided, of_groups, bool(counting["simulated"].any()))
+
+
+def read_beside(evidence: Evidence, found: Sequence[Verdict]) -> tuple[Beside | None, str]:
+    """(what stands beside these verdicts, why nothing does). Both are empty where no judge was asked, or may speak.
+
+    Judges never stand in the way of people's verdicts: what is wrong with their records is said, and they are left out.
+    """
+    if not (found and judged(evidence.study)):
+        return None, ""
+    try:
+        return beside(evidence, found, read_judging(evidence.study, evidence.collected)), ""
+    except (PlumblineError, OSError, ValueError) as error:
+        return None, " ".join(str(error).split())
+
+
+def different(made: Beside | None) -> list[str]:
+    """A line for each verdict that would be another with the judges, to stand among what is doubtful."""
+    return [f"with judges it would be another verdict: {line}" for line in made.warnings] if made else []
+
+
+def write_beside(study: Study, found: Sequence[Verdict], made: Beside | None) -> None:
+    """Write `verdicts_with_judges.json`; without judges there is none, and an old one goes."""
+    path = study.folder / FILE
+    if made is None:
+        path.unlink(missing_ok=True)
+    else:
+        write_json(path, _records(found, made))
+
+
+def _records(found: Sequence[Verdict], made: Beside) -> list[BesideVerdict]:
+    outputs, said = made.judging.judged, made.judging.judgements
+    keys = [sorted(outputs["pair_id"]), sorted(zip(said["key"], said["score"].map(repr), strict=True))]
+    shared = {"judges": made.judging.judges, "recorded": made.recorded, "simulated": made.simulated}
+    shared["judgements"] = identity("beside-v1", keys, sorted(made.judging.withdrawn), made.judging.refused)
+    names = ("pairs_sha256", "ratings_sha256", "rule_id")
+    return [
+        BesideVerdict.model_validate({**row, **shared, **{name: getattr(verdict, name) for name in names}})
+        for row, verdict in zip(made.decisions.to_dict("records"), found, strict=True)
+    ]
