@@ -31,9 +31,16 @@ def main() -> int:
     _export_options(commands)
     _inspect_options(commands)
     _evaluate_options(commands)
+    _study_options(commands)
     diff = _command(commands, "diff", _diff, "how two bundles differ", "first.plumb second.plumb")
     diff.add_argument("bundle", type=Path, metavar="FILE", help="the first bundle")
-    diff.add_argument("other", type=Path, metavar="OTHER", help="the second one")
+    diff.add_argument(
+        "other",
+        type=Path,
+        metavar="OTHER",
+        help="the second one, or a study (.yaml) whose people rated its pairs again",
+    )
+    diff.add_argument("--exports", metavar="DIR", help="where that study's records are (default: exports/)")
     options = parser.parse_args()
     status: int = options.run(options)
     return status
@@ -61,10 +68,26 @@ def _evaluate_options(commands: Any) -> None:
     add("--model", nargs="+", default=[], metavar="NAME", help="models: names on the hub, of the maker's, or folders")
     add("--study", type=Path, metavar="FILE", help="a study of yours whose `evaluation.models` say how to load them")
     add("--exports", metavar="DIR", help="where records are written (default: exports/)")
-    add("--data", nargs="+", default=[], metavar="NAME=FILE", help="your copies of texts that may not be handed on")
+    _add_copies(evaluate)
     add("--beside", nargs="+", default=[], type=Path, metavar="FOLDER", help="other evaluations to show in the tables")
     add("--include-rejected", action="store_true", help="also score what the verdicts reject; marked everywhere")
     add("--simulated", action="store_true", help="rehearse on a bundle whose ratings are simulated")
+
+
+def _study_options(commands: Any) -> None:
+    text = "write a study of a bundle's pairs, to be rated again by other people"
+    study = _command(commands, "study", _study, text, "demo.plumb --out studies/again.yaml")
+    _add_bundle(study)
+    study.add_argument(
+        "--out", required=True, type=Path, metavar="FILE", help="the study's file; its name is the file's"
+    )
+    study.add_argument("--exports", metavar="DIR", help="where records are written (default: exports/)")
+    _add_copies(study)
+
+
+def _add_copies(parser: argparse.ArgumentParser) -> None:
+    told = "your copies of texts that may not be handed on"
+    parser.add_argument("--data", nargs="+", default=[], metavar="NAME=FILE", help=told)
 
 
 def _command(commands: Any, name: str, run: Any, text: str, example: str) -> argparse.ArgumentParser:
@@ -121,8 +144,31 @@ def _inspect(options: argparse.Namespace) -> int:
 def _diff(options: argparse.Namespace) -> int:
     from evaluation.bundle.diff import difference  # noqa: PLC0415
 
-    first, second = (_held(path) for path in (options.bundle, options.other))
-    print(difference(first, second))
+    first = _held(options.bundle)
+    if options.other.suffix in (".yaml", ".yml"):
+        from evaluation.bundle.again import compared  # noqa: PLC0415
+        from plumbline.study import load_study  # noqa: PLC0415
+
+        print(compared(first, load_study(options.other, options.exports)))
+    else:
+        print(difference(first, _held(options.other)))
+    return 0
+
+
+def _study(options: argparse.Namespace) -> int:
+    from evaluation.bundle.again import study_again  # noqa: PLC0415
+
+    bundle = _held(options.bundle)
+    _signed(options)
+    made = study_again(bundle, options.out, options.exports, _files(options.data))
+    left = f" ({made.left_out} left out, whose texts may not be handed on)" if made.left_out else ""
+    print(
+        f"{made.study.name}: {made.pairs} pairs and {made.controls} controls{left}, no answers -> {made.study.folder}"
+    )
+    print(
+        f"look at raters and rules in {options.out}, then: {made.study.command('annotation publish')};"
+        f" when people have answered: {as_called('python -m evaluation.bundle diff')} {options.bundle} {options.out}"
+    )
     return 0
 
 

@@ -1,0 +1,131 @@
+"""A study that starts from a bundle: the very same pairs, for other people to rate, without the first one's answers.
+
+Pairs are written as they are in the bundle and not drawn again, so that neither data, prompts' files nor outputs are
+needed, and both campaigns' ratings are of the same pairs by their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from annotation.comparison import Campaign, campaigns_text
+from annotation.rubric import load_rubric
+from annotation.sampling.origin import refuse_other_prompts
+from annotation.sampling.sample import SUPPLY, sample_settings
+from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.source import BundleSource
+from plumbline.errors import PlumblineError, StudyError
+from plumbline.manifest import stage, write_kept
+from plumbline.records import Pair
+from plumbline.store import atomic, write_table
+from plumbline.study import Study, load_study
+from plumbline.study.transformations import EIGHT
+
+_KEPT = ("datasets", "seeds", "sample", "rubric", "raters", "acceptance", "quality")
+
+
+@dataclass(frozen=True)
+class Again:
+    """What was written."""
+
+    study: Study
+    pairs: int
+    controls: int
+    left_out: int  #: controls that need words which the bundle may not hand on
+
+
+def study_again(
+    bundle: Bundle, out: Path, exports: str | Path | None = None, files: Mapping[str, Path] | None = None
+) -> Again:
+    """Write the study `out` (a YAML file) with a bundle's pairs, controls and rules, and no answers.
+
+    The bundle should have been checked; `files` are copies of texts that may not be handed on, by data set. Raises
+    StudyError where the file or its records are there already, and for pairs that this Plumbline would not say are of
+    that study: of functions or files of outputs, of other prompts, or rated by another rubric than the one here.
+    """
+    if out.exists():
+        raise StudyError(f"--out {out}: there is such a file; name another, for what people rate there would change")
+    said = _settings(bundle, out)
+    source = BundleSource(bundle, bundle.study(), files or {})
+    pairs, controls, left = _pairs(bundle, source.pairs())
+    with atomic(out) as file:
+        file.write(yaml.safe_dump(said, allow_unicode=True, sort_keys=False).encode())
+    try:
+        study = load_study(out, exports)
+        if study.folder.exists():
+            raise StudyError(f"{study.folder}: there are records of a study of that name; give --out another name")
+        if load_rubric(study).identity() != bundle.rubric.identity():
+            raise StudyError(
+                f"{bundle.path}: its raters were asked by another rubric {study.rubric!r} than the one here, so that"
+                " their ratings cannot be held side by side; get the maker's"
+            )
+        refuse_other_prompts(study, [*pairs, *controls])
+    except PlumblineError:
+        out.unlink()
+        raise
+    made = [study.folder / name for name in ("pairs.parquet", "controls.parquet", SUPPLY)]
+    with stage(study, "sample", [bundle.path], made, sample_settings(study)):
+        write_kept(study, SUPPLY, bundle.evidence.supply)
+        write_table(made[1], controls, Pair)
+        write_table(made[0], pairs, Pair)
+    return Again(study, len(pairs), len(controls), left)
+
+
+def compared(bundle: Bundle, study: Study) -> str:
+    """A bundle's ratings beside a study's on the pairs of both, for a terminal. Raises as `campaigns_text` does."""
+    first = Campaign.of(bundle.evidence.study, bundle.evidence.collected, bundle.rubric)
+    return f"Ratings of the pairs that both have\n{campaigns_text(first, Campaign.of(study))}"
+
+
+def _settings(bundle: Bundle, out: Path) -> dict[str, Any]:
+    """The study's file: what raters are asked, and by which rules it is judged, as in the bundle."""
+    said, generator = bundle.settings, dict(bundle.settings["generator"])
+    if generator["kind"] in ("recorded", "openai"):  # of an equal identity; a server's address is nobody's business
+        generator = {**generator, "kind": "recorded", "path": "outputs"}
+    datasets = [one if "mteb" in one else {**one, "path": Path(one["path"]).name} for one in said["datasets"]]
+    return {
+        "name": out.stem,
+        "description": f"The pairs of {bundle.manifest.study}, bundle {bundle.short}, rated again",
+        **{name: said[name] for name in _KEPT},
+        "datasets": datasets,
+        "transformations": list(_transformations(bundle)),
+        "generator": generator,
+    }
+
+
+def _transformations(bundle: Bundle) -> Iterator[Any]:
+    """HTEB's by name, others written out with their prompts."""
+    for name, one in bundle.transformations.items():
+        if name in EIGHT:
+            yield name
+        elif not one.prompts:
+            raise StudyError(
+                f"{bundle.path}: {name} was made by {one.model}, which is not in the bundle, and what no prompts made"
+                " is not rated again from it"
+            )
+        else:
+            yield {**one.definition, "calls": [{"text": p.text, "language": p.language} for p in one.prompts]}
+
+
+def _pairs(bundle: Bundle, sample: list[Pair]) -> tuple[list[Pair], list[Pair], int]:
+    """The sample and the controls in one wave, and how many controls lack words."""
+    made = bundle.evidence.study.generator.kind
+    by_key = {pair.key: pair.original for pair in sample}
+    controls = []
+    for one in bundle.evidence.collected.control_pairs:
+        original = one.original or (by_key.get(one.key, "") if one.control == "repeat" else "")
+        controls.append(one.model_copy(update={"original": original}))
+    told = [one for one in controls if one.original and one.transformed]
+    again = [[_first(one, made) for one in rows] for rows in (sample, told)]
+    return again[0], again[1], len(controls) - len(told)
+
+
+def _first(pair: Pair, kind: str) -> Pair:
+    """A pair in the first wave; what a server made is served from records."""
+    changed = {"generator_kind": kind} if pair.generator_kind == "openai" else {}
+    return pair.model_copy(update={"wave": 1, **changed})

@@ -1,0 +1,104 @@
+"""A study that starts from a bundle: the very same pairs, rated again by other people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from annotation.ratings.ratings import write_ratings
+from annotation.sampling.controls import read_controls
+from annotation.sampling.sample import read_pairs
+from annotation.verdicts.acceptance import accept
+from evaluation.bundle.again import study_again
+from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.check import open_checked
+from evaluation.bundle.export import export
+from generation.jobs import Plan
+from plumbline.errors import StudyError
+from plumbline.study import load_study
+from tests.commands import here
+from tests.evaluation.bundle.samples import RECORDED, RIGHTS, recorded_study
+
+
+def shown(pairs: Any) -> list[tuple[str, ...]]:
+    return [(one.pair_id, one.key, one.original, one.transformed, one.control, one.prompt_hash) for one in pairs]
+
+
+def test_other_people_rate_the_same_pairs_and_both_campaigns_are_held_side_by_side(
+    bundle: Path, tmp_path: Path
+) -> None:
+    out, exports = tmp_path / "again.yaml", tmp_path / "exports"
+    done = here("evaluation.bundle", "study", str(bundle), "--out", str(out), "--exports", str(exports))
+    assert done.returncode == 0, done.stderr
+    first = Bundle.open(bundle)
+    study = load_study(out, exports)
+    assert shown(read_pairs(study)) == shown(first.evidence.collected.sample_pairs)
+    assert shown(read_controls(study)) == shown(first.evidence.collected.control_pairs)
+    told = {one.name for one in study.folder.rglob("*")}
+    assert told - {".manifest.lock"} == {"pairs.parquet", "controls.parquet", "sample.json", "manifest.json"}
+    assert (study.acceptance, study.raters.per_pair) == (first.study().acceptance, first.study().raters.per_pair)
+
+    before = first.evidence.collected.sample_ratings
+    lower = before.assign(value=(before["value"] - 1).clip(lower=1), rater_id=before["rater_id"] + "0")
+    write_ratings(study, lower.assign(rater_id="simulated-" + lower["rater_id"].str[-8:]), [])
+    accept(study)
+    done = here("evaluation.bundle", "diff", str(bundle), str(out), "--exports", str(exports))
+    assert done.returncode == 0, done.stderr
+    due = []
+    for pool in ("translation", "paraphrasing"):
+        ids = [one.pair_id for one in first.evidence.collected.sample_pairs if one.pool == pool]
+        own, theirs = (
+            frame[(frame["question"] == "quality") & frame["pair_id"].isin(ids)].groupby("pair_id")["value"].mean()
+            for frame in (before, lower)
+        )
+        due.append([str(len(ids)), f"{own.mean():.2f}", f"{theirs.mean():.2f}", f"{(theirs - own).mean():+.2f}"])
+    rows = [line.split("quality", 1)[1].split() for line in done.stdout.splitlines() if " quality " in line]
+    assert [row[:4] for row in rows] == due, done.stdout
+    assert "SIMULATED" in done.stdout
+
+
+def test_texts_that_may_not_be_handed_on_are_joined_before_people_read_them(tmp_path: Path) -> None:
+    rights = {"sample_sts": RIGHTS | {"texts": "reference"}, "sample_intents": RIGHTS}
+    made = recorded_study(tmp_path, datasets=rights)
+    export(made, tmp_path / "a.plumb")
+    found, out = open_checked(tmp_path / "a.plumb"), tmp_path / "again.yaml"
+    with pytest.raises(StudyError, match="may not be handed on .* --data sample_sts=FILE"):
+        study_again(found, out, tmp_path / "exports2")
+    assert not out.exists()
+    files = {"sample_sts": RECORDED / "study" / "demo" / "pairs.csv"}
+    again = study_again(found, out, tmp_path / "exports2", files)
+    assert shown(read_pairs(again.study)) == shown(read_pairs(made))
+    whole = {one.pair_id: one for one in read_controls(made)}
+    told = read_controls(again.study)
+    assert shown(told) == shown(whole[one.pair_id] for one in told)  # whole, or not there at all
+    assert (len(told), again.left_out) == (again.controls, len(whole) - again.controls) and again.left_out > 0
+
+
+def test_what_would_be_another_campaign_is_refused(bundle: Path, tmp_path: Path) -> None:
+    found, out, exports = Bundle.open(bundle), tmp_path / "again.yaml", tmp_path / "exports"
+    found.settings["generator"]["revision"] = "2"
+    with pytest.raises(StudyError, match="were made by another generator or other prompts than the study has"):
+        study_again(found, out, exports)
+    found = Bundle.open(bundle)
+    found.__dict__["rubric"] = found.rubric.model_copy(update={"scale": (1, 2, 3)})
+    with pytest.raises(StudyError, match="asked by another rubric 'hteb'"):
+        study_again(found, out, exports)
+    found = Bundle.open(bundle)
+    one = found.transformations["paraphrasing"]
+    found.transformations["mine"] = one.model_copy(update={"prompts": (), "kind": "function", "model": "os:getcwd"})
+    with pytest.raises(StudyError, match="mine was made by os:getcwd, which is not in the bundle"):
+        study_again(found, out, exports)
+    assert not out.exists() and not exports.exists()
+    found.transformations["mine"] = one.model_copy(
+        update={"definition": {"name": "mine", "axis": "tone", "calls": ["a_file_of_the_makers"]}}
+    )
+    again = study_again(found, out, exports)  # prompts of the maker's own come with it, word for word
+    assert Plan(again.study).prompt_hashes["mine"] == one.prompt_hash
+    with pytest.raises(StudyError, match="there is such a file"):
+        study_again(Bundle.open(bundle), out, exports)
+    out.unlink()
+    with pytest.raises(StudyError, match="records of a study of that name"):
+        study_again(Bundle.open(bundle), out, exports)
+    assert not out.exists()
