@@ -23,6 +23,7 @@ from annotation.verdicts.verdicts import rule_id
 from annotation.verdicts.verification import differences
 from evaluation.bundle import members
 from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.told import other_makers, other_manifest, other_records, other_supply, other_texts
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.records import text_id
@@ -193,4 +194,5 @@ def _scores(bundle: Bundle) -> Iterator[Fault]:
         yield members.SCORES, f"has scores of {other!r}, which is none of the data sets"
 
 
-_LOOKS = (_prompts, _rules, _marks, _computed, _outputs, _texts, _scores)
+_TOLD = (other_records, other_makers, other_supply, other_manifest, other_texts)
+_LOOKS = (_prompts, _rules, _marks, _computed, _outputs, _texts, _scores, *_TOLD)

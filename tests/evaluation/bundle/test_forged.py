@@ -37,6 +37,18 @@ def people(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(simulated=False)
 
 
+def of_first(**said: Any) -> Any:
+    return with_json(lambda rows: [rows[0] | said, *rows[1:]])
+
+
+def of_last(**said: Any) -> Any:
+    return with_json(lambda rows: [*rows[:-1], rows[-1] | said])
+
+
+def of_dataset(**said: Any) -> Any:
+    return with_json(lambda m: m | {"datasets": [m["datasets"][0] | said, *m["datasets"][1:]]})
+
+
 OUTPUTS = "outputs/paraphrasing/1337.parquet"
 _REAL = {name: with_rows(people) for name in ("ratings.parquet", "control_ratings.parquet")}
 
@@ -59,6 +71,77 @@ _REAL = {name: with_rows(people) for name in ("ratings.parquet", "control_rating
 )
 def test_what_fits_its_hash_and_cannot_be_is_a_fault_too(edited: Edit, changes: Any, what: str) -> None:
     assert what in said_of(renewed(edited(changes)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        (
+            {
+                "rules.json": with_json(lambda _: []),
+                "looks.json": with_json(lambda _: []),
+                "manifest.json": with_json(
+                    lambda m: m | {"study": "x", "description": "x", "generator": {"model": "x"}}
+                ),
+                "sample.json": of_first(failed=0, ok=84),
+                "texts/sample_sts.parquet": with_rows(lambda f: f.assign(dataset="x", task_type="y")),
+            },
+            [
+                "rules.json is empty, and the verdicts follow rule ac71a7330d",
+                "looks.json is empty, and verdicts were reached",
+                *(f"says another {name} than study.json" for name in ("study", "description", "generator")),
+                "of paraphrasing in en 84 usable of 84 outputs, and there are 82 of 84",
+                "failed_share 0.0238095, and its counts say 0",
+                "has texts with dataset 'x', and the manifest says 'sample_sts'",
+                "has texts with task_type 'y', and the manifest says 'sts'",
+            ],
+        ),
+        (
+            {
+                "rules.json": with_json(lambda r: [r[0] | {"rules": {}}]),
+                "looks.json": of_last(ratings_sha256="f" * 64, pairs_sha256="f" * 64, n_ratings=1),
+                "verdicts.json": of_last(ratings_sha256="e" * 64, withdrawn_hash="f", generator_kind="vllm"),
+                "sample.json": of_last(failed=1, flagged={"identical": 85}),
+                "manifest.json": of_dataset(task="clustering", kind="mteb", languages=["de"]),
+            },
+            [
+                "without 'acceptance': somebody took it out",
+                *(f"notes another {name}_sha256 last than the verdicts" for name in ("ratings", "pairs")),
+                "looks.json notes 1 ratings last, and 144 count",
+                "has verdicts with other ratings_sha256 than each other",
+                "has another withdrawn_hash than the withdrawn pairs",
+                "says that translation was made by 'vllm'",
+                "translation in en 84 usable of 85 outputs, and there are 84 of 84",
+                "more outputs with an error type than the 84 usable",
+                "says task clustering of sample_sts, and study.json sts",
+                "says that sample_sts is mteb, and study.json that it is local",
+                "has texts in other languages than de",
+            ],
+        ),
+        ({"rules.json": with_json(lambda _: {})}, ["rules.json does not hold what it should (a list)"]),
+        (
+            {
+                "pairs.parquet": with_rows(lambda f: f.assign(seed=7, dataset="x")),
+                "sample.json": with_json(lambda s: [s[0] | {"failed": 3, "unanswered": -1}]),
+                "manifest.json": with_json(lambda m: m | {"rated": ["2020-01-01"] * 2}),
+            },
+            [
+                "with seed 7, of which there are no outputs",
+                "is of 'x' (",
+                "says of paraphrasing in en unanswered -1, which no count is",
+                "says nothing of translation in en",
+                "says rated 2020-01-01 to 2020-01-01, and the ratings are of",
+            ],
+        ),
+        (
+            {"pairs.parquet": with_rows(lambda f: f.assign(prompt_hash="f"))},
+            ["with another prompt_hash than transformations.json"],
+        ),
+    ],
+)
+def test_what_it_tells_beside_its_numbers_is_held_against_them(edited: Edit, changes: Any, what: list[str]) -> None:
+    said = said_of(renewed(edited(changes)))
+    assert not [one for one in what if one not in said]
 
 
 def test_data_sets_without_what_is_scored_are_one_line(edited: Edit) -> None:
