@@ -42,7 +42,8 @@ def _examples() -> str:
     return as_called(
         "examples:\n  python -m annotation judge run --study studies/demo.yaml\n"
         "  python -m annotation judge gold --study studies/pteb_judges.yaml\n"
-        "  python -m annotation judge check --study studies/demo.yaml"
+        "  python -m annotation judge check --study studies/demo.yaml\n"
+        "  python -m annotation judge select --study studies/hteb_generators.yaml"
     )
 
 
@@ -62,6 +63,15 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
     )
     _add_asking(running)
     _add_asking(action("gold", _gold, "have judges rate pairs with gold scores, and show how far they agree (PTEB)"))
+    selecting = action("select", _select, "choose the generator among the study's candidates (HTEB, PTEB)")
+    selecting.add_argument(
+        "--best",
+        type=cli.count,
+        default=5,
+        metavar="K",
+        help="judge by so many candidates with the lowest error rates (default: 5, as in HTEB)",
+    )
+    selecting.add_argument("--question", default="", help="by what judges said to this one (default: their first)")
     checking = action("check", _check, "hold judges against people's ratings, and show what they would save")
     checking.add_argument(
         "--epsilon",
@@ -160,6 +170,20 @@ def _check(options: argparse.Namespace) -> int:
         found = check(study, options.epsilon, options.flag)
         write_files(study.folder / FOLDER, {f"{name}.csv": csv_bytes(table) for name, table in found.tables.items()})
     print(f"{check_text(study.name, found)}\nall tables -> {study.folder / FOLDER}")
+    return 0
+
+
+def _select(options: argparse.Namespace) -> int:
+    from annotation.judges.select_generator import FOLDER, select  # noqa: PLC0415
+    from annotation.judges.select_text import select_files, select_text  # noqa: PLC0415
+    from plumbline.exhibits.folder import write_files  # noqa: PLC0415
+
+    study = cli.study_of(options)
+    inputs = [study.folder / name for name in ("texts.parquet", "transformations", "candidates", "judgements")]
+    with stage(study, "judge select", inputs, [study.folder / FOLDER]):
+        found = select(study, options.best, options.question)
+        write_files(study.folder / FOLDER, select_files(study.name, found))
+    print(f"{select_text(study.name, found)}\n\nall tables -> {study.folder / FOLDER}")
     return 0
 
 

@@ -131,7 +131,7 @@ class Questionnaire:
             for order in self.spec.orders:
                 if self.prompt.question or any(one.name == question for one in self._rubric.asked(pair.pool)):
                     said = functools.partial(self._message, pair, question, order)
-                    yield Asking(pair, question, order, self._scale(question), self._hash(pair, question, order), said)
+                    yield Asking(pair, question, order, self.scale(question), self._hash(pair, question, order), said)
 
     def _message(self, pair: Pair, question: str, order: Order) -> str:
         return self._rendered(pair, question, order, {one.name: one.text for one in fields_of(pair)})
@@ -142,7 +142,7 @@ class Questionnaire:
         place = (pair.pool, pair.language, pair.output_language, question, order, *names)
         if place not in self._hashes:
             said = self._rendered(pair, question, order, {name: f"{{{name}}}" for name in names})
-            scale = self._scale(question)
+            scale = self.scale(question)
             self._hashes[place] = identity("judge-prompt-v1", said, question, scale.lowest, scale.highest)
         return self._hashes[place]
 
@@ -151,7 +151,8 @@ class Questionnaire:
         values = {**words, **self._texts(pair, texts)}
         return self.prompt.render({name: values[name] for name in self.prompt.variables})
 
-    def _scale(self, question: str) -> Scale:
+    def scale(self, question: str) -> Scale:
+        """The scores that a question takes."""
         own = self.prompt
         if own.question and own.lowest is not None and own.highest is not None:
             points = () if own.decimals else tuple(range(int(own.lowest), int(own.highest) + 1))

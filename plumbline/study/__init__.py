@@ -198,7 +198,8 @@ class Study(Part):
 
     def command(self, module: str) -> str:
         """A command on this study to be pasted: of `annotation accept`, say, with the options that name it."""
-        by = ["--generator", self.generator.model] if self._by_candidate and module == "generation.run" else []
+        takes = module in ("generation.run", "annotation judge run")
+        by = ["--generator", self.generator.model] if self._by_candidate and takes else []
         return as_called(shlex.join(["python", "-m", *module.split(), *self._options, *by]))
 
     @property

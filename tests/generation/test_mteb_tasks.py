@@ -10,9 +10,11 @@ import pytest
 from generation.datasets.mteb_registry import task_of
 from generation.datasets.mteb_tasks import MtebTask
 from generation.jobs import Plan
+from plumbline.prompts import prompts_of
 from plumbline.records import Text
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.datasets import MtebDataset
+from plumbline.study.transformations import EIGHT
 from tests.mteb_site import (
     CANDIDATES,
     PAIRS,
@@ -321,6 +323,17 @@ def test_ptebs_prompts_are_its_own_and_the_multilingual_one_only_adds_to_the_def
     before, _, rest = several.text.partition(" Answer in the same language as the input text.")
     assert before == default.text.removesuffix("\n\n{text}") != hteb.text
     assert rest == " Do not translate to English or any other language.\n\n{text}"
+    variations = (  # PTEB, appendix D.4
+        "Paraphrase the text below so that the meaning stays the same. Return only one rewritten version of the text."
+        " Do not add explanations, reasoning steps, or multiple options.",
+        "Rewrite the given text in different words but preserve its meaning. Output exactly one paraphrase. Do not"
+        " include commentary, reasoning, or alternative suggestions.",
+        "Provide a single paraphrased version of the following text. The meaning must remain unchanged. Do not include"
+        " any notes, thoughts, or more than one response.",
+    )
+    for number, words in enumerate(variations, 1):
+        (varied,) = prompts_of(EIGHT["paraphrasing"], f"pteb_variation_{number}")
+        assert varied.text == f"{words}\n\n{{text}}" and f"D.4 (variation {number})" in varied.source
 
 
 def test_where_the_papers_revisions_are_mtebs_own() -> None:

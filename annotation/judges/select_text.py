@@ -1,0 +1,152 @@
+"""What `python -m annotation judge select` prints and writes: the choice in one sentence, and its tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import pandas as pd
+
+from annotation.judges.select_generator import FOLDER, Selected
+from plumbline import cli
+from plumbline.exhibits.csv import csv_bytes
+from plumbline.exhibits.table import Exhibit
+
+_INTERVAL = {"low": "from", "high": "to"}
+#: table: its caption, its columns with their headings (none: all of them)
+_SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
+    "error_rates": (
+        "Error rates of first attempts, means over transformations (HTEB, Table 5)",
+        {"generator": "Generator", "error_rate": "Errors", "chosen": "Judged", "n": "Outputs", "failed": "Failed",
+         "unanswered": "To come", "reason": ""},
+    ),
+    "ranking": (
+        "Means with 95% intervals over source samples; who shares a letter does not differ significantly",
+        {"generator": "Generator", "mean": "Mean", **_INTERVAL, "letters": "Letters", "n": "Samples"},
+    ),
+    "comparisons": (
+        "Generators two by two, paired bootstrap with Holm's correction (HTEB, 2.3)",
+        {"first": "Better", "second": "Than", "difference": "By", **_INTERVAL, "p_holm": "Holm p",
+         "resamples": "Resamples"},
+    ),
+    "table_6": ("Judges in rows, generators in columns (HTEB, Table 6)", {}),
+    "table_7": ("Transformations, means over judges (HTEB, Table 7)", {}),
+    "by_language": ("Transformations by language of the output", {}),
+    "effects": (
+        "Additive fit without what models say of themselves: each one's part, and the mean that it gives",
+        {"role": "Role", "name": "Name", "effect": "Effect", "adjusted_mean": "Mean", "reason": ""},
+    ),
+    "self_preference": (
+        "How much better models rate themselves than the fit expects; a part may be deserved",
+        {"model": "Model", "self_preference": "Self-preference", **_INTERVAL, "reason": ""},
+    ),
+    "order": (
+        "How far scores move with the order of the scale (up minus down)",
+        {"judge": "Judge", "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "By a point"},
+    ),
+    "length": (
+        "How scores rise with length: points for each factor of e in words; a part may be deserved",
+        {"judge": "Judge", "slope": "Slope", **_INTERVAL, "reason": ""},
+    ),
+    "between": (
+        "Judges beside each other",
+        {"first": "Judge", "second": "Judge ", "n": "Outputs", "pearson": "Pearson", "spearman": "Spearman",
+         "ac2": "AC2", "difference": "Difference"},
+    ),
+    "table_4": (
+        "Score, words changed (0 to 1) and seconds a text (PTEB, Table 4)",
+        {"judge": "Judge", "generator": "Generator", "n": "Outputs", "failed": "Failed", "similarity": "Score",
+         "edit_distance": "Edits", "seconds": "Seconds"},
+    ),
+    "table_5": (
+        "All judges on the chosen generator: mean, and Hodges-Lehmann centre with its 95% interval (PTEB, Table 5)",
+        {"judge": "Judge", "unit": "Unit", "n": "Units", "mean": "Mean", "centre": "Centre", **_INTERVAL, "reason": ""},
+    ),
+}  # fmt: skip
+
+
+def headline(found: Selected) -> str:
+    """Which generator, how sure, and what is doubtful, in one sentence."""
+    if found.why_none:
+        return f"No generator can be chosen by {found.question} yet: {found.why_none}."
+    ranked, pairs = found.tables["ranking"], found.tables["comparisons"]
+    best = ranked.iloc[0]
+    alike = [
+        str(row["generator"])
+        for row in ranked.iloc[1:].to_dict("records")
+        if set(row["letters"]) & set(best["letters"])
+    ]
+    own = pairs[(pairs["first"] == best["generator"]) | (pairs["second"] == best["generator"])]
+    if alike:
+        sure = f"not told apart from {', '.join(alike)}"
+    else:
+        sure = f"significantly better than each other one (Holm p {_p(float(own['p_holm'].max()), 'up to ')})"
+    interval = "" if math.isnan(best["low"]) else f" [{best['low']:.2f}, {best['high']:.2f}]"
+    doubtful = "; ".join([*found.doubts, "no person has said so"])
+    chosen = f"Judges choose {best['generator']} by {found.question}: {best['mean']:.2f}{interval}"
+    return f"{chosen}, {sure}; doubtful: {doubtful}."
+
+
+def select_text(name: str, found: Selected) -> str:
+    """All of it for a terminal."""
+    parts = [f"Choice of a generator, study {name}", headline(found)]
+    parts += [f"Missing: {one.what}; run `{one.command}`" for one in found.missing]
+    for one in exhibits(found):
+        body = cli.columns(list(one.printed.columns), one.printed.to_numpy().tolist())
+        parts.append("\n".join([f"\n{one.caption}\n\n{body}", *one.notes]))
+    return "\n".join(parts)
+
+
+def select_files(name: str, found: Selected) -> dict[str, bytes]:
+    """Every table as CSV with all its digits, and all of them as printed in one page of Markdown."""
+    parts = [f"# Choice of a generator, study {name}\n", f"{headline(found)}\n"]
+    parts += (
+        ["".join(f"- Missing: {one.what}; run `{one.command}`\n" for one in found.missing)] if found.missing else []
+    )
+    parts += [one.markdown() for one in exhibits(found)]
+    files = {f"{table}.csv": csv_bytes(frame) for table, frame in found.tables.items()}
+    return {"selection.md": "\n".join(parts).encode(), **files}
+
+
+def exhibits(found: Selected) -> list[Exhibit]:
+    """The tables in the order in which they are read."""
+    return [
+        Exhibit(f"{FOLDER}/{name}", f"{caption}", frame, _printed(frame, columns), _notes(name, found.tables))
+        for name, (caption, columns) in _SHOWN.items()
+        if (frame := found.tables.get(name)) is not None and len(frame)
+    ]
+
+
+def _notes(name: str, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
+    if name == "table_6":
+        return ("The average is the plain mean over judgements, a model's own among them, as in the paper.",)
+    if name == "table_4" and tables[name]["seconds"].isna().any():
+        return ("Seconds are between one output and the next, as they came; recordings have none.",)
+    return ("Seconds are between one output and the next, as they came.",) if name == "table_4" else ()
+
+
+def _printed(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
+    heads = dict(columns) or {str(name): short for name, short in zip(frame, _short(frame.columns), strict=True)}
+    rows = [[_cell(name, row[name]) for name in heads] for row in frame.to_dict("records")]
+    return pd.DataFrame(rows, columns=list(heads.values()))
+
+
+def _short(names: Iterable[object]) -> list[str]:
+    """The columns' names without organisations, where they stay different."""
+    plain = [str(name) for name in names]
+    short = [name.rsplit("/", 1)[-1] for name in plain]
+    return short if len(set(short)) == len(short) else plain
+
+
+def _cell(column: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, float):
+        return f"{value:,}" if isinstance(value, int) else str(value)
+    if math.isnan(value):
+        return "-"
+    return _p(value) if column == "p_holm" else f"{value:.1%}" if column == "error_rate" else f"{value:.2f}"
+
+
+def _p(value: float, until: str = "") -> str:
+    return "< 0.001" if value < 0.001 else f"{until}{value:.3f}"

@@ -1,0 +1,163 @@
+"""`judge select`: a generator is chosen among made-up candidates by recorded judges."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from annotation.judges.pool import draw_judged
+from annotation.judges.run import judge
+from annotation.judges.select_generator import FOLDER, Selected, family, select
+from annotation.judges.select_text import headline
+from generation.recordings.own import load_recordings
+from generation.run import generate
+from plumbline.errors import StudyError
+from plumbline.study import ROOT, Study
+from tests.commands import here
+
+SAMPLE, ALPHA, BETA, GAMMA = "plumbline-sample", "made/alpha-7b", "made/beta-7b", "made/gamma-7b"
+#: judge: its model, and how kind it is
+JUDGES = {"alpha": (ALPHA, 0.2), "beta": (BETA, -0.4), "kin": ("other/alpha-70b", 0.0)}
+MEANS = {SAMPLE: 4.0, ALPHA: 3.8, BETA: 3.0}
+OWN = 0.5  # of alpha's own outputs
+
+
+def outputs(folder: Path) -> None:
+    """Beta returns every fourth text as it is, which is an error type; alpha says a word more than the sample."""
+    found = [
+        one for one in load_recordings(ROOT / "studies/demo/outputs").values() if one.transformation == "paraphrasing"
+    ]
+    for model in (ALPHA, BETA):
+        lines = []
+        for i, one in enumerate(found):
+            more = "Indeed so." if model == ALPHA else "That is all that there is to say."
+            said = one.text if model == BETA and i % 4 == 0 else f"{one.output} {more}"
+            lines.append(one.model_copy(update={"output": said}).model_dump_json())
+        (folder / f"{model[5:]}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+
+
+def noise(*words: str) -> float:
+    return int.from_bytes(hashlib.sha256("|".join(words).encode()).digest()[:2], "big") / 2**16 - 0.5
+
+
+def answers(study: Study, folder: Path) -> None:
+    """What judges say of all outputs: judge + generator + noise of the output, and alpha more of its own."""
+    lines: dict[str, list[str]] = {name: [] for name in JUDGES}
+    for spec in (study.generator, *study.candidates[:2]):
+        by = study.by(spec)
+        for pair in draw_judged(by, keep=False):
+            for name, (_, kind) in JUDGES.items():
+                own = OWN + noise("own", pair.original) / 5 if name == "alpha" and pair.model == ALPHA else 0.0
+                score = MEANS[pair.model] + kind + own + noise(pair.model, pair.original) / 5
+                low = int(score)
+                said = {"quality": {str(low): 1 - (score - low), str(low + 1): score - low}}
+                line = {"original": pair.original, "transformed": pair.transformed, "answers": said}
+                lines[name].append(json.dumps(line))
+    for name, written in lines.items():
+        (folder / f"{name}.jsonl").write_text("\n".join(written), encoding="utf-8")
+
+
+@pytest.fixture
+def study(variant: Callable[..., Study], tmp_path: Path) -> Study:
+    """The sample's generator and two candidates have outputs, a third one none; no judge has been asked."""
+    outputs(tmp_path)
+    paths = {ALPHA: "alpha-7b", BETA: "beta-7b", GAMMA: "gamma-7b"}
+    made = variant(
+        datasets=[{"name": "sample_sts", "task": "sts", "path": "demo/pairs.csv", "language": "en"}],
+        transformations=["paraphrasing"],
+        candidates=[{"kind": "recorded", "model": m, "path": str(tmp_path / f"{p}.jsonl")} for m, p in paths.items()],
+        judges=[
+            {"name": name, "kind": "recorded", "model": model, "questions": ["quality"],
+             "path": str(tmp_path / f"{name}.jsonl")}
+            for name, (model, _) in JUDGES.items()
+        ],
+        judge_pool="all",
+    )  # fmt: skip
+    for spec in (made.generator, *made.candidates[:2]):
+        generate(made.by(spec))
+    answers(made, tmp_path)
+    return made
+
+
+def test_a_generator_is_chosen_and_what_is_missing_or_doubtful_is_said(study: Study) -> None:
+    where = ["--study", str(study.file), "--exports", str(study.folder.parent)]
+    judge(study)
+    early = here("annotation", "judge", "select", *where)
+    assert early.returncode == 0, early.stderr
+    assert "No generator can be chosen by quality yet: judges have rated the outputs of 1 of the 3" in early.stdout
+    command = f"python -m annotation judge run {' '.join(where)} --generator {BETA}"
+    assert f"Missing: {BETA}: no judge has been asked; run `{command}`" in early.stdout
+    assert f"Missing: {GAMMA}: no outputs; run `python -m generation.run {' '.join(where)} --generator {GAMMA}`" in (
+        early.stdout
+    )
+    for spec in study.candidates[:2]:
+        judge(study.by(spec))
+    done = here("annotation", "judge", "select", *where)
+    assert done.returncode == 0, done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("Judges choose"))
+    # 4.0 and the judges' mean kindness of -0.07; alpha's 3.8 with a third of its praise of itself is 3.90.
+    assert line.startswith(f"Judges choose {SAMPLE} by quality: 3.9")
+    assert "doubtful: recorded, nobody was asked:" in line
+    assert f"{ALPHA} rates itself 0.49 [0.47, 0.50] above what the other cells expect" in line
+    assert f"{BETA} rates itself" not in line and "judges of their own outputs: alpha, beta" in line
+    assert f"judges of a relative by name: kin of {ALPHA}" in line and "1 thing missing (below)" in line
+    tables = {path.stem: pd.read_csv(path) for path in (study.folder / FOLDER).glob("*.csv")}
+    errors = tables["error_rates"].set_index("generator")  # beta's twelve, and one of the sample's that it has too
+    assert errors.loc[BETA, "error_rate"] == pytest.approx((12 + 1) / 48) and list(errors["chosen"]) == [True] * 3
+    six = tables["table_6"].set_index("judge")
+    # Cells are judge + generator: 3.0 - 0.4 of beta by beta; the noise of the 48 texts is 0.2 wide.
+    assert float(str(six.loc["beta", BETA])) == pytest.approx(2.6, abs=0.05) and six.loc["letters", BETA] == "c"
+    assert float(str(six.loc["alpha", ALPHA])) == pytest.approx(4.5, abs=0.05)
+    own = tables["self_preference"].set_index("model")["self_preference"]
+    assert own[ALPHA] == pytest.approx(OWN, abs=0.02) and own[BETA] == pytest.approx(0, abs=1e-9)
+    effects = tables["effects"].set_index(["role", "name"])["effect"]
+    assert effects["judge", "kin"] - effects["judge", BETA] == pytest.approx(0.4)
+    four = tables["table_4"].set_index(["judge", "generator"])
+    assert (four["edit_distance"] > 0.5).all() and four["seconds"].isna().all()  # they are recordings
+    assert set(tables["table_5"]["unit"]) == {"output"} and set(tables["table_5"]["n"]) == {47}  # one of 48 failed
+    page = (study.folder / FOLDER / "selection.md").read_text(encoding="utf-8")
+    assert line in page and "| Holm p |" in page and "plumbline-sample | 4." in page
+
+
+def test_lost_judgements_count_for_nobody_and_few_best_are_judged(study: Study, tmp_path: Path) -> None:
+    """kin says nothing readable of ten of the sample's 47 usable outputs; with two best, beta is not compared."""
+    file = tmp_path / "kin.jsonl"
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    for line in lines[:10]:
+        line["answers"] = {"quality": "4/5"}
+    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    for spec in (study.generator, study.candidates[0]):
+        judge(study.by(spec))
+    found = select(study, best=2)
+    ranked = found.tables["ranking"]
+    assert set(ranked["generator"]) == {SAMPLE, ALPHA} and ranked["n"].tolist() == [24, 24]  # samples of two texts each
+    assert "7% of the judgements are left out, since a generator lacks them" in found.doubts  # 10 of 3 x 47
+    four = found.tables["table_4"].set_index(["judge", "generator"])
+    assert four.loc[("kin", SAMPLE), "failed"] == 10 and BETA not in four.reset_index()["generator"].tolist()
+    with pytest.raises(StudyError, match="no judge is asked 'qualty'; did you mean 'quality'"):
+        select(study, question="qualty")
+
+
+def test_the_sentence_names_those_that_are_not_told_apart() -> None:
+    ranked = pd.DataFrame(
+        [("x", 4.4, 4.3, 4.5, "a", 9), ("y", 4.3, 4.2, 4.4, "ab", 9), ("z", 4.0, 3.9, 4.1, "b", 9)],
+        columns=["generator", "mean", "low", "high", "letters", "n"],
+    )
+    pairs = pd.DataFrame([("x", "y", 0.2), ("x", "z", 0.0004), ("y", "z", 0.3)], columns=["first", "second", "p_holm"])
+    found = Selected("quality", {"ranking": ranked, "comparisons": pairs}, (), (), (), "")
+    assert headline(found) == (
+        "Judges choose x by quality: 4.40 [4.30, 4.50], not told apart from y; doubtful: no person has said so."
+    )
+    alone = replace(found, tables={"ranking": ranked.assign(letters=["a", "b", "b"]), "comparisons": pairs})
+    assert "significantly better than each other one (Holm p up to 0.200)" in headline(alone)
+
+
+def test_families_are_told_by_names() -> None:
+    names = ["Qwen/Qwen3-8B-AWQ", "Qwen3-8B", "google/gemma-3-27b-it", "gemma3:27b", "gpt-oss:20b"]
+    assert [family(name) for name in names] == ["qwen", "qwen", "gemma", "gemma", "gpt"]
