@@ -10,7 +10,7 @@ import pandas as pd
 from annotation.judges.select_generator import FOLDER, Selected
 from plumbline import cli
 from plumbline.exhibits.csv import csv_bytes
-from plumbline.exhibits.table import Exhibit
+from plumbline.exhibits.table import Exhibit, as_markdown
 
 _INTERVAL = {"low": "from", "high": "to"}
 #: table: its caption, its columns with their headings (none: all of them)
@@ -99,9 +99,11 @@ def select_text(name: str, found: Selected) -> str:
 
 def select_files(name: str, found: Selected) -> dict[str, bytes]:
     """Every table as CSV with all its digits, and all of them as printed in one page of Markdown."""
-    parts = [f"# Choice of a generator, study {name}\n", f"{headline(found)}\n"]
+    parts = [f"# Choice of a generator, study {as_markdown(name)}\n", f"{as_markdown(headline(found))}\n"]
     parts += (
-        ["".join(f"- Missing: {one.what}; run `{one.command}`\n" for one in found.missing)] if found.missing else []
+        ["".join(f"- Missing: {as_markdown(one.what)}; run `{one.command}`\n" for one in found.missing)]
+        if found.missing
+        else []
     )
     parts += [one.markdown() for one in exhibits(found)]
     files = {f"{table}.csv": csv_bytes(frame) for table, frame in found.tables.items()}

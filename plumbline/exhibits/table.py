@@ -67,10 +67,10 @@ class Exhibit:
     def markdown(self) -> str:
         """It as a table of Markdown, notes as a list below. What is text stays text."""
         heads = list(map(str, self.printed.columns))
-        lines = [f"**{_markdown(self.caption)}**", "", _line(map(_markdown, heads))]
+        lines = [f"**{as_markdown(self.caption)}**", "", _line(map(as_markdown, heads))]
         lines.append(_line("---:" if numeric else "---" for numeric in self._numeric()))
-        lines += [_line(map(_markdown, row)) for row in self.printed.itertuples(index=False)]
-        lines += ["", *(f"- {_markdown(note)}" for note in self.notes)] if self.notes else []
+        lines += [_line(map(as_markdown, row)) for row in self.printed.itertuples(index=False)]
+        lines += ["", *(f"- {as_markdown(note)}" for note in self.notes)] if self.notes else []
         return "\n".join(lines) + "\n"
 
     def latex(self) -> str:
@@ -158,7 +158,8 @@ def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _markdown(text: str) -> str:
+def as_markdown(text: str) -> str:
+    """A line of text that stays text in Markdown."""
     return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 
