@@ -26,7 +26,7 @@ from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, Sa
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec, LocalDataset
 from plumbline.study.evaluation import EvaluationSpec, NoEvaluation
-from plumbline.study.generator import CandidateSpec, GeneratorSpec, NoGenerator, RetrySpec
+from plumbline.study.generator import TAKE_GENERATOR, CandidateSpec, GeneratorSpec, NoGenerator, RetrySpec
 from plumbline.study.judged import Judged
 from plumbline.study.judges import JudgeSpec, refuse_unfit_judges
 from plumbline.study.own_transformations import own_transformations, within_languages
@@ -198,8 +198,7 @@ class Study(Part):
 
     def command(self, module: str) -> str:
         """A command on this study to be pasted: of `annotation accept`, say, with the options that name it."""
-        takes = module in ("generation.run", "annotation judge run")
-        by = ["--generator", self.generator.model] if self._by_candidate and takes else []
+        by = ["--generator", self.generator.model] if self._by_candidate and module in TAKE_GENERATOR else []
         return as_called(shlex.join(["python", "-m", *module.split(), *self._options, *by]))
 
     @property

@@ -19,6 +19,10 @@ class Sampling(Part):
     max_tokens: int = Field(default=1024, ge=1, le=10_000_000)
 
 
+#: The commands with the option --generator, which names a candidate.
+TAKE_GENERATOR = ("generation.run", "annotation judge run")
+
+
 class _Generator(Part):
     model: Line = Field(description="the model's name on the hub, on the server, or (vllm) a local folder")
     revision: str = Field(default="", description="the model's revision")
