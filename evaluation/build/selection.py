@@ -77,6 +77,8 @@ class Selection:
 
 def checked(facts: pd.DataFrame, asked: Asked) -> Coverage:
     """What a selection must keep and what tasks cost. Raises StudyError where no selection is within the budget."""
+    if not -1 <= asked.rho <= 1 or not asked.mse >= 0:  # undefined is neither
+        raise StudyError(f"--rho {asked.rho:g} --mse {asked.mse:g}: give a rho from -1 to 1, and an mse from 0 on")
     needs = coverage(facts, asked.cover, asked.languages, asked.keep, costs(facts, asked.unit))
     cheapest = needs.cheapest()
     if asked.budget and not needs.within(needs.price(cheapest), asked.budget):
@@ -85,6 +87,10 @@ def checked(facts: pd.DataFrame, asked: Asked) -> Coverage:
             f" ({len(needs.needs)} needs by --cover {asked.cover}, {int(needs.kept.sum())} tasks by --keep) takes"
             f" {needs.price(cheapest):g} {asked.unit}, {int(cheapest.sum())} tasks; raise the budget, name fewer"
             " --languages, or cover less (--cover type)"
+        )
+    if asked.budget and not needs.within(float(needs.cost.min()), asked.budget):
+        raise StudyError(
+            f"--budget {asked.budget:g} {asked.unit}: the cheapest task takes {needs.cost.min():g}; raise the budget"
         )
     return needs
 
@@ -175,12 +181,18 @@ def _curve(
         random = by_tasks.random(float(size), RANDOM_OF_CURVE, stream(seed, "curve", str(size)))
         if len(random):
             rho, tau = agreements(other, random)
-            low, middle, high = np.nanpercentile(tau, [2.5, 50, 97.5])
+            low, middle, high = _known(tau, [2.5, 50, 97.5])
             cost = float((random @ needs.cost).mean())
-            rows.append(("random", int(size), cost, float(np.nanmedian(rho)), middle, low, high, len(random)))
+            rows.append(("random", int(size), cost, _known(rho, [50])[0], middle, low, high, len(random)))
         progress()
     columns = ["method", "tasks", "cost", "rho", "tau", "tau_low", "tau_high", "selections"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _known(values: Floats, shares: list[float]) -> list[float]:
+    """Percentiles of what is defined; NaN where nothing is (all held-out models equal on every selection)."""
+    found = values[np.isfinite(values)]
+    return [float(one) for one in np.percentile(found, shares)] if len(found) else [math.nan] * len(shares)
 
 
 def predicted_by(selection: Selection) -> pd.DataFrame:

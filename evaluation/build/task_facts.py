@@ -11,7 +11,7 @@ import pandas as pd
 
 from annotation.statistics.paired import Floats
 from generation.datasets.table_files import read_frame
-from plumbline.errors import DataError, StudyError, nearest
+from plumbline.errors import DataError, PlumblineError, StudyError, nearest
 from plumbline.languages import iso639_3
 
 UNITS = ("tasks", "texts", "characters", "minutes")
@@ -32,7 +32,10 @@ def of_table(path: Path) -> pd.DataFrame:
         if name in frame:
             made[name] = frame[name].fillna("").astype(str).to_list()
     if "languages" in made:
-        made["languages"] = [tuple(dict.fromkeys(map(code, cell.split()))) for cell in made["languages"]]
+        try:
+            made["languages"] = [tuple(dict.fromkeys(map(code, cell.split()))) for cell in made["languages"]]
+        except PlumblineError as error:
+            raise DataError(f"{path}, column 'languages': {error}") from None
     for name in NUMBERS:
         if name in frame:
             made[name] = _amounts(frame, name, path)

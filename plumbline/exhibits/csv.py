@@ -18,7 +18,7 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
     for column in safe.columns:
         if not pd.api.types.is_numeric_dtype(safe[column]):
             safe[column] = safe[column].map(_inert)
-    return safe.to_csv(index=False).encode("utf-8-sig")
+    return safe.rename(columns=_inert).to_csv(index=False).encode("utf-8-sig")
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:

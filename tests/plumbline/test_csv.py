@@ -25,3 +25,8 @@ def test_csv_keeps_every_script_and_line() -> None:
     data = csv_bytes(frame)
     assert data.startswith(b"\xef\xbb\xbf")
     pd.testing.assert_frame_equal(pd.read_csv(io.BytesIO(data)), frame)
+
+
+def test_names_of_columns_run_in_no_spreadsheet() -> None:
+    data = csv_bytes(pd.DataFrame({"=1+1": [1], "task": ["a"]}))
+    assert data.decode("utf-8-sig").splitlines()[0] == "'=1+1,task"

@@ -13,7 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evaluation.build.task_facts import of_table
 from evaluation.models.encoder import Encoder
+from plumbline.errors import DataError
 from plumbline.study import load_study
 from tests.commands import here
 from tests.evaluation.conftest import FakeModel
@@ -89,6 +91,9 @@ def test_bad_tables_are_one_line(tmp_path: Path, long: pd.DataFrame) -> None:
     ):
         status, _, err = run(tmp_path, frame, "--budget", "4", "--cover", "type")
         assert status == 2 and said in err, err
+    (tmp_path / "facts.csv").write_text("task,languages\na,zzz\n", encoding="utf-8")
+    with pytest.raises(DataError, match="facts.csv, column 'languages': language 'zzz' is not known"):
+        of_table(tmp_path / "facts.csv")
 
 
 def test_a_dry_run_writes_nothing_and_measured_seconds_count(tmp_path: Path, long: pd.DataFrame) -> None:

@@ -16,7 +16,7 @@ from evaluation.build.agreement import agreement, agreements, as_good
 from evaluation.build.backward import backward, left_out_predictions, predictability
 from evaluation.build.coverage import Coverage, coverage
 from evaluation.build.matrix import Scores, split, whole
-from evaluation.build.selection import Asked, select
+from evaluation.build.selection import Asked, _known, checked, select
 from plumbline.errors import DataError, StudyError
 
 
@@ -203,3 +203,21 @@ def test_a_budget_that_no_coverage_can_meet_and_too_few_models_are_one_line() ->
         select(made(4), facts(), Asked(5, "tasks", cover="type"))
     rho, tau = agreements(np.ones((4, 3)), np.ones((1, 3), np.bool_))
     assert np.isnan(rho).all() and np.isnan(tau).all()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (Asked(0.5, "tasks", cover="none"), "--budget 0.5 tasks: the cheapest task takes 1"),
+        (Asked(4, "tasks", cover="none", rho=math.nan), "give a rho from -1 to 1"),
+        (Asked(4, "tasks", cover="none", mse=-1), "and an mse from 0 on"),
+    ],
+)
+def test_what_would_choose_nothing_or_hold_against_nothing_is_one_line(asked: Asked, said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        checked(facts(), asked)
+
+
+def test_agreement_that_is_undefined_for_every_random_selection_is_nan() -> None:
+    assert np.isnan(_known(np.array([math.nan, math.nan]), [2.5, 50])).all()
+    assert _known(np.array([math.nan, 1.0, 3.0]), [50]) == [2.0]
