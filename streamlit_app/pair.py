@@ -20,6 +20,7 @@ from streamlit_app import charts
 from streamlit_app.differences import side_by_side, stacked
 from streamlit_app.elements import complain, download_csv
 from streamlit_app.readers import drift
+from streamlit_app.readers.judges import said_of
 from streamlit_app.readers.ratings import answers_to
 
 CHOSEN = "chosen_pair"  # of the session: the pair to open, and how many had been closed when it was chosen
@@ -68,6 +69,7 @@ def _close() -> None:
 def _show(study: Study, pair_id: str) -> None:
     try:
         pair, ratings = drift.pair(study, pair_id), answers_to(study, pair_id)
+        said = said_of(study, pair_id)
     except (PlumblineError, OSError) as error:
         complain(str(error))
         return
@@ -76,6 +78,10 @@ def _show(study: Study, pair_id: str) -> None:
         return
     _draw(pair, ratings)
     download_csv(f"{study.name}-pair-{pair_id[:8]}", ratings)
+    if len(said):
+        st.caption("What judges said of it, which decides nothing; recorded ones were not asked.")
+        heads = {name: name.capitalize() for name in said.columns} | {"text": "Answer"}
+        st.dataframe(said.rename(columns=heads), hide_index=True, height="content", alt="What judges said of this pair")
 
 
 def _draw(pair: Pair, ratings: pd.DataFrame) -> None:

@@ -15,7 +15,7 @@ from evaluation.report.sensitivity_charts import threshold_decisions, threshold_
 from evaluation.tables.sensitivity import thresholds_of
 from plumbline.study import Study
 from plumbline.transformations import Axes
-from streamlit_app import charts, frames
+from streamlit_app import charts, frames, judges, pair
 from streamlit_app.elements import choose, complain, exhibit, figure, filtered, heading, limits, sections, show, table
 from streamlit_app.readers import ratings
 from streamlit_app.readers import verdicts as read
@@ -38,9 +38,11 @@ def draw(study: Study) -> None:
         scale = rubric.scale_of(question)
         parts += [partial(_means, study, scale, question, language), partial(_shares, study, scale, question)]
     parts += [partial(_labels, study), *([partial(_agreement, study)] if names else [])]
+    parts.append(partial(judges.draw, study))
     if question and not study.acceptance.rules:  # which have no one threshold that could be another
         parts.append(partial(_another, study, rubric.scale))
     sections(*parts)
+    pair.open_chosen(study)
 
 
 def _limits(study: Study) -> str:

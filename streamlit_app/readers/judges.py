@@ -1,0 +1,60 @@
+"""Judges beside people: decisions, agreement, what they have saved, and ratings that lie far from theirs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from annotation.judges.beside import judged
+from annotation.judges.check_text import saved_lines
+from annotation.judges.judgements import over_orders
+from annotation.judges.people import far_ratings
+from annotation.report.judges import judge_exhibits, made_up
+from plumbline.errors import PlumblineError
+from plumbline.exhibits.table import Exhibit
+from plumbline.study import Study
+from streamlit_app.readers.files import JUDGED, RULES
+from streamlit_app.readers.verdicts import material
+from streamlit_app.records import cached
+
+_SAID = ["judge", "question", "order", "score", "status", "text", "reason", "kind"]
+
+
+@dataclass(frozen=True)
+class Judges:
+    """What a page shows of judges."""
+
+    exhibits: Sequence[Exhibit]  #: as in the report: decisions, and how far judges agree with people
+    told: Sequence[str]  #: who they are, what is recorded or simulated, what was saved
+    far: pd.DataFrame  #: `far_ratings` of any judge, the farthest first
+    left_out: str  #: why there is nothing of this
+
+
+@cached(*JUDGED, watches=(*RULES, "judgements/"))
+def judges(study: Study) -> Judges | None:
+    """What stands beside the verdicts; None where no judge has said anything, or may not speak."""
+    if not judged(study):
+        return None
+    found = material(study)
+    made = found.beside
+    if made is None:
+        return Judges((), (), pd.DataFrame(), found.judges_left_out)
+    scaled = found.counting[found.counting["question"].isin(found.questions)]
+    far = far_ratings(scaled, over_orders(made.judging.judgements), "any")
+    far = far.sort_values("farthest", key=abs, ascending=False, kind="stable").reset_index(drop=True)
+    names = scaled.drop_duplicates("pair_id").set_index("pair_id")["transformation"]
+    far.insert(0, "transformation", far["pair_id"].map(names).astype(str))
+    return Judges(judge_exhibits(found), [*made_up(made), *saved_lines(made.saved)], far, "")
+
+
+def said_of(study: Study, pair_id: str) -> pd.DataFrame:
+    """What judges said of one pair, once people's verdicts stand; no row where nothing can be told."""
+    with contextlib.suppress(PlumblineError, OSError):
+        made = material(study).beside if judged(study) and (study.folder / "verdicts.json").exists() else None
+        if made is not None:
+            said = made.judging.judgements
+            return said.loc[said["pair_id"] == pair_id, _SAID].reset_index(drop=True)
+    return pd.DataFrame(columns=_SAID)

@@ -1,0 +1,58 @@
+"""Judges on the page of verdicts: after people's, with what is made up said, down to the pair; else left out."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+import streamlit as st
+
+from annotation.judges.run import judge, read_judgements
+from annotation.ratings.ratings import read_ratings
+from plumbline.study import Study
+from streamlit_app.readers import judges
+from tests.streamlit_app.conftest import DEMO, Open
+from tests.streamlit_app.test_app import assert_calm, captions, table_with, texts
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> None:
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(page: Open, study: Study) -> None:
+    assert judges.judges(study) is None  # so that the section is left out, as every other test of the page holds
+    judge(study)
+    far = judges.judges(study)
+    assert far is not None and not far.left_out
+    shown = page("--study", DEMO, "--exports", study.folder.parent, view="verdicts", pair=far.far["pair_id"].iloc[0])
+    assert_calm(shown)
+    headings = [heading.value for heading in shown.header]
+    assert headings.index("Decisions") < headings.index("Judges beside people")
+    assert "Recorded, nobody was asked: numbers, shares." in texts(shown) and "SIMULATED RATINGS" in texts(shown)
+    decided = table_with(shown, "People", "People + judges").set_index("Transformation")
+    assert decided.loc["Expansion", "People + judges"] == "refused"
+    assert decided.loc["Expansion", "Rests on"].startswith("people alone: quality, fluency: 24 pairs are rated")
+    assert "people + judges: 48 rated, 48 judged, worth" in decided.loc["Translation", "Rests on"]
+    assert list(decided["People"]) == [one.split()[-1] for one in table_with(shown, "Decision", "Raters")["Decision"]]
+    assert {"Gap [95%]", "AC2"} <= set(table_with(shown, "Judge", "Spearman"))
+
+    said = table_with(shown, "Judge", "Score")  # in the dialog of the pair
+    of_pair = read_judgements(study).query("pair_id == @far.far['pair_id'].iloc[0]")
+    assert sorted(said["Score"].dropna()) == sorted(of_pair["score"].dropna()) and len(said) == len(of_pair) == 4
+    assert "which decides nothing" in captions(shown)
+
+    # The ratings to read are those far from a judge, the farthest first.
+    scores = read_judgements(study).set_index(["pair_id", "question", "judge"])["score"].unstack("judge")
+    ratings = read_ratings(study)
+    apart = scores.reindex(pd.MultiIndex.from_frame(ratings[["pair_id", "question"]])).sub(
+        ratings["value"].to_numpy(), axis=0
+    )
+    assert len(far.far) == int((apart.abs().max(axis=1) > 2 + 1e-9).sum())
+    assert far.far["farthest"].abs().is_monotonic_decreasing
+    assert far.far["farthest"].abs().iloc[0] == pytest.approx(apart.abs().max(axis=None))
+
+    (study.judgements / "numbers.parquet").write_bytes(b"PAR1")
+    damaged = page("--study", DEMO, "--exports", study.folder.parent, view="verdicts")
+    assert_calm(damaged)
+    assert "numbers.parquet" in texts(damaged) and "Another threshold" in [one.value for one in damaged.header]
