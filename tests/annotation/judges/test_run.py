@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from generation.run import generate
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.prompts import PROMPTS, read_prompt
 from plumbline.study import ROOT, Study
+from tests import forks
 from tests.annotation.judges import demo_rule
 from tests.stubs import Asked, ChatStub, Reply, answers, refuses, says
 
@@ -160,6 +163,38 @@ def test_a_server_that_ends_in_the_middle_loses_nothing(judged_by: Callable[...,
         (done,) = judge(judged_by(chat(stub.url, **spec)))  # another address is the same judge
     assert done.counts == {"ok": 1, "reused": 5} and not journal.exists()
     assert len(read_judgements(study)) == PAIRS + 2
+
+
+KILLED = """
+import os, signal, sys
+from annotation.judges import run
+from plumbline.study import load_study
+
+asked, ask_one = [], run.ask_one
+
+async def until_killed(*words):
+    asked.append(words)
+    if len(asked) == 8:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return await ask_one(*words)
+
+run.ask_one = until_killed
+run.judge(load_study(*sys.argv[1:]), ["shares"])
+"""
+
+
+def test_a_killed_run_loses_nothing_that_was_said(generated: Study) -> None:
+    """`kill -9` of a process as its recorded judge comes to the eighth question: seven answers are there."""
+    draw_sample(generated)
+    words = [str(generated.file), str(generated.folder.parent)]
+    died = forks.run([sys.executable, "-c", KILLED, *words], cwd=ROOT, timeout=60)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    journal = generated.scratch / "judgements" / "shares.journal"
+    assert len(journal.read_text(encoding="utf-8").splitlines()) == 7
+    (done,) = judge(generated, ["shares"])
+    assert done.counts["reused"] == 7 and not journal.exists()
+    frame = read_judgements(generated, ["shares"])
+    assert len(frame) == 7 + done.counts["ok"] and frame["key"].is_unique and set(frame["status"]) == {"ok"}
 
 
 def test_another_prompt_is_asked_anew_and_what_was_said_before_stays(judged_by: Callable[..., Study]) -> None:
