@@ -45,7 +45,7 @@ TRANSFORMATIONS = ("paraphrasing", "summarised_expansion")  # one call, two call
 TOO_LONG = "far too long " * 1000
 WORDS = ("card", "letter", "bus", "river", "green", "paid", "asked", "opens", "never", "in the town", "before noon")
 CHOSEN = random.Random(7)
-TEXTS = (TOO_LONG.strip(), *(" ".join(CHOSEN.choices(WORDS, k=n % 9 + 2)) + f" {n}" for n in range(70)))
+TEXTS = (TOO_LONG.strip(), *(" ".join(CHOSEN.choices(WORDS, k=n % 9 + 2)) + f" {n}" for n in range(120)))
 JUDGED = tuple(f"the {word} is {place}" for word, place in zip(WORDS[:4], WORDS[4:8], strict=True))
 JOBS = len(TEXTS) * len(TRANSFORMATIONS)
 
@@ -218,7 +218,7 @@ def test_a_study_runs_through_and_vllm_keeps_to_its_log(runs: Runs, place: Path)
         assert re.fullmatch(r"longer than the context: \d{4} tokens with its prompt, and there are 1024", first.reason)
         good = [row for row in others if row.status == "ok"]
         assert len(good) > 0.8 * len(others)
-        assert len({row.output for row in good}) >= 12  # the model hears what it is asked
+        assert len({row.output for row in good}) >= 20  # the model hears what it is asked
         assert all((row.intermediate is not None) == (name == "summarised_expansion") for row in good)
 
 
