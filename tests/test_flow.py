@@ -71,6 +71,7 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> Flow:
         "annotation simulate",
         "annotation collect",
         "annotation status",
+        "annotation judge run",
         "annotation review",
         "annotation accept",
         "annotation report",
