@@ -130,10 +130,8 @@ def test_a_port_is_streamlits_and_the_study_is_the_pages(monkeypatch: pytest.Mon
     for port in ([], ["--port", "8599"]):
         monkeypatch.setattr("sys.argv", ["streamlit_app", "--study", "s.yaml", *port, "--exports", "e"])
         starting.main()
-    assert [words[2:] for words in asked] == [
-        ["--", "--study", "s.yaml", "--exports", "e"],
-        ["--server.port", "8599", "--", "--study", "s.yaml", "--exports", "e"],
-    ]
+    plain = ["--runner.magicEnabled", "false", "--", "--study", "s.yaml", "--exports", "e"]
+    assert [words[2:] for words in asked] == [plain, ["--server.port", "8599", *plain]]
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "eighty"])
