@@ -76,4 +76,7 @@ def test_the_first_page_is_read_ahead_once_the_server_stands(finished: Path, mon
 
 def test_what_cannot_be_read_ahead_is_left_to_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm.runtime, "exists", lambda: True)
-    warm.read_ahead(str(tmp_path / "nowhere.yaml"), None).join()  # an exception of the thread would be an error here
+    failed: list[object] = []
+    monkeypatch.setattr("threading.excepthook", failed.append)
+    warm.read_ahead(str(tmp_path / "nowhere.yaml"), None).join()
+    assert not failed

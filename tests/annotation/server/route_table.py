@@ -142,8 +142,7 @@ PAGES = [
     Row("POST", "/crowd/enter/{room}", "404 404 404 404 404 404", {"ticket": "forged"}, form=True),
     Row("GET", "/crowd/done/{room}", "404 404 404 404 404 404"),
     Row("GET", "/work", OPEN),  # the same words for everybody; what it shows it asks the API for
-    Row("GET", "/work/beside.js", OPEN),
-    Row("GET", "/work/beside.css", OPEN),
+    *(Row("GET", f"/work/{name}", OPEN) for name in ("beside.js", "beside.css")),
     Row("GET", "/{path}", OPEN),  # Argilla's own pages: the same files for everybody
 ]
 TABLE = [*READS, *CHANGES, *PAGES]

@@ -24,7 +24,8 @@ from .hardening import pages_of
 HERE = Path(__file__).parent
 RIGHT_TO_LEFT = ("ar", "ur")
 WORDS: dict[str, dict[str, str]] = json.loads((HERE / "work_words.json").read_text(encoding="utf-8"))
-SCRIPT, STYLE = "/work/beside.js", "/work/beside.css"
+PAGE = "/work"
+SCRIPT, STYLE = f"{PAGE}/beside.js", f"{PAGE}/beside.css"
 
 
 def mount(app: FastAPI) -> None:
@@ -32,7 +33,7 @@ def mount(app: FastAPI) -> None:
 
     Call it once.
     """
-    own = {"/work": work, SCRIPT: beside, STYLE: style}
+    own = {PAGE: work, SCRIPT: beside, STYLE: style}
     app.router.routes[:0] = [Route(path, answer, methods=["GET"]) for path, answer in own.items()]
     added = f'<link rel="stylesheet" href="{STYLE}"><script src="{SCRIPT}" defer></script></body>'
     for file in pages_of(app).rglob("*.html"):
