@@ -17,7 +17,7 @@ MEMBERS = "401 200 403 403 200 200"
 ADMINS = "401 403 403 403 200 200"
 OWNERS = "401 403 403 403 403 200"
 ADMINS_CHANGE, OWNERS_CHANGE = "401 403 403 403 - -", "401 403 403 403 403 -"
-API = "/api/v1"
+API, WORK = "/api/v1", "/work"
 STATUS = {"entity": "response", "property": "status"}
 PENDING = {"filters": {"and": [{"type": "terms", "scope": STATUS, "values": ["pending", "submitted"]}]}}
 HUB = {"name": "a/b", "subset": "s", "split": "train", "mapping": {"fields": [{"source": "a", "target": "text"}]}}
@@ -141,8 +141,8 @@ PAGES = [
     Row("GET", "/crowd/enter/{room}", "404 404 404 404 404 404"),
     Row("POST", "/crowd/enter/{room}", "404 404 404 404 404 404", {"ticket": "forged"}, form=True),
     Row("GET", "/crowd/done/{room}", "404 404 404 404 404 404"),
-    Row("GET", "/work", OPEN),  # the same words for everybody; what it shows it asks the API for
-    *(Row("GET", f"/work/{name}", OPEN) for name in ("beside.js", "beside.css")),
+    Row("GET", WORK, OPEN),  # the same words for everybody; what it shows it asks the API for
+    *(Row("GET", f"{WORK}/{name}", OPEN) for name in ("beside.js", "beside.css")),
     Row("GET", "/{path}", OPEN),  # Argilla's own pages: the same files for everybody
 ]
 TABLE = [*READS, *CHANGES, *PAGES]
