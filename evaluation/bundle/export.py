@@ -7,6 +7,7 @@ and only after it was read back and held against itself as `inspect` does.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -131,16 +132,21 @@ class _Content:
         yield members.TRANSFORMATIONS, tables.models_to_json(made)
         yield members.STUDY, tables.to_json(portable.settings(self.study, self._settings))
         yield from self._evidence()
-        for name, there in members.REPORTS.items():
-            if (self.study.folder / there).exists():
-                yield name, read_bytes(self.study.folder / there)
+        if not self._hidden:  # both reports show texts: examples, and what a chart says of a point
+            for name, there in members.REPORTS.items():
+                if (self.study.folder / there).exists():
+                    yield name, read_bytes(self.study.folder / there)
+
+    @functools.cached_property
+    def _hidden(self) -> list[str]:
+        """Data sets whose texts may not be handed on."""
+        return [spec.name for spec in self.study.datasets if referenced(self.study, spec)]
 
     def _evidence(self) -> Made:
         """What people were shown and said, the rules, and what followed."""
         study, seen = self.study, self.evidence
-        hidden = [spec.name for spec in study.datasets if referenced(study, spec)]
         pairs = seen.collected.pairs
-        words = pairs["dataset"].isin(hidden)
+        words = pairs["dataset"].isin(self._hidden)
         for name in ("original", "transformed"):  # of controls both are originals, of pairs the first
             out = words if name == "original" else words & pairs["control"].isin(("positive", "negative"))
             pairs = pairs.assign(**{name: pairs[name].astype(str).where(~out, "")})

@@ -24,6 +24,7 @@ from evaluation.bundle.archive import Archive
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import faults, open_checked
 from evaluation.bundle.export import export
+from evaluation.bundle.members import REPORTS
 from evaluation.bundle.signature import check_signature
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
@@ -100,8 +101,12 @@ def test_raters_who_stand_there_by_name_are_refused(tmp_path: Path, monkeypatch:
 def test_texts_that_may_not_be_handed_on_stay_out(tmp_path: Path) -> None:
     rights = {"sample_sts": RIGHTS | {"texts": "reference"}, "sample_intents": RIGHTS}
     study = recorded_study(tmp_path, datasets=rights)
+    for report in REPORTS.values():
+        (study.folder / report).parent.mkdir()
+        (study.folder / report).write_text("The best, the worst and the most disputed pairs", encoding="utf-8")
     export(study, tmp_path / "a.plumb", check=open_checked)
     bundle = open_checked(tmp_path / "a.plumb")
+    assert not set(REPORTS) & set(bundle.archive.names)
     own = set(pd.read_parquet(study.folder / "texts.parquet").query("dataset == 'sample_sts'")["text"])
     pairs = bundle.evidence.collected.pairs
     shown = {*pairs["original"], *pairs.loc[pairs["control"].isin(["positive", "negative"]), "transformed"]}
