@@ -1,0 +1,190 @@
+"""Scores by prompt: the long table's columns, its checked reader, and the optional second table by item."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from evaluation.build.task_facts import numbers_of, read_table
+from plumbline.errors import DataError, nearest
+from plumbline.identity import identity
+from plumbline.records import Number, Record
+
+SCORES, ITEMS = "instructions/scores.parquet", "instructions/item_scores.parquet"  # in a study's folder
+DEFAULT, NONE, REPORTED = "default", "none", "reported"
+NO_WORDINGS = (DEFAULT, NONE, REPORTED)  # prompt ids of what nobody worded for the comparison
+ACCEPTABLE = "acceptable"
+Label = Literal["acceptable", "irrelevant", "unnatural", ""]
+_ROUNDING = 1e-9  # by which a score may be off the scale
+_OTHER_NAMES = {"model_revision": "revision", "prompt_source": "source", "prompt": "text"}
+_SOURCES_OF_NONE = (DEFAULT, NONE, REPORTED)  # tables that say the source of the default say this
+
+
+class PromptScore(Record):
+    """One model's score on one part of a task under one prompt (`instructions/scores.parquet`)."""
+
+    KEY = ("run", "model", "revision", "task", "split", "subset", "prompt_id", "seed")
+    NEEDED: ClassVar[tuple[str, ...]] = ("model", "task", "prompt_id", "score")
+    model: str = Field(description="the embedding model")
+    revision: str = Field(default="", description="its revision")
+    task: str = Field(description="the task, by mteb's name where it has one")
+    task_type: str = Field(default="", description="the task's type, whose prompts its tasks may share")
+    split: str = Field(default="", description="the split that was scored")
+    subset: str = Field(default="", description="the subset that was scored; empty where it is the mean over several")
+    metric: str = Field(default="", description="mteb's name of the main metric")
+    prompt_id: str = Field(
+        description="default: the model's own prompt; none: no prompt at all; reported: the default's score as somebody"
+        " published it; else the wording's id"
+    )
+    text: str = Field(default="", description="the exact prompt; empty for none, and where a table does not say it")
+    effective: str = Field(default="", description="what stands before a text after the model's template")
+    source: Literal["machine", "human", ""] = Field(default="", description="who worded it; empty for the model's own")
+    generator: str = Field(default="", description="the model that worded it")
+    context: str = Field(default="", description="what that was told: task_type, description or language")
+    label: Label = Field(default="", description="what people decided about it; empty where nobody was asked")
+    simulated: bool = Field(default=False, description="true if a program labelled it, not people")
+    score: Number = Field(description="the metric's value from -1 or 0 to 1; NaN where there is none")
+    reason: str = Field(default="", description="why there is none; empty otherwise")
+    mteb_version: str = Field(default="", description="the mteb that scored it")
+    dataset_revision: str = Field(default="", description="the data set's revision")
+    seed: int = Field(default=0, description="of the evaluation's own draws, the same for all prompts of a run")
+    run: str = Field(default="", description="what was scored together: a default of another run is not matched")
+
+
+class PromptItemScore(Record):
+    """The same by item, where the task's score is the mean over its items (`instructions/item_scores.parquet`)."""
+
+    KEY = ("model", "task", "prompt_id", "item")
+    model: str = Field(description="the embedding model")
+    task: str = Field(description="the task")
+    prompt_id: str = Field(description="as in the table of scores")
+    item: str = Field(description="the item's number or id, the same under every prompt")
+    score: float = Field(description="what the item adds to the score, such as a query's nDCG@10")
+
+
+def read_scores(path: Path) -> pd.DataFrame:
+    """The table of `PromptScore` in a file (CSV, TSV, JSONL, Parquet). Raises DataError as `checked_scores`."""
+    return checked_scores(read_table(path), path)
+
+
+def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
+    """A long table with all columns of `PromptScore` in their order, in the types that these have; `where` names it.
+
+    model, task, score and prompt_id (or the prompt itself: prompt or text) must be there; what else lacks is empty.
+    Other columns go. Raises DataError for what is no score, for unknown sources and labels, for a row that stands there
+    twice, and for one prompt id with two texts.
+    """
+    frame = _named(frame, where)
+    fields = PromptScore.model_fields
+    made: dict[str, Any] = {}
+    for name, field in fields.items():
+        if name in ("score", "seed", "simulated"):
+            continue
+        made[name] = _words(frame[name]) if name in frame else field.default
+    made["score"] = _on_scale(frame, where)
+    made["seed"] = numbers_of(frame, "seed", where).astype(np.int64) if "seed" in frame else 0
+    made["simulated"] = _truths(frame, where)
+    checked = pd.DataFrame(made, index=frame.index)[list(fields)].reset_index(drop=True)
+    own = checked["prompt_id"].isin(NO_WORDINGS)
+    checked.loc[own & checked["source"].isin(_SOURCES_OF_NONE), "source"] = ""
+    for name in ("source", "label"):
+        _refuse_others(checked[name], get_args(fields[name].annotation), where)
+    for name in ("model", "task", "prompt_id"):
+        if (empty := checked[name] == "").any():
+            raise DataError(f"{where}: row {int(empty.to_numpy().argmax()) + 2} has no {name}; fill it in")
+    _refuse_twice(checked, where)
+    _refuse_two_texts(checked, where)
+    return checked
+
+
+def checked_items(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
+    """A table with the columns of `PromptItemScore`. Raises DataError for what is no score or stands there twice."""
+    names = list(PromptItemScore.model_fields)
+    if missing := [name for name in names if name not in frame]:
+        raise DataError(f"{where}: no column {missing[0]!r}; needed are {', '.join(names)}")
+    made = {name: _words(frame[name]) for name in names[:-1]} | {"score": numbers_of(frame, "score", where)}
+    checked = pd.DataFrame(made, index=frame.index).reset_index(drop=True)
+    twice = checked.duplicated(list(PromptItemScore.KEY))
+    if twice.any():
+        row = checked.loc[twice].iloc[0]
+        raise DataError(f"{where}: item {row['item']!r} of {row['model']}, {row['task']}, {row['prompt_id']} twice")
+    return checked
+
+
+def _named(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
+    """The table under our names of columns."""
+    frame = frame.rename(columns={old: new for old, new in _OTHER_NAMES.items() if new not in frame})
+    if "prompt_id" not in frame and "text" in frame:
+        texts = _words(frame["text"])
+        named = {text: text if text in NO_WORDINGS else identity("prompt-v1", text)[:12] for text in texts.unique()}
+        frame = frame.assign(prompt_id=texts.map(named), text=texts.where(~texts.isin(NO_WORDINGS), ""))
+    if missing := [name for name in PromptScore.NEEDED if name not in frame]:
+        there = ", ".join(map(str, frame.columns))[:300]
+        raise DataError(
+            f"{where}: no column {missing[0]!r}; needed are {', '.join(PromptScore.NEEDED)}, it has {there}"
+        )
+    if frame.empty:
+        raise DataError(f"{where}: there is no row in it")
+    return frame
+
+
+def _words(column: pd.Series) -> pd.Series:
+    """A column of texts, the empty one where nothing stands."""
+    return column.astype(object).where(column.notna(), "").astype(str)
+
+
+def _on_scale(frame: pd.DataFrame, where: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
+    found = numbers_of(frame, "score", where)
+    if (off := np.abs(found) > 1 + _ROUNDING).any():
+        row = int(off.argmax())
+        raise DataError(f"{where}: row {row + 2}: {found[row]:g} is no score from -1 to 1; divide percentages by 100")
+    return found
+
+
+def _truths(frame: pd.DataFrame, where: Path) -> Any:
+    if "simulated" not in frame:
+        return False
+    words = _words(frame["simulated"]).str.strip().str.lower()
+    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
+    _refuse_others(words, tuple(known), where)
+    return words.map(known).astype(bool)
+
+
+def _refuse_others(column: pd.Series, known: tuple[str, ...], where: Path) -> None:
+    for name in column.unique():
+        if name not in known:
+            hint = nearest(name, [one for one in known if one])
+            row = int((column == name).to_numpy().argmax()) + 2
+            raise DataError(f"{where}: row {row}: {column.name} {name!r} is unknown; {hint}")
+
+
+def _refuse_twice(frame: pd.DataFrame, where: Path) -> None:
+    twice = frame.duplicated(list(PromptScore.KEY))
+    if twice.any():
+        row = frame.loc[twice].iloc[0]
+        named = ", ".join(f"{name} {row[name]}" for name in PromptScore.KEY if row[name] not in ("", 0))
+        raise DataError(f"{where}: two scores of {named}; keep one, or tell them apart by run, split, subset or seed")
+
+
+def _refuse_two_texts(frame: pd.DataFrame, where: Path) -> None:
+    """A wording's id stands for one text; a default's text is the model's."""
+    worded = frame.loc[~frame["prompt_id"].isin(NO_WORDINGS), ["task", "prompt_id", "text", "source", "label"]]
+    once = worded.drop_duplicates()
+    twice = once.duplicated(["task", "prompt_id"])
+    if twice.any():
+        row = once.loc[twice].iloc[0]
+        own = once[(once["task"] == row["task"]) & (once["prompt_id"] == row["prompt_id"])]
+        what = next(name for name in ("text", "source", "label") if own[name].nunique() > 1)
+        values = " and ".join(repr(one) for one in own[what].unique()[:2])
+        raise DataError(
+            f"{where}: prompt {row['prompt_id']!r} of task {row['task']} has two {what}s ({values}); give each its id"
+        )
+
+
+def is_wording(prompt_ids: pd.Series) -> pd.Series:
+    """Which rows are of wordings, and not of the model's own prompt or none."""
+    return ~prompt_ids.isin(NO_WORDINGS)

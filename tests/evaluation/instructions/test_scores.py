@@ -1,0 +1,71 @@
+"""The long table of scores by prompt: what its reader takes, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evaluation.instructions.scores import PromptItemScore, PromptScore, checked_items, checked_scores, read_scores
+from plumbline.errors import DataError
+
+WHERE = Path("scores.csv")
+
+
+def table(**columns: object) -> pd.DataFrame:
+    """Two wordings and the default of one model and task."""
+    made = {"model": "m", "task": "t", "prompt_id": ["default", "a", "b"], "score": [0.5, 0.6, 0.4]}
+    return pd.DataFrame(made | columns)
+
+
+def test_a_table_gets_all_columns_in_their_types() -> None:
+    frame = checked_scores(table(prompt_source=["default", "machine", "human"], model_revision="r1"), WHERE)
+    assert list(frame) == list(PromptScore.model_fields)
+    assert frame["source"].tolist() == ["", "machine", "human"]  # whose words a default is, its model says
+    assert frame["revision"].unique().tolist() == ["r1"]
+    assert frame["seed"].dtype == "int64" and not frame["simulated"].any() and (frame["label"] == "").all()
+
+
+def test_prompts_without_ids_are_told_apart_by_their_exact_text() -> None:
+    frame = table().drop(columns="prompt_id").assign(prompt=["none", "Query:", "Query?"])
+    found = checked_scores(frame, WHERE)
+    assert found["prompt_id"].iloc[0] == "none" and found["prompt_id"].nunique() == 3
+    assert found["text"].tolist() == ["", "Query:", "Query?"]
+
+
+def test_a_file_is_read_with_its_empty_cells(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("model,task,prompt_id,score,simulated\nm,t,default,0.5,\nm,t,a,,true\n")
+    found = read_scores(path)
+    assert found["score"].isna().tolist() == [False, True] and found["simulated"].tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        (table().drop(columns="score"), "no column 'score'"),
+        (table().iloc[:0], "there is no row in it"),
+        (table(score=[0.5, 71.2, 0.4]), "row 3: 71.2 is no score from -1 to 1; divide percentages by 100"),
+        (table(score=[0.5, "good", 0.4]), "row 3, field 'score' is not a number: 'good'"),
+        (table(label=["", "acceptible", ""]), "row 3: label 'acceptible' is unknown; did you mean 'acceptable'?"),
+        (table(source=["", "machine", "robot"]), "row 4: source 'robot' is unknown"),
+        (table(prompt_id=["default", "a", "a"]), "two scores of model m, task t, prompt_id a; keep one"),
+        (table(prompt_id=["default", "a", ""]), "row 4 has no prompt_id; fill it in"),
+        (table(prompt_id="a", model=["m", "n", "o"], text=["x", "x", "y"]), "'a' of task t has two texts"),
+        (table(simulated=["", "maybe", ""]), "row 3: simulated 'maybe' is unknown"),
+    ],
+)  # fmt: skip
+def test_what_is_no_such_table_is_one_line(frame: pd.DataFrame, says: str) -> None:
+    with pytest.raises(DataError) as error:
+        checked_scores(frame, WHERE)
+    assert str(error.value).startswith("scores.csv: ") and says in str(error.value)
+
+
+def test_items_are_checked_too() -> None:
+    items = pd.DataFrame({"model": "m", "task": "t", "prompt_id": "a", "item": [1, 2], "score": [0.0, 1.0]})
+    assert list(checked_items(items, WHERE)) == list(PromptItemScore.model_fields)
+    with pytest.raises(DataError, match="item '1' of m, t, a twice"):
+        checked_items(items.assign(item=1), WHERE)
+    with pytest.raises(DataError, match="no column 'item'"):
+        checked_items(items.drop(columns="item"), WHERE)
