@@ -24,6 +24,7 @@ from annotation.verdicts.verification import differences
 from evaluation.bundle import members
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.told import other_makers, other_manifest, other_records, other_supply, other_texts
+from evaluation.bundle.withheld import COPY
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.records import text_id
@@ -144,9 +145,12 @@ def _outputs(bundle: Bundle) -> Iterator[Fault]:
     for name in study.transformations:
         for seed in study.seeds:
             member = members.outputs_of(name, seed)
-            table = bundle.outputs(name, seed, ("key", "text_id", "datasets", "output"))
+            table = bundle.outputs(name, seed, ("key", "text_id", "datasets", "output", "status", COPY))
             if _covered(table) != due:
                 yield member, "covers other texts than the data sets have"
+            there = pc.xor(pc.not_equal(table["output"], ""), pc.not_equal(table[COPY], ""))
+            if not pc.all(pc.equal(there, pc.equal(table["status"], "ok")), min_count=0).as_py():
+                yield member, "says of an output that there is one, and there is none, or the other way round"
             rated = [pair for pair in pairs if (pair.transformation, pair.seed) == (name, seed)]
             if not rated:
                 continue

@@ -10,10 +10,12 @@ import pandas as pd
 from annotation.comparison import Campaign, campaigns_text
 from annotation.records import Verdict
 from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.withheld import COPY
 from evaluation.bundle.words import SIMULATED
 from plumbline.cli import columns
 from plumbline.errors import StudyError
 from plumbline.languages import language_name
+from plumbline.records import text_id
 
 _FACTS = ("study", "edition", "licence", "contact", "simulated", "comments", "rated", "made_with")
 
@@ -75,7 +77,7 @@ def _outputs(first: Bundle, second: Bundle) -> str:
         for seed in [seed for seed in own.seeds if seed in theirs.seeds]:
             both = _made(first, name, seed).merge(_made(second, name, seed), on=["text_id", "dataset"])
             n += len(both)
-            same += int(((both["output_x"] == both["output_y"]) & (both["status_x"] == both["status_y"])).sum())
+            same += int((_same(both) & (both["status_x"] == both["status_y"])).sum())
             lost += int((both["status_x"] != both["status_y"]).sum())
         rows.append([name, str(n), str(same), str(n - same - lost), str(lost)])
     head = ["transformation", "texts of both", "same output", "other output", "failed in one"]
@@ -83,8 +85,19 @@ def _outputs(first: Bundle, second: Bundle) -> str:
 
 
 def _made(bundle: Bundle, name: str, seed: int) -> pd.DataFrame:
-    frame: pd.DataFrame = bundle.outputs(name, seed, ("text_id", "datasets", "output", "status")).to_pandas()
+    columns = ("text_id", "datasets", "source_language", "output", "status", COPY)
+    frame: pd.DataFrame = bundle.outputs(name, seed, columns).to_pandas()
     return frame.explode("datasets").rename(columns={"datasets": "dataset"})
+
+
+def _same(both: pd.DataFrame) -> pd.Series[bool]:
+    """Whether both have one output, where one of them may have but the hash of a text that is not handed on."""
+    for one, other in (("x", "y"), ("y", "x")):
+        hashed = both[(both[f"{COPY}_{one}"] == "") & (both[f"{COPY}_{other}"] != "")]
+        codes = zip(hashed[f"output_{one}"], hashed[f"source_language_{one}"], strict=True)
+        both.loc[hashed.index, f"{COPY}_{one}"] = [text_id(words, code) for words, code in codes]
+    outputs = both["output_x"].where(both[f"{COPY}_x"] == "", both[f"{COPY}_x"])
+    return outputs == both["output_y"].where(both[f"{COPY}_y"] == "", both[f"{COPY}_y"])
 
 
 def _place(verdict: Verdict) -> tuple[str, str, str]:

@@ -24,7 +24,7 @@ from annotation.records import PairMean, Verdict
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import read_agreement, read_pair_means, read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
-from evaluation.bundle import members, portable, tables
+from evaluation.bundle import members, portable, tables, withheld
 from evaluation.bundle.archive import MANIFEST, Writer
 from evaluation.bundle.manifest import Manifest, Member, Source
 from evaluation.bundle.sources import portable as of_dataset
@@ -142,6 +142,12 @@ class _Content:
         """Data sets whose texts may not be handed on."""
         return [spec.name for spec in self.study.datasets if referenced(self.study, spec)]
 
+    @functools.cached_property
+    def _withheld(self) -> dict[str, str]:
+        """The hashes of their texts by words, once all data sets were gone through."""
+        open_ = {text.text for text in self._texts if text.dataset not in self._hidden} if self._hidden else ()
+        return withheld.hashes_of((text for text in self._texts if text.dataset in self._hidden), open_)
+
     def _evidence(self) -> Made:
         """What people were shown and said, the rules, and what followed."""
         study, seen = self.study, self.evidence
@@ -149,10 +155,13 @@ class _Content:
         words = pairs["dataset"].isin(self._hidden)
         for name in ("original", "transformed"):  # of controls both are originals, of pairs the first
             out = words if name == "original" else words & pairs["control"].isin(("positive", "negative"))
+            out |= pairs[name].isin(list(self._withheld))
             pairs = pairs.assign(**{name: pairs[name].astype(str).where(~out, "")})
         pairs = pairs.astype(dict.fromkeys(pairs.select_dtypes("category"), str))
         told = pairs["control"] != ""
-        rated = portable.ratings(seen.collected.plain_ratings, seen.rubric, comments=self.comments)
+        ratings = seen.collected.plain_ratings  # who comments on a text may quote it
+        spoken = self.comments & ~ratings["pair_id"].isin(pairs.loc[words, "pair_id"])
+        rated = portable.ratings(ratings, seen.rubric, spoken)
         of_controls = rated["pair_id"].isin(pairs.loc[told, "pair_id"])
         for name, frame in ((members.PAIRS, pairs[~told]), (members.CONTROLS, pairs[told])):
             yield name, tables.to_parquet(tables.of_frame(frame, Pair))
@@ -166,7 +175,10 @@ class _Content:
 
         yield members.MEANS, tables.to_parquet(tables.of_frame(read_pair_means(study), PairMean))
         if (study.folder / "scores.parquet").exists():
-            yield members.SCORES, tables.to_parquet(tables.of_frame(read_scores(study), Score))
+            scores = read_scores(study)
+            failed = scores["status"] == "failed"  # what is said of it may name folders and servers
+            scores = scores.assign(reason=scores["reason"].mask(failed, portable.WITHHELD))
+            yield members.SCORES, tables.to_parquet(tables.of_frame(scores, Score))
 
     def _outputs(self, plan: Plan, name: str, seed: int) -> pa.Table:
         """A unit's outputs in the order of the data sets' texts. Raises DataError where some are still to come."""
@@ -188,7 +200,10 @@ class _Content:
             raise DataError(f"{file}: {places.null_count} of {len(wanted)} outputs are still to come; run `{command}`")
         table = table.take(places)
         schema = arrow_schema(members.BundledOutput)
+        outputs, copies = withheld.without(table["output"].combine_chunks(), self._withheld)
+        said = pc.list_element(pc.split_pattern(table["reason"], ": ", max_splits=1), 0)
         more = {"datasets": list(wanted.values()), "language": languages}
+        more |= {"output": outputs, withheld.COPY: copies, "reason": said}
         columns = [more[one.name] if one.name in more else table[one.name] for one in schema]
         return pa.table(
             [

@@ -34,12 +34,16 @@ class BundledOutput(Record):
     datasets: tuple[str, ...] = Field(description="data sets in which it stands for that text")
     source_language: str = Field(description="the original's language")
     language: str = Field(description="the language that the output should be in")
-    output: str = Field(description="the transformed text; empty where there is none")
+    output: str = Field(description="the transformed text; empty where there is none, and where it is `copy_of` a text")
     status: Literal["ok", "failed"] = Field(description="whether there is one")
-    reason: str = Field(description="why there is none; empty otherwise")
+    reason: str = Field(description="why there is none, without what a server or a function said; empty otherwise")
     flags: tuple[str, ...] = Field(description="error types found on the last attempt")
     first_flags: tuple[str, ...] = Field(description="error types found on the first attempt")
     attempts: int = Field(description="answers received")
+    copy_of: str = Field(
+        default="",
+        description="the hash of a text that may not be handed on, of which the output is a copy word for word",
+    )
 
 
 class BundledPrompt(BaseModel):

@@ -74,14 +74,14 @@ def transformations(study: Study, plan: Plan) -> list[BundledTransformation]:
     return made
 
 
-def ratings(frame: pd.DataFrame, rubric: Rubric, *, comments: bool) -> pd.DataFrame:
-    """Ratings as they travel: without batches, times on the page and file names; raters' own words if `comments`."""
+def ratings(frame: pd.DataFrame, rubric: Rubric, spoken: pd.Series[bool]) -> pd.DataFrame:
+    """Ratings as they travel: without batches, times on the page and file names; raters' own words where `spoken`."""
     known = frame["source"].isin(_SOURCES)
     frame = frame.assign(source=frame["source"].where(known, "file"), batch="", seconds=float("nan"))
-    if comments:
-        return frame
     free = frame["question"].isin([one.name for one in rubric.asked() if one.kind == "text"]) & (frame["answer"] != "")
-    return frame.assign(comment="", answer=frame["answer"].where(~free, WITHHELD))
+    return frame.assign(
+        comment=frame["comment"].where(spoken, ""), answer=frame["answer"].where(spoken | ~free, WITHHELD)
+    )
 
 
 def _models(study: Study) -> list[dict[str, Any]]:

@@ -7,11 +7,11 @@ Each must be, place by place, the text that was transformed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluation.bundle import members, tables
+from evaluation.bundle import members, tables, withheld
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.manifest import Source
 from evaluation.planner import Table
@@ -24,7 +24,7 @@ from plumbline.records import Pair, Text
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec, LocalDataset, MtebDataset
 
-_COLUMNS = ("key", "text_id", "datasets", "source_language", "language", "output", "status", "flags")
+_COLUMNS = ("key", "text_id", "datasets", "source_language", "language", "output", "status", "flags", withheld.COPY)
 _Made = dict[tuple[str, str], tuple[str, str, str]]  # by data set and text: key, its language, the output's
 OTHER = "another revision, or another file"
 
@@ -34,6 +34,7 @@ class BundlePlan:
     """What made a bundle's outputs, and which of them stands for a text (`evaluation.planner.Made`)."""
 
     bundle: Bundle
+    words: Callable[[], Mapping[str, str]]  #: of outputs that are texts which may not be handed on, by hash
     _made: dict[tuple[str, int], _Made] = field(default_factory=dict)
     _tables: dict[tuple[str, int], Table] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)  #: by key
@@ -70,6 +71,9 @@ class BundlePlan:
         unit = transformation, seed
         if unit not in self._tables:
             rows = self.bundle.outputs(*unit, _COLUMNS).to_pylist()
+            for row in rows:
+                if row[withheld.COPY]:
+                    row["output"] = self._copied(row[withheld.COPY], members.outputs_of(*unit))
             self._tables[unit] = {
                 row["key"]: (row["output"] if row["status"] == "ok" else None, frozenset(row["flags"])) for row in rows
             }
@@ -80,6 +84,14 @@ class BundlePlan:
             }
             self._texts |= {row["key"]: row["text_id"] for row in rows}
         return self._tables[unit]
+
+    def _copied(self, copy: str, member: str) -> str:
+        try:
+            return self.words()[copy]
+        except KeyError:
+            raise DataError(
+                f"{self.bundle.path / member}: no data set has the text {copy}, which one is a copy of"
+            ) from None
 
 
 @dataclass
@@ -97,7 +109,7 @@ class BundleSource:
     @functools.cached_property
     def plan(self) -> BundlePlan:
         """What made the outputs."""
-        return BundlePlan(self.bundle)
+        return BundlePlan(self.bundle, lambda: self._words)
 
     def datasets(self) -> Iterator[Dataset]:
         """The data sets in the study's order."""
@@ -108,15 +120,22 @@ class BundleSource:
         return self.plan.outputs(transformation, seed)
 
     def pairs(self) -> list[Pair]:
-        """The sample, with the originals that are not in the bundle from the data sets."""
-        found = self.bundle.evidence.collected.sample_pairs
-        if all(pair.original for pair in found):
-            return found
-        words = {text.text_id: text.text for dataset in self._loaded for text in dataset.texts()}
+        """The sample, with the texts that are not in the bundle from the data sets."""
         return [
-            pair if pair.original else pair.model_copy(update={"original": words[self.plan.text_of(pair)]})
-            for pair in found
+            pair if pair.original and pair.transformed else self._whole(pair)
+            for pair in self.bundle.evidence.collected.sample_pairs
         ]
+
+    def _whole(self, pair: Pair) -> Pair:
+        """A pair with both of its texts."""
+        output, _ = self.outputs(pair.transformation, pair.seed)[pair.key]
+        original = pair.original or self._words[self.plan.text_of(pair)]
+        return pair.model_copy(update={"original": original, "transformed": pair.transformed or output or ""})
+
+    @functools.cached_property
+    def _words(self) -> dict[str, str]:
+        """The data sets' texts by hash."""
+        return withheld.words_of(text for dataset in self._loaded for text in dataset.texts())
 
     @functools.cached_property
     def _loaded(self) -> list[Dataset]:

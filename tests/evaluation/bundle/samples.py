@@ -9,12 +9,14 @@ from typing import Any
 import yaml
 
 from evaluation.bundle.export import export
+from evaluation.bundle.members import REPORTS
 from evaluation.run import evaluate
 from plumbline.study import ROOT, Study, load_study
 from tests.shared import made_once
 
 RECORDED = ROOT / "tests" / "recorded"
 RIGHTS = {"licence": "apache-2.0", "domains": ["Written"], "reference": "https://example.org/sample"}
+REFERENCE = RIGHTS | {"texts": "reference"}
 
 
 def recorded_study(folder: Path, **changes: Any) -> Study:
@@ -34,6 +36,9 @@ def recorded_study(folder: Path, **changes: Any) -> Study:
 def _make(folder: Path) -> None:
     study = recorded_study(folder)
     evaluate(study, models=["character-n-grams"])
+    for report in REPORTS.values():
+        (study.folder / report).parent.mkdir(exist_ok=True)
+        (study.folder / report).write_text("<p>a report</p>", encoding="utf-8")
     export(study, folder / "a.plumb")
     (folder / "a.plumb").chmod(0o444)
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evaluation.bundle import diff
 from evaluation.bundle import export as exporting
 from evaluation.bundle.archive import Archive
 from evaluation.bundle.bundle import Bundle
@@ -26,10 +27,11 @@ from evaluation.bundle.check import faults, open_checked
 from evaluation.bundle.export import export
 from evaluation.bundle.members import REPORTS
 from evaluation.bundle.signature import check_signature
+from evaluation.bundle.source import BundleSource
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.commands import here
-from tests.evaluation.bundle.samples import RIGHTS, recorded_study
+from tests.evaluation.bundle.samples import RECORDED, REFERENCE, RIGHTS, made_bundle, recorded_study
 
 Edit = Callable[..., Path]
 
@@ -78,6 +80,7 @@ def test_the_same_study_gives_the_same_bytes(study: Study, bundle: Path, tmp_pat
 
 def test_nothing_in_it_names_a_person_or_a_place(study: Study, bundle: Path) -> None:
     archive = Archive(bundle)
+    assert set(REPORTS) <= set(archive.names)
     whole = b"".join(archive.read(name) for name in archive.names)
     assert str(study.file.parent).encode() not in whole and b"/tmp/" not in whole and b"strict" not in whole
     ratings = pd.read_parquet(io.BytesIO(archive.read("ratings.parquet")))
@@ -98,22 +101,60 @@ def test_raters_who_stand_there_by_name_are_refused(tmp_path: Path, monkeypatch:
     assert not list(tmp_path.glob("*.plumb*")) and not list(tmp_path.glob(".*.tmp"))
 
 
+def words_in(name: str, content: bytes) -> str:
+    """All that can be read in a member: of a table the words in its cells, as JSON has them."""
+    if not name.endswith(".parquet"):
+        return content.decode()
+    return json.dumps(pq.read_table(io.BytesIO(content)).to_pylist(), ensure_ascii=False, default=str)
+
+
 def test_texts_that_may_not_be_handed_on_stay_out(tmp_path: Path) -> None:
-    rights = {"sample_sts": RIGHTS | {"texts": "reference"}, "sample_intents": RIGHTS}
-    study = recorded_study(tmp_path, datasets=rights)
+    study = recorded_study(tmp_path, datasets=dict.fromkeys(("sample_sts", "sample_intents"), REFERENCE))
+    own = set(pd.read_parquet(study.folder / "texts.parquet")["text"])
     for report in REPORTS.values():
         (study.folder / report).parent.mkdir()
-        (study.folder / report).write_text("The best, the worst and the most disputed pairs", encoding="utf-8")
-    export(study, tmp_path / "a.plumb", check=open_checked)
+        (study.folder / report).write_text("\n".join(own), encoding="utf-8")
+    path = study.transformation_file("paraphrasing", 1337)  # a server that says the text back
+    frame = pd.read_parquet(path)
+    failed = frame["status"] == "failed"
+    frame["reason"] = frame["reason"].mask(failed, "the server refused the text: " + frame["text"])
+    frame.to_parquet(path)
+    export(study, tmp_path / "a.plumb", comments=True, check=open_checked)
     bundle = open_checked(tmp_path / "a.plumb")
-    assert not set(REPORTS) & set(bundle.archive.names)
-    own = set(pd.read_parquet(study.folder / "texts.parquet").query("dataset == 'sample_sts'")["text"])
-    pairs = bundle.evidence.collected.pairs
-    shown = {*pairs["original"], *pairs.loc[pairs["control"].isin(["positive", "negative"]), "transformed"]}
-    assert len(own) == 48 and not own & shown and set(bundle.texts("sample_sts")["text"].to_pylist()) == {""}
-    whole = b"".join(bundle.archive.read(name) for name in bundle.archive.names if name.endswith(".json"))
-    assert not any(text.encode() in whole for text in own)
-    assert not [name for name in bundle.archive.names if name.startswith("data/sample_sts")]
+    assert len(own) == 84 and {*bundle.texts("sample_sts")["text"].to_pylist()} == {""}
+    assert {*bundle.outputs("paraphrasing", 1337)["reason"].to_pylist()} == {"", "the server refused the text"}
+    assert bundle.archive.names and not [one for one in bundle.archive.names if one.startswith(("data/", "report/"))]
+    for name in bundle.archive.names:
+        whole = words_in(name, bundle.archive.read(name))
+        assert not [text for text in own if text in whole or json.dumps(text)[1:-1] in whole], name
+    copies = [row for row in bundle.outputs("translation", 1337).to_pylist() if row["copy_of"]]
+    assert [(row["copy_of"] == row["text_id"], row["output"], row["status"]) for row in copies] == [(True, "", "ok")]
+
+
+def test_a_copy_of_a_text_is_left_out_of_pairs_and_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = recorded_study(tmp_path, datasets={"sample_sts": REFERENCE, "sample_intents": RIGHTS})
+    path, texts = study.folder / "pairs.parquet", pd.read_parquet(study.folder / "texts.parquet")
+    pairs = pd.read_parquet(path)
+    one = pairs[(pairs["dataset"] == "sample_sts") & (pairs["transformation"] == "paraphrasing")].iloc[0]
+    other = texts[(texts["dataset"] == "sample_sts") & (texts["text"] != one["original"])].iloc[0]["text"]
+    pairs.assign(transformed=pairs["transformed"].mask(pairs["key"] == one["key"], other)).to_parquet(path)
+    made = study.transformation_file("paraphrasing", 1337)
+    frame = pd.read_parquet(made)
+    frame.assign(output=frame["output"].mask(frame["key"] == one["key"], other)).to_parquet(made)
+    for name in ("refuse_stale", "refuse_edited"):  # the records' hashes are others now
+        monkeypatch.setattr(exporting, name, lambda *_: None)
+    export(study, tmp_path / "a.plumb")
+    bundle = Bundle.open(tmp_path / "a.plumb")
+    (kept,) = (pair for pair in bundle.evidence.collected.sample_pairs if pair.key == one["key"])
+    assert (kept.original, kept.transformed) == ("", "")
+    source = BundleSource(bundle, bundle.study(), {"sample_sts": RECORDED / "study" / "demo" / "pairs.csv"})
+    (whole,) = (pair for pair in source.pairs() if pair.key == one["key"])
+    assert (whole.original, whole.transformed) == (one["original"], other)
+    hashed = bundle.outputs("paraphrasing", 1337).to_pandas().query("copy_of != ''")
+    assert list(hashed["copy_of"]) == list(texts.query("text == @other")["text_id"])
+    said = "\n".join(diff.difference(Bundle.open(made_bundle() / "a.plumb"), bundle).splitlines())
+    assert ["paraphrasing", "84", "83", "1", "0"] in [line.split() for line in said.splitlines()]
+    assert ["translation", "84", "84", "0", "0"] in [line.split() for line in said.splitlines()]
 
 
 @pytest.mark.parametrize(

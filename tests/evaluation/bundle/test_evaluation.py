@@ -19,7 +19,7 @@ from evaluation.results import read_drift, read_scores
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study
 from tests.commands import here
-from tests.evaluation.bundle.samples import RECORDED, RIGHTS, recorded_study
+from tests.evaluation.bundle.samples import RECORDED, REFERENCE, recorded_study
 from tests.evaluation.conftest import Loader, json_of
 
 NGRAMS = "character-n-grams"
@@ -84,14 +84,18 @@ def test_a_model_that_fails_is_one_line_and_the_others_stay(bundle: Path, tmp_pa
     assert made.scores["score"].isna().all() and made.beside["score"].notna().all() and not made.notes
 
 
-def test_referenced_texts_are_joined_from_a_copy_and_refused_from_another(tmp_path: Path, loader: Loader) -> None:
-    rights = {"sample_sts": RIGHTS | {"texts": "reference"}, "sample_intents": RIGHTS}
-    study = recorded_study(tmp_path, datasets=rights)
+def test_referenced_texts_are_joined_from_a_copy_and_refused_from_another(
+    bundle: Path, tmp_path: Path, loader: Loader
+) -> None:
+    study = recorded_study(tmp_path, datasets=dict.fromkeys(("sample_sts", "sample_intents"), REFERENCE))
     export(study, tmp_path / "a.plumb")
     found, copy = open_checked(tmp_path / "a.plumb"), tmp_path / "copy.csv"
     shutil.copy(RECORDED / "study" / "demo" / "pairs.csv", copy)
-    wanted = Wanted(files={"sample_sts": copy}, simulated=True)
+    files = {"sample_sts": copy, "sample_intents": RECORDED / "study" / "demo" / "requests.csv"}
+    wanted = Wanted(files=files, simulated=True)
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path / "out", wanted, loader)
+    whole = evaluate_bundle(open_checked(bundle), [{"name": "mine"}], tmp_path / "whole", REHEARSAL, loader)
+    assert_frame_equal(made.scores, whole.scores, check_exact=True)  # with the output that is a copy of its original
     pairs = pd.read_parquet(study.folder / "pairs.parquet").set_index("pair_id")
     assert made.outcome.pairs and all(pairs["original"][one.pair_id] == one.original for one in made.outcome.pairs)
     assert made.scores["score"].notna().all()
