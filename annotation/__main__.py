@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from annotation.adjudication.collect import FILE as ADJUDICATIONS
+from annotation.adjudication.collect import collect_adjudications
 from annotation.argilla import accounts
 from annotation.argilla.client import connect
 from annotation.argilla.collect import collect
@@ -28,6 +30,7 @@ from annotation.planning_command import add_plan_options, plan_text, sizes_asked
 from annotation.preview import SHOWN, write_preview
 from annotation.publish_command import publish_pairs, say_flagged, say_unread, shown_files
 from annotation.readers import target_lines
+from annotation.records import Adjudication
 from annotation.review_command import add_review_options, review
 from annotation.sampling.controls import read_controls
 from annotation.sampling.extension import extend_sample
@@ -122,7 +125,7 @@ def _collect(options: argparse.Namespace) -> int:
         raise StudyError("--csv and --columns go together: the file, and which column holds what")
     if options.csv and options.argilla:
         raise StudyError("--csv and --argilla are two kinds of files; collect them one after the other")
-    outputs = ("ratings.parquet", "control_ratings.parquet", "members.json")
+    outputs, adjudicated = ("ratings.parquet", "control_ratings.parquet", "members.json"), list[Adjudication]()
     with stage(study, "collect", shown_files(study), [study.folder / name for name in outputs]):
         if options.csv:
             columns = columns_of(study, options.columns)
@@ -134,10 +137,14 @@ def _collect(options: argparse.Namespace) -> int:
             with connect(home, existing=True) as argilla:
                 ratings = collect(study, argilla, replace=options.replace)
                 remember_names(home, study, names_at(study, argilla))
+                adjudicated = collect_adjudications(study, argilla, replace=options.replace)
     counts = ratings["status"].value_counts()
     parts = ", ".join(f"{counts.get(status, 0)} {status}" for status in ("submitted", "draft", "discarded"))
     simulated = f", {int(ratings['simulated'].sum())} of them simulated" if ratings["simulated"].any() else ""
     print(f"{study.name}: {len(ratings)} ratings ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
+    if adjudicated:
+        given = len({(one.pair_id, one.adjudicator) for one in adjudicated})
+        print(f"  {count(given, 'adjudication')}, which are no ratings -> {study.folder / ADJUDICATIONS}")
     return 0
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from annotation.records import Offering, Wave
+from annotation.records import Offering, Review, Wave
 from annotation.rubric import Rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import read_kept, read_manifest, write_kept
@@ -23,6 +23,7 @@ from plumbline.study.crowd import PlatformName
 
 FILE = "offered.json"
 WAVES = "waves.json"
+REVIEWS = "reviews.json"
 LEDGER = "crowd.sqlite"  # what a crowd campaign did (`annotation.crowd.ledger`)
 Mode = Literal["sandbox", "live"]  # of a crowd campaign: a rehearsal, or with people and money
 ARGILLA = "argilla"
@@ -43,6 +44,11 @@ def read_offered(study: Study) -> list[Offering]:
 def read_waves(study: Study) -> list[Wave]:
     """The extensions of the sample, the first one first; none where it is as it was drawn."""
     return read_kept(study, WAVES, Wave, f"{study.command('annotation sample')} --extend REASON")
+
+
+def read_reviews(study: Study) -> list[Review]:
+    """When pairs were given to adjudicators, who see judges' scores; none before the first time."""
+    return read_kept(study, REVIEWS, Review, f"{study.command('annotation review')} --adjudicate N --by NAMES")
 
 
 def offered(study: Study) -> str:

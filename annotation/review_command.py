@@ -1,9 +1,14 @@
-"""The command `review`: signs of careless answers, and what a person decides about a rater."""
+"""The command `review`: signs of careless answers, decisions about raters, and pairs to adjudicate."""
 
 from __future__ import annotations
 
 import argparse
 
+from annotation.adjudication.collect import read_adjudications
+from annotation.adjudication.disputed import Disputed
+from annotation.adjudication.publish import publish_review
+from annotation.adjudication.text import judged_text
+from annotation.argilla.client import connect
 from annotation.names import known_names, named, pseudonym_of
 from annotation.offering import alone
 from annotation.ratings.exclusions import decide
@@ -11,14 +16,20 @@ from annotation.ratings.review import review_text
 from annotation.server_commands import home_of
 from annotation.verdicts.evidence import Evidence
 from plumbline import cli
+from plumbline.commands import as_called
 from plumbline.errors import StudyError
+from plumbline.study import Study
 
 
 def review(options: argparse.Namespace) -> int:
     """Show what a person looks at before deciding about a rater, or note the decision."""
     if options.reason is not None and not (options.exclude or options.keep):
         raise StudyError("--reason goes with --exclude or --keep: name the rater that it is about")
+    if bool(options.adjudicate) != bool(options.by):
+        raise StudyError("--adjudicate and --by go together: how many pairs, and the names of those who read them")
     study = cli.study_of(options)
+    if options.judged or options.adjudicate:
+        return _judged(study, options)
     evidence = Evidence.read(study)
     evidence.refuse_other_rules()
     names = known_names(home_of(options), study)
@@ -40,6 +51,25 @@ def review(options: argparse.Namespace) -> int:
     return 0
 
 
+def _judged(study: Study, options: argparse.Namespace) -> int:
+    """Show where people and judges differ most, or put these pairs before adjudicators."""
+    if not options.adjudicate:
+        names = known_names(home_of(options), study)
+        print(as_called(judged_text(study, Disputed.read(study), read_adjudications(study), names)))
+        return 0
+    people = [name for name in map(str.strip, options.by.split(",")) if name]
+    with connect(home_of(options), existing=True) as argilla:
+        done = publish_review(study, argilla, options.adjudicate, people)
+    new, whom = sum(done.new.values()), ", ".join(people)
+    print(f"{study.name}: {new} new of {len(done.pairs)} pairs for {whom} to adjudicate in {', '.join(done.new)}")
+    print("  they see judges' scores as suggestions, and what people said without names; what they answer is no rating")
+    for name, number in done.own.items():
+        print(f"  {name} has rated {number} of these pairs too; their adjudications are marked so")
+    shown = f"{study.command('annotation review')} --judged"
+    print(f"  when they are done: `{study.command('annotation collect')}`, then `{shown}`")
+    return 0
+
+
 def add_review_options(parser: argparse.ArgumentParser) -> None:
     """What `review` takes."""
     deciding = parser.add_mutually_exclusive_group()
@@ -52,3 +82,13 @@ def add_review_options(parser: argparse.ArgumentParser) -> None:
         "--keep", metavar="RATER", help="keep a rater: the answers count, whatever was decided before"
     )
     parser.add_argument("--reason", metavar="TEXT", help="your reason; it is kept with the decision")
+    deciding.add_argument(
+        "--judged", action="store_true", help="show the pairs on which people and judges differ most, after `accept`"
+    )
+    deciding.add_argument(
+        "--adjudicate",
+        type=cli.count,
+        metavar="N",
+        help="put so many of these before adjudicators in Argilla, with judges' scores as suggestions; no rating",
+    )
+    parser.add_argument("--by", metavar="NAMES", default="", help="user names of the adjudicators, such as eva,tom")

@@ -74,7 +74,7 @@ def annotators(study: Study, argilla: Argilla) -> list[User]:
     But simulated ones and crowd workers.
     """
     named = study.raters.people
-    return [user for user in argilla.users() if _person(user) and (named is None or user.username in named)]
+    return [user for user in argilla.users() if is_person(user) and (named is None or user.username in named)]
 
 
 def refuse_unknown(study: Study, argilla: Argilla) -> None:
@@ -96,22 +96,23 @@ def named_raters(study: Study, argilla: Argilla) -> dict[str, User] | None:
     if study.raters.people is None:
         return None
     named = {*study.raters.people, *study.raters.former}
-    return {user.id: user for user in argilla.users() if user.username in named and _person(user)}
+    return {user.id: user for user in argilla.users() if user.username in named and is_person(user)}
 
 
 def names_at(study: Study, argilla: Argilla) -> dict[str, str]:
     """The user names of a server's annotators by their pseudonyms in a study."""
-    people = filter(_person, argilla.users())
+    people = filter(is_person, argilla.users())
     return {account_pseudonym(study.name, user.id, simulated=False): user.username for user in people}
 
 
-def _person(user: User) -> bool:
+def is_person(user: User) -> bool:
+    """Whether an account is an annotator, and no simulated one nor a crowd worker's."""
     return user.role == "annotator" and not user.simulated and not user.username.startswith(WORKER)
 
 
 def _take_out(workspace_id: str, argilla: Argilla, stay: Collection[str]) -> set[str]:
     """Take those out of a workspace who may not rate any more; returns their names."""
-    others = [user for user in argilla.members(workspace_id).values() if _person(user) and user.id not in stay]
+    others = [user for user in argilla.members(workspace_id).values() if is_person(user) and user.id not in stay]
     for user in others:
         argilla.request("DELETE", f"/workspaces/{workspace_id}/users/{user.id}")
     return {user.username for user in others}

@@ -10,8 +10,10 @@ import pandas as pd
 from annotation.judges.decisions import saved, warnings, with_judges
 from annotation.judges.powered import Judging, powered_means
 from annotation.judges.records import BesideVerdict
+from annotation.offering import read_reviews
 from annotation.ratings.collected import Collected
 from annotation.ratings.ratings import counting_ratings, dealt_with
+from annotation.ratings.reviewed import saw_scores
 from annotation.records import Verdict
 from annotation.verdicts.counted import SCOPES, basis
 from annotation.verdicts.evidence import Evidence
@@ -68,13 +70,16 @@ def read_judging(study: Study, collected: Collected) -> Judging:
         raise DataError(f"no judge of {study.file} has said anything; run `{study.command('annotation judge run')}`")
     names = tuple(sorted(judgements["judge"].unique()))
     shown = [one.name for one in study.judges if isinstance(one, RecordedJudge) and one.saw_ratings]
+    late = saw_scores(read_reviews(study), collected.sample_ratings)
+    why = [f"{', '.join(shown)} saw people's ratings"] if shown else []
+    why += [f"{', '.join(late)} rated after having seen judges' scores as adjudicators"] if late else []
     return Judging(
         outputs,
         judgements,
         names,
         frozenset(one.pair_id for one in collected.sample_pairs),
         withdrawn=tuple(collected.withdrawn),
-        refused=f"{', '.join(shown)} saw people's ratings" if shown else "",
+        refused="; ".join(why),
     )
 
 

@@ -11,8 +11,10 @@ import typing
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from annotation.offering import read_reviews
 from annotation.ratings.collected import Collected
 from annotation.ratings.ratings import stays
+from annotation.ratings.reviewed import saw_scores
 from annotation.ratings.signs import COMMENTS, controls_missed
 from annotation.records import Decision, Sign, Summary, Verdict
 from annotation.sampling.candidates import Supply
@@ -50,6 +52,7 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
         *_agreement(verdicts),
         *_supply(study, verdicts, evidence.supply),
         *_extended(evidence),
+        *_adjudicators(evidence),
         *dict.fromkeys(line for verdict in verdicts for line in verdict.sequence),
     )
 
@@ -274,3 +277,10 @@ def _words(name: str) -> str:
 
 def _some(said: Sequence[str]) -> str:
     return "; ".join(said[:_NAMED]) + (f"; and {len(said) - _NAMED} more" if len(said) > _NAMED else "")
+
+
+def _adjudicators(evidence: Evidence) -> Iterator[str]:
+    """Raters who went on to rate after they had seen what judges and others said."""
+    late = saw_scores(read_reviews(evidence.study), evidence.collected.of_sample)
+    if late:
+        yield f"{count(len(late), 'rater')} rated after having seen judges' scores as adjudicators: {_some(late)}"
