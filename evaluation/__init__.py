@@ -8,6 +8,14 @@ TYPE_CHECKING = False  # type checkers take it for true; `typing` would be impor
 if TYPE_CHECKING:
     from annotation.statistics.paired import hodges_lehmann, wilcoxon
     from evaluation.bundle.tasks import plumbline_benchmark, plumbline_tasks
+    from evaluation.instructions.halves import split_half_choice
+    from evaluation.instructions.origins import median_permutation_test
+    from evaluation.instructions.spread import (
+        coefficient_of_variation,
+        default_ecdf,
+        median_ecdf,
+        share_above_median,
+    )
     from evaluation.run import evaluate
     from evaluation.statistics.distances import drift
     from evaluation.statistics.rank_intervals import rank_intervals
@@ -17,12 +25,18 @@ if TYPE_CHECKING:
 __all__ = [
     "axis_table",
     "borda",
+    "coefficient_of_variation",
+    "default_ecdf",
     "drift",
     "evaluate",
     "hodges_lehmann",
+    "median_ecdf",
+    "median_permutation_test",
     "plumbline_benchmark",
     "plumbline_tasks",
     "rank_intervals",
+    "share_above_median",
+    "split_half_choice",
     "wilcoxon",
 ]
 
@@ -30,6 +44,14 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "evaluation.bundle.tasks": ["plumbline_benchmark", "plumbline_tasks"],
+        "evaluation.instructions.halves": ["split_half_choice"],
+        "evaluation.instructions.origins": ["median_permutation_test"],
+        "evaluation.instructions.spread": [
+            "coefficient_of_variation",
+            "default_ecdf",
+            "median_ecdf",
+            "share_above_median",
+        ],
         "evaluation.run": ["evaluate"],
         "evaluation.statistics.distances": ["drift"],
         "annotation.statistics.paired": ["hodges_lehmann", "wilcoxon"],

@@ -21,7 +21,6 @@ ACCEPTABLE = "acceptable"
 Label = Literal["acceptable", "irrelevant", "unnatural", ""]
 _ROUNDING = 1e-9  # by which a score may be off the scale
 _OTHER_NAMES = {"model_revision": "revision", "prompt_source": "source", "prompt": "text"}
-_SOURCES_OF_NONE = (DEFAULT, NONE, REPORTED)  # tables that say the source of the default say this
 
 
 class PromptScore(Record):
@@ -76,7 +75,7 @@ def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
 
     model, task, score and prompt_id (or the prompt itself: prompt or text) must be there; what else lacks is empty.
     Other columns go. Raises DataError for what is no score, for unknown sources and labels, for a row that stands there
-    twice, and for one prompt id with two texts.
+    twice, and for one prompt id with two texts. A row of the source `default` is one of the default.
     """
     frame = _named(frame, where)
     fields = PromptScore.model_fields
@@ -89,8 +88,9 @@ def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
     made["seed"] = numbers_of(frame, "seed", where).astype(np.int64) if "seed" in frame else 0
     made["simulated"] = _truths(frame, where)
     checked = pd.DataFrame(made, index=frame.index)[list(fields)].reset_index(drop=True)
-    own = checked["prompt_id"].isin(NO_WORDINGS)
-    checked.loc[own & checked["source"].isin(_SOURCES_OF_NONE), "source"] = ""
+    defaults = checked["source"].isin(NO_WORDINGS)  # so tables of others say that nobody worded it
+    checked.loc[defaults & is_wording(checked["prompt_id"]), "prompt_id"] = DEFAULT
+    checked.loc[defaults, "source"] = ""
     for name in ("source", "label"):
         _refuse_others(checked[name], get_args(fields[name].annotation), where)
     for name in ("model", "task", "prompt_id"):

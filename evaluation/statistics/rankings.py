@@ -124,14 +124,19 @@ def borda_points(scores: pd.DataFrame) -> tuple[Floats, Floats]:
 
     Raises ValueError for a score that is no number.
     """
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
     need(scores, (), "scores")
     given = np.empty(scores.shape)
     for place in range(scores.shape[1]):
         given[:, place] = numbers(scores.iloc[:, place], "scores")
-    ranks = stats.rankdata(-np.round(given, _DIGITS), axis=0, nan_policy="omit")
-    return np.nan_to_num(len(given) - ranks), given
+    return points_of(given), given
+
+
+def points_of(scores: Floats) -> Floats:
+    """The points of each model (row) on each data set (column), as `borda` gives them: 0 where there is no score."""
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
+    ranks = stats.rankdata(-np.round(scores, _DIGITS), axis=0, nan_policy="omit")
+    return np.nan_to_num(len(scores) - ranks)
 
 
 def ranks_of(counts: Floats) -> NDArray[np.int64]:

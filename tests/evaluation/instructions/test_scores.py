@@ -69,3 +69,8 @@ def test_items_are_checked_too() -> None:
         checked_items(items.assign(item=1), WHERE)
     with pytest.raises(DataError, match="no column 'item'"):
         checked_items(items.drop(columns="item"), WHERE)
+
+
+def test_public_results_of_the_default_are_defaults_of_their_run() -> None:
+    frame = table(prompt_id=["official", "a", "b"], source=["default", "machine", "machine"], run=["hub", "r", "r"])
+    assert checked_scores(frame, WHERE)["prompt_id"].tolist() == ["default", "a", "b"]

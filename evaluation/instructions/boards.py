@@ -1,0 +1,151 @@
+"""Boards of models under other wordings: the defaults' ranking, and what becomes of it when wordings are chosen.
+
+Points on a task are tournament Borda's (`evaluation.statistics.rankings`); what a missing score does is a rule by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from annotation.statistics.paired import Floats
+from evaluation.instructions.grid import Grid
+from evaluation.instructions.spread import moments
+from evaluation.statistics.rankings import kendall, kendall_rows, points_of, ranks_of
+from evaluation.tables.boards import board
+
+#: What is made of a model's missing score on a task, by the name that the command line takes.
+HOLES: Mapping[str, str] = {
+    "mteb": "a model without a score on a task gets no point there, and all others have one for it (mteb's rule)",
+    "present": "points are averaged over the tasks that a model has (as the paper's Figure 4 was drawn)",
+    "complete": "tasks that some model has no score on are left out",
+}
+DEFAULTS, AGAINST_DEFAULTS, AGAINST_WORST = "defaults", "best against defaults", "best against worst"
+N_DRAWS = 500
+_DIGITS = 9
+
+
+def ranked(scores: Floats, holes: str) -> tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Points and ranks of models (rows) over tasks (columns) by a rule of `HOLES`; equal points share the best rank.
+
+    mteb's rule and `complete` sum points, `present` averages them. A model without any score has NaN and comes last.
+    """
+    missing = np.isnan(scores)
+    if holes == "complete":
+        scores, missing = scores[:, ~missing.any(axis=0)], missing[:, ~missing.any(axis=0)]
+    given = points_of(scores)
+    if holes != "present":
+        points = given.sum(axis=1)
+    else:
+        among = np.where(missing, np.nan, given - missing.sum(axis=0))
+        known = (~missing).sum(axis=1)
+        points = np.full(len(scores), np.nan)
+        np.divide(np.nansum(among, axis=1), known, out=points, where=known > 0)
+    return points, ranks_of(np.nan_to_num(np.round(points, _DIGITS), nan=-np.inf))
+
+
+def best_and_worst(grid: Grid) -> tuple[Floats, Floats]:
+    """The largest and the smallest score over a model's wordings and its default, models by tasks."""
+    both = np.concatenate([grid.scores, grid.default[..., None]], axis=-1)
+    none = np.isnan(both).all(axis=-1)
+    best = np.where(none, np.nan, np.nanmax(np.where(none[..., None], 0, both), axis=-1))
+    worst = np.where(none, np.nan, np.nanmin(np.where(none[..., None], 0, both), axis=-1))
+    return best, worst
+
+
+def chosen_boards(grid: Grid, holes: str = "mteb") -> pd.DataFrame:
+    """Ranks when nobody, or one model alone, takes the best wording on every task.
+
+    Three scenarios: all models with their defaults; one model (`chosen`) with its best wordings against the others'
+    defaults; one with its best against the others' worst. A default counts as a wording of its model in both.
+    Columns: scenario, chosen, model, points, rank, n_tasks (that the model has a score on).
+
+    Source: arXiv 2605.22544, 3.4 and Figure 4.
+    """
+    best, worst = best_and_worst(grid)
+    parts = [_board(grid, grid.default, DEFAULTS, "", holes)]
+    for scenario, others in ((AGAINST_DEFAULTS, grid.default), (AGAINST_WORST, worst)):
+        for place, model in enumerate(grid.models):
+            scores = others.copy()
+            scores[place] = best[place]
+            parts.append(_board(grid, scores, scenario, model, holes))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _board(grid: Grid, scores: Floats, scenario: str, chosen: str, holes: str) -> pd.DataFrame:
+    points, ranks = ranked(scores, holes)
+    made = {"scenario": scenario, "chosen": chosen, "model": list(grid.models), "points": points, "rank": ranks}
+    return pd.DataFrame(made | {"n_tasks": (~np.isnan(scores)).sum(axis=1)})
+
+
+def drawn_boards(grid: Grid, holes: str = "mteb", *, n_draws: int = N_DRAWS, rng: np.random.Generator) -> pd.DataFrame:
+    """How far ranks hang on wordings: each model takes a random one of its wordings on each task, `n_draws` times.
+
+    A row a model: rank (with the defaults), mean_rank (the expected rank under random wordings), rank_low and rank_high
+    (95% of draws), first (share of draws at rank 1). Draws are independent over models and tasks. The attribute `tau`
+    is Kendall's tau-b of a draw's points with those of the defaults: mean, low and high over draws.
+    """
+    points = np.empty((n_draws, len(grid.models)))
+    for draw in range(n_draws):
+        keys = rng.random(grid.scores.shape, dtype=np.float32)
+        keys[np.isnan(grid.scores)] = -1
+        taken = keys.argmax(axis=-1)[..., None]
+        points[draw], _ = ranked(np.take_along_axis(grid.scores, taken, axis=-1)[..., 0], holes)
+    ranks = np.stack([ranks_of(np.nan_to_num(np.round(one, _DIGITS), nan=-np.inf)) for one in points])
+    low, high = np.percentile(ranks, [2.5, 97.5], axis=0, method="inverted_cdf")
+    at_default, own = ranked(grid.default, holes)
+    made = {"model": list(grid.models), "rank": own, "mean_rank": ranks.mean(axis=0), "rank_low": low.astype(np.int64)}
+    frame = pd.DataFrame(made | {"rank_high": high.astype(np.int64), "first": (ranks == 1).mean(axis=0)})
+    frame.attrs["tau"] = _taus(points, at_default)
+    return frame
+
+
+def _taus(points: Floats, at_default: Floats) -> tuple[float, float, float]:
+    taus = kendall_rows(points, np.broadcast_to(at_default, points.shape))
+    if not np.isfinite(taus).any():
+        return float("nan"), float("nan"), float("nan")
+    low, high = np.nanpercentile(taus, [2.5, 97.5])
+    return float(np.nanmean(taus)), float(low), float(high)
+
+
+def recommended_board(grid: Grid, *, seed: int) -> pd.DataFrame:
+    """Models ranked by the mean over accepted wordings, best first (`evaluation.tables.boards.board`, mteb's holes).
+
+    Beside that: the mean's 95% interval over wordings, tasks held fixed (`mean_over_wordings`), the defaults' mean and
+    rank, and Kendall's tau-b of both rankings in the attribute `tau`.
+    """
+    _, means, _ = moments(grid.scores)
+    types = {task: grid.types[task] or "Task" for task in grid.tasks}
+    table = board(grid.frame(means), types, seed=seed)
+    over = mean_over_wordings(grid.scores)
+    of_default, default_ranks = ranked(grid.default, "mteb")
+    beside = pd.DataFrame({"model": list(grid.models), **over, "default_rank": default_ranks})
+    beside["default_mean"] = grid.default.mean(axis=1)
+    made = table.merge(beside, on="model", how="left", sort=False)
+    counted = made.set_index("model").loc[list(grid.models), "borda"].to_numpy(np.float64)
+    made.attrs["tau"] = kendall(counted, of_default).value
+    return made
+
+
+def mean_over_wordings(scores: Floats) -> dict[str, Floats]:
+    """Each model's mean over tasks of the means over wordings, with a 95% interval over wordings: wordings_low, _high.
+
+    `scores` are models by tasks by wordings. Tasks are held fixed; each task's wordings are taken for a sample of those
+    that could have been accepted. The variance is the sum over tasks of s^2 / n, over the square of their number, the
+    quantile Student's with Satterthwaite's degrees of freedom. NaN where a task has fewer than 2 wordings or no score.
+    """
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
+    n, mean, sd = moments(scores)
+    known = (n >= 2).all(axis=1)
+    some = np.maximum(n, 2)
+    parts = np.where(n >= 2, sd**2 / (some - 1), 0.0)  # s^2 / n of the sample, from the population's
+    error2, total = parts.sum(axis=1), np.maximum(n.shape[1], 1)
+    freedom = np.full(len(error2), np.inf)
+    np.divide(error2**2, (parts**2 / (some - 1)).sum(axis=1), out=freedom, where=error2 > 0)
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(error2) / total
+    value = mean.mean(axis=1)
+    low, high = (np.where(known, value + sign * half, np.nan) for sign in (-1, 1))
+    return {"wordings_mean": value, "wordings_low": low, "wordings_high": high}

@@ -1,0 +1,176 @@
+"""Which scores may stand beside each other: of one run, part of a task, revision and mteb; others get a reason.
+
+A default says something about wordings only where it was measured on the same items with the same program.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from evaluation.instructions.mteb_folder import folder_name
+from evaluation.instructions.scores import REPORTED, is_wording
+from plumbline.errors import DataError, StudyError, nearest
+
+#: The column of `marked` that says why a row stands aside, and that of how many parts a task's wordings were scored on.
+WHY = "why"
+_PART = ("split", "subset")
+_BY_TASK = (*_PART, "metric", "dataset_revision")
+_BY_MODEL = ("run", "revision")
+_BY_CELL = ("mteb_version", "seed")
+_NAMES = {"dataset_revision": "data set revision", "mteb_version": "mteb"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is taken: `tasks` (all where empty), and of tasks with several parts the `parts` (split, subset) by task."""
+
+    tasks: tuple[str, ...] = ()
+    parts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+_ALL = Choice()
+
+
+def marked(scores: pd.DataFrame, choice: Choice = _ALL) -> pd.DataFrame:
+    """The scores (`evaluation.instructions.scores.checked_scores`) with the column `why`: empty where a row counts.
+
+    Of a task one part is taken, a split and a subset of one metric and data set revision: the one that most wordings
+    were scored on, of equal ones the test split, then the first by name. Of a model one run and revision, and of a
+    model on a task one mteb and seed, by the same rule. Everything else is marked with what differs. Published
+    defaults (prompt id `reported`) are of no run and are never matched: they count as such. Raises StudyError for a
+    task or part that is not there.
+    """
+    _refuse_unknown(scores, choice)
+    made = scores.copy()
+    made[WHY] = ""
+    if choice.tasks:
+        made.loc[~made["task"].isin(choice.tasks), WHY] = "the task was not asked for"
+    _mark(made, made["score"].isna(), made["reason"].where(made["reason"] != "", "there is no score"))
+    for task, (split, subset) in choice.parts.items():
+        other = (made["task"] == task) & ~((made["split"] == split) & (made["subset"] == subset))
+        _mark(made, other & (made["prompt_id"] != REPORTED), f"another part than {split}/{subset}, which was asked for")
+    for group, fields in ((["task"], _BY_TASK), (["model"], _BY_MODEL), (["model", "task"], _BY_CELL)):
+        _mark_others(made, group, fields)
+    _mark_same_texts(made)
+    published = made[(made["prompt_id"] == REPORTED) & (made[WHY] == "")]
+    others = published.index[published.duplicated(["model", "task"])]
+    _mark(made, made.index.isin(others), "another published default of this model and task stands before it")
+    return made
+
+
+def parts_of(made: pd.DataFrame) -> pd.DataFrame:
+    """The parts of tasks that wordings were scored on: task, split, subset, n (scores), taken."""
+    worded = made[is_wording(made["prompt_id"]) & made["score"].notna()]
+    found = worded.groupby(["task", *_PART], sort=False).agg(
+        n=("score", "size"), taken=(WHY, lambda why: (why == "").any())
+    )
+    return found.reset_index()
+
+
+def _refuse_unknown(scores: pd.DataFrame, choice: Choice) -> None:
+    known = sorted(scores["task"].unique())
+    for name in (*choice.tasks, *choice.parts):
+        if name not in known:
+            raise StudyError(f"there are no scores on task {name!r}; {nearest(name, known)[:400]}")
+    for task, (split, subset) in choice.parts.items():
+        own = scores[(scores["task"] == task) & is_wording(scores["prompt_id"])]
+        parts = sorted({f"{row.split}/{row.subset}" for row in own.itertuples()})
+        if f"{split}/{subset}" not in parts:
+            raise StudyError(
+                f"no wording was scored on {split}/{subset} of {task}; known are: {', '.join(parts)[:400]}"
+            )
+    if not is_wording(scores["prompt_id"]).any():
+        raise DataError("no wording has a score, only defaults; prompt sensitivity needs at least 2 wordings a task")
+
+
+def _mark(made: pd.DataFrame, which: Any, why: pd.Series | str) -> None:
+    """Mark rows that are not marked yet."""
+    own = which & (made[WHY] == "")
+    made.loc[own, WHY] = why[own] if isinstance(why, pd.Series) else why
+
+
+def _mark_others(made: pd.DataFrame, group: list[str], fields: tuple[str, ...]) -> None:
+    """Of each group keep the fields' values that most wordings have, and mark the rest with the first that differs."""
+    counting = made[(made[WHY] == "") & is_wording(made["prompt_id"])]
+    if counting.empty:
+        return
+    counts = counting.groupby([*group, *fields], sort=False).size().rename("n").reset_index()
+    if "split" in fields:
+        counts["later"] = counts["split"] != "test"
+    order = [*group, "n", *(["later"] if "split" in fields else []), *fields]
+    counts = counts.sort_values(order, ascending=[name != "n" for name in order], kind="stable")
+    chosen = counts.drop_duplicates(group).set_index(group)[list(fields)]
+    if len(counts) == len(chosen) and (made.loc[made[WHY] == "", list(fields)].nunique() == 1).all():
+        return
+    keys = pd.MultiIndex.from_frame(made[group]) if len(group) > 1 else pd.Index(made[group[0]])
+    wanted = chosen.reindex(keys)
+    known = wanted[fields[0]].notna().to_numpy() & (made["prompt_id"] != REPORTED).to_numpy()
+    for name in fields:
+        values = wanted[name].to_numpy()
+        own = made[name].to_numpy()
+        rows = known & (own != values) & (made[WHY] == "").to_numpy()
+        if rows.any():
+            called = _NAMES.get(name, name)
+            made.loc[rows, WHY] = [
+                f"{called} {mine if mine != '' else 'unknown'}, and the wordings that count are of {other or 'unknown'}"
+                for mine, other in zip(own[rows], values[rows], strict=True)
+            ]
+
+
+def _mark_same_texts(made: pd.DataFrame) -> None:
+    """Equal texts of one task are one wording: the first counts."""
+    texts = made.loc[is_wording(made["prompt_id"]) & (made["text"] != ""), ["task", "prompt_id", "text"]]
+    once = texts.drop_duplicates(["task", "prompt_id"])
+    twice = once[once.duplicated(["task", "text"])]
+    if twice.empty:
+        return
+    original = once.drop_duplicates(["task", "text"])
+    first = dict(zip(zip(original["task"], original["text"], strict=True), original["prompt_id"], strict=True))
+    said = {
+        (task, prompt_id): f"the same text as {first[task, text]}"
+        for task, prompt_id, text in twice.itertuples(index=False, name=None)
+    }
+    why = pd.Series([said.get(key, "") for key in zip(made["task"], made["prompt_id"], strict=True)], index=made.index)
+    _mark(made, why != "", why)
+
+
+def empty_prompts(made: pd.DataFrame) -> int:
+    """Wordings without a text in a table that says the texts of others: they may be `none` under another name."""
+    worded = made[is_wording(made["prompt_id"])]
+    if not (worded["text"] != "").any():
+        return 0
+    return int(worded.loc[worded["text"] == "", ["task", "prompt_id"]].drop_duplicates().shape[0])
+
+
+def reasons(made: pd.DataFrame, most: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows that stand aside, by reason: reason, n, an example (model, task, prompt)."""
+    aside = made[made[WHY] != ""]
+    if most:
+        aside = aside[~aside[WHY].isin(most)]
+    example = aside["model"] + ", " + aside["task"] + ", " + aside["prompt_id"]
+    found = (
+        aside.assign(example=example).groupby(WHY, sort=False).agg(n=("score", "size"), example=("example", "first"))
+    )
+    return found.reset_index().rename(columns={WHY: "reason"}).sort_values("n", ascending=False, kind="stable")
+
+
+def sharing_folders(made: pd.DataFrame) -> list[tuple[str, str]]:
+    """Pairs of texts that mteb's names of experiments do not tell apart, and whose scores are all the same.
+
+    mteb would have answered for the second with the first one's scores.
+    """
+    rows = made[(made[WHY] == "") & is_wording(made["prompt_id"]) & (made["text"] != "")]
+    texts = pd.Series(rows["text"].unique())
+    found = []
+    for _, own in texts.groupby(texts.map(folder_name)):
+        for first, second in itertools.combinations(own, 2):
+            sides = [rows[rows["text"] == text].set_index(["model", "task"])["score"] for text in (first, second)]
+            both = sides[0].to_frame("one").join(sides[1].rename("other"), how="inner")
+            if len(both) and (both["one"] == both["other"]).all():
+                found.append((str(first), str(second)))
+    return found

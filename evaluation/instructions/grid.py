@@ -1,0 +1,101 @@
+"""The scores that count as arrays: models by tasks by wordings, the defaults beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from annotation.statistics.paired import Floats
+from evaluation.instructions.comparable import WHY
+from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, REPORTED, is_wording
+from plumbline.errors import DataError
+
+Words = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is analysed.
+
+    `scores` are models by tasks by wordings, NaN where one was not scored (tasks with fewer wordings are filled up so).
+    `prompts` (tasks by wordings) are their ids, empty where a task has no more; `facts` by name say of each wording its
+    source, label, context, generator and text. `default`, `none` and `reported` are models by tasks: the model's own
+    prompt in the same run, no prompt, and the default as somebody published it. `types` are the tasks' types.
+    """
+
+    models: tuple[str, ...]
+    tasks: tuple[str, ...]
+    types: dict[str, str]
+    prompts: Words
+    facts: dict[str, Words]
+    scores: Floats
+    default: Floats
+    none: Floats
+    reported: Floats
+    gated: bool
+    simulated: bool
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Who worded what there is."""
+        return tuple(sorted({str(one) for one in self.facts["source"][self.prompts != ""]}))
+
+    def only(self, kept: NDArray[np.bool_]) -> Grid:
+        """With the scores of these wordings (tasks by wordings) alone."""
+        return replace(self, scores=np.where(kept[None], self.scores, np.nan))
+
+    def accepted(self) -> Grid:
+        """With the wordings alone that the gate lets in; all where nobody was asked."""
+        return self.only(self.facts["label"] == ACCEPTABLE) if self.gated else self
+
+    def of_source(self, source: str) -> Grid:
+        """With wordings of one source alone."""
+        return self.only(self.facts["source"] == source)
+
+    def frame(self, values: Floats) -> pd.DataFrame:
+        """Models by tasks as a frame."""
+        return pd.DataFrame(values, index=list(self.models), columns=list(self.tasks))
+
+
+def grid_of(made: pd.DataFrame, named: Callable[[str], str] = str) -> Grid:
+    """The grid of scores that count (`evaluation.instructions.comparable.marked`); `named` shortens models' names.
+
+    Raises DataError where no task has two wordings.
+    """
+    rows = made[made[WHY] == ""]
+    worded = rows[is_wording(rows["prompt_id"])]
+    models, tasks = list(dict.fromkeys(worded["model"])), list(dict.fromkeys(worded["task"]))
+    once = worded.drop_duplicates(["task", "prompt_id"])
+    place = once.groupby("task", sort=False).cumcount()
+    width = int(place.max()) + 1 if len(once) else 0
+    if width < 2:
+        raise DataError("no task has scores under 2 distinct wordings; prompt sensitivity needs at least 2")
+    task_at, model_at = pd.Index(tasks), pd.Index(models)
+    at = task_at.get_indexer(pd.Index(once["task"]))
+    names = ("prompt_id", "source", "label", "context", "generator", "text")
+    facts = {name: np.full((len(tasks), width), "", object) for name in names}
+    for name in names:
+        facts[name][at, place] = once[name].to_numpy()
+    places = dict(zip(zip(once["task"], once["prompt_id"], strict=True), place, strict=True))
+    scores = np.full((len(models), len(tasks), width), np.nan)
+    k = [places[key] for key in zip(worded["task"], worded["prompt_id"], strict=True)]
+    scores[model_at.get_indexer(pd.Index(worded["model"])), task_at.get_indexer(pd.Index(worded["task"])), k] = worded[
+        "score"
+    ].to_numpy()
+
+    def beside(prompt_id: str) -> Floats:
+        own = rows[(rows["prompt_id"] == prompt_id) & rows["model"].isin(models) & rows["task"].isin(tasks)]
+        filled = np.full((len(models), len(tasks)), np.nan)
+        filled[model_at.get_indexer(pd.Index(own["model"])), task_at.get_indexer(pd.Index(own["task"]))] = own["score"]
+        return filled
+
+    return Grid(
+        tuple(map(named, models)), tuple(tasks), dict(zip(once["task"], once["task_type"], strict=True)),
+        facts.pop("prompt_id"), facts, scores, beside(DEFAULT), beside(NONE), beside(REPORTED),
+        bool((worded["label"] != "").any()), bool(worded["simulated"].any()),
+    )  # fmt: skip
