@@ -51,7 +51,9 @@ def _export_options(commands: Any) -> None:
         commands, "export", _export, "write a study's bundle", "--study studies/demo.yaml --out demo.plumb"
     )
     cli.add_study_options(export)
-    export.add_argument("--out", required=True, metavar="FILE", help="the bundle's file, such as demo.plumb")
+    export.add_argument("--out", required=True, metavar="FILE", help="the bundle's file, such as demo.plumb, or folder")
+    told = "a bundle, or a folder of Parquet files with its data card, for the `datasets` library"
+    export.add_argument("--format", choices=("bundle", "parquet"), default="bundle", help=f"{told} (default: bundle)")
     export.add_argument("--comments", action="store_true", help="let raters' free words travel too")
 
 
@@ -115,6 +117,8 @@ def _export(options: argparse.Namespace) -> int:
     from evaluation.bundle.export import export  # noqa: PLC0415
 
     study, out = cli.study_of(options), Path(options.out)
+    if options.format == "parquet":
+        return _export_folder(study, out, comments=options.comments)
     if out.is_dir():
         raise StudyError(f"--out {out}: a folder is there; name a file, such as {out / study.name}.plumb")
     units = len(study.transformations) * len(study.seeds)
@@ -124,6 +128,24 @@ def _export(options: argparse.Namespace) -> int:
     simulated = ", its ratings SIMULATED" if bundle.manifest.simulated else ""
     print(f"{study.name}: {len(bundle.manifest.members)} members, read back and checked{simulated} -> {out}")
     print(f"bundle {bundle.identity}; to sign it: minisign -Sm {out}")
+    return 0
+
+
+def _export_folder(study: Any, out: Path, *, comments: bool) -> int:
+    from tqdm import tqdm  # noqa: PLC0415
+
+    from evaluation.bundle.folder import CROISSANT, export_folder  # noqa: PLC0415
+
+    units = len(study.transformations) * len(study.seeds)
+    with tqdm(total=units, unit="unit", desc="exporting", delay=1, leave=False) as bar:
+        bundle, lacking = export_folder(study, out, comments=comments, step=bar.update)
+    simulated = ", its ratings SIMULATED" if bundle.manifest.simulated else ""
+    print(f"{study.name}: bundle {bundle.identity} and its tables, checked{simulated} -> {out}")
+    print(f"nothing was sent anywhere; to read it: datasets.load_dataset({str(out)!r}, 'outputs')")
+    if lacking:
+        said = {"creator": "creators", "datePublished": "published", "license": "licence", "url": "reference"}
+        keys = ", ".join(f"bundle.{said[name]}" for name in lacking)
+        print(f"{CROISSANT} lacks {', '.join(lacking)}, which its specification asks for: say {keys} in {study.file}")
     return 0
 
 

@@ -30,4 +30,9 @@ class BundleSpec(Part):
     licence: str = Field(default="", description="of outputs and ratings, such as cc-by-4.0")
     citation: str = Field(default="", description="BibTeX")
     contact: str = Field(default="", description="whom to write to")
+    creators: tuple[Line, ...] = Field(default=(), description="who made it, as they want to be named")
+    reference: str = Field(default="", description="address of a page about it")
+    published: str = Field(
+        default="", pattern=r"^(\d{4}-\d{2}-\d{2})?$", description="the day of its publication, such as 2026-03-01"
+    )
     datasets: dict[str, RightsSpec] = Field(default={}, description="by the data set's name in the study")
