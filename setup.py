@@ -20,6 +20,8 @@ CARRIED = [
     "studies/texts.yaml",
     "studies/texts/*.*",
     "studies/items.yaml",
+    "studies/instructions.yaml",
+    "studies/instructions/*.*",
     "studies/hteb_*.yaml",
     "studies/pteb*.yaml",
     "constraints/argilla-server.txt",

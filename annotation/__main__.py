@@ -48,6 +48,7 @@ from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.resources import installing
+from plumbline.study.subject import InstructionsSubject
 
 
 def main() -> int:
@@ -88,7 +89,7 @@ def _sample(options: argparse.Namespace) -> int:
     sources = "items" if study.subject else "outputs"
     for name in study.kinds:
         drawn = sum(pair.transformation == name for pair in pairs)
-        if drawn < study.sample.pairs:
+        if drawn < study.sample.pairs and not isinstance(study.subject, InstructionsSubject):  # it takes all
             print(f"  {name}: {drawn} {item}s, the study asks for {study.sample.pairs}; there are no more {sources}")
     for supply in read_supply(study):
         if supply.failed:

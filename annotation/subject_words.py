@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from annotation.questions import Asked, FieldTitles
 from plumbline.errors import StudyError, nearest
 from plumbline.study import Study
-from plumbline.study.subject import TEXT, TextsSubject
+from plumbline.study.subject import OF_TEXTS, TEXT, InstructionsSubject, TextsSubject
 
 # What stands with an item in Argilla beside its texts: what was asked, and how to answer.
 ASKED, ANSWERING = BESIDE = ("asked", "answering")
@@ -42,7 +42,7 @@ def with_groups(rubric: Any, study: Study) -> Any:
 def _base(study: Study, group: str, pools: Mapping[str, Any]) -> tuple[list[str], str | None]:
     """The pools whose words may explain a group, and the first of them that the rubric has."""
     names = ["texts"]
-    if not isinstance(study.subject, TextsSubject):
+    if not isinstance(study.subject, OF_TEXTS):
         task = next((one.task for one in study.datasets if one.name == group), None)
         names = [group, *([task] if task else []), "items"]
     return names, next((name for name in names if name in pools), None)
@@ -74,11 +74,11 @@ def wrong_fields(rubric: _Rubric, study: Study) -> Iterator[str]:
         yield f"no field can be called {taken[0]!r}, which Argilla shows beside an item's own; rename it"
     if any(pool.expected for pool in rubric.pools.values()):
         yield "has `expected` answers, of controls that are made of pairs alone; the subject's `expected` names others"
-    if isinstance(subject, TextsSubject):
+    if isinstance(subject, OF_TEXTS):
         yield from _of_texts(rubric, subject)
 
 
-def _of_texts(rubric: _Rubric, subject: TextsSubject) -> Iterator[str]:
+def _of_texts(rubric: _Rubric, subject: TextsSubject | InstructionsSubject) -> Iterator[str]:
     known, shown = [TEXT, *subject.context], [one.name for one in rubric.fields.shown]
     if strange := [name for name in shown if name not in known]:
         yield f"shows a field {strange[0]!r} that the subject does not have; {nearest(strange[0], known)}"

@@ -36,6 +36,7 @@ from plumbline.manifest import stage
 from plumbline.records import Pair, Rating
 from plumbline.store import only_one, read_frame
 from plumbline.study import Study
+from plumbline.study.subject import InstructionsSubject
 
 
 @dataclass
@@ -77,6 +78,10 @@ def evaluate(
     >>> outcome.made, outcome.kept, outcome.failures
     (0, 6, {})
     """
+    if isinstance(study.subject, InstructionsSubject):
+        raise StudyError(
+            f"{study.file}: models are scored under instructions; run `{study.command('evaluation.instructions')}`"
+        )
     if study.subject:
         raise StudyError(
             f"{study.file}: nothing is scored where the subject is {study.subject.kind}; its results are what"

@@ -86,6 +86,14 @@ SECTIONS = {
             "board", "models ranked on a benchmark, with intervals", "evaluation.build", "board", "evaluation,report"
         ),
     ),
+    "instructions of embedding models": (
+        Command(
+            "instructions",
+            "word instructions, which people then label",
+            "generation.instructions",
+            extra="generation",
+        ),
+    ),
     "validated sets": (
         Command(
             "bundle",

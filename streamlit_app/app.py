@@ -80,7 +80,7 @@ def _study() -> tuple[Study | None, str]:
 
 def _left_out(study: Study) -> tuple[str, ...]:
     """The pages that cannot be: where the study evaluates no model, and where it transforms nothing."""
-    return (*(() if study.evaluation.models else SCORED), *(TRANSFORMED if study.subject else ()))
+    return (*(() if study.evaluation.models and not study.subject else SCORED), *(TRANSFORMED if study.subject else ()))
 
 
 if __name__ == "__main__":

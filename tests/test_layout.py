@@ -131,6 +131,7 @@ MODULES = [
     "generation.run",
     "generation.errors",
     "generation.compare",
+    "generation.instructions",
     "annotation",
     "evaluation.run",
     "evaluation.report",

@@ -12,10 +12,11 @@ from annotation.rubric import Rubric
 from annotation.sampling.candidates import Candidate, Supply, rank_of, share_of
 from annotation.subjects.item import Item
 from annotation.subjects.items import read_items
-from plumbline.errors import DataError
+from plumbline.errors import DataError, StudyError
 from plumbline.fields import plain
 from plumbline.records import Pair
 from plumbline.study import Study
+from plumbline.study.subject import InstructionsSubject
 from plumbline.words import count_words
 
 
@@ -41,6 +42,11 @@ class Groups:
     def of(self, name: str) -> list[Candidate]:
         """A group's items, without those whose right answers are known, whatever row says so."""
         items, kind = self._items[name], self.study.kinds[name]
+        if isinstance(self.study.subject, InstructionsSubject) and len(items) > self.study.sample.pairs:
+            raise StudyError(
+                f"{self.study.file}: sample.pairs is {self.study.sample.pairs}, and people label every wording:"
+                f" {name} has {len(items)}; write {len(items)} or more"
+            )
         twice = {language: number for (group, language), number in self._twice.items() if group == name}
         if twice and not items:
             raise DataError(f"{self.study.file}: every text of {name} is a known item too; add others, or take it out")

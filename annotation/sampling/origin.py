@@ -14,7 +14,7 @@ from plumbline.fields import fields_of
 from plumbline.records import Pair, TransformedText
 from plumbline.store import read_batches
 from plumbline.study import Study
-from plumbline.study.subject import TextsSubject
+from plumbline.study.subject import OF_TEXTS
 
 
 def refuse_other_prompts(study: Study, pairs: Iterable[Pair]) -> None:
@@ -70,12 +70,12 @@ def _refuse_other_groups(study: Study, names: Iterable[str]) -> None:
 def _refuse_other_items(study: Study, pairs: Sequence[Pair]) -> None:
     """Refuse a sample of groups that the study has no longer, or of texts that are no longer in the file."""
     _refuse_other_groups(study, (pair.transformation for pair in pairs))
-    if not isinstance(study.subject, TextsSubject) or not study.resolve(study.subject.path).is_file():
+    if not isinstance(study.subject, OF_TEXTS) or not study.subject.file(study).is_file():
         return
     there = {item.key for item in read_items(study, load_rubric(study))[0]}
     if lost := [pair for pair in pairs if pair.key not in there]:
         raise DataError(
-            f"{study.resolve(study.subject.path)}: {len(lost)} of the sample's texts are not in it any more, such as"
+            f"{study.subject.file(study)}: {len(lost)} of the sample's texts are not in it any more, such as"
             f" {fields_of(lost[0])[0].text[:60]!r} ({lost[0].transformation}); bring them back, or give the new study"
             " another name"
         )

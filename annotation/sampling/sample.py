@@ -26,7 +26,7 @@ from plumbline.manifest import read_kept, write_kept
 from plumbline.records import Pair
 from plumbline.store import read_records, write_table
 from plumbline.study import Study
-from plumbline.study.subject import TextsSubject
+from plumbline.study.subject import OF_TEXTS, InstructionsSubject
 
 COMMAND = "annotation sample"
 SUPPLY = "sample.json"
@@ -169,10 +169,11 @@ class Drawing:
 
     def _take(self, turns: Turns, queues: set[Queue] | None = None) -> Candidate | None:
         """The next candidate (of some queues) of which no near-duplicate was taken."""
+        whole = isinstance(self._study.subject, InstructionsSubject)  # what is near there has been taken out already
 
         def wanted(candidate: Candidate) -> bool:
             in_queue = queues is None or Queue.of(candidate.pair) in queues
-            return in_queue and not self._seen.near(*self._compared(candidate.pair))
+            return in_queue and (whole or not self._seen.near(*self._compared(candidate.pair)))
 
         taken = turns.take(wanted)
         if taken is not None:
@@ -187,7 +188,7 @@ class Drawing:
         groups = (pair.transformation, Queue.of(pair))
         if not pair.fields:
             return list(groups), words_of(pair.original)
-        apart = self._study.subject.context if isinstance(self._study.subject, TextsSubject) else {}
+        apart = self._study.subject.context if isinstance(self._study.subject, OF_TEXTS) else {}
         fields = fields_of(pair)
         beside = tuple(one.text for one in fields if one.name in apart)
         text = "\n".join(one.text for one in fields if one.name not in apart)

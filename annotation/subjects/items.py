@@ -10,7 +10,7 @@ from annotation.subjects.tasks import read_tasks
 from annotation.subjects.texts import read_texts
 from plumbline.errors import StudyError
 from plumbline.study import Study
-from plumbline.study.subject import ItemsSubject, TextsSubject
+from plumbline.study.subject import OF_TEXTS, ItemsSubject
 
 
 def read_items(study: Study, rubric: Rubric) -> tuple[list[Item], Counter[str]]:
@@ -19,7 +19,7 @@ def read_items(study: Study, rubric: Rubric) -> tuple[list[Item], Counter[str]]:
     Raises DataError or StudyError for what cannot be judged.
     """
     lacking, found = Counter[str](), list[Item]()
-    if isinstance(study.subject, TextsSubject):
+    if isinstance(study.subject, OF_TEXTS):
         found = read_texts(study, study.subject, rubric)
     elif isinstance(study.subject, ItemsSubject):
         for one in read_tasks(study, study.subject, rubric):

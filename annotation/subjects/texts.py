@@ -13,12 +13,14 @@ from generation.datasets.table_files import line, read_frame
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.languages import language_code
 from plumbline.study import Study
-from plumbline.study.subject import TEXT, TextsSubject
+from plumbline.study.subject import TEXT, InstructionsSubject, TextsSubject
 
 
-def read_texts(study: Study, subject: TextsSubject, rubric: Rubric) -> list[Item]:
+def read_texts(study: Study, subject: TextsSubject | InstructionsSubject, rubric: Rubric) -> list[Item]:
     """The file's items, in its order; rows with right answers among them. Raises DataError with file, row and field."""
-    path = study.resolve(subject.path)
+    path = subject.file(study)
+    if not path.is_file() and isinstance(subject, InstructionsSubject):
+        raise DataError(f"{path} is not there yet; run `{study.command('generation.instructions')}` first")
     if not path.is_file():
         raise DataError(f"subject: no file {path}; correct `path` in the study")
     frame = read_frame(path)
@@ -51,7 +53,7 @@ def read_texts(study: Study, subject: TextsSubject, rubric: Rubric) -> list[Item
 class _Rows:
     """The rows of a file as items."""
 
-    def __init__(self, subject: TextsSubject, rubric: Rubric, path: Path) -> None:
+    def __init__(self, subject: TextsSubject | InstructionsSubject, rubric: Rubric, path: Path) -> None:
         self._subject, self._path = subject, path
         self._asked = {one.name: one for one in rubric.asked()}
         self._shown = [(one.name, one.kind) for one in rubric.fields.shown]

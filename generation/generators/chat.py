@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from generation.cleaning import clean
 from generation.generators import Attempt, Completion, Outcome
@@ -16,6 +17,7 @@ class Chat(abc.ABC):
     """A chat model; `prompts` are those of each transformation, in the order of its calls (`Plan.prompts`)."""
 
     prompts: Mapping[str, tuple[Prompt, ...]]
+    schema: Mapping[str, Any] | None = None  #: of the JSON that answers are held to; without one they are free
 
     @property
     @abc.abstractmethod

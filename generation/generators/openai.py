@@ -137,6 +137,7 @@ class ChatServer(Chat):
             "max_tokens": attempt.sampling.max_tokens,
             "seed": attempt.seed,
             **({"max_tokens": 1, "logprobs": True, "top_logprobs": TOP} if labels else {}),
+            **({"response_format": held_to(self.schema)} if self.schema else {}),
             **self.extra,
         }
         return json.dumps(request).encode()
@@ -233,6 +234,11 @@ class ChatServer(Chat):
             return ServiceError(f"{url} sends us on to {place!r}, which is not followed; correct {self.where}.base_url")
         line = ": ".join(filter(None, (f"status {status}", said)))
         return ServiceError(f"{url}: {line}") if status in FOR_ALL else TextFailedError(line)
+
+
+def held_to(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """How a request says which JSON its answer must be."""
+    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
 
 
 async def _whole_body(page: aiohttp.ClientResponse) -> bytes:

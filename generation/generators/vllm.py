@@ -143,11 +143,13 @@ class VllmEngine(Chat):
         """
         from vllm import SamplingParams  # noqa: PLC0415
         from vllm.exceptions import VLLMClientError  # noqa: PLC0415
-        from vllm.sampling_params import RequestOutputKind  # noqa: PLC0415
+        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams  # noqa: PLC0415
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError  # noqa: PLC0415
 
         tokens = {self.label_token(label): label for label in labels}
-        asked = {"logprob_token_ids": list(tokens), "max_tokens": 1} if labels else {}
+        asked: dict[str, Any] = {"logprob_token_ids": list(tokens), "max_tokens": 1} if labels else {}
+        if self.schema:
+            asked["structured_outputs"] = StructuredOutputsParams(json=dict(self.schema))
         sampling = SamplingParams(
             **{**attempt.sampling.model_dump(), **asked}, seed=attempt.seed, output_kind=RequestOutputKind.FINAL_ONLY
         )

@@ -32,10 +32,8 @@ from plumbline.study.judges import JudgeSpec, refuse_unfit_judges
 from plumbline.study.own_transformations import own_transformations, within_languages
 from plumbline.study.places import exports_folder, resolved
 from plumbline.study.places import file_hash as file_hash
-from plumbline.study.subject import Called, Group, SubjectSpec, TextsSubject, called, groups_of
+from plumbline.study.subject import OF_TEXTS, Called, Group, SubjectSpec, TextsSubject, called, groups_of_subject
 from plumbline.study.transformations import EIGHT, Transformation
-
-_OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates", "retry")
 
 
 class Study(Part):
@@ -142,13 +140,9 @@ class Study(Part):
             raise ValueError("datasets: Field required")
         if subject is None:
             return self
-        if made := [name for name in _OF_TRANSFORMATIONS if name in given]:
-            raise ValueError(f"{made[0]}: with subject {subject.kind} nothing is transformed; take it out")
         if self.sample.without:
             raise ValueError("sample.without: only outputs of transformations have error types; take it out")
-        if isinstance(subject, TextsSubject) and self.datasets:
-            raise ValueError("datasets: the texts of subject.path are judged, and no data set's; take it out")
-        self._groups = subject.judged() if isinstance(subject, TextsSubject) else groups_of(self.datasets)
+        self._groups = groups_of_subject(subject, self.datasets, given)
         return self
 
     @model_validator(mode="after")
@@ -235,7 +229,7 @@ class Study(Part):
     def data_files(self) -> list[Path]:
         """The files and folders that hold the study's local data sets, texts, and its own transformations."""
         data = [self.resolve(spec.path) for spec in self.datasets if isinstance(spec, LocalDataset)]
-        data += [self.resolve(self.subject.path)] if isinstance(self.subject, TextsSubject) else []
+        data += [self.subject.file(self)] if isinstance(self.subject, OF_TEXTS) else []
         return [*data, *(file for one in self._own.values() for file in one.files())]
 
     def generator_called(self, model: str) -> GeneratorSpec:

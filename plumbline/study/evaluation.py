@@ -13,15 +13,19 @@ from plumbline.errors import StudyError
 from plumbline.study.base import Line, Part, Variable, refuse_duplicates
 
 _FIELDS = {
-    "sentence_transformers": ("path", "package", "remote_code", "prompts"),
-    "mteb": ("remote_code",),
-    "word_vectors": ("path", "package", "vectors", "words"),
-    "lexical": ("ngrams", "dimensions"),
-    "openai": ("base_url", "api_key_env", "concurrency", "timeout_seconds", "retries", "prompts"),
+    "sentence_transformers": ("path", "package", "remote_code", "prompts", "instruction_template"),
+    "mteb": ("remote_code", "instruction_template"),
+    "word_vectors": ("path", "package", "vectors", "words", "instruction_template"),
+    "lexical": ("ngrams", "dimensions", "instruction_template"),
+    "openai": (
+        *("base_url", "api_key_env", "concurrency", "timeout_seconds", "retries", "prompts"),
+        "instruction_template",
+    ),
 }
 
 
 _LONGEST_NGRAM = 20
+INSTRUCTION = "{instruction}"  # its place in a template
 
 
 class ModelSpec(Part):
@@ -39,6 +43,11 @@ class ModelSpec(Part):
     remote_code: bool = Field(default=False, description="allow the model to run the Python code that it brings along")
     prompts: dict[str, str] = Field(
         default={}, description="prefixes by mteb's names: of a task, of a task type, `query` or `document`"
+    )
+    instruction_template: str = Field(
+        default="",
+        description="what stands before a text under an instruction, with {instruction} in it (docs/instructions.md);"
+        " default: mteb's template of the model, else the instruction and a blank",
     )
     vectors: str = Field(default="", description="array in the folder `path`, a row a word (.npy)")
     words: str = Field(
@@ -71,6 +80,8 @@ class ModelSpec(Part):
             raise ValueError(
                 f"a model of kind {self.kind} has no {foreign[0]!r}; it has: {', '.join(_FIELDS[self.kind])}"
             )
+        if self.instruction_template and INSTRUCTION not in self.instruction_template:
+            raise ValueError(f"instruction_template: does not say where the instruction stands; write {INSTRUCTION}")
         if self.kind == "openai" and not self.base_url:
             raise ValueError("a model of kind openai needs `base_url`, such as http://127.0.0.1:8000/v1")
         if self.kind == "word_vectors" and not (self.vectors and self.words and (self.path or self.package)):

@@ -1,26 +1,42 @@
-"""What raters judge, where it is not outputs of transformations: texts of a file, or the items of the data sets."""
+"""What raters judge, where it is not outputs of transformations: texts of a file, wordings, items."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol
 
 from pydantic import Field, field_validator, model_validator
 
-from plumbline.errors import StudyError
+from plumbline.errors import StudyError, nearest
 from plumbline.languages import language_code
-from plumbline.study.base import Line, Name, Part, refuse_duplicates
-from plumbline.study.datasets import DatasetSpec
+from plumbline.study.base import Code, Line, Name, Part, Seed, refuse_duplicates
+from plumbline.study.datasets import DatasetName, DatasetSpec
 from plumbline.study.judged import NAME, Judged, JudgedName
 
 TEXT = "text"  # the field that holds a row's text
+INSTRUCTIONS = "instructions/prompts.parquet"  # the wordings of instructions, in a study's folder
+Context = Literal["task_type", "description", "language"]
 
 
 class Group(Judged):
     """Items that get a verdict together: the texts of one source, or the items of one data set."""
 
     queue: str = Field(default="", description="the queue in which its items stand among other groups'")
+
+
+class Folders(Protocol):
+    """Where a study's files are."""
+
+    @property
+    def folder(self) -> Path:
+        """Its records."""
+        ...
+
+    def resolve(self, path: str) -> Path:
+        """A path of the study file."""
+        ...
 
 
 class TextsSubject(Part):
@@ -66,6 +82,61 @@ class TextsSubject(Part):
         """Its groups by name: they share one queue, so that raters do not know of which a text is."""
         return {name: Group(name=name, axis=self.kind, queue=self.kind) for name in self.groups}
 
+    def file(self, study: Folders) -> Path:
+        """Where its texts stand."""
+        return study.resolve(self.path)
+
+
+class InstructionsSubject(Part):
+    """Wordings of the instructions that embedding models are given for the study's data sets.
+
+    A language model proposes them, or people do, in a file; `generation.instructions` puts them together.
+    """
+
+    text: ClassVar[str] = TEXT
+    group: ClassVar[str] = "group"
+    context: ClassVar[dict[str, str]] = {"task": "task_words"}
+    expected: ClassVar[dict[str, str]] = {}
+
+    kind: Literal["instructions"]
+    per_call: int = Field(default=5, ge=1, le=100, description="wordings that are asked for at a time")
+    contexts: tuple[Context, ...] = Field(
+        default=("task_type", "description", "language"),
+        description="what the generator is told, a call for each: the type of the task alone (its tasks share the"
+        " wordings); also the data set's description; also the texts' languages",
+    )
+    prompts: str = Field(
+        default="", description="a file of people's wordings, relative to the study's: task (or its type), prompt"
+    )
+    language: Code = Field(default="en", description="code of the language that the wordings are in")
+    descriptions: dict[DatasetName, Line] = Field(
+        default={}, description="what a data set holds and what is to be done, in a sentence; default: mteb's"
+    )
+    near: float = Field(
+        default=0.1, ge=0, le=1, description="wordings of one task that differ by no more of their characters are one"
+    )
+    seed: Seed = Field(default=1337, description="of the generator's first attempt")
+
+    @model_validator(mode="after")
+    def _asks_somebody(self) -> InstructionsSubject:
+        refuse_duplicates(list(self.contexts), "context")
+        if not self.contexts and not self.prompts:
+            raise ValueError("contexts: nobody words instructions; name contexts for a generator, or a file `prompts`")
+        return self
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """What gets a verdict: the wordings of each context, and people's."""
+        return (*(f"from_{name}" for name in self.contexts), *(["from_people"] if self.prompts else []))
+
+    def judged(self) -> dict[str, Group]:
+        """Its groups by name: they share one queue, so that raters do not know who wrote a wording."""
+        return {name: Group(name=name, axis=self.kind, queue="texts") for name in self.groups}
+
+    def file(self, study: Folders) -> Path:
+        """Where its wordings stand."""
+        return study.folder / INSTRUCTIONS
+
 
 class ItemsSubject(Part):
     """The items of the study's data sets, each as a task has them: two sentences, a text, a query and candidates."""
@@ -91,14 +162,38 @@ class Called(NamedTuple):
 PAIRS = Called("transformation", "pair")
 
 
-def called(subject: TextsSubject | ItemsSubject | None) -> Called:
+SubjectSpec = Annotated[TextsSubject | InstructionsSubject | ItemsSubject, Field(discriminator="kind")]
+OF_TEXTS = (TextsSubject, InstructionsSubject)  # whose items are rows of a file
+_OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates", "retry")
+_ASKED = ("generator", "retry")  # of these, what wordings of instructions take too
+
+
+def called(subject: TextsSubject | InstructionsSubject | ItemsSubject | None) -> Called:
     """The words for a subject's groups and items; None is pairs."""
     if subject is None:
         return PAIRS
-    return Called("group", "text" if isinstance(subject, TextsSubject) else "item")
+    items = {"texts": "text", "instructions": "wording", "items": "item"}
+    return Called("group", items[subject.kind])
 
 
-SubjectSpec = Annotated[TextsSubject | ItemsSubject, Field(discriminator="kind")]
+def groups_of_subject(
+    subject: TextsSubject | InstructionsSubject | ItemsSubject,
+    datasets: Sequence[DatasetSpec],
+    given: Collection[str],
+) -> dict[str, Group]:
+    """What gets a verdict under a subject. Raises ValueError for keys of a study (`given`) that have no use."""
+    asked = _ASKED if isinstance(subject, InstructionsSubject) else ()
+    if made := [name for name in _OF_TRANSFORMATIONS if name in given and name not in asked]:
+        raise ValueError(f"{made[0]}: with subject {subject.kind} nothing is transformed; take it out")
+    if isinstance(subject, TextsSubject) and datasets:
+        raise ValueError("datasets: the texts of subject.path are judged, and no data set's; take it out")
+    if isinstance(subject, InstructionsSubject):
+        if subject.contexts and "generator" not in given:
+            raise ValueError("generator: Field required: subject.contexts ask one; add it, or write `contexts: []`")
+        known = [one.name for one in datasets]
+        if strange := [name for name in subject.descriptions if name not in known]:
+            raise ValueError(f"subject.descriptions: no data set {strange[0]!r}; {nearest(strange[0], known)}")
+    return groups_of(datasets) if isinstance(subject, ItemsSubject) else subject.judged()
 
 
 def groups_of(datasets: Sequence[DatasetSpec]) -> dict[str, Group]:

@@ -1,0 +1,180 @@
+"""Wordings from the generator and from people: what is asked, kept, refused, taken out, and resumed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from generation.instructions.calls import calls_of
+from generation.instructions.kept import Replies
+from generation.instructions.records import REMOVED, REPLIES, Reply
+from generation.instructions.replies import InvalidReplyError, read_reply, schema
+from generation.instructions.run import word_instructions
+from generation.instructions.wordings import read_wordings
+from plumbline.errors import DataError, PlumblineError, StudyError
+from plumbline.journal import Journal
+from plumbline.store import read_records
+from plumbline.study import ROOT, Study, load_study
+from tests.stubs import Asked, ChatStub, refuses, says
+from tests.stubs import Reply as Answer
+
+SAMPLE = ROOT / "studies" / "instructions.yaml"
+
+
+def made(folder: Path, **changes: Any) -> Study:
+    """The sample study under a name of its own; `changes` replace its keys, those of `subject` are added to it."""
+    content = yaml.safe_load(SAMPLE.read_text(encoding="utf-8"))
+    for spec in content["datasets"]:
+        spec["path"] = str(ROOT / "studies" / spec["path"])
+    content["generator"]["path"] = str(ROOT / "studies" / content["generator"]["path"])
+    content["subject"]["prompts"] = str(ROOT / "studies" / content["subject"]["prompts"])
+    content["subject"] |= changes.pop("subject", {})
+    file = folder / "instructions.yaml"
+    file.write_text(yaml.safe_dump(content | changes), encoding="utf-8")
+    return load_study(file, folder / "exports")
+
+
+def test_the_sample_study_has_fifteen_wordings_a_task_but_one_that_is_nearly_another(tmp_path: Path) -> None:
+    study = made(tmp_path)
+    assert word_instructions(study).counts == {"ok": 6, "reused": 0}
+    wordings = read_wordings(study)
+    by_machine = [one for one in wordings if one.source == "machine"]
+    assert Counter(one.group for one in wordings) == {
+        "from_task_type": 10, "from_description": 10, "from_language": 9, "from_people": 10,
+    }  # fmt: skip
+    tasks = {"sample_retrieval": "retrieval", "sample_intents": "classification"}
+    served = {name: sum(one.serves(name, kind) for one in by_machine) for name, kind in tasks.items()}
+    assert served == {"sample_retrieval": 14, "sample_intents": 15}
+    (removed,) = json.loads((study.folder / REMOVED).read_text())
+    assert removed["text"] == "Find the encyclopaedia's paragraph that answers that reader:"
+    assert removed["distance"] == pytest.approx(2 / 60)  # "this" and "that" differ in two of sixty characters
+    kept = {one.prompt_id: one for one in wordings}[removed["kept"]]
+    assert (kept.text, kept.context) == (removed["kept_text"], "description")
+    assert "Search {collection} for:" in {one.text for one in wordings}  # braces stand as they are
+    assert word_instructions(study).counts == {"reused": 6}
+
+
+def test_a_server_is_held_to_the_exact_number_and_asked_again_for_what_is_not(tmp_path: Path) -> None:
+    def script(asked: Asked) -> Answer:
+        wordings = [f"{n} of {len(last(asked))}" for n in range(5)]
+        return says(json.dumps({"prompts": wordings if asked.times > 1 else [*wordings[:4], wordings[0]]}))
+
+    with ChatStub(script) as stub:
+        server = {"kind": "openai", "model": "m", "base_url": stub.url, "concurrency": 1}
+        found = word_instructions(made(tmp_path, generator=server, subject={"contexts": ["task_type"], "prompts": ""}))
+    assert found.counts == {"ok": 2, "reused": 0} and len(found.kept) == 10
+    held = [asked.body["response_format"]["json_schema"] for asked in stub.asked]
+    assert [one["schema"] for one in held] == [schema(5)] * 4 and held[0]["strict"] is True
+    assert schema(5)["properties"]["prompts"]["minItems"] == schema(5)["properties"]["prompts"]["maxItems"] == 5
+    assert len({asked.body["seed"] for asked in stub.asked}) == 2  # both calls begin with the study's, then draw anew
+
+
+def last(asked: Asked) -> str:
+    return str(asked.body["messages"][-1]["content"])
+
+
+def test_a_server_that_takes_no_schema_is_asked_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def script(asked: Asked) -> Answer:
+        if "response_format" in asked.body:
+            return refuses(400, "response_format is not known")
+        return says(json.dumps({"prompts": [f"{n} of {len(last(asked))}" for n in range(5)]}))
+
+    with ChatStub(script) as stub:
+        server = {"kind": "openai", "model": "m", "base_url": stub.url, "concurrency": 1}
+        found = word_instructions(made(tmp_path, generator=server, subject={"contexts": ["task_type"], "prompts": ""}))
+    assert len(found.kept) == 10 and len(stub.asked) == 3  # once with the schema, then without
+    assert capsys.readouterr().out.count("m takes no JSON schema") == 1
+
+
+def test_replies_in_the_journal_of_a_killed_run_are_not_asked_for_again(tmp_path: Path) -> None:
+    study = made(tmp_path)
+    word_instructions(study)
+    rows = read_records(study.folder / REPLIES, Reply, "")
+    (study.folder / REPLIES).unlink()
+    journal = Journal((study.scratch / REPLIES).with_suffix(".journal"))
+    for row in rows[:4]:
+        journal.append(row)
+    journal.close()
+    with journal.path.open("ab") as file:  # what a kill cut off
+        file.write(b'{"key": "half')
+    study = made(tmp_path, name="instructions")
+    assert [call.context for call in Replies(study, calls_of(study)).todo()] == ["language", "language"]
+    (study.folder / "manifest.json").unlink()
+    assert word_instructions(study).counts == {"reused": 4, "ok": 2}
+
+
+def test_people_and_machine_may_word_alike_and_then_it_is_the_persons(tmp_path: Path) -> None:
+    file = tmp_path / "own.csv"
+    file.write_text("task,prompt\nretrieval,Query\nsample_intents,Library request\nsample_intents,Library request\n")
+    found = word_instructions(made(tmp_path, subject={"prompts": str(file)}))
+    alike = {one.text: (one.source, one.task) for one in found.kept if one.text in ("Query", "Library request")}
+    assert alike == {"Query": ("human", ""), "Library request": ("human", "sample_intents")}
+    assert sorted(one.group for one in found.removed) == [
+        "from_description", "from_language", "from_people", "from_task_type",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ("sample_sts,Compare", "row 1, field 'task': the study has no data set, and no type of task, 'sample_sts'; "),
+        ("retrieval,", "row 1, field 'prompt': an empty wording, which is no instruction: `none` is evaluated"),
+        ('retrieval,"two\nlines"', "holds a line break"),
+    ],
+)
+def test_a_row_of_people_that_cannot_be_used_is_one_line(tmp_path: Path, row: str, says: str) -> None:
+    file = tmp_path / "own.csv"
+    file.write_text(f"task,prompt\n{row}\n")
+    with pytest.raises(DataError) as error:
+        word_instructions(made(tmp_path, subject={"prompts": str(file)}))
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ('{"prompts": ["a", "b"]}', "2 wordings instead of 3"),
+        ('{"prompts": ["a", "b", " a "]}', "the wording 'a' twice"),
+        ('{"prompts": ["a", "b", ""]}', "an empty wording"),
+        ('{"prompts": ["a", "b", 3]}', "no list of texts under 'prompts'"),
+        ('["a", "b", "c"]', "no list of texts under 'prompts'"),
+        ('Here they are: {"prompts"', "no JSON"),
+        ('{"prompts": ["a", "b", "' + "x" * 501 + '"]}', "a wording of 501 characters"),
+    ],
+)
+def test_what_is_no_reply_is_told_from_one(answer: str, why: str) -> None:
+    with pytest.raises(InvalidReplyError, match=why.replace("(", r"\(")):
+        read_reply(answer, 3)
+    assert read_reply('```json\n{"prompts": ["a{b}", "b", " c"]}\n```', 3) == ("a{b}", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"subject": {"descriptions": {}}}, "nobody says what data set 'sample_retrieval' holds"),
+        ({"subject": {"descriptions": {"sample_intens": "x"}}}, "did you mean 'sample_intents'?"),
+        ({"subject": {"contexts": [], "prompts": ""}}, "contexts: nobody words instructions"),
+        ({"seeds": [1]}, "seeds: with subject instructions nothing is transformed"),
+        ({"subject": {"per_call": 0}}, "subject.per_call"),
+    ],
+)
+def test_what_a_study_says_wrongly_is_one_line(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(PlumblineError) as error:
+        word_instructions(made(tmp_path, **changes))
+    assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_fewer_wordings_than_asked_for_are_no_reply(tmp_path: Path) -> None:
+    found = word_instructions(made(tmp_path, subject={"per_call": 6}))
+    assert found.counts == {"failed": 6, "reused": 0} and {one.source for one in found.kept} == {"human"}
+    assert {one.reason for one in found.trouble} == {"5 wordings instead of 6"}
+
+
+def test_another_subject_words_no_instructions(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="it words no instructions"):
+        word_instructions(load_study(ROOT / "studies" / "demo.yaml", tmp_path))
