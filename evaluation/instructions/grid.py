@@ -57,6 +57,23 @@ class Grid:
         """With wordings of one source alone."""
         return self.only(self.facts["source"] == source)
 
+    def with_wordings(self) -> Grid:
+        """Without models and tasks that have no wording left."""
+        known = ~np.isnan(self.scores)
+        models, tasks = known.any(axis=(1, 2)), known.any(axis=(0, 2))
+        if models.all() and tasks.all():
+            return self
+        rows, columns = np.ix_(models, tasks), np.flatnonzero(tasks)
+        kept = {name: getattr(self, name)[rows] for name in ("scores", "default", "none", "reported")}
+        return replace(
+            self,
+            models=tuple(np.array(self.models, object)[models]),
+            tasks=tuple(np.array(self.tasks, object)[tasks]),
+            prompts=self.prompts[columns],
+            facts={name: values[columns] for name, values in self.facts.items()},
+            **kept,
+        )
+
     def frame(self, values: Floats) -> pd.DataFrame:
         """Models by tasks as a frame."""
         return pd.DataFrame(values, index=list(self.models), columns=list(self.tasks))

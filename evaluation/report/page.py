@@ -74,8 +74,8 @@ def write_report(study: Study, choices: Choices = _DEFAULT, compared: Study | No
     exhibits = all_exhibits(study, material, _known(choices, named, models))
     figures = all_figures(study, material)
     folder = study.folder / FOLDER
-    made = {name: content for one in exhibits.values() for name, content in _forms(one)}
-    made |= {name: content for key in figures for name, content in _drawn(key, figures[key])}
+    made = {name: content for one in exhibits.values() for name, content in forms(one)}
+    made |= {name: content for key in figures for name, content in drawn(key, figures[key])}
     write_files(folder, made)
     simulated = any(verdict.simulated for verdict in (*verdicts, *(other[0] if other else ())))
     title = f"Robustness of embedding models: study {study.name}"
@@ -202,12 +202,12 @@ def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> 
     return Choices(baseline, choices.translation, tuple(map(model, choices.multilingual)))
 
 
-def _forms(one: Exhibit) -> list[tuple[str, bytes]]:
+def forms(one: Exhibit) -> list[tuple[str, bytes]]:
     """A table's files."""
     made = (("csv", csv_bytes(one.frame)), ("md", one.markdown().encode()), ("tex", one.latex().encode()))
     return [(f"tables/{one.name}.{end}", content) for end, content in made]
 
 
-def _drawn(name: str, figure: Figure) -> list[tuple[str, bytes]]:
+def drawn(name: str, figure: Figure) -> list[tuple[str, bytes]]:
     """A figure's files."""
     return [(f"figures/{name}.svg", figure.svg.encode()), (f"figures/{name}.png", figure.png())]

@@ -1,0 +1,225 @@
+"""Frame in, chart out: distributions, variation, inflation, ranks, people against machines, coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from evaluation.instructions.analysis import Analysis
+from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST
+from evaluation.instructions.tables import coverage_table
+from evaluation.report.charts import NAMES, ROW, SIGNIFICANT, WIDTH
+from evaluation.report.contents import figure
+from plumbline.exhibits.page import Figure
+from plumbline.exhibits.palette import COLOURS, GAIN, LOSS, NEUTRAL
+
+MOST_MODELS, MOST_TASKS = 12, 12  # in figures that have something for each model and task
+_BLUE, _ORANGE, _GREEN = COLOURS.values()
+_PANEL = 260
+_STEPS = 64  # points of a violin's outline
+_SERIES = ["Share of tasks", "Median of the ECDF (Figure 5)"]
+
+
+def all_figures(one: Analysis) -> dict[str, Figure]:
+    """The figures by name, in the page's order; those that would show nothing are left away."""
+    models, tasks, few = shown(one)
+    found = {}
+    if len(one.grid.models) > 1:
+        found["ranks"] = figure(bumps(one, models), f"Ranks by four ways to take the wording; 1 is the best{few}")
+    if one.inflation["share"].notna().any():
+        caption = "Tasks whose default is above the median wording, and the default's median ECDF, with 95% over tasks"
+        found["inflation"] = figure(inflation(one.inflation[one.inflation["model"].isin(models)]), caption + few)
+    caption = "Scores times 100 under each wording (ticks) with the default (diamond: above the median, square: not)"
+    found["distribution"] = figure(distributions(one, models, tasks), caption + few)
+    cells = one.distribution[one.distribution["cv"].notna() & one.distribution["model"].isin(models)]
+    if len(cells):
+        caption = "Coefficients of variation over wordings, a point a task; outline: their density, line: the median"
+        found["variation"] = figure(violins(cells), caption + few)
+    if len(one.origins):
+        rows = one.origins[one.origins["model"].isin(models)]
+        found["sources"] = figure(origins(rows), f"People's wordings less machines', medians{few}")
+    found["coverage"] = figure(coverage(one, models, tasks), f"Wordings with a score that counts; red: no default{few}")
+    return found
+
+
+def shown(one: Analysis) -> tuple[list[str], list[str], str]:
+    """Models and tasks in figures, those with the largest variation first taken, and what to say where some lack."""
+    table = one.distribution
+    models = _most(table, "model", MOST_MODELS, one.grid.models)
+    tasks = _most(table[table["model"].isin(models)], "task", MOST_TASKS, one.grid.tasks)
+    both = ((models, one.grid.models, "models"), (tasks, one.grid.tasks, "tasks"))
+    lacks = [f"{len(own)} of {len(every)} {what}" for own, every, what in both if len(own) < len(every)]
+    return models, tasks, f"; {' and '.join(lacks)}: those that vary most" if lacks else ""
+
+
+def _most(table: pd.DataFrame, by: str, number: int, names: tuple[str, ...]) -> list[str]:
+    largest = table.groupby(by)["sd"].median().sort_values(ascending=False, kind="stable").head(number)
+    return [name for name in names if name in largest.index]
+
+
+def distributions(one: Analysis, models: list[str], tasks: list[str]) -> alt.FacetChart:
+    """A panel a model, a row a task: a tick for each wording, the default in its own shape."""
+    rows = []
+    for m, model in enumerate(one.grid.models):
+        for t, task in enumerate(one.grid.tasks):
+            if model not in models or task not in tasks:
+                continue
+            own = one.grid.scores[m, t]
+            for k in np.flatnonzero(~np.isnan(own)):
+                rows.append((model, task, "wording", 100 * own[k], str(one.grid.prompts[t, k])))
+            if not np.isnan(one.grid.default[m, t]):
+                above = one.grid.default[m, t] > np.nanmedian(own) if (~np.isnan(own)).any() else False
+                rows.append((model, task, "above" if above else "below", 100 * one.grid.default[m, t], "default"))
+    frame = pd.DataFrame(rows, columns=["model", "task", "kind", "score", "wording"])
+    base = alt.Chart(frame).encode(
+        x=alt.X("score:Q", title="Score times 100").scale(zero=False),
+        y=alt.Y("task:N", sort=tasks, title=None).axis(labelLimit=NAMES),
+        tooltip=["model:N", "task:N", "wording:N", alt.Tooltip("score:Q", format=".2f")],
+    )
+    ticks = base.transform_filter("datum.kind == 'wording'").mark_tick(thickness=2, size=14, color=_BLUE, opacity=0.7)
+    named = ["above", "below"]
+    defaults = (
+        base.transform_filter("datum.kind != 'wording'")
+        .mark_point(filled=True, size=80, opacity=1)
+        .encode(
+            shape=alt.Shape("kind:N", legend=None).scale(domain=named, range=["diamond", "square"]),
+            color=alt.Color("kind:N", legend=None).scale(domain=named, range=[_ORANGE, NEUTRAL]),
+        )
+    )
+    panel = alt.LayerChart(layer=[ticks, defaults]).properties(width=_PANEL, height=ROW * 2 // 3 * len(tasks))
+    made: alt.FacetChart = panel.facet(alt.Facet("model:N", sort=models, title=None), columns=2)
+    return made
+
+
+def violins(cells: pd.DataFrame) -> alt.FacetChart:
+    """A row a model: the density of its tasks' coefficients of variation, in percent, with each task as a point."""
+    rows = []
+    for model, own in cells.groupby("model", sort=False):
+        values = 100 * own["cv"].to_numpy(np.float64)
+        middle = float(np.median(values))
+        rows += [(model, "task", value, 0.0, task) for value, task in zip(values, own["task"], strict=True)]
+        rows.append((model, "median", middle, 0.0, ""))
+        rows += [(model, "density", x, y, "") for x, y in _density(values)]
+    frame = pd.DataFrame(rows, columns=["model", "kind", "cv", "density", "task"]).assign(low=lambda t: -t["density"])
+    across = alt.X("cv:Q", title="Coefficient of variation (%)").scale(domainMin=0)
+    up = alt.Y("density:Q", axis=None).scale(domain=[-1.1, 1.1])
+    base = alt.Chart(frame)
+    outline = (
+        base.transform_filter("datum.kind == 'density'")
+        .mark_area(color=_BLUE, opacity=0.3)
+        .encode(x=across, y=up, y2="low:Q")
+    )
+    tooltip = ["task:N", alt.Tooltip("cv:Q", format=".2f")]
+    dots = base.transform_filter("datum.kind == 'task'").mark_point(filled=True, size=30, color=_BLUE, opacity=1)
+    middle_line = base.transform_filter("datum.kind == 'median'").mark_tick(thickness=3, size=34, color=_ORANGE)
+    layers = [outline, dots.encode(x=across, y=up, tooltip=tooltip), middle_line.encode(x=across, y=up)]
+    header = alt.Header(labelAngle=0, labelAlign="left", labelLimit=NAMES)
+    panel = alt.LayerChart(layer=layers).properties(width=WIDTH * 3 // 4, height=ROW + 8)
+    made: alt.FacetChart = panel.facet(
+        row=alt.Row("model:N", title=None, sort=list(cells["model"].unique())).header(header)
+    )
+    return made.properties(spacing=2)
+
+
+def _density(values: np.ndarray) -> list[tuple[float, float]]:
+    """A violin's outline, largest 1; none for fewer than 3 tasks, or where nothing varies."""
+    if len(values) < 3 or np.ptp(values) == 0:
+        return []
+    from scipy import stats  # noqa: PLC0415 (half a second)
+
+    at = np.linspace(max(0.0, values.min()), values.max(), _STEPS)
+    found = stats.gaussian_kde(values)(at)
+    return list(zip(at.tolist(), (found / found.max()).tolist(), strict=True))
+
+
+def inflation(table: pd.DataFrame) -> alt.LayerChart:
+    """Two points a model with their intervals: the share of tasks, and the paper's quantity."""
+    parts = [
+        table[["model"]].assign(series=series, **{end: 100 * table[name] for end, name in columns.items()})
+        for series, columns in zip(
+            _SERIES,
+            ({"value": "share", "low": "share_low", "high": "share_high"},
+             {"value": "figure5", "low": "figure5_low", "high": "figure5_high"}),
+            strict=True,
+        )
+    ]  # fmt: skip
+    frame = pd.concat(parts, ignore_index=True)
+    row = alt.Y("model:N", sort=list(table["model"]), title=None).axis(labelLimit=NAMES)
+    offset = alt.YOffset("series:N", sort=_SERIES)
+    ends = alt.Scale(domain=[0, 100], nice=False)
+    colour = alt.Color("series:N", title=None, sort=_SERIES).scale(domain=_SERIES, range=[_BLUE, _ORANGE])
+    shape = alt.Shape("series:N", title=None, sort=_SERIES).scale(domain=_SERIES, range=["circle", "square"])
+    base = alt.Chart(frame)
+    across = alt.X("low:Q", title="Percent").scale(ends)
+    known = base.transform_filter("isValid(datum.low)")
+    rules = known.mark_rule(strokeWidth=2).encode(x=across, x2="high:Q", y=row, yOffset=offset, color=colour)
+    legend = alt.Legend(orient="top", columns=1, symbolOpacity=1, labelLimit=NAMES)
+    dots = base.mark_point(filled=True, size=80, opacity=1).encode(
+        x=alt.X("value:Q", title="Percent").scale(ends), y=row, yOffset=offset,
+        color=colour.legend(legend), shape=shape.legend(legend),
+        tooltip=["model:N", "series:N", *(alt.Tooltip(f"{name}:Q", format=".1f") for name in ("value", "low", "high"))],
+    )  # fmt: skip
+    half = alt.Chart(pd.DataFrame({"half": [50.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4]).encode(x="half:Q")
+    return alt.LayerChart(layer=[half, rules, dots]).properties(width=WIDTH * 3 // 4, height=ROW * len(table))
+
+
+def bumps(one: Analysis, models: list[str]) -> alt.LayerChart:
+    """A line a model over four rankings: defaults, means over wordings, its own best against defaults, and worst."""
+    ranks: dict[str, Mapping[str, int]] = {"Defaults": dict(zip(one.drawn["model"], one.drawn["rank"], strict=True))}
+    ranks["Mean over wordings"] = dict(zip(one.recommended["model"], one.recommended["rank"], strict=True))
+    own = one.boards[one.boards["chosen"] == one.boards["model"]]
+    for title, scenario in (
+        ("Own best, others' defaults", AGAINST_DEFAULTS),
+        ("Own best, others' worst", AGAINST_WORST),
+    ):
+        part = own[own["scenario"] == scenario]
+        ranks[title] = dict(zip(part["model"], part["rank"], strict=True))
+    rows = [(title, name, int(found[name])) for title, found in ranks.items() for name in models]
+    frame = pd.DataFrame(rows, columns=["way", "model", "rank"])
+    across = alt.X("way:N", sort=list(ranks), title=None).axis(labelAngle=-20, labelLimit=NAMES)
+    up = alt.Y("rank:Q", title="Rank").scale(reverse=True, domain=[0.5, len(one.grid.models) + 0.5], nice=False)
+    up = up.axis(tickMinStep=1, format="d")
+    colour = alt.Color("model:N", sort=models, title=None).legend(labelLimit=NAMES, symbolOpacity=1)
+    shape = alt.Shape("model:N", sort=models, title=None)
+    base = alt.Chart(frame).encode(x=across, y=up, color=colour, tooltip=["way:N", "model:N", "rank:Q"])
+    lines, dots = base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=110, opacity=1).encode(shape=shape)
+    return alt.LayerChart(layer=[lines, dots]).properties(
+        width=WIDTH * 3 // 4, height=max(180, ROW * len(one.grid.models))
+    )
+
+
+def origins(table: pd.DataFrame) -> alt.LayerChart:
+    """A point for each model and task: the difference of medians; what Holm leaves significant is coloured."""
+    names = ["Significant (Holm)", "Not significant"]
+    frame = table.assign(told=np.where(table["p_holm"] < SIGNIFICANT, *names))
+    colour = alt.Color("told:N", title=None).scale(domain=names, range=[_ORANGE, NEUTRAL]).legend(orient="top")
+    shape = alt.Shape("told:N", title=None).scale(domain=names, range=["diamond", "circle"]).legend(orient="top")
+    tooltip = ["model:N", "task:N", alt.Tooltip("difference:Q", format="+.2f"), alt.Tooltip("p_holm:Q", format=".3f")]
+    dots = alt.Chart(frame).mark_point(filled=True, size=70, opacity=1).encode(
+        x=alt.X("difference:Q", title="Human less machine (points)"), color=colour, shape=shape, tooltip=tooltip,
+        y=alt.Y("task:N", sort=list(table["task"].unique()), title=None).axis(labelLimit=NAMES),
+        yOffset=alt.YOffset("model:N"),
+    )  # fmt: skip
+    zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4]).encode(x="zero:Q")
+    height = ROW * table["task"].nunique()
+    return alt.LayerChart(layer=[zero, dots]).properties(width=WIDTH * 3 // 4, height=height)
+
+
+def coverage(one: Analysis, models: list[str], tasks: list[str]) -> alt.LayerChart:
+    """A cell for each model and task with its number of wordings; red where the default is missing."""
+    frame = coverage_table(one.grid)
+    frame = frame[frame["model"].isin(models) & frame["task"].isin(tasks)]
+    base = alt.Chart(frame).encode(
+        x=alt.X("task:N", sort=tasks, title=None).axis(labelAngle=-40, labelLimit=160),
+        y=alt.Y("model:N", sort=models, title=None).axis(labelLimit=NAMES),
+        tooltip=["model:N", "task:N", "wordings:Q", "of:Q", "default:N", "none:N", "reported:N"],
+    )
+    colour = alt.Color("default:N", legend=None).scale(domain=[True, False], range=[GAIN, LOSS])
+    cells, words = (
+        base.mark_rect().encode(color=colour),
+        base.mark_text(fontSize=12, color="#000000").encode(text="wordings:Q"),
+    )
+    return alt.LayerChart(layer=[cells, words]).properties(width=46 * len(tasks), height=ROW * 2 // 3 * len(models))

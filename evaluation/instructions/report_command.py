@@ -1,0 +1,166 @@
+"""The command `report`: what wordings do to scores, from a study's records or from scores that somebody published."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from evaluation.instructions.scores import ITEMS, SCORES, PromptItemScore, checked_items, checked_scores, read_scores
+from plumbline.commands import as_called
+from plumbline.errors import StudyError
+
+if TYPE_CHECKING:
+    from evaluation.instructions.analysis import Analysis, Settings
+    from plumbline.study import Study
+
+_HOLES = ("mteb", "present", "complete")
+EXAMPLE = """example: python -m evaluation.instructions report --study studies/instructions.yaml
+
+Of scores that somebody published (a long table: model, task, prompt_id, score, ...; or a folder of mteb's results with
+experiments/), without running anything:
+
+  python -m evaluation.instructions report --scores scores.parquet --out report
+  python -m evaluation.instructions report --scores ~/.cache/mteb --part STS22.v2=test/en
+"""
+
+
+def add_report_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """`report`, with its options."""
+    parser = commands.add_parser(
+        "report",
+        help="what wordings do to scores, defaults and ranks: tables, figures, one page",
+        description="Write what prompts do to scores: distributions, inflation, boards, the recommended score.",
+        epilog=as_called(EXAMPLE),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    add = parser.add_argument
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--study", metavar="FILE", help="an evaluated study")
+    source.add_argument("--scores", metavar="WHAT", help="a long table, or a folder of mteb's results")
+    add("--exports", metavar="DIR", help="with --study: where its records are (default: exports/)")
+    add("--items", metavar="FILE", help="with --scores: a long table by item (model, task, prompt_id, item, score)")
+    add("--out", metavar="FOLDER", help="where the report goes (default: the study's folder, or report_instructions)")
+    add("--tasks", type=_names, default=(), metavar="NAMES", help="these tasks alone, such as STS14,STS15")
+    add(
+        "--part",
+        action="append",
+        type=_part,
+        default=[],
+        metavar="TASK=SPLIT/SUBSET",
+        help="of a task with several parts this one (default: the one with most scores); may be repeated",
+    )
+    add(
+        "--source",
+        choices=("machine", "human", "all"),
+        default="",
+        help="whose wordings are analysed (default: machines', where there are any)",
+    )
+    add(
+        "--defaults",
+        choices=("matched", "published"),
+        default="matched",
+        help="the model's own prompt as it was scored in the same run, or as somebody published it",
+    )
+    add(
+        "--holes",
+        choices=_HOLES,
+        default="mteb",
+        help="boards where a default is missing: no points (mteb), mean over present tasks, or complete tasks",
+    )
+    add("--seed", type=int, default=None, metavar="N", help="of resamples and draws (default: the study's, or 1337)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the report, and say the answer."""
+    if options.seed is not None and options.seed < 0:
+        raise StudyError(f"--seed {options.seed}: give a whole number from 0 on")
+    if options.items and options.study:
+        raise StudyError("--items goes with --scores; a study has its own, leave it out")
+    return _of_study(options) if options.study else _of_scores(options)
+
+
+def _settings(options: argparse.Namespace, seed: int) -> Settings:
+    from evaluation.instructions.analysis import Settings  # noqa: PLC0415 (what takes long to import comes after --help)
+    from evaluation.instructions.comparable import Choice  # noqa: PLC0415
+
+    own = options.seed if options.seed is not None else seed
+    return Settings(Choice(options.tasks, dict(options.part)), options.source, options.defaults, options.holes, own)
+
+
+def _of_study(options: argparse.Namespace) -> int:
+    from evaluation.instructions.analysis import analyse  # noqa: PLC0415
+    from plumbline.manifest import stage  # noqa: PLC0415
+    from plumbline.study import load_study  # noqa: PLC0415
+
+    study = load_study(options.study, options.exports)
+    scores, items = study_scores(study)
+    folder = Path(options.out) if options.out else study.folder / "report_instructions"
+    inputs = [study.folder / name for name in (SCORES, ITEMS) if (study.folder / name).exists()]
+    with stage(study, "evaluation instructions report", inputs, [folder]):
+        one = analyse(scores, items, _settings(options, study.sample.seed), where=study.folder / SCORES)
+        return _write(one, folder, f"Prompt sensitivity: study {study.name}")
+
+
+def _of_scores(options: argparse.Namespace) -> int:
+    from evaluation.build.task_facts import read_table  # noqa: PLC0415
+    from evaluation.instructions.analysis import analyse  # noqa: PLC0415
+
+    path, said = Path(options.scores), tuple[str, ...]()
+    if path.is_dir():
+        from tqdm import tqdm  # noqa: PLC0415
+
+        from evaluation.instructions.mteb_folder import of_folder  # noqa: PLC0415
+
+        with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
+            scores, said = of_folder(path, bar.update)
+    else:
+        scores = read_scores(path)
+    items = checked_items(read_table(Path(options.items)), Path(options.items)) if options.items else no_items()
+    folder = Path(options.out or "report_instructions")
+    if folder.exists() and not folder.is_dir():
+        raise StudyError(f"--out {folder}: a file is there; name a folder")
+    one = analyse(scores, items, _settings(options, 1337), said, path)
+    return _write(one, folder, f"Prompt sensitivity: {path.name}")
+
+
+def _write(one: Analysis, folder: Path, title: str) -> int:
+    from evaluation.instructions.analysis import SIMULATED  # noqa: PLC0415
+    from evaluation.instructions.headline import headline  # noqa: PLC0415
+    from evaluation.instructions.page import write_report  # noqa: PLC0415
+
+    page = write_report(folder, one, title)
+    print("\n".join([*([SIMULATED] if one.simulated else []), *headline(one)]))
+    print(f"-> {page}")
+    return 0
+
+
+def study_scores(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A study's scores by prompt, and those by item where its run wrote them. Raises DataError before there are any."""
+    from evaluation.instructions.scores import PromptScore  # noqa: PLC0415
+    from plumbline.store import read_frame  # noqa: PLC0415
+
+    command = study.command("python -m evaluation.instructions")
+    scores = checked_scores(read_frame(study.folder / SCORES, PromptScore, command), study.folder / SCORES)
+    path = study.folder / ITEMS
+    return scores, read_frame(path, PromptItemScore, command) if path.exists() else no_items()
+
+
+def no_items() -> pd.DataFrame:
+    """A table by item without rows."""
+    return pd.DataFrame(columns=list(PromptItemScore.model_fields))
+
+
+def _names(value: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def _part(value: str) -> tuple[str, tuple[str, str]]:
+    task, _, place = value.partition("=")
+    split, _, subset = place.partition("/")
+    if not (task and split and subset):
+        raise argparse.ArgumentTypeError(f"{value!r} is no TASK=SPLIT/SUBSET, such as STS22.v2=test/en")
+    return task, (split, subset)
