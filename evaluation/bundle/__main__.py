@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -187,9 +188,11 @@ def _study(options: argparse.Namespace) -> int:
     print(
         f"{made.study.name}: {made.pairs} pairs and {made.controls} controls{left}, no answers -> {made.study.folder}"
     )
+    where = ["--exports", options.exports] if options.exports else []
+    diff = shlex.join(["python", "-m", "evaluation.bundle", "diff", str(options.bundle), str(options.out), *where])
     print(
         f"look at raters and rules in {options.out}, then: {made.study.command('annotation publish')};"
-        f" when people have answered: {as_called('python -m evaluation.bundle diff')} {options.bundle} {options.out}"
+        f" when people have answered: {as_called(diff)}"
     )
     return 0
 

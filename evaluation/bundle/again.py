@@ -21,12 +21,14 @@ from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.source import BundleSource
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage, write_kept
+from plumbline.reading import read_bytes
 from plumbline.records import Pair
 from plumbline.store import atomic, write_table
 from plumbline.study import Study, load_study
 from plumbline.study.transformations import EIGHT
 
 _KEPT = ("datasets", "seeds", "sample", "rubric", "raters", "acceptance", "quality")
+_WRITTEN = {"pairs.parquet", "controls.parquet", SUPPLY, "manifest.json"}
 
 
 @dataclass(frozen=True)
@@ -48,16 +50,19 @@ def study_again(
     StudyError where the file or its records are there already, and for pairs that this Plumbline would not say are of
     that study: of functions or files of outputs, of other prompts, or rated by another rubric than the one here.
     """
-    if out.exists():
+    if out.suffix not in (".yaml", ".yml"):
+        raise StudyError(f"--out {out}: a study's file ends in .yaml; name it {out}.yaml")
+    said = yaml.safe_dump(_settings(bundle, out), allow_unicode=True, sort_keys=False).encode()
+    begun = out.exists() and read_bytes(out) == said  # by a run that was cut off
+    if out.exists() and not begun:
         raise StudyError(f"--out {out}: there is such a file; name another, for what people rate there would change")
-    said = _settings(bundle, out)
     source = BundleSource(bundle, bundle.study(), files or {})
     pairs, controls, left = _pairs(bundle, source.pairs())
     with atomic(out) as file:
-        file.write(yaml.safe_dump(said, allow_unicode=True, sort_keys=False).encode())
+        file.write(said)
     try:
         study = load_study(out, exports)
-        if study.folder.exists():
+        if study.folder.exists() and not (begun and _unasked(study)):
             raise StudyError(f"{study.folder}: there are records of a study of that name; give --out another name")
         if load_rubric(study).identity() != bundle.rubric.identity():
             raise StudyError(
@@ -66,7 +71,8 @@ def study_again(
             )
         refuse_other_prompts(study, [*pairs, *controls])
     except PlumblineError:
-        out.unlink()
+        if not begun:
+            out.unlink()
         raise
     made = [study.folder / name for name in ("pairs.parquet", "controls.parquet", SUPPLY)]
     with stage(study, "sample", [bundle.path], made, sample_settings(study)):
@@ -74,6 +80,11 @@ def study_again(
         write_table(made[1], controls, Pair)
         write_table(made[0], pairs, Pair)
     return Again(study, len(pairs), len(controls), left)
+
+
+def _unasked(study: Study) -> bool:
+    """Whether a study's folder has nothing but what is written here."""
+    return {one.name for one in study.folder.iterdir() if not one.name.startswith(".")} <= _WRITTEN
 
 
 def compared(bundle: Bundle, study: Study) -> str:

@@ -98,13 +98,20 @@ class BundlePlan:
 class BundleSource:
     """A bundle's data sets and outputs. `files` are the user's copies of what may not be handed on, by data set.
 
-    `datasets` raises StudyError for a copy that is wanted or strange, DataError for one that is another, and what
-    loading raises.
+    Raises StudyError for a copy of what nobody wants; `datasets` for one that is wanted, DataError for one that is
+    another, and what loading raises.
     """
 
     bundle: Bundle
     study: Study
     files: Mapping[str, Path] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        local = [one.name for one in self.bundle.manifest.datasets if one.kind == "local" and one.texts == "reference"]
+        for name in self.files:
+            if name not in local:
+                hint = nearest(name, local) if local else "this bundle has all of its texts"
+                raise StudyError(f"--data {name}: no data set of that name is to be brought; {hint}")
 
     @functools.cached_property
     def plan(self) -> BundlePlan:
@@ -139,11 +146,6 @@ class BundleSource:
 
     @functools.cached_property
     def _loaded(self) -> list[Dataset]:
-        local = [one.name for one in self.bundle.manifest.datasets if one.kind == "local" and one.texts == "reference"]
-        for name in self.files:
-            if name not in local:
-                hint = nearest(name, local) if local else "this bundle has all of its texts"
-                raise StudyError(f"--data {name}: no data set of that name is to be brought; {hint}")
         both = zip(self.study.datasets, self.bundle.manifest.datasets, strict=True)
         return [self._load(spec, said) for spec, said in both]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from annotation.ratings.ratings import write_ratings
 from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import read_pairs
 from annotation.verdicts.acceptance import accept
+from evaluation.bundle import again
 from evaluation.bundle.again import study_again
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
@@ -68,12 +70,31 @@ def test_texts_that_may_not_be_handed_on_are_joined_before_people_read_them(tmp_
         study_again(found, out, tmp_path / "exports2")
     assert not out.exists()
     files = {"sample_sts": RECORDED / "study" / "demo" / "pairs.csv"}
-    again = study_again(found, out, tmp_path / "exports2", files)
-    assert shown(read_pairs(again.study)) == shown(read_pairs(made))
+    joined = study_again(found, out, tmp_path / "exports2", files)
+    assert shown(read_pairs(joined.study)) == shown(read_pairs(made))
     whole = {one.pair_id: one for one in read_controls(made)}
-    told = read_controls(again.study)
+    told = read_controls(joined.study)
     assert shown(told) == shown(whole[one.pair_id] for one in told)  # whole, or not there at all
-    assert (len(told), again.left_out) == (again.controls, len(whole) - again.controls) and again.left_out > 0
+    assert (len(told), joined.left_out) == (joined.controls, len(whole) - joined.controls) and joined.left_out > 0
+
+
+def test_a_study_that_was_cut_off_is_written_to_its_end(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, out, exports = Bundle.open(bundle), tmp_path / "again.yaml", tmp_path / "exports"
+    monkeypatch.setattr(again, "write_table", lambda *_: os.kill(os.getpid(), 9))
+    child = os.fork()
+    if not child:
+        study_again(found, out, exports)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -9
+    assert out.exists() and not (exports / "again" / "pairs.parquet").exists()
+    monkeypatch.undo()
+    made = study_again(found, out, exports)
+    assert shown(read_pairs(made.study)) == shown(found.evidence.collected.sample_pairs)
+    (made.study.folder / "offered.json").write_text("[]", encoding="utf-8")  # somebody was asked
+    with pytest.raises(StudyError, match="records of a study of that name"):
+        study_again(found, out, exports)
+    assert out.exists()
 
 
 def test_what_would_be_another_campaign_is_refused(bundle: Path, tmp_path: Path) -> None:
@@ -94,8 +115,12 @@ def test_what_would_be_another_campaign_is_refused(bundle: Path, tmp_path: Path)
     found.transformations["mine"] = one.model_copy(
         update={"definition": {"name": "mine", "axis": "tone", "calls": ["a_file_of_the_makers"]}}
     )
-    again = study_again(found, out, exports)  # prompts of the maker's own come with it, word for word
-    assert Plan(again.study).prompt_hashes["mine"] == one.prompt_hash
+    with pytest.raises(StudyError, match=r"ends in \.yaml; name it .*again\.yaml"):
+        study_again(found, out.with_suffix(""), exports)
+    with pytest.raises(StudyError, match="--data sts: no data set of that name is to be brought"):
+        study_again(found, out, exports, {"sts": out})
+    told = study_again(found, out, exports)  # prompts of the maker's own come with it, word for word
+    assert Plan(told.study).prompt_hashes["mine"] == one.prompt_hash
     with pytest.raises(StudyError, match="there is such a file"):
         study_again(Bundle.open(bundle), out, exports)
     out.unlink()
