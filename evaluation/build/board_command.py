@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from evaluation.build.source_options import add_source_options
+from evaluation.build.options import Commands, add_command, add_run_options, add_source_options, out_of
 from plumbline import cli
-from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError
 
 if TYPE_CHECKING:
     from evaluation.build.board import Ranked
 
-Commands = Any  # argparse has no public name for what holds commands
 _EXAMPLE = """example: python -m evaluation.build board --from "MTEB(eng, v2)" --gaps models
 
 From a table of scores, or from the original scores of a study:
@@ -26,31 +23,26 @@ From a table of scores, or from the original scores of a study:
 
 def add_board_command(commands: Commands) -> None:
     """`board`, with its options."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "board",
-        help="models ranked on a benchmark: Borda counts, means by type, and how sure each rank is",
-        description="Rank models by Borda count over a benchmark's tasks, with means over tasks and over types, and\n"
+        _board,
+        "models ranked on a benchmark: Borda counts, means by type, and how sure each rank is",
+        "Rank models by Borda count over a benchmark's tasks, with means over tasks and over types, and\n"
         "95% intervals: which models can be told apart.",
-        epilog=as_called(_EXAMPLE),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        _EXAMPLE,
     )
-    parser.set_defaults(run=_board)
     add_source_options(parser, "; or a study's file")
     add = parser.add_argument
     add("--gaps", choices=("keep", "models", "tasks", "fewest"), default="keep",
         help="with missing scores: rank as mteb does, no points for them (default: keep); or leave out models, tasks,"
         " or whichever lacks most")  # fmt: skip
     add("--exports", metavar="DIR", help="with a study: where its records are (default: exports/)")
-    add("--seed", type=int, default=1337, metavar="N", help="of the tasks that are drawn anew (default: 1337)")
-    add("--out", default="board", metavar="FOLDER", help="where the files go (default: board)")
+    add_run_options(parser, "the tasks that are drawn anew", "board")
 
 
 def _board(options: argparse.Namespace) -> int:
-    if options.seed < 0:
-        raise StudyError(f"--seed {options.seed}: give a whole number from 0 on")
-    out = Path(options.out)
-    if out.exists() and not out.is_dir():
-        raise StudyError(f"--out {out}: a file is there; name a folder")
+    out = out_of(options, "board")
     from evaluation.build import board  # noqa: PLC0415 (what takes long to import comes after --help)
 
     ranked = _of_study(options) if options.source.endswith((".yaml", ".yml")) else _of_scores(options)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import TypeAlias
 
-from evaluation.build.source_options import add_source_options
+from evaluation.build.options import Commands, add_command, add_run_options, add_source_options, out_of
 from plumbline import cli
-from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 LEAST_TASKS = 3  # to choose among
 EXAMPLE = """example: python -m evaluation.build select --from "MTEB(Multilingual, v2)" --languages dan,swe --budget 10
 
@@ -23,15 +19,15 @@ From a table of scores (a model a row, a task a column; or model, task, score), 
 
 def add_select_command(commands: Commands) -> None:
     """`select`, with its options."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "select",
-        help="tasks that keep a benchmark's ranking of models within a budget",
-        description="Choose tasks that keep a benchmark's ranking within a budget, judge them on models that had no\n"
+        _select,
+        "tasks that keep a benchmark's ranking of models within a budget",
+        "Choose tasks that keep a benchmark's ranking within a budget, judge them on models that had no\n"
         "part in it, and hold them against random selections.",
-        epilog=as_called(EXAMPLE),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        EXAMPLE,
     )
-    parser.set_defaults(run=_select)
     add = parser.add_argument
     add_source_options(parser)
     add("--budget", nargs="+", default=(), metavar=("N", "UNIT"),
@@ -46,8 +42,7 @@ def add_select_command(commands: Commands) -> None:
     add("--gaps", choices=("refuse", "models", "tasks", "fewest"), default="refuse",
         help="with missing scores: leave out models, tasks, or whichever lacks most (default: refuse)")  # fmt: skip
     add("--held-out", type=_share, default=0.33, metavar="SHARE", help="of models that judge (default: 0.33)")
-    add("--seed", type=int, default=1337, metavar="N", help="of split, starts and random selections (default: 1337)")
-    add("--out", default="selection", metavar="FOLDER", help="where the files go (default: selection)")
+    add_run_options(parser, "split, starts and random selections", "selection")
     add("--dry-run", action="store_true", help="say what there is to choose from; choose and write nothing")
 
 
@@ -59,12 +54,8 @@ def _select(options: argparse.Namespace) -> int:
     from evaluation.build.reading import read  # noqa: PLC0415
     from evaluation.build.selection import Asked, checked, select, steps_of  # noqa: PLC0415
 
-    if options.seed < 0:
-        raise StudyError(f"--seed {options.seed}: give a whole number from 0 on")
     amount, unit = _budget(options.budget)
-    out = Path(options.out)
-    if out.exists() and not out.is_dir():
-        raise StudyError(f"--out {out}: a file is there; name a folder")
+    out = out_of(options, "selection")
     scores, facts, known = read(options)
     scores = whole(scores, options.gaps)
     if scores.frame.shape[1] < LEAST_TASKS:

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from evaluation.measures.rows import Fields, MeasureRow, read_rows
 from evaluation.models.encoder import Encoder
-from evaluation.statistics.abstention import CONFIDENCES, Abstention, abstention
+from evaluation.statistics.abstention import CONFIDENCES, Abstention, abstention, nauc_error
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS
 from evaluation.tasks.queries import OF_QUERY, Part, Queries
@@ -24,6 +24,7 @@ from evaluation.units import Model, Unit
 from generation.datasets.dataset import Dataset
 from plumbline.identity import identity
 from plumbline.records import Number
+from plumbline.streams import stream
 from plumbline.study import Study
 from plumbline.study.datasets import TaskType
 
@@ -45,6 +46,7 @@ class AbstentionRow(MeasureRow):
     oracle: Curve = Field(description="mean metric of the queries with the largest")
     oracle_original: Curve = Field(description="the same of the original texts of these queries")
     nauc_max: Number = Field(description="nAUC by the largest similarity")
+    nauc_error_max: Number = Field(default=math.nan, description="standard error of nauc_max over queries (bootstrap)")
     nauc_original_max: Number = Field(description="the same of the original texts of these queries")
     curve_max: Curve = Field(description="mean metric of the queries with the largest confidence")
     curve_original_max: Curve = Field(description="the same of the original texts")
@@ -52,6 +54,7 @@ class AbstentionRow(MeasureRow):
     answered_max: Curve = Field(description="share of queries at or above that threshold")
     kept_max: Curve = Field(description="mean metric of these; NaN where there is none")
     nauc_std: Number = Field(description="nAUC by the similarities' standard deviation, and so on as above")
+    nauc_error_std: Number = Field(default=math.nan, description="as above")
     nauc_original_std: Number = Field(description="as above")
     curve_std: Curve = Field(description="as above")
     curve_original_std: Curve = Field(description="as above")
@@ -59,6 +62,7 @@ class AbstentionRow(MeasureRow):
     answered_std: Curve = Field(description="as above")
     kept_std: Curve = Field(description="as above")
     nauc_diff1: Number = Field(description="nAUC by the largest similarity less the second, and so on as above")
+    nauc_error_diff1: Number = Field(default=math.nan, description="as above")
     nauc_original_diff1: Number = Field(description="as above")
     curve_diff1: Curve = Field(description="as above")
     curve_original_diff1: Curve = Field(description="as above")
@@ -80,8 +84,8 @@ class Abstaining:
         self._last: tuple[Encoder, str, frozenset[str], list[Part]] | None = None  # originals that were scored last
 
     def identity(self, unit: Unit, model: Model) -> str:
-        """That of the score."""
-        return identity("abstention-v1", unit.unit_id(self._study, model))
+        """That of the score, and of what errors are drawn by."""
+        return identity("abstention-v2", unit.unit_id(self._study, model), self._study.sample.seed)
 
     def blank(self, unit: Unit) -> Fields | None:
         """NaN with the reason, where a query has no score or no several similarities."""
@@ -102,6 +106,7 @@ class Abstaining:
             answered, kept = _at(thresholds, after, place)
             made |= {
                 f"nauc_{name}": found.nauc,
+                f"nauc_error_{name}": _error(after, place, stream(self._study.sample.seed, "nauc", unit.dataset.name)),
                 f"nauc_original_{name}": original.nauc,
                 f"curve_{name}": found.curve,
                 f"curve_original_{name}": original.curve,
@@ -156,6 +161,12 @@ def _mean(parts: Sequence[Part], place: int) -> Abstention:
     value = float(np.mean([one.nauc for one in found]))
     reason = next((one.reason for one in found if one.reason), "")
     return Abstention(curve, oracle, thresholds, value, sum(one.n for one in found), reason)
+
+
+def _error(parts: Sequence[Part], place: int, rng: np.random.Generator) -> float:
+    """The standard error of `_mean`'s nAUC: subsets' queries are drawn each by themselves."""
+    errors = [nauc_error([own[place] for own in part.sure], part.metric, rng=rng) for part in parts]
+    return math.sqrt(sum(error**2 for error in errors)) / max(len(errors), 1)
 
 
 def _at(thresholds: Curve, parts: Sequence[Part], place: int) -> tuple[Curve, Curve]:

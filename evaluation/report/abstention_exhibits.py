@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import altair as alt
 import pandas as pd
 
@@ -26,8 +28,9 @@ CALLED = {
 _NAUC = (
     "nAUC: the area between the curve of scores by share of answers and the flat line, as a share of the best possible;"
     " 1: the queries that score worst go first, 0: confidence says nothing, below 0: it misleads (MMTEB, F.1)."
-    f" max: {CALLED['max']} of a query; std: {CALLED['std']}; diff1: {CALLED['diff1']}. In brackets: of the original"
-    " texts of the same queries."
+    f" max: {CALLED['max']} of a query; std: {CALLED['std']}; diff1: {CALLED['diff1']}. In square brackets: a 95%"
+    " interval over queries (bootstrap; in simulations of 50 to 300 queries 93% to 95% held the truth). In round"
+    " ones: nAUC of the original texts of the same queries."
 )
 _THRESHOLDS = (
     "The threshold is set on the original texts and held. A model that knows when a transformation has lost it answers"
@@ -43,6 +46,8 @@ def nauc(results: Results, rows: pd.DataFrame) -> Exhibit:
         cells = {"Model": row["model"], "Transformation": named(row["transformation"])}
         for name in CONFIDENCES:
             own = decimal(row[f"nauc_{name}"])
+            if not math.isnan(row[f"nauc_low_{name}"]):
+                own += f" [{decimal(row[f'nauc_low_{name}'])}, {decimal(row[f'nauc_high_{name}'])}]"
             original = row["transformation"] == ORIGINAL
             cells[f"nAUC ({name})"] = own if original else f"{own} ({decimal(row[f'nauc_original_{name}'])})"
         made.append(cells | {"Data sets": str(row["n_datasets"]), "Queries": f"{row['n_queries']:,}"})

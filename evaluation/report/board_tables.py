@@ -19,6 +19,11 @@ HOW = (
     " models can be told apart (paired t-tests of their points, Holm's correction over all pairs{bound}); with 95%"
     " confidence all ranks lie within their limits at once.{letters}"
 )
+SHORT = (
+    "Of fewer than {least} {tasks} intervals of counts and means are too short: of 5 to 8 tasks drawn from MTEB's"
+    " boards 95% ones held 89% to 93% of the counts over all tasks, of 10 to 20 tasks 93% to 94%."
+)
+_COVERED = 10  # tasks
 _FEW = 20  # tasks, up to which that bound is ever felt
 _LETTERS = " Models with a letter in common are not told apart."
 _MANY = f" There are more than {MOST_LETTERED} models, too many for letters."
@@ -56,7 +61,8 @@ def notes(table: pd.DataFrame, n_tasks: int, tasks: str = "data sets") -> list[s
         return [gaps]
     letters = _LETTERS if (table["group"] != "").any() else _MANY if len(table) > MOST_LETTERED else ""
     bound = f", p at least 2^(1-{n_tasks})" if n_tasks <= _FEW else ""
-    return [HOW.format(n=n_tasks, tasks=tasks, letters=letters, bound=bound), gaps]
+    short = [SHORT.format(least=_COVERED, tasks=tasks)] if n_tasks < _COVERED else []
+    return [HOW.format(n=n_tasks, tasks=tasks, letters=letters, bound=bound), *short, gaps]
 
 
 def _row(row: Mapping[Any, Any], table: pd.DataFrame, shown: Callable[[float], str]) -> dict[str, str]:

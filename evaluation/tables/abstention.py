@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from evaluation.statistics.abstention import CONFIDENCES, SHARES
@@ -13,6 +15,9 @@ from plumbline.transformations import ORIGINAL
 
 _KEYS = ["model", "axis", "transformation"]
 _NAUCS = [f"nauc{which}_{name}" for name in CONFIDENCES for which in ("", "_original")]
+_ERRORS = [f"nauc_error_{name}" for name in CONFIDENCES]
+_ENDS = [f"nauc_{end}_{name}" for name in CONFIDENCES for end in ("low", "high")]
+_NORMAL = 1.959964  # the normal distribution's 97.5% quantile
 
 
 def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -20,12 +25,17 @@ def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
 
     `rows` are those of `evaluation.measures.abstention.AbstentionRow`. Columns: model, axis, transformation,
     n_datasets, n_queries (summed over data sets and seeds), for each confidence nauc_<name> and nauc_original_<name>
-    (of the original texts of the same queries), reason. Seeds are averaged first, then data sets. Data sets that are no
-    searches are not in it (`not_searches`).
+    (of the original texts of the same queries), nauc_low_<name> and nauc_high_<name> (95% interval over queries),
+    reason. Seeds are averaged first, then data sets. Data sets that are no searches are not in it (`not_searches`).
+
+    The interval is the mean -/+ 1.96 standard errors, 1 at most. Data sets' queries are drawn each by themselves; seeds
+    share theirs, so that the error of their mean is taken as the mean of their errors, which is the most it can be.
     """
     made = []
     for key, part in _searches(rows).groupby(_KEYS, sort=False):
-        means = part.groupby("dataset", sort=False)[_NAUCS].mean(skipna=False).mean(skipna=False)
+        by_dataset = part.groupby("dataset", sort=False)[[*_NAUCS, *_ERRORS]].mean(skipna=False)
+        means = by_dataset[_NAUCS].mean(skipna=False)
+        errors = np.sqrt((by_dataset[_ERRORS] ** 2).sum(skipna=False)) / len(by_dataset)
         lost = part[part["reason"] != ""]
         made.append(
             {
@@ -33,11 +43,22 @@ def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
                 "n_datasets": part["dataset"].nunique(),
                 "n_queries": int(part["n"].sum()),
                 **{name: float(means[name]) for name in _NAUCS},
+                **_ends(means, errors),
                 "reason": "; ".join(dict.fromkeys(lost["dataset"] + ": " + lost["reason"])),
             }
         )
-    table = pd.DataFrame(made, columns=[*_KEYS, "n_datasets", "n_queries", *_NAUCS, "reason"])
+    table = pd.DataFrame(made, columns=[*_KEYS, "n_datasets", "n_queries", *_NAUCS, *_ENDS, "reason"])
     return _originals_first(table)
+
+
+def _ends(means: pd.Series[float], errors: pd.Series[float]) -> dict[str, float]:
+    """The ends of each nAUC's interval."""
+    made = {}
+    for name in CONFIDENCES:
+        half = _NORMAL * float(errors[f"nauc_error_{name}"])
+        made[f"nauc_low_{name}"] = float(means[f"nauc_{name}"]) - half
+        made[f"nauc_high_{name}"] = min(float(means[f"nauc_{name}"]) + half, 1.0) if half >= 0 else math.nan
+    return made
 
 
 def threshold_shares(rows: pd.DataFrame) -> pd.DataFrame:

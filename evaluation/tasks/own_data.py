@@ -143,10 +143,18 @@ def _split(frames: Mapping[str, pd.DataFrame]) -> Any:
     return DatasetDict({name: in_memory(frame.to_dict(orient="list")) for name, frame in frames.items()})
 
 
+def label_names(dataset: TableDataset) -> list[str]:
+    """The labels whose numbers its task has (`local_task`); none where labels are not numbered."""
+    return _names(dataset.splits) if dataset.task in ("classification", "clustering") else []
+
+
+def _names(frames: Mapping[str, pd.DataFrame]) -> list[str]:
+    return sorted({str(label) for frame in frames.values() for label in frame["label"]})
+
+
 def _numbered(frames: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Frames whose labels are numbers, the same in all splits: scikit-learn's binary metrics want them so."""
-    names = sorted({str(label) for frame in frames.values() for label in frame["label"]})
-    number = {name: index for index, name in enumerate(names)}
+    number = {name: index for index, name in enumerate(_names(frames))}
     return {
         split: frame.assign(label=np.array([number[str(label)] for label in frame["label"]], dtype=np.int64))
         for split, frame in frames.items()

@@ -26,6 +26,7 @@ from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_tasks import MtebTask
 from plumbline.errors import DataError
+from plumbline.study.datasets import SIMILARITIES
 
 if TYPE_CHECKING:
     from mteb.models.models_protocols import SearchProtocol
@@ -48,7 +49,16 @@ def unusable(dataset: Dataset, protocol: Protocol) -> str:
     """Why a data set cannot give a score under a protocol, in one line; empty if it can."""
     for subset, items in dataset.sizes().items():
         if not items:
-            return f"there is nothing to score{f' in subset {subset!r}' if subset not in ('', 'default') else ''}"
+            return f"there is nothing to score{_in(subset)}"
+        if items < 2 and dataset.task in SIMILARITIES:
+            return f"there is one pair alone{_in(subset)}: Spearman's rho needs two"
+    if dataset.task == "multilabel_classification" and not _labelled(make_task(dataset, protocol)):
+        return "no text that is scored has a label"
+    return _without_choice(dataset, protocol)
+
+
+def _without_choice(dataset: Dataset, protocol: Protocol) -> str:
+    """Why its labels give no score; empty if they can."""
     for where, labels in dataset.labels():
         distinct = set(labels)
         if not distinct:
@@ -63,6 +73,16 @@ def unusable(dataset: Dataset, protocol: Protocol) -> str:
                     f" {len(distinct)} labels: take `protocol: paper`"
                 )
     return ""
+
+
+def _in(subset: str) -> str:
+    return f" in subset {subset!r}" if subset not in ("", "default") else ""
+
+
+def _labelled(task: Any) -> bool:
+    """Whether any item of the scored split has a label, in each subset."""
+    (scored,) = task.eval_splits
+    return all(any(map(len, parts[scored][task.label_column_name])) for parts in task.dataset.values())
 
 
 def make_task(dataset: Dataset, protocol: Protocol) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from plumbline.errors import DataError
 from plumbline.reading import read_json
-from plumbline.store import atomic, write_json
+from plumbline.store import atomic, is_remote, write_json
 
 LIST = "files.json"
 
@@ -17,7 +17,10 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write a report's files (names below the folder, with `/`) atomically; those of the report before it go.
 
     A list in the folder holds their names and hashes: a file that is not in it, or is not as it was written, stays.
+    Raises DataError, before anything is written, where a folder has a file's name or a file a folder's.
     """
+    for name in () if is_remote(folder) else (LIST, *files):
+        _refuse_unfit(folder, name)
     before = _listed(folder)
     now = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     # Listed first: a report that is killed leaves no file that the next one does not know.
@@ -41,6 +44,15 @@ def _listed(folder: Path) -> dict[str, str]:
     if not isinstance(found, dict):
         return {}
     return {name: str(digest) for name, digest in found.items() if _below(name)}
+
+
+def _refuse_unfit(folder: Path, name: str) -> None:
+    path = folder / name
+    if path.is_dir():
+        raise DataError(f"{path}: a folder is there, and a file is to be written; move it away")
+    for above in list(path.parents)[: len(PurePosixPath(name).parts) - 1]:
+        if above.exists() and not above.is_dir():
+            raise DataError(f"{above}: a file is there, and a folder is to be made; move it away")
 
 
 def _below(name: str) -> bool:

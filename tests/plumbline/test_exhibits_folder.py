@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.errors import DataError
 from plumbline.exhibits.folder import LIST, write_files
 from plumbline.store import atomic, write_json
 
@@ -58,3 +59,11 @@ def test_a_list_that_is_not_the_reports_removes_nothing(tmp_path: Path, listed: 
         write_json(folder / LIST, listed)
     write_files(folder, {"b.csv": b"1"})
     assert outside.exists() and there(folder) == {"a.csv", "b.csv"}
+
+
+@pytest.mark.parametrize(("taken", "said"), [("a.csv", "a folder is there"), ("rows", "a file is there")])
+def test_what_cannot_be_written_is_said_before_anything_is(tmp_path: Path, taken: str, said: str) -> None:
+    (tmp_path / taken).mkdir() if taken == "a.csv" else (tmp_path / taken).write_text("mine")
+    with pytest.raises(DataError, match=f"{taken}: {said}"):
+        write_files(tmp_path, {"first.csv": b"1", "a.csv": b"2", "rows/b.csv": b"3"})
+    assert [path.name for path in tmp_path.iterdir()] == [taken]

@@ -6,18 +6,16 @@ import argparse
 import math
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaluation.build.options import Commands, add_command, add_run_options, out_of
 from plumbline import cli
-from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.study import Study, load_study
 
 if TYPE_CHECKING:
     from evaluation.build.quality.checks import Checked
 
-Commands = Any  # argparse has no public name for what holds commands
 _EXAMPLE = """example: python -m evaluation.build check --study studies/demo.yaml --task sample_sts
 
 Tasks of mteb by name, without a study:
@@ -28,15 +26,15 @@ Tasks of mteb by name, without a study:
 
 def add_check_command(commands: Commands) -> None:
     """`check`, with its options."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "check",
-        help="whether tasks are worth having: a table of checks with pass, look or fail",
-        description="Check a study's tasks (its data sets, and what accepted transformations made of them) or mteb's.\n"
+        _check,
+        "whether tasks are worth having: a table of checks with pass, look or fail",
+        "Check a study's tasks (its data sets, and what accepted transformations made of them) or mteb's.\n"
         "A check that does not pass is a question to a person, not a verdict on the task.",
-        epilog=as_called(_EXAMPLE),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        _EXAMPLE,
     )
-    parser.set_defaults(run=_check)
     add = parser.add_argument
     add("--study", metavar="FILE", help="the study whose tasks are checked, for example studies/demo.yaml")
     add("--exports", metavar="DIR", help="where its records are: a folder or an address (default: exports/)")
@@ -45,19 +43,14 @@ def add_check_command(commands: Commands) -> None:
         help="two models, whose difference is looked at (default: the study's first two with scores)")  # fmt: skip
     add("--question", default="", metavar="NAME",
         help="of a study that had the items judged: the question that asked people for the gold")  # fmt: skip
-    add("--seed", type=int, default=1337, metavar="N", help="of resampling (default: 1337)")
-    add("--out", metavar="FOLDER", help="where the files go (default: the study's records, quality/; or ./quality)")
+    add_run_options(parser, "resampling", "the study's records, quality/; or ./quality")
 
 
 def _check(options: argparse.Namespace) -> int:
     if not options.study and not options.task:
         raise StudyError("nothing to check: name a study (--study FILE), or tasks of mteb (--task NAME)")
     study = load_study(options.study, options.exports) if options.study else None
-    out = Path(options.out) if options.out else study.folder / "quality" if study else Path("quality")
-    if out.exists() and not out.is_dir():
-        raise StudyError(f"--out {out}: a file is there; name a folder")
-    if options.seed < 0:
-        raise StudyError(f"--seed {options.seed}: give a whole number from 0 on")
+    out = out_of(options, study.folder / "quality" if study else "quality")
     if options.models and study is None:
         raise StudyError("--models: models are a study's; name one (--study FILE)")
     if options.question and (study is None or not study.subject):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evaluation.tasks.own_data import label_names
 from evaluation.tasks.scoring import make_task
 from generation.datasets.dataset import Dataset
+from generation.datasets.local import TableDataset
 from generation.datasets.mteb_registry import BITEXT, gold_column, text_columns
 from plumbline.study.datasets import SEARCHES, TRAINED, TaskType
 
@@ -74,6 +77,8 @@ def contents_of(dataset: Dataset) -> Contents:
                 searches.append(_search(subset, found[name]))
             else:
                 parts += _parts(dataset.task, task, subset, ours, found[name])
+    if isinstance(dataset, TableDataset) and (names := label_names(dataset)):
+        parts = [dataclasses.replace(part, gold=[names[number] for number in part.gold]) for part in parts]
     return Contents(dataset.task, task, parts, searches, splits)
 
 

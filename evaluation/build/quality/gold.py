@@ -36,8 +36,10 @@ def labels(contents: Contents) -> Finding:
     if not counts:
         return found("labels", 0, "there is no label")
     least, part = min(counts, key=lambda one: one[0])
-    most, number = Counter(_labels(contents, part)).most_common(1)[0]
     said = f"{least:,} labels in split {part.split}{_subset(part)}"
+    if not least:
+        return found("labels", 0, said)
+    most, number = Counter(_labels(contents, part)).most_common(1)[0]
     return found("labels", least, f"{said}; the most frequent, {most}, has {number / len(part.items):.0%} of the items")
 
 

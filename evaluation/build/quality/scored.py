@@ -44,8 +44,9 @@ class Scored:
         """The findings of one task."""
         known = known_scores(self._study, self._scores, task.unit) if task.unit is not None else {}
         if not known:
+            why = self._unscored(task)
             for check in _SCORED:
-                yield undefined(check, f"no model of the study has a score on it; `{self._evaluate}`")
+                yield undefined(check, why)
             return
         yield self._random(task, known)
         yield near_perfect(known)
@@ -60,6 +61,17 @@ class Scored:
     @property
     def _evaluate(self) -> str:
         return self._study.command("evaluation.run")
+
+    def _unscored(self, task: Task) -> str:
+        """Why no model has a score, and what to do where anything can be done."""
+        if why := scoring.unusable(task.dataset, self._study.evaluation.protocol):
+            return f"it can have no score: {why}"
+        if not self._scores.empty and task.unit is not None:
+            keys = [task.unit.unit_id(self._study, model) for model in self._models.values()]
+            own = self._scores[self._scores["unit_id"].isin(keys) & (self._scores["dataset"] == task.dataset.name)]
+            if len(own):
+                return f"no model's score on it is defined ({'; '.join(dict.fromkeys(own['reason']))})"
+        return f"no model of the study has a score on it; `{self._evaluate}`"
 
     def _random(self, task: Task, known: Mapping[str, float]) -> Finding:
         """How far the models are above vectors that know nothing of the texts (mteb's random baseline)."""

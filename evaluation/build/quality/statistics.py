@@ -15,7 +15,7 @@ Statistics = dict[str, dict[str, Any]]
 
 
 def statistics_of(contents: Contents) -> Statistics:
-    """Subset by subset and split by split (mteb's names); of a part without items, nothing.
+    """Subset by subset and split by split (mteb's names); nothing of a part without items, or of one pair with a label.
 
     mteb's public `calculate_descriptive_statistics` gives what mteb has published where it has, and writes into the
     installed package where it has not; so each split is asked for what stands in it.
@@ -23,11 +23,12 @@ def statistics_of(contents: Contents) -> Statistics:
     from generation.datasets.mteb_loading import quiet  # noqa: PLC0415
 
     made: Statistics = {}
+    least = 2 if contents.kind == "pair_classification" else 1  # mteb takes one pair for a list of them
     with quiet(), hidden_bars("mteb._content_hashes"):
         for subset in contents.task.dataset:
             for ours, name in contents.splits.items():
                 parts = [part for part in contents.parts if (part.subset, part.split) == (subset, ours)]
-                if all(part.items for part in parts):
+                if all(len(part.items) >= least for part in parts):
                     whole = contents.task._calculate_descriptive_statistics_from_split(name, hf_subset=subset)
                     made.setdefault(subset, {})[name] = dict(whole)
     return made

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from evaluation.build.options import Commands, add_command, add_run_options, out_of
 from plumbline import cli
-from plumbline.commands import as_called
 from plumbline.errors import StudyError, nearest
 from plumbline.study import Study
 
@@ -19,40 +18,40 @@ if TYPE_CHECKING:
     from evaluation.build.smaller.holding import Holding
     from generation.datasets.dataset import Dataset
 
-Commands = Any  # argparse has no public name for what holds commands
 _EXAMPLE = """example: python -m evaluation.build shrink --study studies/demo.yaml --task sample_retrieval --depth 20
 """
+_QUERIES, _DEPTH = 1000, 250  # MMTEB, 2.3.1
+#: Options by the type of data set that they are for.
+_OF = {"clustering": ("documents", "draw", "replacement"), "retrieval": ("queries", "depth", "pool")}
 
 
 def add_shrink_command(commands: Commands) -> None:
     """`shrink`, with its options."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "shrink",
-        help="a smaller data set that ranks models as before: clustering and retrieval",
-        description="Make a data set smaller, as MMTEB does: documents of clustering are drawn; of retrieval\n"
+        _shrink,
+        "a smaller data set that ranks models as before: clustering and retrieval",
+        "Make a data set smaller, as MMTEB does: documents of clustering are drawn; of retrieval\n"
         "queries are drawn, and passages are kept that models rank high or people judged.",
-        epilog=as_called(_EXAMPLE),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        _EXAMPLE,
     )
-    parser.set_defaults(run=_shrink)
     cli.add_study_options(parser)
     add = parser.add_argument
     add("--task", required=True, metavar="NAME", help="the study's data set that is made smaller")
     add("--documents", type=cli.count, metavar="N", help="clustering: so many documents (default: 4%% of them)")
-    add("--draw", choices=("stratified", "uniform"), default="stratified",
+    add("--draw", choices=("stratified", "uniform"),
         help="clustering: documents by label (default), or whatever their label")  # fmt: skip
-    add("--queries", type=cli.count, default=1000, metavar="N", help="retrieval: at most so many (default: 1000)")
-    add("--depth", type=cli.count, default=250, metavar="N",
-        help="retrieval: passages that each model gives for each query (default: 250)")  # fmt: skip
+    add("--replacement", action="store_true", help="clustering: draw with replacement (default: without)")
+    add("--queries", type=cli.count, metavar="N", help=f"retrieval: at most so many (default: {_QUERIES})")
+    add("--depth", type=cli.count, metavar="N",
+        help=f"retrieval: passages that each model gives for each query (default: {_DEPTH})")  # fmt: skip
     add("--pool", nargs="+", default=[], metavar="MODEL",
         help="retrieval: models that give them: bm25, and the study's (default: all of the study's)")  # fmt: skip
-    add("--seed", type=int, default=1337, metavar="N", help="of what is drawn, and of resampling (default: 1337)")
-    add("--out", metavar="FOLDER", help="where the files go (default: NAME-small)")
+    add_run_options(parser, "what is drawn, and of resampling", "NAME-small")
 
 
 def _shrink(options: argparse.Namespace) -> int:
-    if options.seed < 0:
-        raise StudyError(f"--seed {options.seed}: give a whole number from 0 on")
     study = cli.study_of(options)
     known = [dataset.name for dataset in study.datasets]
     if options.task not in known:
@@ -63,9 +62,7 @@ def _shrink(options: argparse.Namespace) -> int:
         raise StudyError(
             f"{study.file}: it has no `evaluation.models`, by which a smaller data set is judged; add them"
         )
-    out = Path(options.out or f"{options.task}-small")
-    if out.exists() and not out.is_dir():
-        raise StudyError(f"--out {out}: a file is there; name a folder")
+    out = out_of(options, f"{options.task}-small")
     from evaluation.work import quiet, versions  # noqa: PLC0415 (what takes long to import comes after --help)
 
     with quiet(study, study.evaluation.models):
@@ -104,10 +101,17 @@ def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, 
 
     unit = original_of(study, options.task)
     draw.refuse_unfit(unit.dataset)
+    for kind, names in _OF.items():
+        if kind != unit.dataset.task and (named := [name for name in names if getattr(options, name)]):
+            own = ", ".join(f"--{name}" for name in _OF[unit.dataset.task])
+            raise StudyError(f"--{named[0]} is for {kind}, and {options.task!r} is {unit.dataset.task}: it has {own}")
     pooled: list[str] = []
     if unit.dataset.task == "clustering":
         number = options.documents or int(0.04 * len(contents_of(unit.dataset).scored[0].items))
-        smaller = draw.draw_documents(unit.dataset, number, stratified=options.draw == "stratified", seed=options.seed)
+        smaller = draw.draw_documents(
+            unit.dataset, number, stratified=options.draw != "uniform", seed=options.seed,
+            replacement=options.replacement,
+        )  # fmt: skip
     else:
         smaller, pooled = _pooled(study, unit.dataset, options)
     scores = read_scores(study) if (study.folder / SCORES).exists() else pd.DataFrame()
@@ -127,14 +131,14 @@ def _pooled(study: Study, dataset: Dataset, options: argparse.Namespace) -> tupl
         rankings.refuse_without_bm25()
     names = [name for name in options.pool if name != rankings.BM25]
     specs = chosen_models(study, names) if names or not bm25 else []
-    queries = draw.draw_queries(dataset, options.queries, options.seed)
+    queries, depth = draw.draw_queries(dataset, options.queries or _QUERIES, options.seed), options.depth or _DEPTH
     asked = draw.with_queries(dataset, queries)
     found = {}
     with tqdm(total=len(specs) + bm25, desc="ranking", unit="model", delay=1, leave=False) as bar:
-        for name, ranking in rankings.rankings(study, asked, specs, options.depth, bm25=bm25):
+        for name, ranking in rankings.rankings(study, asked, specs, depth, bm25=bm25):
             found[name] = ranking
             bar.update()
-    return draw.pool(dataset, queries, found, options.depth), list(found)
+    return draw.pool(dataset, queries, found, depth), list(found)
 
 
 def answer(holds: Holding) -> str:
@@ -144,8 +148,8 @@ def answer(holds: Holding) -> str:
         why = holds.tau.reason if n else "no model of the study has a score on the whole data set; evaluate it first"
         return f"Whether it ranks models as the whole data set does is not known: {why}."
     return (
-        f"It ranks {n} models as the whole data set does with tau {_interval(holds.tau)} and"
-        f" rho {_interval(holds.rho)}."
+        f"How alike {n} models rank on it and on the whole data set: tau {_interval(holds.tau)}, rho"
+        f" {_interval(holds.rho)}."
     )
 
 
@@ -164,7 +168,7 @@ def notes(smaller: Smaller, holds: Holding) -> Sequence[str]:
     found = list(smaller.how)
     for name, one in (("rho", holds.rho), ("tau", holds.tau)):
         if math.isnan(one.low) and one.reason:
-            found.append(f"{name}: {one.reason}")
+            found.append(one.reason if one.reason.startswith(name) else f"{name}: {one.reason}")
     if len(holds.scores) and holds.scores["in_pool"].all():
         found.append("every model that is ranked made the pool too: of others nothing is known")
     return found
@@ -172,5 +176,5 @@ def notes(smaller: Smaller, holds: Holding) -> Sequence[str]:
 
 def _interval(one: Estimate) -> str:
     if math.isnan(one.value):
-        return "that is not known"
+        return "not known"
     return f"{one.value:.3f}" if math.isnan(one.low) else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"

@@ -6,13 +6,17 @@ Source: MMTEB, 2.3.1 and C.1; what is different is said in docs/build.md.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
 from evaluation.build.quality.contents import contents_of
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
+from generation.datasets.mteb_registry import gold_column, text_columns
 from generation.datasets.mteb_tasks import MtebTask
 from generation.datasets.rows import in_memory
 from plumbline.errors import DataError, StudyError
@@ -48,11 +52,12 @@ def refuse_unfit(dataset: Dataset) -> None:
         )
 
 
-def draw_documents(dataset: Dataset, number: int, *, stratified: bool, seed: int) -> Smaller:
-    """So many documents of a clustering data set, without replacement, by label or not.
+def draw_documents(dataset: Dataset, number: int, *, stratified: bool, seed: int, replacement: bool = False) -> Smaller:
+    """So many documents of a clustering data set, by label or not, with replacement or without.
 
-    Stratified by mteb's `stratified_subsampling`. Raises DataError where that is more than there are, fewer than
-    there are labels, and where a label is too small to be stratified by.
+    Stratified by mteb's `stratified_subsampling`; with `replacement` each label has as many draws as it would have
+    documents without, and a document that is drawn twice stands there twice. Raises DataError where that is not fewer
+    than there are, fewer than there are labels, and where a label is too small to be stratified by.
     """
     contents = contents_of(dataset)
     (part,) = contents.scored
@@ -67,16 +72,18 @@ def draw_documents(dataset: Dataset, number: int, *, stratified: bool, seed: int
             f"{number:,} of the {len(labels):,} documents of {dataset.name!r}: draw fewer than there are, and at least"
             f" as many as labels ({distinct:,}): --documents N"
         )
+    rng = stream(seed, "documents", dataset.name)
     if stratified:
         chosen = _stratified(dataset.name, labels, number, seed)
+        chosen = _again(chosen, labels, rng) if replacement else chosen
     else:
-        chosen = stream(seed, "documents", dataset.name).choice(len(labels), number, replace=False).tolist()
-    kept = {part.items[place] for place in chosen}
-    small = dataset.replaced(lambda text, cell: cell if _document(text, part.subset) in kept else None)
+        chosen = rng.choice(len(labels), number, replace=replacement).tolist()
+    small = _with_documents(dataset, [part.items[place] for place in sorted(chosen)], part.subset)
     left = {labels[place] for place in chosen}
     how = [
-        f"{number:,} of {len(labels):,} documents, drawn without replacement,"
+        f"{number:,} of {len(labels):,} documents, drawn {'with' if replacement else 'without'} replacement,"
         f" {'stratified by label' if stratified else 'whatever their label'} (seed {seed})",
+        *([f"{len(set(chosen)):,} of them differ: the others stand there more than once"] if replacement else []),
         f"{len(left):,} of {distinct:,} labels are left",
         "mteb's protocol clusters ten draws of 16,384 of these, with replacement; `protocol: paper` all of them once",
     ]
@@ -151,16 +158,42 @@ def _stratified(name: str, labels: Sequence[Any], number: int, seed: int) -> lis
         with quiet():
             drawn = AbsTask.stratified_subsampling(DatasetDict({"test": rows}), seed, n_samples=number)
     except ValueError as error:  # scikit-learn's: a label with one document, or too few for one of each
-        raise DataError(f"data set {name!r} cannot be drawn by label: {error} Take --draw uniform") from None
+        said = str(error).strip().rstrip(".")
+        raise DataError(f"data set {name!r} cannot be drawn by label ({said}); take --draw uniform") from None
     return sorted(drawn["test"]["place"])
+
+
+def _again(chosen: Sequence[int], labels: Sequence[Any], rng: np.random.Generator) -> list[int]:
+    """As many documents of each label, drawn with replacement from all of the label."""
+    of: dict[Any, list[int]] = defaultdict(list)
+    for place, label in enumerate(labels):
+        of[label].append(place)
+    numbers = Counter(labels[place] for place in chosen)
+    return [of[label][at] for label, number in numbers.items() for at in rng.integers(0, len(of[label]), number)]
+
+
+def _with_documents(dataset: Dataset, items: Sequence[str], subset: str) -> Dataset:
+    """A clustering data set with these documents alone, each as often as it is named."""
+    if isinstance(dataset, TableDataset):
+        rows = dataset.splits["test"].iloc[list(map(int, items))].reset_index(drop=True)
+        return dataclasses.replace(dataset, splits={"test": rows})
+    if not isinstance(dataset, MtebTask):
+        raise TypeError(f"no documents of {type(dataset).__name__}")
+    split, parts = dataset.loaded.split, dataset.loaded.task.dataset[subset]
+    rows = parts[split]
+    if not any("/" in item for item in items):
+        small = rows.select(list(map(int, items)))
+    else:
+        places: dict[int, list[int]] = defaultdict(list)
+        for row, _, place in (item.partition("/") for item in items):
+            places[int(row)].append(int(place))
+        task = dataset.loaded.task
+        lists = [*text_columns(task, "clustering"), gold_column(task, "clustering")]
+        columns = {name: [[rows[row][name][at] for at in own] for row, own in places.items()] for name in lists}
+        small = in_memory(columns)
+    return dataclasses.replace(dataset, loaded=dataset.loaded.with_data({subset: type(parts)({split: small})}))
 
 
 def _bare(text: Text, subset: str) -> str:
     """A text's item without the subset that stands before it."""
     return text.item if subset == "default" else text.item.removeprefix(f"{subset}/")
-
-
-def _document(text: Text, subset: str) -> str:
-    """The place of a document, as contents call it: its row, or row and place in a set."""
-    row, _, rest = _bare(text, subset).partition("/")
-    return f"{row}/{rest.rpartition('/')[2]}" if rest else row

@@ -11,8 +11,10 @@ import mteb._evaluators.retrieval_metrics as theirs
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from annotation.records import Verdict
+from annotation.statistics.paired import Floats
 from evaluation import tables
 from evaluation.measures import beside
 from evaluation.measures.abstention import NOT_OF_OTHERS, Abstaining, read_abstention
@@ -20,7 +22,7 @@ from evaluation.models.encoder import Encoder
 from evaluation.planner import plan_units
 from evaluation.report import abstention_exhibits
 from evaluation.report.paper_tables import Results
-from evaluation.statistics.abstention import SHARES, abstention, confidences
+from evaluation.statistics.abstention import SHARES, _curves, abstention, confidences, nauc_error
 from evaluation.tasks import scoring
 from evaluation.tasks.queries import Queries
 from evaluation.units import Model
@@ -29,6 +31,7 @@ from plumbline.store import write_json
 from plumbline.study import Study
 from tests.evaluation.conftest import FakeModel, sentence, verdict, write_outputs, write_study
 from tests.evaluation.tasks.test_ties import candidates as mixed_candidates
+from tests.scale import scaled
 
 
 def test_a_curve_by_hand() -> None:
@@ -54,6 +57,29 @@ def test_naucs_and_confidences_are_mtebs() -> None:
         assert abstention(sure, metric).nauc == pytest.approx(theirs.nauc(sure, metric), abs=1e-12)
         assert confidences(sure.tolist()) == pytest.approx(tuple(theirs.confidence_scores(sure.tolist()).values()))
     assert confidences([]) == (0, 0, 0) and confidences([0.4]) == (0.4, 0, 0)
+
+
+def test_the_error_of_an_nauc_is_that_of_its_resamples_and_covers() -> None:
+    rng = np.random.default_rng(5)
+    sure, metric = np.round(rng.normal(size=40), 1), rng.choice([0, 0.3, 1], 40)  # with ties
+    drawn = rng.multinomial(40, np.full(40, 1 / 40), size=50)
+    one_by_one = [abstention(np.repeat(sure, times), np.repeat(metric, times)) for times in drawn]
+    at_once = [_curves(one, metric, drawn.astype(float)) for one in (sure, metric)]
+    assert at_once[0] == pytest.approx(np.array([one.curve for one in one_by_one]))
+    assert at_once[1] == pytest.approx(np.array([one.oracle for one in one_by_one]))
+    spread = np.std([abstention(sure[at], metric[at]).nauc for at in rng.integers(0, 40, (400, 40))], ddof=1)
+    assert nauc_error(sure, metric, rng=rng) == pytest.approx(spread, rel=0.2)
+    assert math.isnan(nauc_error([0.1, 0.2], [0.5, 0.5], rng=rng)) and math.isnan(nauc_error([], [], rng=rng))
+    assert math.isnan(nauc_error([0.1, 0.2, 0.3], [0.5, 0.5, 1], rng=rng))  # in 8/27 + 1/27 of resamples all are equal
+
+    def sampled(n: int) -> tuple[Floats, Floats]:
+        good = rng.normal(size=n)
+        return good / 2 + rng.normal(size=n), np.clip(np.round(good + 0.5, 1), 0, 1)
+
+    turns, truth = scaled(100, 1000), abstention(*sampled(200_000)).nauc
+    made = [sampled(100) for _ in range(turns)]
+    held = sum(abs(abstention(*one).nauc - truth) <= 1.96 * nauc_error(*one, n_resamples=100, rng=rng) for one in made)
+    assert stats.binom.ppf(0.0005, turns, 0.94) <= held <= stats.binom.ppf(0.9995, turns, 0.95)
 
 
 def test_what_is_undefined_says_why() -> None:
@@ -153,6 +179,19 @@ def test_tables_of_it(study: Study) -> None:
     assert table["transformation"].tolist() == ["original", "paraphrasing", "translation"]
     assert table["n_queries"].tolist() == [12, 12, 11] and (table["n_datasets"] == 1).all()
     assert tables.not_searches(rows) == {"sts": NOT_OF_OTHERS}
+    error = rows["nauc_error_diff1"].iloc[0]
+    ends = table[["nauc_low_diff1", "nauc_high_diff1"]].iloc[0]
+    nauc = rows["nauc_diff1"].iloc[0]
+    assert error > 0 and ends.tolist() == pytest.approx([nauc - 1.959964 * error, min(nauc + 1.959964 * error, 1)])
+    # Two data sets: the root of the summed squares, halved; two seeds of one share their queries: the mean.
+    both = pd.concat([rows.iloc[:1], rows.iloc[:1].assign(dataset="other", nauc_error_diff1=0.3)])
+    assert tables.abstention_table(both)["nauc_low_diff1"].iloc[0] == pytest.approx(
+        both["nauc_diff1"].mean() - 1.959964 * math.hypot(error, 0.3) / 2
+    )
+    seeds = pd.concat([rows.iloc[:1], rows.iloc[:1].assign(seed=2, nauc_error_diff1=0.3)])
+    assert tables.abstention_table(seeds)["nauc_low_diff1"].iloc[0] == pytest.approx(
+        seeds["nauc_diff1"].mean() - 1.959964 * (error + 0.3) / 2
+    )
     shares = tables.threshold_shares(rows).set_index(["transformation", "confidence", "share"])
     own = rows.set_index(["dataset", "transformation"]).loc[("find", "translation")]
     found = shares.loc[("translation", "diff1", 0.8)]

@@ -15,7 +15,7 @@ from evaluation.build.quality.finding import Finding
 from evaluation.build.quality.lengths import Reader
 from evaluation.build.quality.texts import duplicates, leakage
 from evaluation.build.quality.thresholds import THRESHOLDS
-from evaluation.tasks.scoring import make_task
+from evaluation.tasks.scoring import make_task, unusable
 from generation.datasets.local import TableDataset
 from plumbline.study.datasets import TaskType
 from tests.mteb_site import site
@@ -108,6 +108,27 @@ def test_tasks_of_mteb_of_every_type_are_checked_against_what_mteb_published() -
         assert statistics.verdict == "look" and "where mteb has" in statistics.reason  # the site's data are made up
         assert checked.statistics
         assert "leakage" not in {one.check for one in checked.findings} or dataset.task.endswith("classification")
+
+
+def test_tasks_with_one_item_or_without_labels_are_checked_and_not_scored() -> None:
+    one = {"sentence1": ["a cat"], "sentence2": ["a dog"]}
+    pair = findings(table("pair_classification", test={**one, "label": [1]}))
+    assert pair["labels"].verdict == "fail" and pair["rare_labels"].value == 1
+    assert (
+        unusable(table("sts", test={**one, "score": [1.0]}), "paper")
+        == "there is one pair alone: Spearman's rho needs two"
+    )
+    train = {"text": [f"text {i}" for i in range(4)], "label": [["a"], ["b"], ["a", "b"], []]}
+    bare = table("multilabel_classification", train=train, test={"text": ["one text", "two texts"], "label": [[], []]})
+    found = findings(bare)["labels"]
+    assert (found.verdict, found.value, found.reason) == ("fail", 0, "0 labels in split test")
+    assert unusable(bare, "paper") == "no text that is scored has a label"
+
+
+def test_labels_are_called_as_the_file_calls_them() -> None:
+    assert "the most frequent, l0, has 50%" in findings(CLEAN)["labels"].reason
+    rare = table("clustering", test={"text": [f"text {i}" for i in range(5)], "label": ["x", "x", "y", "y", "seldom"]})
+    assert list(findings(rare)["rare_labels"].rows["detail"]) == ["seldom: the only item of its label"]
 
 
 def test_what_is_undefined_passes_nothing() -> None:

@@ -93,11 +93,11 @@ def test_labels_of_most_people_are_laid_beside_the_gold_by_cohens_kappa() -> Non
 
     (part,) = contents_of(CLEAN).with_gold
     said = [[str(gold)] * 2 for gold in part.gold]
-    said[0], said[1] = ["1", "1", "0"], ["0", "1"]  # the first against the gold, the second without a majority
+    said[0], said[1] = ["l1", "l1", "l0"], ["l0", "l1"]  # the first against the gold, the second without a majority
     made = _labels([(part, place, own) for place, own in enumerate(said)], "")
     gold = [str(part.gold[place]) for place in range(10) if place != 1]
-    given = ["1", *gold[1:]]
+    given = ["l1", *gold[1:]]
     assert made.value == pytest.approx(cohen_kappa_score(given, gold)) and made.verdict == "pass"
     assert list(made.rows["item"]) == ["0"] and made.reason.startswith("9 of 10 items")
-    one = _labels([(part, 0, ["0"]), (part, 2, ["0"])], "")
+    one = _labels([(part, 0, ["l0"]), (part, 2, ["l0"])], "")
     assert np.isnan(one.value) and one.verdict == "look"

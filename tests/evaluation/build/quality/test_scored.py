@@ -11,7 +11,7 @@ from scipy import stats
 
 from annotation.statistics.paired import Estimate
 from evaluation import evaluate
-from evaluation.build.quality.checks import check
+from evaluation.build.quality.checks import Task, check
 from evaluation.build.quality.finding import Finding
 from evaluation.build.quality.scored import Scored, difference_found, equal_scores, near_perfect
 from evaluation.build.quality.study_tasks import tasks_of
@@ -20,6 +20,7 @@ from evaluation.results import read_scores
 from evaluation.statistics.counted import mean as mean_measure
 from evaluation.tasks.item_scores import Items, Part, difference, items_of
 from evaluation.tasks.scoring import evaluate as score_of
+from generation.datasets.local import TableDataset
 from plumbline.study import Study
 from tests.evaluation.conftest import FakeModel, write_outputs, write_pairs, write_study, write_verdicts
 from tests.mteb_site import site
@@ -67,6 +68,18 @@ def test_scores_that_are_not_there_or_hold_no_more_are_not_known(scored: Study) 
         for name in ("random", "near_perfect", "equal_scores", "difference"):
             assert made[name].verdict == "look" and np.isnan(made[name].value)
             assert made[name].reason.startswith("not known: no model of the study has a score on it; `python -m ")
+
+
+def test_why_no_model_has_a_score_is_said(scored: Study) -> None:
+    undefined = read_scores(scored).assign(score=np.nan, reason="all similarities are equal")
+    assert found(scored, "sts", undefined)["random"].reason == (
+        "not known: no model's score on it is defined (all similarities are equal)"
+    )
+    one = TableDataset(
+        "one", "clustering", "en", "1", {"test": pd.DataFrame({"text": ["a", "b"], "label": ["x", "x"]})}
+    )
+    (first, *_) = Scored(scored, pd.DataFrame(), [], 7)(Task("one", one))
+    assert first.reason.startswith("not known: it can have no score: all rows of its test split have the label 'x'")
 
 
 def test_a_check_encodes_nothing(scored: Study, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def dataset(study: Study, name: str) -> Any:
 @pytest.mark.parametrize(
     ("task", "words", "left"),
     [
-        ("sets", ("--documents", "40"), {"documents": 40, "labels": 4}),
+        ("sets", ("--documents", "40", "--replacement"), {"documents": 40, "labels": 4}),
         ("search", ("--queries", "12", "--depth", "2"), {"queries": 12}),
     ],
 )
@@ -86,7 +86,7 @@ def test_what_comes_out_scores_alike_in_mteb_in_a_study_and_in_the_check(
     small = tmp_path / "small"
     about = json.loads((small / "about.json").read_text())
     assert about["answer"] == out.splitlines()[0] and left.items() <= about["smaller"].items()
-    assert about["seed"] == 1337 and out.startswith("It ranks 3 models as the whole data set does with tau ")
+    assert about["seed"] == 1337 and out.startswith("How alike 3 models rank on it and on the whole data set: tau ")
     lines = yaml.safe_load((small / "dataset.yaml").read_text())["datasets"]
     own = yaml.safe_load(study.file.read_text()) | {"datasets": [{**lines[0], "path": str(small / lines[0]["path"])}]}
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(own))
@@ -104,6 +104,7 @@ def test_what_comes_out_scores_alike_in_mteb_in_a_study_and_in_the_check(
             assert found == pytest.approx(scores[spec.name], abs=1e-5)
         else:
             assert made.max_fraction_of_documents_to_embed is None and len(made.dataset["test"]) == 40
+            assert set(made.dataset["test"]["label"]) == {"l0", "l1", "l2", "l3"}  # as the study's file has them
         model.close()
 
 
@@ -121,6 +122,31 @@ def test_documents_are_drawn_by_label_or_not_without_replacement_and_by_seed(stu
     assert "whatever their label" in draw.draw_documents(sets, 20, stratified=False, seed=1).how[0]
     nested = site().tasks["BiorxivClusteringS2S"]
     assert draw.draw_documents(nested, 6, stratified=False, seed=1).left["documents"] == 6
+
+
+def test_documents_are_drawn_with_replacement_too(study: Study) -> None:
+    sets = dataset(study, "sets")
+    texts = [one for (one,) in contents_of(sets).scored[0].texts]
+    for stratified in (True, False):
+        made = draw.draw_documents(sets, 60, stratified=stratified, seed=1, replacement=True)
+        (part,) = contents_of(made.dataset).scored
+        differ = len(set(part.texts))
+        # Of 60 draws from 80 documents 80 (1 - (79/80)^60) = 42.4 differ on the mean, of 15 from each 20 as many.
+        assert len(part.texts) == 60 and 33 <= differ <= 52 and made.left["documents"] == 60
+        assert made.how[0].startswith("60 of 80 documents, drawn with replacement, ")
+        assert made.how[1] == f"{differ} of them differ: the others stand there more than once"
+        assert all(gold == f"l{texts.index(text) % 4}" for (text,), gold in zip(part.texts, part.gold, strict=True))
+        if stratified:
+            assert sorted(np.unique(part.gold, return_counts=True)[1]) == [15, 15, 15, 15]
+    nested = site().tasks["BiorxivClusteringS2S"]
+    (whole,), seen = contents_of(nested).scored, set()
+    known = set(zip(whole.texts, whole.gold, strict=True))
+    for seed in range(6):
+        made = draw.draw_documents(nested, 6, stratified=False, seed=seed, replacement=True)
+        (part,) = contents_of(made.dataset).scored
+        assert len(part.texts) == 6 and set(zip(part.texts, part.gold, strict=True)) <= known
+        seen.add(len(set(part.texts)))
+    assert min(seen) < 6
 
 
 def test_a_pool_holds_what_is_judged_and_what_models_rank_first_and_nothing_else(study: Study) -> None:
@@ -163,6 +189,12 @@ def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
         (("--task", "sets", "--documents", "80"), "draw fewer than there are"),
         (("--task", "sets", "--seed", "-1"), "give a whole number from 0 on"),
         (("--task", "search", "--pool", "m9"), "no model 'm9'"),
+        (
+            ("--task", "search", "--documents", "9"),
+            "--documents is for clustering, and 'search' is retrieval: it has --q",
+        ),
+        (("--task", "sets", "--documents", "9", "--depth", "2"), "--depth is for retrieval, and 'sets' is clustering"),
+        (("--task", "sets", "--documents", "79"), "cannot be drawn by label (The train_size = 1 should be greater"),
         (("--task", "search", "--pool", "bm25"), "pip install 'mteb[bm25s]'"),
     ],
 )
@@ -179,7 +211,7 @@ def test_types_and_labels_that_cannot_be_made_smaller_say_so(study: Study) -> No
         draw.refuse_unfit(site().tasks["STSBenchmark"])
     seldom = TableDataset("rare", "clustering", "en", "1", {
         "test": pd.DataFrame({"text": list("abcdef"), "label": ["x"] * 5 + ["y"]})})  # fmt: skip
-    with pytest.raises(DataError, match="cannot be drawn by label: .* Take --draw uniform"):
+    with pytest.raises(DataError, match=r"cannot be drawn by label \(.*\); take --draw uniform"):
         draw.draw_documents(seldom, 3, stratified=True, seed=1)
     nothing = TableDataset("bare", "retrieval", "en", "1", {"test": pd.DataFrame({"id": ["q"], "query": ["asked"]})},
                            {"d": "told"}, {"q": {"d": 0}})  # fmt: skip
@@ -187,9 +219,7 @@ def test_types_and_labels_that_cannot_be_made_smaller_say_so(study: Study) -> No
         draw.draw_queries(nothing, 1, seed=1)
 
 
-def test_bm25_ranks_through_mteb_where_it_is_installed(study: Study, tmp_path: Path) -> None:
-    pytest.importorskip("bm25s")
-    pytest.importorskip("Stemmer")
+def test_bm25_ranks_through_mteb(study: Study, tmp_path: Path) -> None:
     words = ("--task", "search", "--pool", "bm25", "--depth", "1", "--out", str(tmp_path / "small"))
     status, _, err = shrink(study, *words)
     assert status == 0, err
