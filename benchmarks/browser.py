@@ -47,7 +47,8 @@ def dashboard(study: Study, log: Path) -> Iterator[tuple[str, int]]:
     options = ["--study", str(study.file), "--exports", str(study.folder.parent), "--port", str(port)]
     command = [sys.executable, "-m", "streamlit_app", *options]
     # From another folder, where Streamlit has no settings of ours and Python finds no package of ours by itself.
-    place = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # Its modules are compiled, as an installation has them, also where a container's settings say otherwise.
+    place = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": ""}
     with (
         log.open("wb") as output,
         subprocess.Popen(command, cwd=log.parent, env=place, stdout=output, stderr=output) as server,

@@ -112,18 +112,20 @@ def rank_slopes(ranks: pd.DataFrame, *, dark: bool) -> alt.LayerChart:
     names = list(MOVES)
     colour = alt.Color("moved:N", title=None).scale(domain=names, range=[MOVES[name][0] for name in names])
     shape = alt.Shape("moved:N", title=None).scale(domain=names, range=[MOVES[name][1] for name in names])
-    lines = base.mark_line(strokeWidth=2).encode(detail="model:N", color=colour.legend(orient="bottom"))
+    lines = base.mark_line(strokeWidth=2).encode(detail=alt.Detail("model:N"), color=colour.legend(orient="bottom"))
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
-        color=colour, shape=shape.legend(orient="bottom"), tooltip=["model:N", "side:N", "rank:Q"]
+        color=colour,
+        shape=shape.legend(orient="bottom"),
+        tooltip=[alt.Tooltip("model:N"), alt.Tooltip("side:N"), alt.Tooltip("rank:Q")],
     )
     words = [
         base.transform_filter(alt.datum.side == side)
         .mark_text(align=align, dx=dx, color=INK[dark], limit=alt.expr(f"{edge:.3f} * width - {_GAP + 2}"))
-        .encode(text="label:N")
+        .encode(text=alt.Text("label:N"))
         for side, align, dx in _SIDES
     ]
     # The page makes it as wide as itself; on paper there is no page.
-    return alt.LayerChart(layer=[lines, points, *words]).properties(width=_WIDTH, height=_ROW * len(ranks))
+    return alt.LayerChart(layer=[lines, points, *words], width=_WIDTH, height=_ROW * len(ranks))
 
 
 def error_map(table: pd.DataFrame, by: str) -> alt.LayerChart:
@@ -142,11 +144,16 @@ def error_map(table: pd.DataFrame, by: str) -> alt.LayerChart:
         y=alt.Y("row:N", sort=list(long["row"].drop_duplicates()), title=None).axis(labelLimit=160),
     )
     colour = alt.Color("value:Q", title="%").scale(scheme="oranges", domain=[0, reach])
-    cells = base.mark_rect().encode(color=colour, tooltip=["row:N", "type:N", alt.Tooltip("value:Q", format=".2f")])
-    letters = base.mark_text(fontSize=11).encode(
-        text="words:N", color=alt.condition(f"datum.value > {0.6 * reach}", alt.value("#FFFFFF"), alt.value("#000000"))
+    cells = base.mark_rect().encode(
+        color=colour, tooltip=[alt.Tooltip("row:N"), alt.Tooltip("type:N"), alt.Tooltip("value:Q", format=".2f")]
     )
-    return alt.LayerChart(layer=[cells, letters]).properties(width=_WIDTH, height=_ROW * long["row"].nunique())
+    letters = base.mark_text(fontSize=11).encode(
+        text=alt.Text("words:N"),
+        color=alt.ColorValue(
+            **alt.condition(f"datum.value > {0.6 * reach}", alt.value("#FFFFFF"), alt.value("#000000"))
+        ),
+    )
+    return alt.LayerChart(layer=[cells, letters], width=_WIDTH, height=_ROW * long["row"].nunique())
 
 
 def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
@@ -160,14 +167,21 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
         axis=shown["axis"].map(display),
     )
     row = alt.Y("row:N", sort=list(shown["row"]), title=None).axis(labelLimit=220)
-    tooltip = ["row:N", "counting:Q", "wanted:Q", "open:Q", "complete:Q", "pairs:Q"]
+    tooltip = [
+        alt.Tooltip("row:N"),
+        alt.Tooltip("counting:Q"),
+        alt.Tooltip("wanted:Q"),
+        alt.Tooltip("open:Q"),
+        alt.Tooltip("complete:Q"),
+        alt.Tooltip("pairs:Q"),
+    ]
     names = [display(axis) for axis in axes]
     colour = alt.Color("axis:N", title=None).scale(domain=names, range=list(colours(axes).values()))
     base = alt.Chart(shown).encode(y=row, tooltip=tooltip)
     answers = alt.X("wanted:Q", title="Answers (pale: wanted)").axis(**_whole(shown["wanted"].max()))
     wanted = base.mark_bar(color=NEUTRAL, opacity=0.3).encode(x=answers)
-    given = base.mark_bar(height={"band": 0.5}).encode(x="counting:Q", color=colour.legend(orient="top"))
-    return alt.LayerChart(layer=[wanted, given]).properties(width=_WIDTH * 2 // 3, height=_ROW * len(shown))
+    given = base.mark_bar(height={"band": 0.5}).encode(x=alt.X("counting:Q"), color=colour.legend(orient="top"))
+    return alt.LayerChart(layer=[wanted, given], width=_WIDTH * 2 // 3, height=_ROW * len(shown))
 
 
 def rater_bars(raters: pd.DataFrame, column: str, title: str) -> alt.Chart:
@@ -181,7 +195,7 @@ def rater_bars(raters: pd.DataFrame, column: str, title: str) -> alt.Chart:
         .encode(
             x=alt.X(f"{column}:Q", title=title).axis(**ticks),
             y=alt.Y("rater_id:N", sort=list(shown["rater_id"]), title=None).axis(labelLimit=220),
-            tooltip=["rater_id:N", "who:N", f"{column}:Q"],
+            tooltip=[alt.Tooltip("rater_id:N"), alt.Tooltip("who:N"), alt.Tooltip(f"{column}:Q")],
         )
         .properties(height=_ROW * len(shown))
     )

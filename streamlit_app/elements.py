@@ -94,16 +94,16 @@ def figure(
     *,
     alt_text: str = "",
     columns: int = 2,
-    paper: alt.TopLevelMixin | None = None,
+    paper: Callable[[], alt.TopLevelMixin] | None = None,
 ) -> None:
     """A chart with what it shows and its limits in a line below, and its SVG; `name` is the file's.
 
     `columns` are those of its legend: one where the rows' names are long, or a phone has no room for anything else.
-    `paper` is what stands in the SVG, where white paper wants another chart than the page (dark ink, whole names).
+    `paper` draws what stands in the SVG, where white paper wants another chart than the page (dark ink, whole names).
     """
     st.altair_chart(unchecked(fitted(chart, columns)), width="stretch", alt=alt_text or says)
     st.caption(says)
-    download_svg(name, lambda: paper or chart)
+    download_svg(name, paper or (lambda: chart))
 
 
 def fitted(chart: alt.TopLevelMixin, columns: int) -> alt.TopLevelMixin:
@@ -111,13 +111,14 @@ def fitted(chart: alt.TopLevelMixin, columns: int) -> alt.TopLevelMixin:
     from altair import Undefined  # noqa: PLC0415 (the first page goes without)
 
     one: Any = chart
-    drawn = one.properties(autosize=_FIT)
-    drawn.config = drawn.padding = Undefined  # the page has its own letters and edges
-    drawn.description = Undefined  # `alt_text` says it
-    drawn = drawn.configure_axisBand(labelOverlap=False, labelLimit=_NAMES)
-    drawn = drawn.configure_axis(labelFlush=False)  # or the first and the last label leave their ticks
-    # Beside a chart a legend would take half of a phone.
-    made: alt.TopLevelMixin = drawn.configure_legend(orient="top", columns=columns)
+    config = {
+        "axisBand": {"labelOverlap": False, "labelLimit": _NAMES},
+        "axis": {"labelFlush": False},  # or the first and the last label leave their ticks
+        "legend": {"orient": "top", "columns": columns},  # beside a chart it would take half of a phone
+    }
+    made: alt.TopLevelMixin = one.properties(autosize=_FIT, config=config)  # in place of its own letters
+    drawn: Any = made
+    drawn.padding = drawn.description = Undefined  # the page has edges, `alt_text` says it
     return made
 
 

@@ -46,14 +46,17 @@ def rating_shares(shares: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
     base = alt.Chart(bars)
     parts = base.mark_bar(stroke=NEUTRAL, strokeWidth=0.5).encode(
         x=alt.X("start:Q", title="Share of ratings").scale(domain=[0, 1]).axis(format="%", tickCount=5),
-        x2="end:Q",
+        x2=alt.X2("end:Q"),
         y=row,
         color=colour.legend(orient="top"),
     )
     letters = base.mark_text(fontSize=11).encode(
-        x="middle:Q", y=row, text="words:N", color=alt.condition("datum.dark", alt.value("white"), alt.value(_INK))
+        x=alt.X("middle:Q"),
+        y=row,
+        text=alt.Text("words:N"),
+        color=alt.ColorValue(**alt.condition("datum.dark", alt.value("white"), alt.value(_INK))),
     )
-    return _finished(alt.LayerChart(layer=[parts, letters]), bars["name"])
+    return _finished([parts, letters], bars["name"])
 
 
 def shares_in_words(shares: pd.DataFrame) -> str:
@@ -91,7 +94,7 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
     limits = alt.Chart(pd.DataFrame({"threshold": sorted(rows["threshold"].dropna().unique())}))
     layers = [
         limits.mark_rule(strokeDash=[5, 4], color=_INK).encode(x=across("threshold")),
-        lines.encode(x=across("low"), x2="high:Q", y=row, color=colour),
+        lines.encode(x=across("low"), x2=alt.X2("high:Q"), y=row, color=colour),
         points.encode(
             x=across("mean"),
             y=row,
@@ -99,7 +102,7 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
             shape=shape.legend(orient="bottom", columnPadding=24, symbolFillColor=NEUTRAL),
         ),
     ]
-    return _finished(alt.LayerChart(layer=layers), rows["name"])
+    return _finished(layers, rows["name"])
 
 
 def means_in_words(means: pd.DataFrame) -> str:
@@ -112,15 +115,17 @@ def means_in_words(means: pd.DataFrame) -> str:
     return f"Threshold {limits}. {'; '.join(told)}."
 
 
-def _finished(chart: alt.LayerChart, names: pd.Series[str]) -> alt.LayerChart:
-    """The chart in its size and letters; `names` are those of its rows."""
+def _finished(layers: list[alt.Chart], names: pd.Series[str]) -> alt.LayerChart:
+    """The layers as one chart, in its size and letters; `names` are those of its rows."""
     # Browsers have wider letters than those that the drawing is laid out with.
     padding = {"left": 8 + 1.2 * names.str.len().max(), "right": 16, "top": 5, "bottom": 5}
-    sized = chart.properties(width=_WIDTH, height=_ROW * names.nunique(), padding=padding).configure(font="sans-serif")
-    lettered = sized.configure_axis(labelFontSize=12, titleFontSize=12, labelLimit=340, titleFontWeight="normal")
-    lettered = lettered.configure_legend(labelFontSize=12, titleFontSize=12, titleFontWeight="normal")
-    done: alt.LayerChart = lettered.configure_view(stroke=None)
-    return done
+    config = alt.Config(
+        font="sans-serif",
+        axis=alt.AxisConfig(labelFontSize=12, titleFontSize=12, labelLimit=340, titleFontWeight="normal"),
+        legend=alt.LegendConfig(labelFontSize=12, titleFontSize=12, titleFontWeight="normal"),
+        view=alt.ViewConfig(stroke=None),
+    )
+    return alt.LayerChart(layer=layers, width=_WIDTH, height=_ROW * names.nunique(), padding=padding, config=config)
 
 
 def _bar_names(shares: pd.DataFrame) -> list[str]:

@@ -27,19 +27,24 @@ def curve(table: pd.DataFrame, held: int) -> Figure:
     band = (
         alt.Chart(shown[shown["method"] == "random"])
         .mark_area(color=NEUTRAL, opacity=0.25)
-        .encode(x=across, y=alt.Y("tau_low:Q"), y2="tau_high:Q")
+        .encode(x=across, y=alt.Y("tau_low:Q"), y2=alt.Y2("tau_high:Q"))
     )
     base = alt.Chart(shown).encode(x=across, y=up, color=colour)
     marks = base.mark_point(size=70, filled=True, opacity=1).encode(
         shape=shape,
-        tooltip=["way:N", "tasks:Q", alt.Tooltip("tau:Q", format=".3f"), alt.Tooltip("rho:Q", format=".3f")],
+        tooltip=[
+            alt.Tooltip("way:N"),
+            alt.Tooltip("tasks:Q"),
+            alt.Tooltip("tau:Q", format=".3f"),
+            alt.Tooltip("rho:Q", format=".3f"),
+        ],
     )
     caption = (
         f"Kendall's tau with the ranking by all tasks, on {held} held-out models;"
         " the band holds 95% of random selections."
     )
     words = caption + " " + " ".join(_said(shown, way) for way in names)
-    chart = alt.LayerChart(layer=[band, base.mark_line(), marks], description=words).properties(width=560, height=320)
+    chart = alt.LayerChart(layer=[band, base.mark_line(), marks], description=words, width=560, height=320)
     return Figure(chart, caption, words)
 
 

@@ -109,11 +109,15 @@ def panels_of(table: pd.DataFrame, results: Results, confidence: str) -> dict[st
             y=up,
             color=series_colour(results.axes).legend(values=there),
             shape=series_shape(results.axes).legend(values=there),
-            tooltip=["series:N", alt.Tooltip("share:Q", format=".0%"), alt.Tooltip("score:Q", format=".2f")],
+            tooltip=[
+                alt.Tooltip("series:N"),
+                alt.Tooltip("share:Q", format=".0%"),
+                alt.Tooltip("score:Q", format=".2f"),
+            ],
         )
         bounds = alt.Chart(part[part["series"] == series_name(ORIGINAL)])
-        oracle = bounds.mark_line(color=NEUTRAL, strokeDash=[6, 4]).encode(x=across, y="oracle:Q")
-        flat = bounds.mark_line(color=NEUTRAL, strokeDash=[2, 3]).encode(x=across, y="flat:Q")
+        oracle = bounds.mark_line(color=NEUTRAL, strokeDash=[6, 4]).encode(x=across, y=alt.Y("oracle:Q"))
+        flat = bounds.mark_line(color=NEUTRAL, strokeDash=[2, 3]).encode(x=across, y=alt.Y("flat:Q"))
         panel = alt.LayerChart(layer=[oracle, flat, lines], title=str(model))
         panels[str(model)] = panel.properties(width=PANEL_WIDTH, height=PANEL_WIDTH * 3 // 4)
     return panels

@@ -54,7 +54,7 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
         .scale(domain=names, range=list(shapes(axes).values()))
         .legend(orient="top", columns=1, symbolOpacity=1)
     )
-    hollow = alt.condition(alt.datum["included_rejected"], alt.value(0), alt.value(1))
+    hollow = alt.FillOpacityValue(**alt.condition(alt.datum["included_rejected"], alt.value(0), alt.value(1)))
     tooltip = [
         alt.Tooltip("name:N", title="Transformation"),
         alt.Tooltip("original:Q", title="Original, same items", format=".2f"),
@@ -66,12 +66,12 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
     extent = alt.X("original:Q", title="Score times 100 (grey bar: original)").scale(zero=False, nice=True)
     extent = extent.axis(tickCount=6)
     base = alt.Chart(shown)
-    lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=extent, x2="score:Q", y=row, color=colour)
+    lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=extent, x2=alt.X2("score:Q"), y=row, color=colour)
     before = base.mark_tick(color=NEUTRAL, thickness=3, size=16).encode(x=extent, y=row, tooltip=tooltip)
     after = base.mark_point(size=110, strokeWidth=2, filled=False, opacity=_POINT).encode(
         x=alt.X("score:Q"), y=row, color=colour, fill=colour, fillOpacity=hollow, shape=shape, tooltip=tooltip
     )
-    return alt.LayerChart(layer=[lines, before, after]).properties(height=ROW * len(shown) + 90)
+    return alt.LayerChart(layer=[lines, before, after], height=ROW * len(shown) + 90)
 
 
 def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
@@ -86,27 +86,31 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     row = alt.Y("model:N", sort=models, title=None).axis(labelLimit=names)
     extent = alt.X("score:Q", title="Score times 100").scale(zero=False, nice=True)
     base = alt.Chart(shown)
-    lines = base.mark_rule(color=NEUTRAL, opacity=0.5).encode(x=alt.X("min(score):Q"), x2="max(score):Q", y=row)
+    lines = base.mark_rule(color=NEUTRAL, opacity=0.5).encode(x=alt.X("min(score):Q"), x2=alt.X2("max(score):Q"), y=row)
     marks = base.mark_point(size=110, strokeWidth=2, filled=True, opacity=_POINT).encode(
         x=extent,
         y=row,
         color=series_colour(axes),
         shape=series_shape(axes),
-        tooltip=["model:N", "series:N", alt.Tooltip("score:Q", format=".2f")],
+        tooltip=[alt.Tooltip("model:N"), alt.Tooltip("series:N"), alt.Tooltip("score:Q", format=".2f")],
     )
     own = _own_originals(table, axes)
     ticks = (
         alt.Chart(own)
         .mark_tick(thickness=3, size=18)
         .encode(
-            x="original:Q",
+            x=alt.X("original:Q"),
             y=row,
             color=series_colour(axes),
-            tooltip=["model:N", "series:N", alt.Tooltip("original:Q", title="Original, same items", format=".2f")],
+            tooltip=[
+                alt.Tooltip("model:N"),
+                alt.Tooltip("series:N"),
+                alt.Tooltip("original:Q", title="Original, same items", format=".2f"),
+            ],
         )
     )
     layer = [lines, *([ticks] if len(own) else []), marks]
-    return alt.LayerChart(layer=layer).properties(width=WIDTH, height=ROW * len(models))
+    return alt.LayerChart(layer=layer, width=WIDTH, height=ROW * len(models))
 
 
 def size_lines(table: pd.DataFrame) -> alt.FacetChart:
@@ -121,7 +125,7 @@ def size_lines(table: pd.DataFrame) -> alt.FacetChart:
             y=alt.Y("score:Q", title="Score times 100").scale(zero=False),
             color=series_colour(axes),
             shape=series_shape(axes),
-            tooltip=["model:N", "series:N", alt.Tooltip("score:Q", format=".2f")],
+            tooltip=[alt.Tooltip("model:N"), alt.Tooltip("series:N"), alt.Tooltip("score:Q", format=".2f")],
         )
         .properties(width=PANEL_WIDTH * 3 // 4, height=PANEL_WIDTH)
     )
@@ -148,15 +152,16 @@ def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     base = alt.Chart(shown).encode(
         x=alt.X("name:N", sort=heads, title=None).axis(labelAngle=-40, labelLimit=160),
         y=alt.Y("model:N", sort=list(table["model"].drop_duplicates()), title=None).axis(labelLimit=names),
-        tooltip=["model:N", "name:N", alt.Tooltip("difference:Q", format="+.2f")],
+        tooltip=[alt.Tooltip("model:N"), alt.Tooltip("name:N"), alt.Tooltip("difference:Q", format="+.2f")],
     )
     colour = alt.Color("difference:Q", title="Points").scale(scheme="redblue", domain=[-reach, reach], domainMid=0)
     pale = f"abs(datum.difference) < {0.6 * reach}"
     cells = base.mark_rect().encode(color=colour)
     words = base.mark_text(fontSize=12).encode(
-        text="label:N", color=alt.condition(pale, alt.value("#000000"), alt.value("#FFFFFF"))
+        text=alt.Text("label:N"),
+        color=alt.ColorValue(**alt.condition(pale, alt.value("#000000"), alt.value("#FFFFFF"))),
     )
-    return alt.LayerChart(layer=[cells, words]).properties(width=62 * len(heads), height=ROW * table["model"].nunique())
+    return alt.LayerChart(layer=[cells, words], width=62 * len(heads), height=ROW * table["model"].nunique())
 
 
 def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
@@ -181,12 +186,14 @@ def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
     shape = alt.Shape("series:N", title=None).scale(domain=names, range=[*shapes(axes).values(), "cross"])
     row = alt.Y("label:N", sort=list(shown["label"]), title=None).axis(labelLimit=360)
     base = alt.Chart(shown)
-    zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4]).encode(x="zero:Q")
-    intervals = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", y=row, color=colour)
+    zero = (
+        alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 4]).encode(x=alt.X("zero:Q"))
+    )
+    intervals = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=row, color=colour)
     points = base.mark_point(size=90, filled=True, opacity=1).encode(
         x=alt.X("shift:Q", title="Shift (points)"), y=row, color=colour, shape=shape
     )
-    return alt.LayerChart(layer=[zero, intervals, points]).properties(width=WIDTH * 2 // 3, height=ROW * len(shown))
+    return alt.LayerChart(layer=[zero, intervals, points], width=WIDTH * 2 // 3, height=ROW * len(shown))
 
 
 def p_value(p: float) -> str:

@@ -61,8 +61,10 @@ def drift_panel(
         .scale(domain=[worst - 0.2, best + 0.2], nice=False)  # room for points at the ends
         .axis(values=list(range(worst, best + 1)), format="d"),
         y=alt.Y("drift:Q").title("Drift (1 − cos)").scale(domain=[0.0, scales.drift or 1.0]).axis(labelFlush=False),
-        opacity=alt.condition(chosen, alt.value(1), alt.value(0.25)) if chosen else alt.value(1),
-        size=alt.value(60),
+        opacity=alt.OpacityValue(**alt.condition(chosen, alt.value(1), alt.value(0.25)))
+        if chosen
+        else alt.OpacityValue(1),
+        size=alt.SizeValue(60),
         tooltip=_tooltip(question),
     )
     return panel.properties(title=_title(correlation, letters), height=PANEL_HEIGHT)

@@ -32,10 +32,15 @@ def drops(table: pd.DataFrame) -> alt.LayerChart:
         y=alt.Y("drop:Q", title="Drop (points)"),
         color=colour,
         shape=shape,
-        tooltip=["dataset:N", "model:N", "name:N", alt.Tooltip("drop:Q", format="+.2f")],
+        tooltip=[
+            alt.Tooltip("dataset:N"),
+            alt.Tooltip("model:N"),
+            alt.Tooltip("name:N"),
+            alt.Tooltip("drop:Q", format="+.2f"),
+        ],
     )
-    means = base.mark_rule(strokeWidth=2.5).encode(y="mean(drop):Q", color=colour)
-    return alt.LayerChart(layer=[points, means]).properties(width=WIDTH, height=PANEL_WIDTH)
+    means = base.mark_rule(strokeWidth=2.5).encode(y=alt.Y("mean(drop):Q"), color=colour)
+    return alt.LayerChart(layer=[points, means], width=WIDTH, height=PANEL_WIDTH)
 
 
 def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
@@ -57,7 +62,7 @@ def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
             y=alt.Y("model:N", sort=list(shown["model"].unique()), title=None).axis(labelLimit=260),
             color=colour,
             order=alt.Order("rank:Q"),
-            tooltip=["model:N", "name:N", alt.Tooltip("size:Q", format=".2f")],
+            tooltip=[alt.Tooltip("model:N"), alt.Tooltip("name:N"), alt.Tooltip("size:Q", format=".2f")],
         )
         .properties(width=WIDTH, height={"step": ROW * 2 // 3})
     )
@@ -77,15 +82,19 @@ def text_drifts(table: pd.DataFrame) -> alt.ConcatChart:
     axes = Axes.of(table).shown
     colour = alt.Color("axis:N", legend=None).scale(domain=list(axes), range=list(colours(axes).values()))
     shape = alt.Shape("axis:N", legend=None).scale(domain=list(axes), range=list(shapes(axes).values()))
-    tooltip = ["name:N", *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("median", "mean", "low", "high")), "n:Q"]
+    tooltip = [
+        alt.Tooltip("name:N"),
+        *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("median", "mean", "low", "high")),
+        alt.Tooltip("n:Q"),
+    ]
     extent = alt.X("median:Q", title="Drift (1 − cos)").scale(domain=[0, float(shown["high"].max()) or 1.0])
     panels = []
     for model, part in shown.groupby("model", sort=False):
         row = alt.Y("name:N", sort=names, title=None).axis(labelLimit=160)
         base = alt.Chart(part)
-        thin = base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q"), x2="high:Q", y=row, color=colour)
+        thin = base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=row, color=colour)
         thick = base.mark_rule(strokeWidth=7, opacity=0.5).encode(
-            x=alt.X("lower_quartile:Q"), x2="upper_quartile:Q", y=row, color=colour
+            x=alt.X("lower_quartile:Q"), x2=alt.X2("upper_quartile:Q"), y=row, color=colour
         )
         points = base.mark_point(size=80, filled=True, opacity=1).encode(
             x=extent, y=row, color=colour, shape=shape, tooltip=tooltip

@@ -37,11 +37,11 @@ def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart
             y=alt.Y("name:N", sort=names, title=None).axis(labelLimit=260),
             color=colour,
             shape=shape,
-            tooltip=["name:N", "threshold:Q", "decision:N"],
+            tooltip=[alt.Tooltip("name:N"), alt.Tooltip("threshold:Q"), alt.Tooltip("decision:N")],
         )
     )
     height = ROW * len(names) * 2 // 3
-    return alt.LayerChart(layer=[_own(threshold, x), marks]).properties(width=WIDTH * 3 // 4, height=height)
+    return alt.LayerChart(layer=[_own(threshold, x), marks], width=WIDTH * 3 // 4, height=height)
 
 
 def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
@@ -65,7 +65,7 @@ def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
                 y=alt.Y("score:Q", title="Score times 100").scale(zero=False),
                 color=series_colour(axes),
                 shape=series_shape(axes),
-                tooltip=["threshold:Q", "series:N", alt.Tooltip("score:Q", format=".2f")],
+                tooltip=[alt.Tooltip("threshold:Q"), alt.Tooltip("series:N"), alt.Tooltip("score:Q", format=".2f")],
             )
         )
         panel = alt.LayerChart(layer=[_own(threshold, x), lines], title=str(model))
@@ -81,13 +81,13 @@ def total_intervals(table: pd.DataFrame) -> alt.LayerChart:
     shown = shown.assign(**{name: 100 * shown[name] for name in ("value", "low", "high")})
     row = alt.Y("model:N", sort=list(shown["model"]), title=None).axis(labelLimit=260)
     base, colour = alt.Chart(shown), "#CC79A7"
-    tooltip = ["model:N", *(alt.Tooltip(f"{name}:Q", format=".2f") for name in ("value", "low", "high"))]
+    tooltip = [alt.Tooltip("model:N"), *(alt.Tooltip(f"{name}:Q", format=".2f") for name in ("value", "low", "high"))]
     extent = alt.X("value:Q", title=f"{total} times 100").scale(zero=False)
-    intervals = base.mark_rule(strokeWidth=3, color=colour).encode(x=alt.X("low:Q"), x2="high:Q", y=row)
+    intervals = base.mark_rule(strokeWidth=3, color=colour).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=row)
     points = base.mark_point(size=90, filled=True, opacity=1, shape="diamond", color=colour).encode(
         x=extent, y=row, tooltip=tooltip
     )
-    return alt.LayerChart(layer=[intervals, points]).properties(width=WIDTH, height=ROW * len(shown))
+    return alt.LayerChart(layer=[intervals, points], width=WIDTH, height=ROW * len(shown))
 
 
 def _own(threshold: float, x: alt.X) -> alt.Chart:

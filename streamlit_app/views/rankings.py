@@ -37,7 +37,7 @@ def _slopes(study: Study, group: str) -> None:
     )
     said = says + limits(simulated=simulated, n=len(scored), what="models")
     chart = charts.rank_slopes(scored, dark=st.context.theme.type == "dark")
-    figure(f"{study.name}-ranks", chart, said, paper=charts.rank_slopes(scored, dark=False))
+    figure(f"{study.name}-ranks", chart, said, paper=partial(charts.rank_slopes, scored, dark=False))
 
 
 def _kendall(study: Study, group: str) -> None:

@@ -101,7 +101,7 @@ def _axes(study: Study, refused: bool, group: str, one: Exhibit) -> None:
         " axes. A tick is the original of the data sets and items that an axis rests on, where these are not all."
         + _limits(study, int(frame["n_datasets"].max()), "data sets", refused=refused)
     )
-    _drawn(study, group, "axes", charts.axis_shifts(frame, NAMES), says, paper=charts.axis_shifts(frame))
+    _drawn(study, group, "axes", charts.axis_shifts(frame, NAMES), says, paper=partial(charts.axis_shifts, frame))
 
 
 def _moves(study: Study, refused: bool, group: str, one: Exhibit) -> None:
@@ -110,7 +110,9 @@ def _moves(study: Study, refused: bool, group: str, one: Exhibit) -> None:
         "Mean difference from the original of the same items in points; a star marks what no verdict accepts."
         + _limits(study, int(frame["n_datasets"].max()), "data sets", refused=refused)
     )
-    _drawn(study, group, "transformations", charts.delta_map(frame, NAMES), says, paper=charts.delta_map(frame))
+    _drawn(
+        study, group, "transformations", charts.delta_map(frame, NAMES), says, paper=partial(charts.delta_map, frame)
+    )
 
 
 def _shifts(study: Study, group: str, one: Exhibit) -> None:

@@ -94,7 +94,7 @@ def _means(study: Study, scale: Sequence[int], question: str, language: str) -> 
     says = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
     told = means_in_words(means)
     chart = charts.means_panel(means, scale, dark=st.context.theme.type == "dark")
-    name, paper = f"{study.name}-means-{question}", mean_intervals(means, scale)
+    name, paper = f"{study.name}-means-{question}", partial(mean_intervals, means, scale)
     figure(name, chart, says + _limits(study), alt_text=told, columns=1, paper=paper)
 
 
