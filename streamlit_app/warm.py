@@ -33,6 +33,7 @@ MODULES = (
     "streamlit_app.views.rankings",
     "streamlit_app.views.benchmark",
     "streamlit_app.views.texts",
+    "scipy.special",
 )
 SECONDS = 0.5  # until the first page is at the browser
 

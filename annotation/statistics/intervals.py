@@ -47,9 +47,9 @@ class Mean:
         This is the posterior of the normal model with flat priors on the mean and the logarithm of the error
         (Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.2), and one minus the one-sided p-value.
         """
-        from scipy import stats  # noqa: PLC0415 (half a second: who only reads verdicts goes without)
+        from scipy import special  # noqa: PLC0415 (all of `scipy.stats` takes half a second)
 
-        return np.asarray(stats.t.cdf((self.value - threshold) / self.error, self.freedom))
+        return np.asarray(special.stdtr(self.freedom, (self.value - threshold) / self.error))
 
     def _reach(self) -> Floats:
         return quantile(self.freedom) * self.error
@@ -169,9 +169,9 @@ def known(mean: Floats, variance: Floats, freedom: Floats) -> Mean:
 
 def quantile(freedom: Floats) -> Floats:
     """How many standard errors of Student's t an interval reaches to either side, by its degrees of freedom."""
-    from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
+    from scipy import special  # noqa: PLC0415 (all of `scipy.stats` takes half a second)
 
-    return np.asarray(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+    return np.asarray(special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def _freedom(error_times: Floats) -> Floats:

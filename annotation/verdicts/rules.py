@@ -79,7 +79,7 @@ def outcomes(value: Floats, low: Floats, high: Floats, rule: RuleSpec) -> NDArra
         kept, missed = [end >= rule.at_least for end in ends], [end < rule.at_least for end in ends]
     else:
         kept, missed = [end <= rule.limit for end in ends], [end > rule.limit for end in ends]
-    return np.select([kept[0] & kept[1], missed[0] & missed[1]], ["accepted", "rejected"], "undecided")
+    return np.where(kept[0] & kept[1], "accepted", np.where(missed[0] & missed[1], "rejected", "undecided"))
 
 
 def found(summaries: Sequence[Summary], rule: AcceptanceSpec, rules: Iterable[RuleSpec] = ()) -> list[Found]:
@@ -122,7 +122,9 @@ def decide(
     if lacking := tuple(_lacking(summaries, judged, n_pairs, rule)):
         return "undecided", lacking
     order = ("rejected", "undecided", "accepted") if rule.combine == "all" else ("accepted", "undecided", "rejected")
-    by_outcome = {name: [one for one in judged if one.outcome == name] for name in order}
+    by_outcome: dict[str, list[Found]] = {name: [] for name in order}
+    for one in judged:
+        by_outcome[one.outcome].append(one)
     decision = next(name for name in order if by_outcome[name])
     if decision == "accepted":
         return decision, ("; ".join(_accepted(by_outcome[decision])),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -54,6 +55,17 @@ def test_one_thread_imports_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     one.join()
     other.join()
     assert inside == 2 * list(warm.MODULES)
+
+
+@pytest.mark.usefixtures("imported")
+def test_garbage_is_collected_again_once_all_is_imported() -> None:
+    try:
+        warm.collect_later()
+        assert not gc.isenabled()
+        warm.import_all()
+        assert gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_an_extra_that_is_missing_is_left_to_the_page_that_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
