@@ -18,7 +18,9 @@ from annotation.rubric import load_rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.sample import SUPPLY, sample_settings
 from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.portable import FOLDER
 from evaluation.bundle.source import BundleSource
+from generation.jobs import generator_hash
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage, write_kept
 from plumbline.reading import read_bytes
@@ -27,7 +29,7 @@ from plumbline.store import atomic, write_table
 from plumbline.study import Study, load_study
 from plumbline.study.transformations import EIGHT
 
-_KEPT = ("datasets", "seeds", "sample", "rubric", "raters", "acceptance", "quality")
+_KEPT = ("datasets", "seeds", "prompts", "languages", "sample", "rubric", "wordings", "raters", "acceptance", "quality")
 _WRITTEN = {"pairs.parquet", "controls.parquet", SUPPLY, "manifest.json"}
 
 
@@ -57,7 +59,7 @@ def study_again(
     if out.exists() and not begun:
         raise StudyError(f"--out {out}: there is such a file; name another, for what people rate there would change")
     source = BundleSource(bundle, bundle.study(), files or {})
-    pairs, controls, left = _pairs(bundle, source.pairs())
+    sample = source.pairs()
     with atomic(out) as file:
         file.write(said)
     try:
@@ -69,6 +71,7 @@ def study_again(
                 f"{bundle.path}: its raters were asked by another rubric {study.rubric!r} than the one here, so that"
                 " their ratings cannot be held side by side; get the maker's"
             )
+        pairs, controls, left = _pairs(bundle, sample, study)
         refuse_other_prompts(study, [*pairs, *controls])
     except PlumblineError:
         if not begun:
@@ -95,14 +98,15 @@ def compared(bundle: Bundle, study: Study) -> str:
 
 def _settings(bundle: Bundle, out: Path) -> dict[str, Any]:
     """The study's file: what raters are asked, and by which rules it is judged, as in the bundle."""
-    said, generator = bundle.settings, dict(bundle.settings["generator"])
+    said = bundle.settings
+    generator = {name: value for name, value in said["generator"].items() if name != FOLDER}
     if generator["kind"] in ("recorded", "openai"):  # of an equal identity; a server's address is nobody's business
         generator = {**generator, "kind": "recorded", "path": "outputs"}
     datasets = [one if "mteb" in one else {**one, "path": Path(one["path"]).name} for one in said["datasets"]]
     return {
         "name": out.stem,
         "description": f"The pairs of {bundle.manifest.study}, bundle {bundle.short}, rated again",
-        **{name: said[name] for name in _KEPT},
+        **{name: said[name] for name in _KEPT if name in said},
         "datasets": datasets,
         "transformations": list(_transformations(bundle)),
         "generator": generator,
@@ -123,7 +127,7 @@ def _transformations(bundle: Bundle) -> Iterator[Any]:
             yield {**one.definition, "calls": [{"text": p.text, "language": p.language} for p in one.prompts]}
 
 
-def _pairs(bundle: Bundle, sample: list[Pair]) -> tuple[list[Pair], list[Pair], int]:
+def _pairs(bundle: Bundle, sample: list[Pair], study: Study) -> tuple[list[Pair], list[Pair], int]:
     """The sample and the controls in one wave, and how many controls lack words."""
     made = bundle.evidence.study.generator.kind
     by_key = {pair.key: pair.original for pair in sample}
@@ -132,11 +136,14 @@ def _pairs(bundle: Bundle, sample: list[Pair]) -> tuple[list[Pair], list[Pair], 
         original = one.original or (by_key.get(one.key, "") if one.control == "repeat" else "")
         controls.append(one.model_copy(update={"original": original}))
     told = [one for one in controls if one.original and one.transformed]
-    again = [[_first(one, made) for one in rows] for rows in (sample, told)]
+    named = generator_hash(study.generator) if bundle.settings["generator"].get(FOLDER) else ""
+    again = [[_first(one, made, named) for one in rows] for rows in (sample, told)]
     return again[0], again[1], len(controls) - len(told)
 
 
-def _first(pair: Pair, kind: str) -> Pair:
-    """A pair in the first wave; what a server made is served from records."""
-    changed = {"generator_kind": kind} if pair.generator_kind == "openai" else {}
+def _first(pair: Pair, kind: str, named: str) -> Pair:
+    """A pair in the first wave; what a server made is served from records, what a folder made has its name's hash."""
+    changed: dict[str, Any] = {"generator_kind": kind} if pair.generator_kind == "openai" else {}
+    if named and pair.generator_kind in ("vllm", "openai", "recorded"):
+        changed["generator_hash"] = named
     return pair.model_copy(update={"wave": 1, **changed})

@@ -158,6 +158,7 @@ class _Content:
             out |= pairs[name].isin(list(self._withheld))
             pairs = pairs.assign(**{name: pairs[name].astype(str).where(~out, "")})
         pairs = pairs.astype(dict.fromkeys(pairs.select_dtypes("category"), str))
+        pairs = pairs.assign(model=pairs["model"].map(portable.named))
         told = pairs["control"] != ""
         ratings = seen.collected.plain_ratings  # who comments on a text may quote it
         spoken = self.comments & ~ratings["pair_id"].isin(pairs.loc[words, "pair_id"])
@@ -169,7 +170,8 @@ class _Content:
             yield name, tables.to_parquet(tables.of_frame(frame, Rating))
         yield members.RUBRIC, tables.to_json(seen.rubric.model_dump(mode="json"))
         kept = {"decisions": read_decisions(study), "rules": seen.rules, "looks": seen.looks, "waves": seen.waves}
-        for file, rows in {**kept, "sample": seen.supply, "verdicts": self.verdicts}.items():
+        verdicts = [one.model_copy(update={"model": portable.named(one.model)}) for one in self.verdicts]
+        for file, rows in {**kept, "sample": seen.supply, "verdicts": verdicts}.items():
             yield f"{file}.json", tables.models_to_json(rows)
         yield members.AGREEMENT, tables.models_to_json(read_agreement(study))
 

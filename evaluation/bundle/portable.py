@@ -17,6 +17,7 @@ _SOURCES = (ARGILLA, "mturk", "prolific", "simulated")  # any other is the name 
 WITHHELD = "(not in the bundle)"  # what stands for raters' free words
 #: What of a model a bundle may say: nothing of it reaches into a machine (a folder, a server, a key, code).
 OF_MODELS = ("name", "kind", "revision", "prompts", "ngrams", "dimensions")
+FOLDER = "folder"  # key of a generator whose model is the name of a folder: its hash is of the whole path
 KINDS = ("sentence_transformers", "mteb", "lexical")
 _OF_GENERATORS = ("kind", "model", "revision", "sampling", "languages", "quantization", "dtype", "max_model_len")
 
@@ -24,12 +25,14 @@ _OF_GENERATORS = ("kind", "model", "revision", "sampling", "languages", "quantiz
 def settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The study as `study.json` has it: all that a number hangs on, and nothing of the maker's machine or people."""
     spec = study.evaluation
+    asked = {"prompts": study.prompts, "languages": list(study.languages), "wordings": list(study.wordings)}
     return {
         "name": study.name,
         "description": study.description,
         "datasets": list(datasets),
         "transformations": list(study.transformations),
         "seeds": list(study.seeds),
+        **{name: value for name, value in asked.items() if value},
         "generator": generator(study),
         "sample": study.sample.model_dump(mode="json"),
         "rubric": study.rubric,
@@ -44,10 +47,16 @@ def settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, A
 
 
 def generator(study: Study) -> dict[str, Any]:
-    """What made the texts, without where it stood."""
+    """What made the texts, without where it stood: of a folder its name, and that it is one."""
     said = study.generator.model_dump(mode="json", exclude_none=True)
-    model = str(said["model"]).rstrip("/").rpartition("/")[2] if str(said["model"]).startswith("/") else said["model"]
-    return {**{name: said[name] for name in _OF_GENERATORS if name in said}, "model": model}
+    known = {name: said[name] for name in _OF_GENERATORS if name in said}
+    name = named(said["model"])
+    return known if name == said["model"] else {**known, "model": name, FOLDER: True}
+
+
+def named(model: str) -> str:
+    """A model's name: of a folder on the maker's machine its last part."""
+    return model.rstrip("/").rpartition("/")[2] if model.startswith("/") else model
 
 
 def transformations(study: Study, plan: Plan) -> list[BundledTransformation]:
@@ -67,7 +76,7 @@ def transformations(study: Study, plan: Plan) -> list[BundledTransformation]:
                 ),
                 prompt_hash=plan.prompt_hashes[name],
                 kind=maker.kind,
-                model=maker.model.rpartition("/")[2] if maker.model.startswith("/") else maker.model,
+                model=named(maker.model),
                 generator_hash=maker.hash,
             )
         )

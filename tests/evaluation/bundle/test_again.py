@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from annotation.ratings.ratings import write_ratings
 from annotation.sampling.controls import read_controls
-from annotation.sampling.sample import read_pairs
+from annotation.sampling.sample import draw_sample, read_pairs
 from annotation.verdicts.acceptance import accept
 from evaluation.bundle import again
 from evaluation.bundle.again import study_again
@@ -18,10 +22,13 @@ from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.export import export
 from generation.jobs import Plan
+from generation.run import generate
 from plumbline.errors import StudyError
-from plumbline.study import load_study
+from plumbline.records import Pair, Rating
+from plumbline.study import Study, load_study
 from tests.commands import here
 from tests.evaluation.bundle.samples import RECORDED, RIGHTS, recorded_study
+from tests.evaluation.bundle.test_bundle import words_in
 
 
 def shown(pairs: Any) -> list[tuple[str, ...]]:
@@ -76,6 +83,38 @@ def test_texts_that_may_not_be_handed_on_are_joined_before_people_read_them(tmp_
     told = read_controls(joined.study)
     assert shown(told) == shown(whole[one.pair_id] for one in told)  # whole, or not there at all
     assert (len(told), joined.left_out) == (joined.controls, len(whole) - joined.controls) and joined.left_out > 0
+
+
+def test_prompts_wordings_and_a_model_in_a_folder_come_with_it(variant: Callable[..., Study], tmp_path: Path) -> None:
+    generator = {"kind": "recorded", "model": "/models/plumbline-sample", "path": "demo/outputs"}
+    asked = {"prompts": "pteb", "wordings": ["tr"], "transformations": ["paraphrasing"], "generator": generator}
+    texts = {"name": "sample_sts", "task": "sts", "path": "demo/pairs.csv", "language": "en"}
+    rights = {"datasets": {"sample_sts": RIGHTS}}
+    made = variant(datasets=[texts], sample={"pairs": 20}, bundle=rights, **asked)
+    generate(made)
+    draw_sample(made)
+    write_ratings(made, pd.DataFrame(list(rated(read_pairs(made)))), [])
+    accept(made)
+    export(made, tmp_path / "a.plumb")
+    found = open_checked(tmp_path / "a.plumb")
+    for name in found.archive.names:
+        assert "/models" not in words_in(name, found.archive.read(name)), name
+    assert found.manifest.generator["model"] == "plumbline-sample"
+    again = study_again(found, tmp_path / "again.yaml", tmp_path / "exports2").study
+    assert (again.prompts, again.wordings, again.generator.model) == ("pteb", ("tr",), "plumbline-sample")
+    assert shown(read_pairs(again)) == shown(read_pairs(made))
+    assert {one.generator_hash for one in read_pairs(again)} == {Plan(again).generator_hash}
+
+
+def rated(pairs: list[Pair]) -> Iterator[dict[str, object]]:
+    """Three programs' ratings of each pair."""
+    for pair in pairs:
+        for rater, question in itertools.product(range(3), ("quality", "fluency")):
+            yield Rating(
+                pair_id=pair.pair_id, transformation=pair.transformation, language=pair.language,
+                rater_id=f"simulated-{rater:08x}", question=question, value=4 + rater % 2, status="submitted",
+                submitted_at=datetime(2026, 1, 2, tzinfo=UTC), source="simulated", simulated=True,
+            ).model_dump()  # fmt: skip
 
 
 def test_a_study_that_was_cut_off_is_written_to_its_end(
