@@ -10,6 +10,7 @@ from pathlib import Path
 
 from annotation.adjudication.collect import FILE as ADJUDICATIONS
 from annotation.adjudication.collect import collect_adjudications
+from annotation.anchoring.effect import ABOUT, anchoring_lines, read_anchoring
 from annotation.argilla import accounts
 from annotation.argilla.client import connect
 from annotation.argilla.collect import collect
@@ -30,12 +31,12 @@ from annotation.planning_command import add_plan_options, plan_text, sizes_asked
 from annotation.preview import SHOWN, write_preview
 from annotation.publish_command import publish_pairs, say_flagged, say_unread, shown_files
 from annotation.readers import target_lines
-from annotation.records import Adjudication
 from annotation.review_command import add_review_options, review
 from annotation.sampling.controls import read_controls
 from annotation.sampling.extension import extend_sample
 from annotation.sampling.sample import draw_sample, read_pairs, read_supply, sample_settings
 from annotation.server_commands import add_commands, add_data_option, add_serve_options, home_of, serve
+from annotation.shown_records import Adjudication
 from annotation.status.headline import headline
 from annotation.status.status import read_status
 from annotation.status.text import status_text
@@ -47,6 +48,7 @@ from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
+from plumbline.records import SUGGESTED
 from plumbline.resources import installing
 from plumbline.study.subject import InstructionsSubject
 
@@ -81,14 +83,17 @@ def _sample(options: argparse.Namespace) -> int:
         print(
             f"{study.name}: wave {wave.number} adds {wave.pairs} {item}s to the sample; publish it to have them rated"
         )
-    kinds = Counter(pair.control for pair in read_controls(study))
+    controls = read_controls(study)
+    kinds = Counter[str](pair.control for pair in controls)
     more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {kinds['repeat']} repeats"
     if study.subject:
         more = f"{count(kinds['known'], 'known item')}, {count(kinds['repeat'], 'repeat')}"
+    if kinds[SUGGESTED]:
+        more += f", {kinds[SUGGESTED]} {item}s that will show judges' scores and never count (raters.suggestions)"
     print(f"{study.name}: {len(pairs)} {item}s drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
     sources = "items" if study.subject else "outputs"
     for name in study.kinds:
-        drawn = sum(pair.transformation == name for pair in pairs)
+        drawn = sum(pair.transformation == name for pair in (*pairs, *controls) if pair.drawn)
         if drawn < study.sample.pairs and not isinstance(study.subject, InstructionsSubject):  # it takes all
             print(f"  {name}: {drawn} {item}s, the study asks for {study.sample.pairs}; there are no more {sources}")
     for supply in read_supply(study):
@@ -177,6 +182,9 @@ def _accept(options: argparse.Namespace) -> int:
     )
     if judges or why_not:
         print(f"\nJudges beside people, study {study.name}\n\n{beside_text(judges) if judges else why_not}")
+    if study.raters.suggestions == "half":
+        found = anchoring_lines(read_anchoring(study, done.evidence.collected))
+        print("\n".join([f"\nAnchoring, study {study.name}\n", ABOUT, "", *found]))
     return 0
 
 

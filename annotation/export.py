@@ -38,7 +38,8 @@ SAME_SAMPLE = (
 _SOURCES = ("argilla", "mturk", "prolific")
 _OF_SUBJECTS = ("fields", "expected", "queue")  # columns of other subjects than pairs
 _MORE = {
-    "control": "kind of check on the rater that the pair is (positive, negative, known, repeat); empty for the sample",
+    "control": "kind of check on the rater that the pair is (positive, negative, known, repeat); suggested: shown with"
+    " judges' scores, in an experiment; empty for the sample",
     "source": "where it was given: argilla, mturk, prolific, or file (a file's name may hold a person's)",
     "withdrawn": "why a person withdrew the pair; empty if nobody did",
     "counts": "whether it counts in the verdicts: submitted, of the sample, not excluded, withdrawn or surplus",

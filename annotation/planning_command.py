@@ -15,14 +15,14 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
 from plumbline import cli
 from plumbline.study import Study
-from plumbline.study.campaign import AcceptanceSpec, RuleSpec
+from plumbline.study.campaign import AcceptanceSpec, RuleSpec, counted_pairs
 
 
 def plan_text(study: Study, options: argparse.Namespace) -> str:
     """What `python -m annotation plan` prints: assumptions, a row for each size, and how to read it."""
     design = Design.of(study, load_rubric(study))
     rule, assumed = design.rule, Assumed(options.spread, options.bias, options.noise)
-    own, item = (study.sample.pairs, study.raters.per_pair), study.called.item
+    own, item = own_size(study), study.called.item
     sizes = sizes_asked(study, options)
     seed = study.sample.seed if options.seed is None else options.seed
     rules = planned_rules(study, design)
@@ -41,6 +41,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
             f"Assumed standard deviations, in points: {item}s {assumed.spread:g}, raters' bias {assumed.bias:g},"
             f" noise {assumed.noise:g}",
             *([f"First the study's own size: {own[0]:,} {item}s and {own[1]} raters."] if sizes[0] == own else []),
+            *_halved(study),
             "",
             *(titled if rule.rules else (tables[0], "")),
             *_notes(rule, list(found["mean"]), study),
@@ -51,8 +52,24 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
 def sizes_asked(study: Study, options: argparse.Namespace) -> list[tuple[int, int]]:
     """(pairs of a transformation, raters) to plan: those of the command line, or the study's own and usual ones."""
     asked = [(pairs, raters) for pairs in options.pairs or PAIRS for raters in options.raters or RATERS]
-    own = study.sample.pairs, study.raters.per_pair
+    own = own_size(study)
     return asked if options.pairs or options.raters else list(dict.fromkeys([own, *asked]))
+
+
+def own_size(study: Study) -> tuple[int, int]:
+    """(pairs of a transformation that can count, raters) of the study itself."""
+    return counted_pairs(study.raters, study.sample), study.raters.per_pair
+
+
+def _halved(study: Study) -> list[str]:
+    """What an experiment costs, which the rows leave out."""
+    if study.raters.suggestions == "none":
+        return []
+    drawn, counted, (judged, item) = study.sample.pairs, counted_pairs(study.raters, study.sample), study.called
+    return [
+        f"An experiment (raters.suggestions: half): {drawn:,} {item}s of each {judged} are rated, {counted:,} count,",
+        f"and the others show judges' scores. Rows are of {item}s that count: the others cost as many ratings again.",
+    ]
 
 
 def _title(rule: RuleSpec) -> str:

@@ -15,7 +15,8 @@ from typing import Any
 import pandas as pd
 
 from annotation.addressed import addressed_lines
-from annotation.argilla.publish import record_of, rubric_to_ask
+from annotation.argilla.publish import rubric_to_ask
+from annotation.argilla.sending import record_of
 from annotation.argilla.training import RIGHT, by_queue, record_of_item, words_of
 from annotation.argilla.wording import Words
 from annotation.crowd.batches import make_batches

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from annotation.addressed import addressed_lines
+from annotation.anchoring.noted import suggestions_to_show
 from annotation.argilla import accounts
 from annotation.argilla.client import connect
 from annotation.argilla.publish import Publication, publish, rubric_to_ask
@@ -49,12 +50,17 @@ def publish_pairs(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     read_pairs(study)  # no server is started to say that there are none
     read_items(study, rubric := rubric_to_ask(study)[0])
+    suggestions = suggestions_to_show(study)
     with stage(study, "publish", shown_files(study)), connect(home) as argilla:
         reads = accounts.languages_at(argilla, home)
-        done = publish(study, argilla, reads)
+        done = publish(study, argilla, reads, suggestions)
         known = publish_training(study, argilla, rubric)
     new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
     print(f"{study.name}: {new} new pairs published in {datasets} datasets; workspaces: {workspaces}")
+    if suggestions:
+        item = study.called.item
+        print(f"  an experiment: {len(suggestions)} {item}s show judges' scores as suggestions and count in no verdict,"
+              " since raters are drawn towards what they see (raters.suggestions)")  # fmt: skip
     for line in [*done.corrections(), *done.withdrawals(), *training_lines(known)]:
         print(f"  {line}")
     if done.admission.out:

@@ -18,6 +18,9 @@ from plumbline.identity import identity
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
 
 
+SUGGESTED = "suggested"  # the kind of pair that shows judges' scores in an experiment, and never counts
+
+
 class Record(BaseModel):
     """Base of all records."""
 
@@ -83,8 +86,10 @@ class Pair(Record):
     language: str = Field(description="language of the original")
     output_language: str = Field(description="language that the transformed text should be in")
     seed: int = Field(description="transformation seed")
-    control: Literal["", "positive", "negative", "known", "repeat"] = Field(
-        default="", description="kind of check on the rater; empty for a pair of the sample"
+    control: Literal["", "positive", "negative", "known", "repeat", "suggested"] = Field(
+        default="",
+        description="kind of check on the rater; empty for a pair of the sample; suggested: drawn like the sample, for"
+        " the half of an experiment that shows judges' scores (`raters.suggestions`)",
     )
     repeats: str = Field(default="", description="the pair that a repeat shows again; empty otherwise")
     original: str = Field(description="the text; empty where `fields` has what raters read")
@@ -103,6 +108,11 @@ class Pair(Record):
         default="", description="right answers of a known item by question, as JSON; they are shown to no rater"
     )
     queue: str = Field(default="", description="the queue that it stands in with others' pools; empty: its pool's own")
+
+    @property
+    def drawn(self) -> bool:
+        """Whether it was drawn, to count or for the experiment's other half, and not made to tell about raters."""
+        return self.control in ("", SUGGESTED)
 
 
 ARGILLA = "argilla"  # the source of ratings that were given there

@@ -13,9 +13,9 @@ from annotation.offering import alone, read_reviews
 from annotation.pseudonyms import account_pseudonym
 from annotation.ratings.answers import Answer, check
 from annotation.ratings.ratings import read_all_ratings
-from annotation.records import Adjudication
 from annotation.rubric import Rubric
 from annotation.sampling.sample import read_pairs
+from annotation.shown_records import Adjudication
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError
 from plumbline.manifest import read_kept, write_kept

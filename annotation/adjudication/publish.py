@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 from annotation.adjudication.disputed import Disputed
 from annotation.adjudication.suggesting import said_of, suggestions_of
 from annotation.argilla.client import Argilla, Listed, User, translated
-from annotation.argilla.publish import placed, record_of, settings_of
-from annotation.argilla.suggestions import suggested
+from annotation.argilla.publish import settings_of
+from annotation.argilla.sending import placed, record_of
+from annotation.argilla.suggestions import question_ids
 from annotation.argilla.wording import Words
 from annotation.argilla.workspaces import admit, is_person
 from annotation.offering import REVIEWS, alone, read_reviews
 from annotation.pseudonyms import account_pseudonym
-from annotation.records import Review
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import read_pairs
+from annotation.shown_records import Review
 from plumbline.errors import StudyError, nearest
 from plumbline.manifest import write_kept
 from plumbline.study import Study
@@ -127,13 +128,13 @@ def _send(
             there = None
         dataset_id = _create(argilla, words, (workspace, name)) if there is None else there.id
         present = {record["external_id"] for record in argilla.records(dataset_id)}
-        beside = placed(argilla, dataset_id, words.beside)
+        beside, ids = placed(argilla, dataset_id, words.beside), question_ids(argilla, dataset_id)
         records = []
         for pair in pairs:
             if pair.pair_id not in present:
                 record = record_of(pair, beside)
                 record["fields"][SAID] = said_of(pair.pair_id, found.ratings, found.judgements, found.scales)
-                record["suggestions"] = suggested(argilla, dataset_id, suggestions.get(pair.pair_id, ()))
+                record["suggestions"] = [one.given(ids) for one in suggestions.get(pair.pair_id, ())]
                 records.append(record)
         if records:
             argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": records})

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from annotation.adjudication.disputed import Disputed
 from annotation.names import named
-from annotation.records import Adjudication
+from annotation.shown_records import Adjudication
 from annotation.verdicts.tables import SIMULATED, display
 from plumbline.cli import columns
 from plumbline.study import Study

@@ -12,10 +12,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
 from annotation.argilla.client import Argilla, Listed, translated
 from annotation.argilla.forms import Form, question_of
+from annotation.argilla.sending import SHOWN, send_pairs
+from annotation.argilla.suggestions import Suggested, suggestions_for
 from annotation.argilla.wording import COMMENT, Words, answered, put_right
 from annotation.argilla.workspaces import Admission, admit_annotators, refuse_unknown
 from annotation.offering import ARGILLA, alone, begin_offering, refuse_other_sample
@@ -25,6 +25,7 @@ from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.shown import shown
+from annotation.sampling.suggested import refuse_other_half
 from annotation.verdicts.preregistration import asked_rubric, first_rating, fix_rules
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
@@ -33,9 +34,6 @@ from plumbline.study import Study
 
 if TYPE_CHECKING:
     import argilla as rg
-
-BATCH = 500  # pairs sent at once; Argilla takes up to 500
-SHOWN = ("language", "output_language")
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,12 @@ class Publication:
         ]
 
 
-def publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]] | None = None) -> Publication:
+def publish(
+    study: Study,
+    argilla: Argilla,
+    reads: Mapping[str, Sequence[str]] | None = None,
+    suggestions: Suggested | None = None,
+) -> Publication:
     """Put the study's pairs, controls and repeats before its annotators.
 
     Makes workspaces and datasets where they are missing, adds pairs that are not there yet (by pair id), and lets in
@@ -72,14 +75,17 @@ def publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]] |
     Answers are never touched; withdrawn pairs are not sent, and taken out as long as nobody has answered them. Fixes
     the rules by which they will be judged; a corrected wording reaches the datasets while nobody has answered. Raises
     StudyError or DataError for a sample that is no longer the study's, for rules that changed after the first rating,
-    and for datasets with answers to other questions or words.
+    and for datasets with answers to other questions or words. `suggestions` are what the half of an experiment shows,
+    by pair (`annotation.anchoring`); a study that makes none shows none.
     """
     with alone(study):
-        return _publish(study, argilla, reads or {})
+        return _publish(study, argilla, reads or {}, suggestions or {})
 
 
-def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]]) -> Publication:
+def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]], suggestions: Suggested) -> Publication:
     (rubric, _), pairs = rubric_to_ask(study), shown(study)
+    refuse_other_half(study, pairs)
+    given = suggestions_for(study, pairs, suggestions)
     refuse_other_prompts(study, pairs)
     refuse_other_sample(study)
     refuse_other_fields(study, rubric, pairs)
@@ -93,7 +99,7 @@ def _publish(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]])
         argilla.request("POST", "/workspaces", json={"name": name})
     admission = admit_annotators(study, argilla, reads)
     corrected, withdrawn = dict[str, str](), withdrawn_pairs(study)
-    new = _fill(study, argilla, rubric, (pairs, withdrawn), corrected)
+    new = _fill(study, argilla, rubric, (pairs, withdrawn, given), corrected)
     return Publication(new, admission, corrected, *_take_out(study, argilla, pairs, withdrawn))
 
 
@@ -172,15 +178,15 @@ def _fill(
     study: Study,
     argilla: Argilla,
     rubric: Rubric,
-    sample: tuple[Sequence[Pair], Collection[str]],
+    sample: tuple[Sequence[Pair], Collection[str], Suggested],
     corrected: dict[str, str],
 ) -> dict[str, int]:
     """Make the datasets that are missing, and send the pairs that are; returns how many, by dataset.
 
-    `sample` are all pairs, and which of them are not sent since they were withdrawn. Notes in `corrected` what a
-    dataset says otherwise than before.
+    `sample` are all pairs, which of them are not sent since they were withdrawn, and what some of them show. Notes in
+    `corrected` what a dataset says otherwise than before.
     """
-    listed, new, (pairs, withdrawn) = argilla.datasets(), {}, sample
+    listed, new, (pairs, withdrawn, given) = argilla.datasets(), {}, sample
     for queue, wanted in queues_of(pairs).items():
         name = queue.dataset(study)
         dataset = listed.get((queue.workspace(study), name))
@@ -199,7 +205,7 @@ def _fill(
             present = {record["external_id"] for record in argilla.records(dataset_id)}
         present |= set(withdrawn)
         missing = sorted((pair for pair in wanted if pair.pair_id not in present), key=lambda pair: pair.pair_id)
-        send_pairs(argilla, dataset_id, name, missing, Words.of(rubric, queue).beside)
+        send_pairs(argilla, dataset_id, name, missing, Words.of(rubric, queue).beside, given)
         new[name] = len(missing)
     return new
 
@@ -219,34 +225,6 @@ def _put_right(argilla: Argilla, dataset: Listed, words: Words) -> tuple[bool, s
     if what:
         put_right(argilla, dataset.id, words)
     return True, what
-
-
-def send_pairs(argilla: Argilla, dataset_id: str, name: str, pairs: Sequence[Pair], beside: Mapping[str, str]) -> None:
-    """Put pairs into a dataset that does not have them, with what raters may know of them. Raises ServiceError.
-
-    What stands `beside` a pair's own fields does, but in datasets of earlier versions, which have no place.
-    """
-    there = placed(argilla, dataset_id, beside) if pairs else {}
-    with tqdm(total=len(pairs), unit="pair", desc=f"publishing {name}", disable=not pairs) as bar:
-        for start in range(0, len(pairs), BATCH):
-            batch = [record_of(pair, there) for pair in pairs[start : start + BATCH]]
-            argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": batch})
-            bar.update(len(batch))
-
-
-def placed(argilla: Argilla, dataset_id: str, beside: Mapping[str, str]) -> dict[str, str]:
-    """What of it a dataset has fields for. Raises ServiceError."""
-    names = {one["name"] for one in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]}
-    return {name: text for name, text in beside.items() if name in names}
-
-
-def record_of(pair: Pair, beside: Mapping[str, str]) -> dict[str, Any]:
-    """A pair as Argilla takes it, with what raters may know of it, and what stands `beside` its own fields."""
-    return {
-        "external_id": pair.pair_id,
-        "fields": {**beside, **{one.name: one.value if one.kind == "chat" else one.text for one in fields_of(pair)}},
-        "metadata": {name: getattr(pair, name) for name in SHOWN},
-    }
 
 
 def create_dataset(

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from annotation.argilla.client import Argilla
+from plumbline.errors import StudyError
+from plumbline.records import SUGGESTED, Pair
+from plumbline.study import Study
 
 _NO_AGENT = re.compile(r"[^a-zA-Z0-9-_:./ ]")  # what Argilla does not take in an agent's name
 _LONGEST = 200  # characters of it
+
+
+Suggested = Mapping[str, "Sequence[Suggestion]"]  # by pair
 
 
 @dataclass(frozen=True)
@@ -35,8 +41,21 @@ class Suggestion:
         return found | sure
 
 
-def suggested(argilla: Argilla, dataset_id: str, found: Iterable[Suggestion]) -> list[dict[str, Any]]:
-    """Suggestions as the records of a dataset take them. Raises ServiceError."""
-    items = argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
-    questions = {one["name"]: one["id"] for one in items}
-    return [one.given(questions) for one in found]
+def question_ids(argilla: Argilla, dataset_id: str) -> dict[str, str]:
+    """The ids of a dataset's questions, by name, as suggestions need them. Raises ServiceError."""
+    return {one["name"]: one["id"] for one in argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]}
+
+
+def suggestions_for(study: Study, pairs: Sequence[Pair], found: Suggested) -> Suggested:
+    """What each pair of a campaign shows: suggestions on the experiment's half and on repeats of it, nowhere else.
+
+    Raises StudyError where there is such a half and nobody says what it shows.
+    """
+    half = {pair.pair_id for pair in pairs if pair.control == SUGGESTED}
+    if half and not found:
+        raise StudyError(
+            f"{study.file}: raters.suggestions: half shows judges' scores, and there are none; run"
+            f" `{study.command('annotation judge run')}`, then `{study.command('annotation publish')}`"
+        )
+    sources = {pair.pair_id: pair.repeats or pair.pair_id for pair in pairs}
+    return {pair_id: found[of] for pair_id, of in sources.items() if of in half and of in found}

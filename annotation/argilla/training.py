@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from annotation.argilla.client import Argilla, Listed, User, translated
-from annotation.argilla.publish import placed, record_of, settings_of
+from annotation.argilla.publish import settings_of
+from annotation.argilla.sending import placed, record_of
 from annotation.argilla.wording import Words, answered
 from annotation.argilla.workspaces import named_raters
 from annotation.offering import alone

@@ -71,8 +71,10 @@ def read_judging(study: Study, collected: Collected) -> Judging:
     names = tuple(sorted(judgements["judge"].unique()))
     shown = [one.name for one in study.judges if isinstance(one, RecordedJudge) and one.saw_ratings]
     late = saw_scores(read_reviews(study), collected.sample_ratings)
+    half = study.raters.suggestions == "half"
     why = [f"{', '.join(shown)} saw people's ratings"] if shown else []
     why += [f"{', '.join(late)} rated after having seen judges' scores as adjudicators"] if late else []
+    why += ["raters see judges' scores on half of the pairs (raters.suggestions)"] if half else []
     return Judging(
         outputs,
         judgements,

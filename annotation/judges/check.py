@@ -53,6 +53,9 @@ def checked(evidence: Evidence, made: Beside, epsilon: float = CROWD, flag: Flag
     counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
     rated = counting[[design.asked(str(name)).kind == "rating" for name in counting["question"]]]
     tables = held_against(rated, judging.judgements, judging.judged, design, epsilon=epsilon, flag=flag)
+    if judging.refused and "alternative" in tables:
+        why = {"omega": np.nan, "rho": np.nan, "passes": False, "reason": judging.refused}
+        tables["alternative"] = tables["alternative"].assign(**why)
     shown = evidence.study.acceptance.judges.use != "none"
     if shown:
         tables |= {"together": made.together, "decisions": made.decisions, "saved": made.saved}

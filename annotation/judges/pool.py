@@ -81,7 +81,7 @@ def _drawn(
     before = [pair for pair in sample if pair.pool == pool]
     kept = _Kept(source, {name: source.of(name) for name in members})
     strata = {one.key: _stratum(one) for found in kept.candidates.values() for one in found}
-    first = [pair for pair in before if not pair.control]
+    first = [pair for pair in before if pair.drawn]
     if everything:
         had = {pair.key for pair in first}
         left = sorted((one for found in kept.candidates.values() for one in found), key=lambda one: one.rank)

@@ -20,7 +20,7 @@ from annotation.sampling.sample import read_pairs
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.manifest import read_kept, write_kept
-from plumbline.records import Pair
+from plumbline.records import SUGGESTED, Pair
 from plumbline.study import Study
 
 FILE = "decisions.json"
@@ -131,6 +131,8 @@ def _pair_named(study: Study, name: str, sample: Sequence[Pair], controls: Seque
         )
     if found[0].control == "repeat":
         raise StudyError(f"{name} is a repeat of pair {found[0].repeats}: withdraw that one, and it goes with it")
+    if found[0].control == SUGGESTED:
+        raise StudyError(f"{name} shows judges' scores in an experiment, so that no verdict counts it; leave it out")
     if found[0].control:
         raise StudyError(f"{name} is a {found[0].control} control, which no verdict counts; it cannot be withdrawn")
     return found[0].pair_id

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from annotation.records import Review
+from annotation.shown_records import Review
 
 
 def saw_scores(reviews: Sequence[Review], ratings: pd.DataFrame) -> list[str]:

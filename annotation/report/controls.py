@@ -21,6 +21,7 @@ def controls_told(material: Material) -> str:
         "positive": ("positive control", "almost identical texts"),
         "negative": ("negative control", "unrelated texts"),
         "known": ("known item", "whose right answers its file names"),
+        "suggested": (f"{material.study.called.item} with judges' scores in sight", "the other half of an experiment"),
         "repeat": ("repeat", f"{material.study.called.item}s of the sample, shown a second time"),
     }
     checks = _checks(material)

@@ -13,6 +13,8 @@ from pathlib import Path
 import pandas as pd
 
 from annotation.report import crowd, exhibits, provenance
+from annotation.report.anchoring import NAME as ANCHORING
+from annotation.report.anchoring import anchoring_exhibits, anchoring_section
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.report.examples import examples_exhibit
 from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
@@ -93,7 +95,7 @@ def all_tables(material: Material) -> dict[str, Exhibit]:
     # Where every question has a scale there are no labels; where none has one, nothing of those that have.
     out = {name for name in ("labels", "examples") if not len(made[name].frame)}
     out |= set() if material.questions else {"table_2", "agreement"}
-    made |= {one.name: one for one in judge_exhibits(material)}
+    made |= {one.name: one for one in (*judge_exhibits(material), *anchoring_exhibits(material))}
     return {name: one for name, one in made.items() if name not in out}
 
 
@@ -111,6 +113,7 @@ def sections(material: Material, tables: Mapping[str, Exhibit], drawn: Mapping[s
         _doubtful(material),
         _decided(material, tables),
         *judges_section(material, [one for name, one in tables.items() if name.startswith("judges_")]),
+        *anchoring_section(material, [one for name, one in tables.items() if name == ANCHORING]),
         *([Section("Examples", [_EXAMPLES, tables["examples"].table()])] if "examples" in tables else []),
         Section("Methods", [*methods(material), *crowd.paragraphs(material)]),
         _table_two(material, tables),

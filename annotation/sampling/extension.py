@@ -43,6 +43,11 @@ def extend_sample(study: Study, reason: str) -> Wave:
 def _extend(study: Study, reason: str) -> Wave:
     if not reason:
         raise StudyError("--extend: say why the sample grows; the reason is kept with it")
+    if study.raters.suggestions == "half":
+        raise StudyError(
+            f"{study.file}: the sample of an experiment with suggestions is drawn once; make a study of its own of the"
+            " pairs to come"
+        )
     path, pairs = study.folder / "pairs.parquet", read_pairs(study)
     if not offered(study):
         raise StudyError(

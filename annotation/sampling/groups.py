@@ -76,7 +76,7 @@ class Groups:
     def known(self, had: Sequence[Pair]) -> list[Pair]:
         """The items whose right answers are known, but those that raters had, in an order that the seed decides."""
         there, seed = {pair.pair_id for pair in had}, self.study.sample.seed
-        drawn = {pair.key for pair in had if not pair.control}
+        drawn = {pair.key for pair in had if pair.drawn}
         shown = {_seen(item) for item in self._open if item.key in drawn}  # a file may name its answers later
         pairs = [item.pair(self.study.kinds[item.group]) for item in self._known if _seen(item) not in shown]
         fresh = [pair for pair in pairs if pair.pair_id not in there]

@@ -19,6 +19,7 @@ from annotation.sampling.controls import make_controls, read_controls, spares_ne
 from annotation.sampling.groups import Groups
 from annotation.sampling.near_duplicates import Seen, words_of
 from annotation.sampling.queues import Queue, queues_of
+from annotation.sampling.suggested import suggested_half
 from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError
 from plumbline.fields import fields_of
@@ -93,7 +94,10 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> Drawn:
     order = list(study.kinds)
     pairs.sort(key=lambda pair: order.index(pair.transformation))
     known = groups.known(before) if groups else []
-    return Drawn(pairs, make_controls(study, rubric, pairs, spares, known), candidates.supply)
+    controls = make_controls(study, rubric, pairs, spares, known)
+    shown = suggested_half(study, pairs)
+    told = {pair.pair_id for pair in shown}
+    return Drawn([pair for pair in pairs if pair.pair_id not in told], [*controls, *shown], candidates.supply)
 
 
 def sample_settings(study: Study) -> dict[str, Any]:
@@ -136,7 +140,7 @@ class Drawing:
 
     def __init__(self, candidates: Source, transformations: Sequence[str], before: Sequence[Pair]) -> None:
         self._study = candidates.study
-        had = {pair.key: pair.transformation for pair in before if not pair.control}
+        had = {pair.key: pair.transformation for pair in before if pair.drawn}
         there, sample = Counter(had.values()), self._study.sample
         self._lacks = {name: sample.pairs - there[name] for name in transformations}
         self._turns = {name: Turns(candidates.of(name), sample.seed, had) for name in transformations}
@@ -205,7 +209,7 @@ def _stays(study: Study, pairs: Sequence[Pair]) -> bool:
     controls = read_controls(study) if (study.folder / "controls.parquet").exists() else []
     if _texts((*read_pairs(study), *controls)) != _texts(pairs):
         raise StudyError(
-            f"{path} is {how}, and the study now asks for other pairs (other outputs, seed, number or controls);"
+            f"{path} is {how}, and the study now asks for other pairs (outputs, seed, number, controls, suggestions);"
             f" undo the change, add pairs to it with `{study.command(COMMAND)} --extend REASON`, or give the new study"
             " another name"
         )
@@ -227,4 +231,4 @@ def _refuse_other_settings(study: Study, last: Wave) -> None:
 
 def _texts(pairs: Iterable[Pair]) -> set[tuple[str, ...]]:
     """What raters see of pairs, by id: an output may be another under the same key."""
-    return {(pair.pair_id, *(one.text for one in fields_of(pair))) for pair in pairs}
+    return {(pair.pair_id, pair.control, *(one.text for one in fields_of(pair))) for pair in pairs}

@@ -280,7 +280,9 @@ def _some(said: Sequence[str]) -> str:
 
 
 def _adjudicators(evidence: Evidence) -> Iterator[str]:
-    """Raters who went on to rate after they had seen what judges and others said."""
+    """Raters who had seen what judges say, be it of other pairs."""
+    if evidence.study.raters.suggestions == "half":
+        yield "raters saw judges' scores on the other half of the pairs, which may have moved what they say of this one"
     late = saw_scores(read_reviews(evidence.study), evidence.collected.of_sample)
     if late:
         yield f"{count(len(late), 'rater')} rated after having seen judges' scores as adjudicators: {_some(late)}"

@@ -34,10 +34,15 @@ def rules_of(study: Study, rubric: Rubric | None = None) -> dict[str, Any]:
     return {
         "acceptance": study.acceptance.model_dump(mode="json"),
         "quality": study.quality.model_dump(mode="json"),
-        "raters": {"per_pair": study.raters.per_pair},
+        "raters": {"per_pair": study.raters.per_pair, **_suggested(study)},
         "sample": {"seed": study.sample.seed},
         "rubric": (rubric or load_rubric(study)).model_dump(mode="json"),
     }
+
+
+def _suggested(study: Study) -> dict[str, str]:
+    """Whether raters are shown judges' scores, where they are."""
+    return {"suggestions": study.raters.suggestions} if study.raters.suggestions != "none" else {}
 
 
 def read_rules(study: Study) -> list[RuleSet]:

@@ -24,7 +24,7 @@ from generation.jobs import generator_hash
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage, write_kept
 from plumbline.reading import read_bytes
-from plumbline.records import Pair
+from plumbline.records import SUGGESTED, Pair
 from plumbline.store import atomic, write_table
 from plumbline.study import Study, load_study
 from plumbline.study.transformations import EIGHT
@@ -133,6 +133,8 @@ def _pairs(bundle: Bundle, sample: list[Pair], study: Study) -> tuple[list[Pair]
     by_key = {pair.key: pair.original for pair in sample}
     controls = []
     for one in bundle.evidence.collected.control_pairs:
+        if one.control == SUGGESTED:  # of an experiment that the new study does not make
+            continue
         original = one.original or (by_key.get(one.key, "") if one.control == "repeat" else "")
         controls.append(one.model_copy(update={"original": original}))
     told = [one for one in controls if one.original and one.transformed]

@@ -151,7 +151,7 @@ class Study(Part):
         asking = [name for name in self.transformations if (own.get(name) or EIGHT[name]).calls]
         if asking and isinstance(self.generator, NoGenerator):
             raise ValueError(f"generator: Field required: {asking[0]} asks one; add it")
-        refuse_undecidable(rule, self.raters, self.sample)
+        refuse_undecidable(rule, self.raters, self.sample, judged=bool(self.judges), crowd=bool(self.crowd))
         refuse_unfit_judges(self.judges, self.judge_pool, self.sample, self.raters)
         for name in self.transformations:
             kind = own.get(name) or EIGHT[name]

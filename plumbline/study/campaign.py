@@ -53,8 +53,10 @@ class SimulatedRater(Part):
     noise: float = Field(default=0.5, ge=0, le=1000)
 
 
-class RatersSpec(Part):
+class RatersSpec(Later, Part):
     """Who rates, and how many for each pair (HTEB, section 2.4: three)."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"suggestions"})
 
     per_pair: int = Field(
         default=3, ge=1, le=1000, description="raters per pair; if there are more, the earliest count"
@@ -72,6 +74,11 @@ class RatersSpec(Part):
         default=(), description="made-up raters for rehearsals; leave out for a real campaign"
     )
     simulation_seed: Seed = 1337
+    suggestions: Literal["none", "half"] = Field(
+        default="none",
+        description="half: an experiment: a random half of the pairs shows judges' scores as suggestions, and that half"
+        " counts in no verdict; none: raters see nothing of judges",
+    )
 
     @model_validator(mode="after")
     def _named_once(self) -> RatersSpec:
@@ -223,15 +230,35 @@ class QualitySpec(Part):
     low: float = Field(default=2.0, description="pairs with a mean up to this are listed for review")
 
 
-def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, sample: SampleSpec) -> None:
-    """Raise ValueError for rules that no campaign of this size could meet."""
+def counted_pairs(raters: RatersSpec, sample: SampleSpec) -> int:
+    """How many pairs of a transformation can count: all that are drawn, in the experiment with suggestions half."""
+    return sample.pairs - sample.pairs // 2 if raters.suggestions == "half" else sample.pairs
+
+
+def refuse_undecidable(
+    rule: AcceptanceSpec, raters: RatersSpec, sample: SampleSpec, *, judged: bool, crowd: bool
+) -> None:
+    """Raise ValueError for rules that no campaign of this size could meet, and for an experiment that cannot be.
+
+    `judged` is whether the study names judges, `crowd` whether it asks crowd workers.
+    """
+    if raters.suggestions == "half":
+        if not judged:
+            raise ValueError("raters.suggestions: half shows judges' scores, and the study names no judges; add them")
+        if crowd:
+            raise ValueError("raters.suggestions: half needs Argilla, and crowd workers' pages show no suggestions;"
+                             " leave out one of crowd and suggestions")  # fmt: skip
+        if str(rule.judges.use) == "decide":
+            raise ValueError("raters.suggestions: half lets raters see judges' scores, so that judges cannot decide;"
+                             " leave out one of both")  # fmt: skip
     if rule.min_raters > raters.per_pair:
         raise ValueError(
             f"acceptance.min_raters {rule.min_raters} is more than raters.per_pair {raters.per_pair}:"
             " no pair would ever count; lower the one or raise the other"
         )
-    if rule.min_pairs > sample.pairs:
+    if rule.min_pairs > (counted := counted_pairs(raters, sample)):
+        halved = f" (of which {counted} count, the others show suggestions)" if counted < sample.pairs else ""
         raise ValueError(
-            f"acceptance.min_pairs {rule.min_pairs} is more than sample.pairs {sample.pairs}:"
+            f"acceptance.min_pairs {rule.min_pairs} is more than sample.pairs {sample.pairs}{halved}:"
             " every verdict would stay undecided; lower the one or raise the other"
         )

@@ -20,7 +20,8 @@ from typing import Any, Protocol
 
 from annotation import server
 from annotation.argilla.client import Argilla
-from annotation.argilla.publish import create_dataset, send_pairs
+from annotation.argilla.publish import create_dataset
+from annotation.argilla.sending import send_pairs
 from annotation.argilla.wording import COMMENT, Words
 from annotation.crowd.examples import examples_html
 from annotation.crowd.page_words import consent_of, direction, prolific_words

@@ -15,21 +15,28 @@ from annotation.adjudication.collect import collect_adjudications, read_adjudica
 from annotation.adjudication.disputed import Disputed
 from annotation.adjudication.publish import SAID, publish_review
 from annotation.adjudication.text import judged_text
+from annotation.anchoring.effect import read_anchoring
+from annotation.anchoring.noted import read_shown, suggestions_to_show
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
+from annotation.judges.beside import read_judging
 from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
 from annotation.offering import read_reviews
 from annotation.pseudonyms import account_pseudonym
 from annotation.ratings.ratings import read_all_ratings
 from annotation.ratings.reviewed import saw_scores
-from annotation.records import Adjudication, Review
+from annotation.report.page import write_report
+from annotation.sampling.controls import read_controls
+from annotation.sampling.extension import extend_sample
+from annotation.sampling.sample import draw_sample
+from annotation.shown_records import Adjudication, Review
 from annotation.verdicts.acceptance import accept
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
-from tests.annotation.campaigns import Make, answer, dataset, pending, rater, small
+from tests.annotation.campaigns import ALONE, Make, answer, dataset, pending, rater, small
 
 Rows = dict[tuple[str, str], Adjudication]
 
@@ -147,6 +154,51 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
     argilla.request("DELETE", f"/datasets/{review}")
     with pytest.raises(DataError, match="2 adjudications that were collected before are no longer at"):
         collect_adjudications(study, argilla)
+
+
+def test_half_of_an_experiment_shows_judges_scores_and_enters_no_verdict(
+    argilla: Argilla, variant: Make, tmp_path: Path
+) -> None:
+    raters = {"per_pair": 3, "simulated": [{"name": "strict"}, {"name": "even"}, {"name": "kind"}]}
+    parts = {"raters": {**raters, "suggestions": "half"}, "acceptance": {"min_pairs": 2}}
+    study = judged(variant, "anchor", tmp_path, **parts)
+    half = {pair.pair_id for pair in read_controls(study)}
+    with pytest.raises(StudyError, match="and there are none; run `.*annotation judge run"):
+        publish(study, argilla)
+    shown = suggestions_to_show(study)
+    noted = {(one.pair_id, one.shown) for one in read_shown(study)}
+    assert len(noted) == 3 and {pair_id for pair_id, seen in noted if seen} == set(shown) <= half and len(half) == 2
+    publish(study, argilla, suggestions=shown)
+    for record in of_records(argilla, dataset(study, argilla)):
+        values = sorted(one["value"] for one in record["suggestions"])
+        assert values == ([1, 2] if record["external_id"] in shown else [])
+        assert not any(word in json.dumps(record["metadata"]) for word in ("oracle", "sibyl"))
+    file = tmp_path / "said.jsonl"
+    said = file.read_text(encoding="utf-8")
+    file.write_text("", encoding="utf-8")
+    assert repr(suggestions_to_show(study)) == repr(shown)  # what was noted holds
+    file.write_text(said, encoding="utf-8")
+
+    simulate(study, argilla)
+    ratings = collect(study, argilla)
+    assert len(ratings) == 2 * 3 * 2 and not half & set(ratings["pair_id"])
+    done = accept(study)
+    assert [one.n_pairs for one in done.verdicts] == [2] and any("other half" in line for line in done.doubts)
+    found = read_anchoring(study, done.evidence.collected)
+    assert found[["n_shown", "n_hidden", "left_out"]].sum(axis=1).tolist() == [3] * 4  # one has no score
+    assert "(raters.suggestions)" in read_judging(study, done.evidence.collected).refused
+    page = write_report(study).read_text(encoding="utf-8")
+    assert page.index("What was decided</h2>") < page.index("Anchoring: an experiment</h2>")
+
+    judges = [one.model_dump() for one in study.judges]
+    sample = {"pairs": 4, **ALONE}
+    other = variant(name="anchor", transformations=["paraphrasing"], sample=sample, raters=raters, judges=judges)
+    with pytest.raises(StudyError, match="asks for other pairs"):
+        draw_sample(other)
+    with pytest.raises(StudyError, match="is 'none', and the sample has a half that shows"):
+        publish(other, argilla)
+    with pytest.raises(StudyError, match="the sample of an experiment with suggestions is drawn once"):
+        extend_sample(study, "more")
 
 
 def test_who_rates_after_having_seen_judges_scores_is_named() -> None:

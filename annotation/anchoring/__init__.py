@@ -1,0 +1,1 @@
+"""An experiment: how far raters are drawn towards judges' scores that they see (`raters.suggestions: half`)."""
