@@ -8,6 +8,7 @@ from annotation.adjudication.collect import read_adjudications
 from annotation.adjudication.disputed import Disputed
 from annotation.adjudication.publish import publish_review
 from annotation.adjudication.text import judged_text
+from annotation.argilla import accounts
 from annotation.argilla.client import connect
 from annotation.names import known_names, named, pseudonym_of
 from annotation.offering import alone
@@ -60,11 +61,15 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
     people = [name for name in map(str.strip, options.by.split(",")) if name]
     with connect(home_of(options), existing=True) as argilla:
         done = publish_review(study, argilla, options.adjudicate, people)
+        reads = accounts.languages_at(argilla, home_of(options))
     new, whom = sum(done.new.values()), ", ".join(people)
     print(f"{study.name}: {new} new of {len(done.pairs)} pairs for {whom} to adjudicate in {', '.join(done.new)}")
     print("  they see judges' scores as suggestions, and what people said without names; what they answer is no rating")
     for name, number in done.own.items():
         print(f"  {name} has rated {number} of these pairs too; their adjudications are marked so")
+    for name in people:
+        if strange := sorted(done.languages - set(reads.get(name, done.languages))):
+            print(f"  {name} does not read {', '.join(strange)}, in which some of these texts are")
     shown = f"{study.command('annotation review')} --judged"
     print(f"  when they are done: `{study.command('annotation collect')}`, then `{shown}`")
     return 0

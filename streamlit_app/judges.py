@@ -30,7 +30,22 @@ def draw(study: Study) -> None:
     lines(found.told)
     for one in found.exhibits:
         exhibit(study, one)
+    _itself(study, found.itself)
     _far(study, found.far)
+
+
+def _itself(study: Study, found: pd.DataFrame) -> None:
+    """Self-preference, where the study's candidates were judged too."""
+    if found.empty:
+        return
+    st.caption(
+        "How much better models rate their own outputs than what others say lets expect (`judge select`); a part may be"
+        " deserved."
+    )
+    columns = {"model": "Model", "self_preference": "Self-preference", "low": "From", "high": "To"}
+    shown = found[list(columns)].rename(columns=columns).round(2)
+    st.dataframe(shown, hide_index=True, alt="Self-preference of models that judge themselves")
+    download_csv(f"{study.name}-self-preference", found)
 
 
 def _far(study: Study, far: pd.DataFrame) -> None:

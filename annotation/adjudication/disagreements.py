@@ -13,11 +13,11 @@ LEAST_MASS = 0.9  # less probability on the points of the scale deserves a look
 COLUMNS = ["pair_id", "transformation", "question", "people", "judges", "apart", "spread", "raters", "far", "flags"]
 
 
-def disagreements(ratings: pd.DataFrame, judgements: pd.DataFrame, per_pair: int) -> pd.DataFrame:
+def disagreements(ratings: pd.DataFrame, judgements: pd.DataFrame, least: int) -> pd.DataFrame:
     """A row for each question on each pair that people and judges rated, pairs that are farthest apart first.
 
-    `ratings` are those that count, on questions with a scale; pairs with fewer than `per_pair` raters are left out:
-    somebody may still rate them. Columns: pair_id, transformation, question, people (mean rating), judges (mean score
+    `ratings` are those that count, on questions with a scale; pairs with fewer than `least` raters are left out, as
+    they are of verdicts. Columns: pair_id, transformation, question, people (mean rating), judges (mean score
     of those that have one), apart (judges minus people), spread (between the judges' scores), raters, far (ratings more
     than 2 points from every judge; PTEB, appendix B), flags (in words: `far`, label mass below 0.9, a point or more
     between both orders of the scale).
@@ -28,7 +28,7 @@ def disagreements(ratings: pd.DataFrame, judgements: pd.DataFrame, per_pair: int
     scores = over_orders(judgements)
     said = scores.dropna(subset=["score"]).groupby(["pair_id", "question"])["score"]
     judges = pd.DataFrame({"judges": said.mean(), "spread": said.max() - said.min()})
-    both = rated[rated["raters"] >= per_pair].astype({"people": float}).join(judges, how="inner")
+    both = rated[rated["raters"] >= least].astype({"people": float}).join(judges, how="inner")
     far = far_ratings(ratings, scores).groupby(["pair_id", "question"]).size()
     both = both.assign(apart=both["judges"] - both["people"], far=far.reindex(both.index, fill_value=0))
     doubtful, both = _doubtful(judgements), both.reset_index()

@@ -43,7 +43,7 @@ class Disputed:
         names = evidence.rubric.rating_names()
         ratings = counting[counting["question"].isin(names)]
         return cls(
-            disagreements(ratings, judging.judgements, design.per_pair),
+            disagreements(ratings, judging.judgements, design.rule.min_raters),
             ratings,
             judging.judgements,
             judging.judges,

@@ -49,6 +49,7 @@ class Reviewing:
     pairs: Sequence[str]  #: ids of the pairs, those on which people and judges differ most first
     new: Mapping[str, int]  #: pairs that were not there before, by dataset
     own: Mapping[str, int]  #: how many of the pairs an adjudicator has rated, by user name; only who has
+    languages: frozenset[str]  #: of their texts (codes)
 
 
 def workspace_of(study: Study) -> str:
@@ -64,15 +65,17 @@ def dataset_of(study: Study, queue: Queue) -> str:
 def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[str]) -> Reviewing:
     """Put the pairs on which people and judges differ most before adjudicators (user names), with judges' scores.
 
-    Only pairs with all their ratings, after the verdicts. `reviews.json` has it before anything is sent. Pairs that are
-    there stay as they are; one adjudication closes a pair. Raises StudyError for who has no annotator's account, and
-    for who can still rate a pair: nobody sees others' answers before giving their own.
+    Only pairs with enough ratings to count, after the verdicts. `reviews.json` has it before anything is sent. What is
+    there stays as it is; one adjudication closes a pair. Raises StudyError for who has no annotator's account, and for
+    who can still rate a pair: nobody sees others' answers before giving their own.
     """
     with alone(study):
         found = Disputed.read(study)
         chosen = found.worst(number)
         if not chosen:
-            raise StudyError(f"{study.name}: no pair has all its ratings and a judge's score; there is nothing to read")
+            raise StudyError(
+                f"{study.name}: no pair has both enough ratings and a judge's score; there is nothing to read"
+            )
         people = _adjudicators(argilla, names)
         _refuse_open(study, argilla, people)
         called = {account_pseudonym(study.name, user.id, simulated=False): user.username for user in people}
@@ -81,7 +84,8 @@ def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[
         new = _send(study, argilla, found, chosen, people)
         rated = found.ratings[found.ratings["pair_id"].isin(chosen)].drop_duplicates(["pair_id", "rater_id"])
         own = Counter(called[rater] for rater in rated["rater_id"] if rater in called)
-        return Reviewing(chosen, new, own)
+        read = (found.pairs[pair_id] for pair_id in chosen)
+        return Reviewing(chosen, new, own, frozenset(code for pair in read for code in Queue.of(pair).languages))
 
 
 def _adjudicators(argilla: Argilla, names: Sequence[str]) -> list[User]:

@@ -39,7 +39,7 @@ def judged_text(study: Study, found: Disputed, adjudications: Sequence[Adjudicat
     parts = [f"Where people and judges differ most, study {study.name}; to be read, since either may be wrong"]
     parts += [SIMULATED] if found.simulated else []
     parts += [f"Recorded, nobody was asked: {', '.join(found.recorded)}"] if found.recorded else []
-    parts.append(columns([*header, "Flags", "Adjudicated"], rows, empty="none: no pair has all its ratings and scores"))
+    parts.append(columns([*header, "Flags", "Adjudicated"], rows, empty="none: no pair has enough ratings and a score"))
     left = found.rows["pair_id"].nunique() - len(worst)
     parts += [f"... and {left} more"] if left > 0 else []
     if adjudications:

@@ -54,8 +54,8 @@ def checked(evidence: Evidence, made: Beside, epsilon: float = CROWD, flag: Flag
     rated = counting[[design.asked(str(name)).kind == "rating" for name in counting["question"]]]
     tables = held_against(rated, judging.judgements, judging.judged, design, epsilon=epsilon, flag=flag)
     if judging.refused and "alternative" in tables:
-        why = {"omega": np.nan, "rho": np.nan, "passes": False, "reason": judging.refused}
-        tables["alternative"] = tables["alternative"].assign(**why)
+        refused = tables["alternative"].assign(omega=np.nan, rho=np.nan, passes=False, reason=judging.refused)
+        tables["alternative"] = refused
     shown = evidence.study.acceptance.judges.use != "none"
     if shown:
         tables |= {"together": made.together, "decisions": made.decisions, "saved": made.saved}
@@ -92,7 +92,7 @@ def held_against(
             "people": against_people(own, said, scale),
             "raters": with_each_rater(own, said, scale),
             "alternative": _alternative(own, said, scale, epsilon),
-            "length": _length(own, said, judged),
+            "length": length_effects(own, said, judged),
             "between": between_judges(every, scale),
             "far": far_ratings(own, said, flag=flag),
         }
@@ -113,7 +113,7 @@ def _alternative(ratings: pd.DataFrame, scores: pd.DataFrame, scale: tuple[int, 
     return pd.DataFrame(rows, columns=["judge", "question", "epsilon", "omega", "rho", "raters", "passes", "reason"])
 
 
-def _length(ratings: pd.DataFrame, scores: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
+def length_effects(ratings: pd.DataFrame, scores: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
     """A row a judge: how the gap (judge minus people) rises with the logarithm of the length ratio."""
     people, outputs = pair_means(ratings), judged.drop_duplicates("pair_id").set_index("pair_id")
     before, after = (outputs[name].astype(str).map(count_words) for name in ("original", "transformed"))

@@ -174,7 +174,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _select(options: argparse.Namespace) -> int:
-    from annotation.judges.select_generator import FOLDER, select  # noqa: PLC0415
+    from annotation.judges.names import FOLDER  # noqa: PLC0415
+    from annotation.judges.select_generator import select  # noqa: PLC0415
     from annotation.judges.select_text import select_files, select_text  # noqa: PLC0415
     from plumbline.exhibits.folder import write_files  # noqa: PLC0415
 

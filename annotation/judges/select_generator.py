@@ -7,7 +7,6 @@ the choice doubtful.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +15,7 @@ import pandas as pd
 
 from annotation.judges.effects import additive_fit, between_judges, length_slope, order_effects
 from annotation.judges.judgements import over_orders
+from annotation.judges.names import family
 from annotation.judges.paraphrases import compared, cross_checked
 from annotation.judges.select_material import FIRST, Material, Missing, read_material
 from annotation.judges.selection import (
@@ -32,7 +32,6 @@ from plumbline.errors import StudyError, nearest
 from plumbline.study import Study
 from plumbline.words import count_words
 
-FOLDER = "judge_select"
 MOST = 1000  # units of a Hodges-Lehmann centre: its bootstrap takes 8 s a judge then
 SEEN = 0.005  # points; less is 0.00 where it is printed
 OFTEN = 0.05  # share of judgements that may be left out before the choice is doubtful for it
@@ -194,14 +193,3 @@ def _relatives(found: Material, judges: Sequence[str], generators: Sequence[str]
     said = [f"judges of their own outputs: {', '.join(own)}"] if own else []
     related = "; ".join(f"{judge} of {', '.join(names)}" for judge, names in near.items() if names)
     return [*said, *([f"judges of a relative by name: {related}"] if related else [])]
-
-
-def family(model: str) -> str:
-    """The family that a model's name begins with: qwen of Qwen/Qwen3-8B-AWQ. Other names may hide relatives.
-
-    >>> family("Qwen/Qwen3-8B-AWQ"), family("gaunernst/gemma-3-27b-it-int4-awq")
-    ('qwen', 'gemma')
-    """
-    name = model.rsplit("/", 1)[-1].lower()
-    found = re.match(r"[^\W\d_]+", name)
-    return found[0] if found else name

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from annotation.judges.select_generator import FOLDER, Selected
+from annotation.judges.names import FOLDER
+from annotation.judges.select_generator import Selected
 from plumbline import cli
 from plumbline.exhibits.csv import csv_bytes
 from plumbline.exhibits.table import Exhibit, as_markdown

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import pandas as pd
 
 from annotation.judges.beside import Beside
+from annotation.judges.check import length_effects
 from annotation.judges.check_text import saved_lines
+from annotation.judges.effects import order_effects
 from annotation.judges.judgements import over_orders
+from annotation.judges.names import family
 from annotation.judges.people import AGAINST, against_people
 from annotation.records import Estimate
 from annotation.report.material import Material
@@ -29,8 +32,9 @@ def judge_exhibits(material: Material) -> list[Exhibit]:
     """The section's tables; none where no judge stands beside the verdicts."""
     if material.beside is None:
         return []
-    agreeing = agreement_exhibit(material, material.beside)
-    return [decisions_exhibit(material, material.beside), *([agreeing] if len(agreeing.frame) else [])]
+    made = material.beside
+    more = [agreement_exhibit(material, made), order_exhibit(material, made), length_exhibit(material, made)]
+    return [decisions_exhibit(material, made), *(one for one in more if len(one.frame))]
 
 
 def judges_section(material: Material, tables: Sequence[Exhibit]) -> list[Section]:
@@ -50,7 +54,18 @@ def made_up(made: Beside) -> list[str]:
     models = made.judging.judgements.drop_duplicates("judge").sort_values("judge")
     named = [f"{one['judge']} ({one['model']})" for one in models.to_dict("records")]
     recorded = f" Recorded, nobody was asked: {', '.join(made.recorded)}." if made.recorded else ""
-    return [f"Judges: {', '.join(named)}.{recorded}", *([SIMULATED] if made.simulated else [])]
+    makers = dict.fromkeys(models["generator"])
+    kin = {
+        one["judge"]: [name for name in makers if family(name) == family(one["model"])]
+        for one in models.to_dict("records")
+    }
+    related = "; ".join(f"{judge} of {', '.join(names)}" for judge, names in kin.items() if names)
+    doubtful = [f"Judges of their own outputs, or by name of a relative's, which they may favour: {related}."]
+    return [f"Judges: {', '.join(named)}.{recorded}", *(doubtful if related else []), *_simulated(made)]
+
+
+def _simulated(made: Beside) -> list[str]:
+    return [SIMULATED] if made.simulated else []
 
 
 def decisions_exhibit(material: Material, made: Beside) -> Exhibit:
@@ -100,11 +115,57 @@ def agreement_exhibit(material: Material, made: Beside) -> Exhibit:
             "Failed": frame["failed"].map("{:,}".format),
             "Spearman": frame["spearman"].map(number),
             "AC2": frame["ac2"].map(number),
-            "Gap [95%]": [
-                with_interval(Estimate(value=row["gap"], low=row["low"], high=row["high"]))
-                for row in frame.to_dict("records")
-            ],
+            "Gap [95%]": _intervals(frame, "gap"),
         }
     )
     caption = "Judges beside the mean rating of each pair; gap: judge minus people"
     return Exhibit("judges_agreement", caption, frame, printed)
+
+
+def order_exhibit(material: Material, made: Beside) -> Exhibit:
+    """A row for each judge and question: how far scores move with the order in which the scale was read."""
+    said = made.judging.judgements
+    parts = [
+        order_effects(own, "up", "down")
+        for question, own in said.groupby("question")
+        if question in material.questions and {"up", "down"} <= set(own["order"])
+    ]
+    frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    if frame.empty:
+        return Exhibit("judges_order", "", frame, frame)
+    frame = frame.assign(recorded=frame["judge"].isin(made.recorded))
+    printed = pd.DataFrame(
+        {
+            "Judge": frame["judge"],
+            "Question": frame["question"],
+            "Outputs": frame["n"].map("{:,}".format),
+            "Up minus down [95%]": _intervals(frame, "difference"),
+            "By a point": frame["large"].map("{:.0%}".format),
+        }
+    )
+    return Exhibit("judges_order", "How far judges' scores move with the order of the scale", frame, printed)
+
+
+def length_exhibit(material: Material, made: Beside) -> Exhibit:
+    """A row for each judge and question: how the gap to people rises with the length of the output."""
+    scores = over_orders(made.judging.judgements)
+    scaled = material.counting[material.counting["question"].isin(material.questions)]
+    parts = [
+        length_effects(own, scores[scores["question"] == question], made.judging.judged)
+        for question, own in scaled.groupby("question", observed=True)
+        if question in set(scores["question"])
+    ]
+    frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    if frame.empty:
+        return Exhibit("judges_length", "", frame, frame)
+    frame = frame.assign(recorded=frame["judge"].isin(made.recorded), simulated=made.simulated)
+    printed = pd.DataFrame(
+        {"Judge": frame["judge"], "Question": frame["question"], "Slope [95%]": _intervals(frame, "slope")}
+    )
+    caption = "How the gap (judge minus people) rises with length: points for each factor of e in words"
+    return Exhibit("judges_length", caption, frame, printed)
+
+
+def _intervals(frame: pd.DataFrame, column: str) -> list[str]:
+    rows = frame.to_dict("records")
+    return [with_interval(Estimate(value=row[column], low=row["low"], high=row["high"])) for row in rows]

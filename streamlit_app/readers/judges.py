@@ -11,6 +11,7 @@ import pandas as pd
 from annotation.judges.beside import judged
 from annotation.judges.check_text import saved_lines
 from annotation.judges.judgements import over_orders
+from annotation.judges.names import FOLDER
 from annotation.judges.people import far_ratings
 from annotation.report.judges import judge_exhibits, made_up
 from plumbline.errors import PlumblineError
@@ -31,9 +32,10 @@ class Judges:
     told: Sequence[str]  #: who they are, what is recorded or simulated, what was saved
     far: pd.DataFrame  #: `far_ratings` of any judge, the farthest first
     left_out: str  #: why there is nothing of this
+    itself: pd.DataFrame  #: self-preference, as `judge select` found it last; empty where it did not run
 
 
-@cached(*JUDGED, watches=(*RULES, "judgements/"))
+@cached(*JUDGED, watches=(*RULES, "judgements/", f"{FOLDER}/self_preference.csv"))
 def judges(study: Study) -> Judges | None:
     """What stands beside the verdicts; None where no judge has said anything, or may not speak."""
     if not judged(study):
@@ -41,13 +43,21 @@ def judges(study: Study) -> Judges | None:
     found = material(study)
     made = found.beside
     if made is None:
-        return Judges((), (), pd.DataFrame(), found.judges_left_out)
+        return Judges((), (), pd.DataFrame(), found.judges_left_out, pd.DataFrame())
     scaled = found.counting[found.counting["question"].isin(found.questions)]
     far = far_ratings(scaled, over_orders(made.judging.judgements), "any")
     far = far.sort_values("farthest", key=abs, ascending=False, kind="stable").reset_index(drop=True)
     names = scaled.drop_duplicates("pair_id").set_index("pair_id")["transformation"]
     far.insert(0, "transformation", far["pair_id"].map(names).astype(str))
-    return Judges(judge_exhibits(found), [*made_up(made), *saved_lines(made.saved)], far, "")
+    return Judges(judge_exhibits(found), [*made_up(made), *saved_lines(made.saved)], far, "", _itself(study))
+
+
+def _itself(study: Study) -> pd.DataFrame:
+    file = study.folder / FOLDER / "self_preference.csv"
+    with contextlib.suppress(OSError, ValueError):  # a hand may have changed it: it is a copy of what was printed
+        found = pd.read_csv(file)
+        return found if {"model", "self_preference", "low", "high"} <= set(found) else pd.DataFrame()
+    return pd.DataFrame()
 
 
 def said_of(study: Study, pair_id: str) -> pd.DataFrame:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from annotation.judges.names import FOLDER, family
 from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
-from annotation.judges.select_generator import FOLDER, Selected, family, select
+from annotation.judges.select_generator import Selected, select
 from annotation.judges.select_text import headline
 from generation.recordings.own import load_recordings
 from generation.run import generate
