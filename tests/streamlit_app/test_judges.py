@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import streamlit as st
 
+from annotation.judges.names import FOLDER
 from annotation.judges.run import judge, read_judgements
 from annotation.ratings.ratings import read_ratings
 from plumbline.study import Study
@@ -25,6 +26,9 @@ def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(pag
     judge(study)
     far = judges.judges(study)
     assert far is not None and not far.left_out
+    choice = study.folder / FOLDER / "self_preference.csv"
+    choice.parent.mkdir()
+    choice.write_text("model,self_preference,low,high,reason\nmade/alpha,0.493,0.47,0.52,\n", encoding="utf-8")
     shown = page("--study", DEMO, "--exports", study.folder.parent, view="verdicts", pair=far.far["pair_id"].iloc[0])
     assert_calm(shown)
     headings = [heading.value for heading in shown.header]
@@ -35,6 +39,8 @@ def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(pag
     assert decided.loc["Expansion", "Rests on"].startswith("people alone: quality, fluency: 24 pairs are rated")
     assert "people + judges: 48 rated, 48 judged, worth" in decided.loc["Translation", "Rests on"]
     assert list(decided["People"]) == [one.split()[-1] for one in table_with(shown, "Decision", "Raters")["Decision"]]
+    assert len(table_with(shown, "Judge", "Slope [95%]")) == 2 * 2  # judges and questions
+    assert table_with(shown, "Model", "Self-preference")["Self-preference"].tolist() == [0.49]
     assert {"Gap [95%]", "AC2"} <= set(table_with(shown, "Judge", "Spearman"))
 
     said = table_with(shown, "Judge", "Score")  # in the dialog of the pair

@@ -12,12 +12,14 @@ import pytest
 
 from annotation import server
 from annotation.csv_answers import collect_csv
-from annotation.judges.beside import FILE, read_beside
+from annotation.judges.beside import FILE, Beside, read_beside
 from annotation.judges.check import FOLDER, Checked, held_against
 from annotation.judges.check_text import check_text
 from annotation.judges.decisions import with_judges
 from annotation.judges.powered import powered_means
 from annotation.judges.run import judge
+from annotation.report.judges import order_exhibit
+from annotation.report.material import read_material
 from annotation.report.page import write_report
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.counted import basis
@@ -85,6 +87,10 @@ def beside_people(study: Study, where: list[str]) -> None:
     agreeing = pd.read_csv(study.folder / "report" / "judges_agreement.csv")
     assert len(agreeing) == 2 * 2 * 9 and agreeing["recorded"].all()  # judges, questions, transformations and all
 
+    length = pd.read_csv(study.folder / "report" / "judges_length.csv")
+    assert len(length) == 2 * 2 and length["recorded"].all() and "How the gap (judge minus people) rises" in page
+    read_downwards(study, made)
+
     damaged = study.judgements / "shares.parquet"
     whole = damaged.read_bytes()
     damaged.write_bytes(whole[:100])
@@ -93,6 +99,16 @@ def beside_people(study: Study, where: list[str]) -> None:
     assert "shares.parquet" in left_out.stdout.partition("Judges beside people")[2]
     assert verdict_file.read_bytes() == alone
     damaged.write_bytes(whole)
+
+
+def read_downwards(study: Study, made: Beside) -> None:
+    """A judge that says half a point less where it reads the scale downwards: the report has it in a row."""
+    said = made.judging.judgements
+    both = pd.concat([said, said.assign(order="down", score=said["score"] - 0.5)])
+    shown = order_exhibit(read_material(study), replace(made, judging=replace(made.judging, judgements=both)))
+    assert shown.frame["difference"].tolist() == pytest.approx([0.5] * 4) and not shown.frame["large"].any()
+    assert list(shown.printed.columns) == ["Judge", "Question", "Outputs", "Up minus down [95%]", "By a point"]
+    assert not len(order_exhibit(read_material(study), made).frame)  # one order alone has no effect
 
 
 def test_the_sample_studys_judges_are_held_against_its_raters(generated: Study, tmp_path: Path) -> None:
