@@ -131,9 +131,10 @@ def _pairs(bundle: Bundle, sample: list[Pair], study: Study) -> tuple[list[Pair]
     """The sample and the controls in one wave, and how many controls lack words."""
     made = bundle.evidence.study.generator.kind
     by_key = {pair.key: pair.original for pair in sample}
-    controls = []
-    for one in bundle.evidence.collected.control_pairs:
-        if one.control == SUGGESTED:  # of an experiment that the new study does not make
+    controls, known = [], bundle.evidence.collected.control_pairs
+    shown = {one.pair_id for one in known if one.control == SUGGESTED}  # of an experiment, which is not made again
+    for one in known:
+        if {one.pair_id, one.repeats} & shown:
             continue
         original = one.original or (by_key.get(one.key, "") if one.control == "repeat" else "")
         controls.append(one.model_copy(update={"original": original}))
