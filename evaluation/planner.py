@@ -143,7 +143,7 @@ class _Planner:
         reason = scoring.unusable(dataset, self._study.evaluation.protocol)
         decision = gate.Decision("left_out", reason) if reason else gate.Decision("evaluated", "")
         languages = tuple(sorted({text.language for text in texts}))
-        return Unit(dataset, ORIGINAL, 0, decision, None, _content_id(spec, dataset), languages, scoring.size(dataset))
+        return Unit(dataset, ORIGINAL, 0, decision, None, content_id(spec, dataset), languages, scoring.size(dataset))
 
     def _changed(self, original: Unit, texts: Sequence[Text], transformation: str, seed: int) -> Unit:
         """The unit of a transformed data set."""
@@ -226,7 +226,7 @@ class _Planner:
         return self._tables[transformation, seed]
 
 
-def _content_id(spec: DatasetSpec, dataset: Dataset) -> str:
+def content_id(spec: DatasetSpec, dataset: Dataset) -> str:
     """Identity of an untouched data set. Its name is in it because mteb looks up prompts by it."""
     if isinstance(spec, LocalDataset):
         return identity("data-v1", spec.name, spec.task, spec.rows, spec.columns, dataset.revision)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.models.embeddings import Embeddings, EmbeddingStore
-from evaluation.models.in_process import SentenceTransformerModel, fingerprint
+from evaluation.models.in_process import SentenceTransformerModel, fingerprint, in_template
 from evaluation.models.registered import MtebModel
 from evaluation.models.server import ServerModel
 from evaluation.models.words import CharacterNgrams, WordVectors
@@ -84,6 +84,18 @@ class PromptingModel(Protocol):
         """What to give `TextModel.embed` for a prompt; calls that get the same name get the same embeddings."""
         ...
 
+    def way_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
+        """The same under an instruction, put into `template` or into the model's own; `call` is what `way` is given."""
+        ...
+
+    def before(self, way: str) -> str:
+        """What stands before a text, that way."""
+        ...
+
+    def refuses(self) -> str:
+        """Why it can be given no instruction; empty where it can."""
+        ...
+
 
 class Encoder:
     """A model as mteb's EncoderProtocol wants it, with its store in front. `name` and `revision` name it."""
@@ -120,15 +132,33 @@ class Encoder:
         **_: Any,
     ) -> Embeddings:
         """Embeddings of mteb's batches, in their order, with the prompt that the model has for the task."""
-        from mteb.models.abs_encoder import get_prompt_name  # noqa: PLC0415
-
         texts = [text for batch in inputs for text in batch["text"]]
         role = str(prompt_type.value) if prompt_type is not None else ""
+        return self.embed(texts, prompt=self.prompt_for(task_metadata, hf_split, hf_subset, prompt_type), role=role)
+
+    def prompt_for(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
+        """The prompt that the model has for a call of mteb's, as `embed` takes it."""
+        from mteb.models.abs_encoder import get_prompt_name  # noqa: PLC0415
+
         if isinstance(self._model, PromptingModel):
-            return self.embed(texts, prompt=self._model.way(task_metadata, hf_split, hf_subset, prompt_type), role=role)
+            return self._model.way(task_metadata, hf_split, hf_subset, prompt_type)
         name = get_prompt_name(self._model.prompts, task_metadata, prompt_type)
-        prompt = self._model.prompts[name] if name else self._fallback(role)
-        return self.embed(texts, prompt=prompt, role=role)
+        role = str(prompt_type.value) if prompt_type is not None else ""
+        return self._model.prompts[name] if name else self._fallback(role)
+
+    def prompt_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
+        """The same under an instruction, in the study's `template` if any; an empty `text` is no prompt at all."""
+        if isinstance(self._model, PromptingModel):
+            return self._model.way_under(text, template, call)
+        return in_template(text, template)
+
+    def before(self, prompt: str) -> str:
+        """What stands before a text under a prompt of `prompt_for` or `prompt_under`."""
+        return self._model.before(prompt) if isinstance(self._model, PromptingModel) else prompt
+
+    def refuses(self) -> str:
+        """Why the model can be given no instruction; empty where it can."""
+        return self._model.refuses() if isinstance(self._model, PromptingModel) else ""
 
     def embed(self, texts: Sequence[str], *, prompt: str | None = None, role: str = "") -> Embeddings:
         """Embeddings (texts by dimensions), each distinct text encoded once; `prompt` None is the model's default.

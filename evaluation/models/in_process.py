@@ -13,7 +13,7 @@ from evaluation.models.embeddings import Embeddings
 from plumbline.errors import ServiceError, StudyError
 from plumbline.file_hashes import LARGE, sha256_of
 from plumbline.identity import identity
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import INSTRUCTION, ModelSpec
 
 
 def fingerprint(spec: ModelSpec, base: Path) -> str:
@@ -95,6 +95,14 @@ class SentenceTransformerModel:
     def similarity_pairwise(self, first: Any, second: Any) -> Any:
         """As `similarity`, row by row."""
         return self._model.similarity_pairwise(first, second)
+
+
+def in_template(text: str, template: str = "") -> str:
+    """What stands before a text under an instruction: nothing for an empty one, without a template it and a blank.
+
+    Whatever an instruction holds stands there as it is, braces too.
+    """
+    return (template or f"{INSTRUCTION} ").replace(INSTRUCTION, text) if text else ""
 
 
 def routed(model: Any) -> bool:

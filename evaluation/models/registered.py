@@ -10,14 +10,14 @@ from __future__ import annotations
 import inspect
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.in_process import code_not_allowed, first_line, routed
+from evaluation.models.in_process import code_not_allowed, first_line, in_template, routed
 from generation.datasets.rows import in_memory
 from plumbline.errors import ServiceError, StudyError, nearest
 from plumbline.study.evaluation import ModelSpec
@@ -58,6 +58,56 @@ class MtebModel:
         call = {"task_metadata": task_metadata, "hf_split": hf_split, "hf_subset": hf_subset}
         self._ways.setdefault(name, partial(self._model.encode, **call, prompt_type=prompt_type))
         return name
+
+    def way_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
+        """A name for the same under an instruction, in a template of the study's or in that of the model's class.
+
+        Without `text` nothing stands before texts, no empty template either.
+        """
+        prompt_type, own = call["prompt_type"], getattr(self._model, "instruction_template", None)
+        if text and not template and own is not None and self._instructed:
+            before = str(self._model.format_instruction(text, prompt_type))
+        else:
+            before = in_template(text, template)
+        apart = [] if self._instructed or not routed(self._model.model) else [str(getattr(prompt_type, "value", ""))]
+        name = json.dumps([before, *apart])
+        self._ways[name] = partial(self._encode_under, before, dict(call))
+        return name
+
+    def before(self, way: str) -> str:
+        """What stands before a text, that way; for classes that pick it themselves, that they do."""
+        parts: list[str] = json.loads(way)
+        return parts[0] if len(parts) < 3 else f"(what mteb's class {type(self._model).__name__} picks)"
+
+    def refuses(self) -> str:
+        """Why the model takes no instruction: its class in mteb is none of the two that are told one."""
+        from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper  # noqa: PLC0415
+
+        if self._instructed or type(self._model) is SentenceTransformerEncoderWrapper:
+            return ""
+        return f"mteb's class {type(self._model).__name__} of this model picks its prompts itself"
+
+    def _encode_under(self, before: str, call: Mapping[str, Any], batches: Any, **options: Any) -> Any:
+        """Encode with this before each text, and leave the model as it was."""
+        model = self._model
+        if self._instructed:  # `prompts_dict` cannot say that there is nothing: the task's own prompt would stand in
+            model.get_task_instruction = lambda *_: before
+            try:
+                return model.encode(batches, **call, **options)
+            finally:
+                del model.get_task_instruction
+        kept, model.model_prompts = model.model_prompts, {call["task_metadata"].name: before}
+        try:
+            return model.encode(batches, **call, **options)
+        finally:
+            model.model_prompts = kept
+
+    @property
+    def _instructed(self) -> bool:
+        """Whether mteb loads it with its class for instructions."""
+        from mteb.models.instruct_wrapper import InstructSentenceTransformerModel  # noqa: PLC0415
+
+        return type(self._model) is InstructSentenceTransformerModel
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Rows in the texts' order, by the way called `prompt`, which has the role in it. ServiceError if it fails."""

@@ -70,7 +70,7 @@ class WordVectors(CosineModel):
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Rows in the texts' order."""
-        return np.stack([self._mean(text) for text in texts])
+        return np.stack([self._mean(prompt + text) for text in texts])
 
     def _mean(self, text: str) -> Embeddings:
         rows = [self._rows[word] for word in _WORDS.findall(text.lower()) if word in self._rows]
@@ -98,7 +98,7 @@ class CharacterNgrams(CosineModel):
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Rows of length 1 in the texts' order, of one number more than `dimensions`."""
         made = np.zeros((len(texts), self._spec.dimensions + 1), dtype=np.float32)
-        made[:, :-1] = self._vectorizer.transform(texts).toarray()
+        made[:, :-1] = self._vectorizer.transform([prompt + text for text in texts]).toarray()
         made[~made.any(axis=1), -1] = 1.0
         return made
 

@@ -28,6 +28,8 @@ from generation.datasets.mteb_registry import gold_column
 from plumbline.study.datasets import SEARCHES, TaskType
 
 if TYPE_CHECKING:
+    from mteb.models import EncoderProtocol
+
     from evaluation.models.encoder import Encoder
 
 _SAME = 1e-4  # mteb rounds what it measures of searches to five digits
@@ -56,12 +58,19 @@ class Items:
     reason: str = ""
 
 
-def items_of(dataset: Dataset, encoder: Encoder, protocol: Protocol, batch_size: int) -> Items:
+def items_of(dataset: Dataset, encoder: Encoder | EncoderProtocol, protocol: Protocol, batch_size: int) -> Items:
     """What a model makes of each item. Raises what the encoder raises."""
-    if dataset.task == "instruction_reranking":
-        return Items(reason="p-MRR compares rankings under two instructions, and is no mean over queries")
-    if dataset.task == "clustering" and protocol == "mteb":
-        return Items(reason="mteb's protocol clusters ten draws of the items, not the items")
+    if reason := _not_of_items(dataset, protocol):
+        return Items(reason=reason)
+    return measured(dataset, encoder, protocol, batch_size)[1]
+
+
+def measured(
+    dataset: Dataset, encoder: Encoder | EncoderProtocol, protocol: Protocol, batch_size: int
+) -> tuple[Any, Items]:
+    """What mteb measures of a model on a data set (`scoring.evaluate_task`), and of each item; raises as `items_of`."""
+    if reason := _not_of_items(dataset, protocol):
+        return evaluate_task(dataset, encoder, protocol, batch_size), Items(reason=reason)
     kept = dict[str, Any]()
     with tempfile.TemporaryDirectory(prefix="plumbline-") as folder:
         result = evaluate_task(
@@ -75,14 +84,24 @@ def items_of(dataset: Dataset, encoder: Encoder, protocol: Protocol, batch_size:
         made = kept.get(subset, {}) if dataset.task in SEARCHES else predicted[subset][split]
         part = _part(dataset.task, kept["task"], kept["task"].dataset[subset][split], made)
         if part is None:
-            return Items(reason="mteb does not say what the model made of each item")
+            return result, Items(reason="mteb does not say what the model made of each item")
         parts.append(part)
     measure = _MEASURES[dataset.task]
     whole = float(np.mean([part.score(measure) for part in parts]))
     score = main_score(dataset, result)
     if math.isnan(score) or abs(whole - score) > _SAME:
-        return Items(reason=f"{METRICS[dataset.task]} put together from items is {whole:.4f}, and mteb's {score:.4f}")
-    return Items(tuple(parts), measure)
+        why = f"{METRICS[dataset.task]} put together from items is {whole:.4f}, and mteb's {score:.4f}"
+        return result, Items(reason=why)
+    return result, Items(tuple(parts), measure)
+
+
+def _not_of_items(dataset: Dataset, protocol: Protocol) -> str:
+    """Why a data set's score cannot be taken apart into items; empty where it may be."""
+    if dataset.task == "instruction_reranking":
+        return "p-MRR compares rankings under two instructions, and is no mean over queries"
+    if dataset.task == "clustering" and protocol == "mteb":
+        return "mteb's protocol clusters ten draws of the items, not the items"
+    return ""
 
 
 def difference(first: Items, second: Items, *, n_resamples: int = 1000, rng: np.random.Generator) -> Estimate:

@@ -29,6 +29,7 @@ from plumbline.errors import DataError
 from plumbline.study.datasets import SIMILARITIES
 
 if TYPE_CHECKING:
+    from mteb.models import EncoderProtocol
     from mteb.models.models_protocols import SearchProtocol
 
     from evaluation.models.encoder import Encoder
@@ -101,7 +102,7 @@ def evaluate(dataset: Dataset, encoder: Encoder, protocol: Protocol, batch_size:
 
 def evaluate_task(
     dataset: Dataset,
-    encoder: Encoder | SearchProtocol,
+    encoder: Encoder | EncoderProtocol | SearchProtocol,
     protocol: Protocol,
     batch_size: int,
     *,
