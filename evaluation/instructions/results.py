@@ -110,6 +110,13 @@ class Results:
             }
         )  # fmt: skip
 
+    def unscored(self, model: Model, unit: Unit, reason: str, **found: Any) -> list[InstructionScore]:
+        """The rows of a unit without a score, and why."""
+        return [
+            self.row(model, unit, split=split, subset=subset, score=math.nan, reason=reason, **found)
+            for split, subset in unit.parts
+        ]
+
     def _of(self, model: Model, unit: Unit) -> Iterator[InstructionScore]:
         """What the table says of a unit: its scores with what the gate says now, or why there is none."""
         rows = [] if unit.reason else self._rows.get(unit.unit_id(self.study, model), [])
@@ -119,7 +126,7 @@ class Results:
             yield row.model_copy(update={**now, "prompt_id": says.prompt_id})
         reason = unit.reason or self._failed.get(model.name, "")
         if not rows and reason:
-            yield says.model_copy(update={"reason": reason})
+            yield from self.unscored(model, unit, reason)
 
     def _begun(self, model: Model) -> bool:
         return model.name in self._failed or any(one.unit_id(self.study, model) in self._rows for one in self.units)

@@ -76,7 +76,8 @@ def _evaluate(results: Results, model: Model, todo: Sequence[Unit], load: Loader
         refused = loaded.refuses()
         for unit in todo:
             if refused and unit.wanted.text is not None:
-                rows, items = [_unscored(results, model, unit, refused)], Items(reason=refused)
+                unit_id = unit.unit_id(study, model)
+                rows, items = results.unscored(model, unit, refused, unit_id=unit_id), Items(reason=refused)
             else:
                 under = Prompted(loaded, unit.wanted.text, model.spec.instruction_template)
                 evaluation = study.evaluation
@@ -116,8 +117,3 @@ def _rows(
             unit_id=unit.unit_id(results.study, model),
             versions=versions(),
         )
-
-
-def _unscored(results: Results, model: Model, unit: Unit, reason: str) -> InstructionScore:
-    """The row of a prompt that a model cannot be given."""
-    return results.row(model, unit, score=math.nan, reason=reason, unit_id=unit.unit_id(results.study, model))

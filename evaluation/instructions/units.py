@@ -16,6 +16,7 @@ from evaluation.units import Model
 from evaluation.work import versions
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import iter_datasets
+from generation.datasets.mteb_tasks import MtebTask
 from generation.instructions.records import Instruction
 from generation.instructions.tasks import asked_of
 from generation.instructions.wordings import read_wordings
@@ -54,6 +55,13 @@ class Unit:
     def place(self) -> tuple[str, str]:
         """Where it stands among a model's: data set and prompt."""
         return self.dataset.name, self.wanted.prompt_id
+
+    @property
+    def parts(self) -> list[tuple[str, str]]:
+        """The splits and subsets that are scored, as mteb names them."""
+        if isinstance(self.dataset, MtebTask):
+            return [(self.dataset.loaded.split, subset) for subset in self.dataset.loaded.task.dataset]
+        return [("test", "default")]
 
     def unit_id(self, study: Study, model: Model) -> str:
         """Identity of its scores: the data, the model, the exact prompt and template, protocol and libraries."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from generation.instructions.calls import calls_of
 from generation.instructions.kept import Replies
@@ -19,24 +18,10 @@ from generation.instructions.wordings import read_wordings
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.journal import Journal
 from plumbline.store import read_records
-from plumbline.study import ROOT, Study, load_study
+from plumbline.study import ROOT, load_study
+from tests.instructions import made
 from tests.stubs import Asked, ChatStub, refuses, says
 from tests.stubs import Reply as Answer
-
-SAMPLE = ROOT / "studies" / "instructions.yaml"
-
-
-def made(folder: Path, **changes: Any) -> Study:
-    """The sample study under a name of its own; `changes` replace its keys, those of `subject` are added to it."""
-    content = yaml.safe_load(SAMPLE.read_text(encoding="utf-8"))
-    for spec in content["datasets"]:
-        spec["path"] = str(ROOT / "studies" / spec["path"])
-    content["generator"]["path"] = str(ROOT / "studies" / content["generator"]["path"])
-    content["subject"]["prompts"] = str(ROOT / "studies" / content["subject"]["prompts"])
-    content["subject"] |= changes.pop("subject", {})
-    file = folder / "instructions.yaml"
-    file.write_text(yaml.safe_dump(content | changes), encoding="utf-8")
-    return load_study(file, folder / "exports")
 
 
 def test_the_sample_study_has_fifteen_wordings_a_task_but_one_that_is_nearly_another(tmp_path: Path) -> None:
