@@ -93,6 +93,12 @@ SECTIONS = {
             "generation.instructions",
             extra="generation",
         ),
+        Command(
+            "sensitivity",
+            "models under accepted wordings, and what these do to scores and ranks",
+            "evaluation.instructions",
+            extra="evaluation,report",
+        ),
     ),
     "validated sets": (
         Command(

@@ -137,6 +137,7 @@ MODULES = [
     "evaluation.report",
     "evaluation.build",
     "evaluation.bundle",
+    "evaluation.instructions",
     "streamlit_app",
 ]
 WITH_COMMANDS = ("annotation", "evaluation.build", "evaluation.bundle")  # theirs have options of their own

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 
 from evaluation.instructions.forecast import forecast
 from evaluation.instructions.labels import unlabelled
+from evaluation.instructions.report_command import add_report_command
 from evaluation.instructions.run import Outcome, evaluate_instructions
 from evaluation.instructions.scores import ITEMS, SCORES
 from evaluation.units import chosen_models
@@ -18,14 +20,30 @@ from plumbline.manifest import stage
 from plumbline.study import Study
 from plumbline.study.subject import INSTRUCTIONS
 
+PROGRAM = "python -m evaluation.instructions"
+
 
 def main() -> int:
-    """The command line."""
+    """The command line: `report`, or the evaluation."""
+    return _report() if sys.argv[1:2] == ["report"] else _evaluate()
+
+
+def _report() -> int:
+    parser = argparse.ArgumentParser(prog=as_called(PROGRAM))
+    add_report_command(parser.add_subparsers(required=True))
+    options = parser.parse_args()
+    return int(options.run(options))
+
+
+def _evaluate() -> int:
     parser = argparse.ArgumentParser(
-        prog=as_called("python -m evaluation.instructions"),
+        prog=as_called(PROGRAM),
         description="Score a study's models under the wordings that people accepted, under the model's own prompt and"
         " under none. Can be stopped and run again at any time: it goes on.",
-        epilog=as_called("example: python -m evaluation.instructions --study studies/instructions.yaml --dry-run"),
+        epilog=as_called(
+            f"example: {PROGRAM} --study studies/instructions.yaml --dry-run\n{PROGRAM} report --help: what came out"
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     cli.add_study_options(parser)
     parser.add_argument("--models", nargs="+", metavar="NAME", default=[], help="only these of the study's models")

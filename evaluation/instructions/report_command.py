@@ -143,7 +143,7 @@ def study_scores(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
     from evaluation.instructions.scores import PromptScore  # noqa: PLC0415
     from plumbline.store import read_frame  # noqa: PLC0415
 
-    command = study.command("python -m evaluation.instructions")
+    command = study.command("evaluation.instructions")
     scores = checked_scores(read_frame(study.folder / SCORES, PromptScore, command), study.folder / SCORES)
     path = study.folder / ITEMS
     return scores, read_frame(path, PromptItemScore, command) if path.exists() else no_items()

@@ -85,6 +85,10 @@ class Results:
         self._journal.remove()
         self._written = time.monotonic()
 
+    def close(self) -> None:
+        """Close the journal; what it holds stays."""
+        self._journal.close()
+
     def write_items(self) -> None:
         """Write the table of all items of the units that are scored, once all are there."""
         there = [

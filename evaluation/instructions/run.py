@@ -64,6 +64,7 @@ def evaluate_instructions(
                         _evaluate(results, model, todo[model.name], load, outcome, bar)
         finally:
             results.write()
+            results.close()
         results.write_items()
     return outcome
 
