@@ -39,14 +39,20 @@ ROUNDS = 5
 @benchmark
 def vllm() -> Iterator[Measurement]:
     """Run the measurement in the engine's environment; it prints JSON as its last line."""
-    if not PYTHON.exists():
-        raise StudyError("the benchmark of the generator 'vllm' needs its environment; run `make engine`")
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
-    command = [str(PYTHON), "-m", "benchmarks.engine"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    measured = json.loads(done.stdout.splitlines()[-1])
+    measured = run_there("benchmarks.engine", "the generator 'vllm'")
     yield Measurement("generation.vllm_share_of_all_at_once", measured["share"], "ratio", at_least=0.95)
     yield Measurement("generation.vllm_speedup_over_batches_of_32", measured["speedup"], "ratio")
+
+
+def run_there(module: str, what: str) -> dict[str, float]:
+    """What a module prints as its last line (JSON), run in the engine's environment; `what` it measures."""
+    if not PYTHON.exists():
+        raise StudyError(f"the benchmark of {what} needs its environment; run `make engine`")
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    command = [str(PYTHON), "-m", module]
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return measured
 
 
 @dataclass(frozen=True)

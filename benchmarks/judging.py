@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -20,11 +19,10 @@ from typing import Any
 
 import yaml
 
-from benchmarks.engine import PYTHON
+from benchmarks.engine import run_there
 from benchmarks.generation import chat_server, server_stats
 from benchmarks.registry import Measurement, benchmark
 from generation.run import generate
-from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study, load_study
 
 PAIRS = 256  # each with two questions
@@ -39,12 +37,7 @@ RUNS = 3  # the median counts
 @benchmark
 def vllm() -> Iterator[Measurement]:
     """Run the measurement in the engine's environment; it prints JSON as its last line."""
-    if not PYTHON.exists():
-        raise StudyError("the benchmark of judges in vLLM needs its environment; run `make engine`")
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
-    command = [str(PYTHON), "-m", "benchmarks.judging"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    measured = json.loads(done.stdout.splitlines()[-1])
+    measured = run_there("benchmarks.judging", "judges in vLLM")
     yield Measurement("judges.share_of_engine", measured["share"], "ratio", at_least=0.95)
     yield Measurement("judges.prefix_cache_hits", measured["cached"], "share", at_least=0.5)
 
