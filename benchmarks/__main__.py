@@ -24,7 +24,8 @@ import benchmarks.judging
 import benchmarks.quality
 import benchmarks.ratings
 import benchmarks.server
-import benchmarks.verdicts  # noqa: F401 (importing a module adds its benchmarks to the list)
+import benchmarks.verdicts
+import benchmarks.wordings  # noqa: F401 (importing a module adds its benchmarks to the list)
 from benchmarks.registry import BENCHMARKS, Benchmark, Measurement, chosen, name_of
 from plumbline import cli
 from plumbline.errors import PlumblineError, StudyError
