@@ -1,7 +1,7 @@
 """What scoring under wordings of an instruction takes beside encoding: documents once, queries once a prompt.
 
 The model is the demo's (all-MiniLM-L6-v2), loaded before the clock runs; it has no prompt of its own, so that its
-default and none are encoded once. As in `benchmarks.evaluation`, encoding alone is the time that a run spends in the model.
+default and none are encoded once. As in `benchmarks.evaluation`, encoding alone is the time spent in the model.
 """
 
 from __future__ import annotations
