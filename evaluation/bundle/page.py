@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from annotation.verdicts.tables import SIMULATED
+from annotation.verdicts.tables import SIMULATED, display
 from evaluation.bundle import words
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.evaluate import Evaluated
 from evaluation.report import paper_tables
 from evaluation.report.paper_tables import Results
 from plumbline.exhibits.page import Figure, Section, Table, write_page
+from plumbline.languages import language_name
 
 FILE = "report.html"
 
@@ -38,9 +39,11 @@ def write(bundle: Bundle, made: Evaluated) -> Path:
     scored: list[str | Table | Figure] = []
     for one in shown:
         scored += [replace(one.table(), caption=one.caption)] if len(one.frame) else []
+    told = [line for line in words.heading(bundle).splitlines() if line != words.SIMULATED]  # it stands above all
     sections = [
         Section(
-            "What this rests on", [*words.heading(bundle).splitlines(), f"Checked: {words.COMPUTED}.", _sources(bundle)]
+            "What this rests on",
+            [*(_sentence(line) for line in told), f"Checked: {words.COMPUTED}.", _sources(bundle)],
         ),
         Section("What people decided", [_verdicts(bundle)]),
         Section("Scores", scored),
@@ -50,10 +53,20 @@ def write(bundle: Bundle, made: Evaluated) -> Path:
     return path
 
 
+def _sentence(line: str) -> str:
+    return line[:1].upper() + line[1:]
+
+
+def _short(revision: str) -> str:
+    """The beginning of a hash, after the repository that it is of."""
+    repository, at, digest = revision.rpartition("@")
+    return f"{repository}{at}{digest[:12]}"
+
+
 def _sources(bundle: Bundle) -> Table:
     rows = [
         {"Data set": one.name, "Task": one.task, "Languages": ", ".join(one.languages), "Texts": str(one.n_texts)}
-        | {"Licence": one.licence, "Revision": one.revision}
+        | {"Licence": one.licence, "Revision": _short(one.revision)}
         for one in bundle.manifest.datasets
     ]
     return Table(pd.DataFrame(rows), "Data sets of the bundle")
@@ -61,7 +74,8 @@ def _sources(bundle: Bundle) -> Table:
 
 def _verdicts(bundle: Bundle) -> Table:
     rows = [
-        {"Transformation": one.transformation, "Language": one.language, "Decision": one.decision}
+        {"Transformation": display(one.transformation, pooled=False), "Language": language_name(one.language)}
+        | {"Decision": one.decision}
         | {"Pairs": str(one.n_pairs), "Why": "; ".join(one.reasons)}
         for one in bundle.verdicts
     ]
