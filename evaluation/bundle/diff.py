@@ -42,6 +42,15 @@ def _facts(first: Bundle, second: Bundle) -> str:
     rows += [[name, _cell(a), _cell(b)] for name in _FACTS if (a := getattr(one, name)) != (b := getattr(other, name))]
     both = ((name, one.generator.get(name), other.generator.get(name)) for name in {**one.generator, **other.generator})
     rows += [[f"generator's {name}", _cell(a), _cell(b)] for name, a, b in both if a != b]
+    rules = [bundle.settings.get("acceptance", {}) for bundle in (first, second)]
+    named = dict.fromkeys([*rules[0], *rules[1]])
+    both = ((name, rules[0].get(name), rules[1].get(name)) for name in named)
+    rows += [[f"acceptance.{name}", _cell(a), _cell(b)] for name, a, b in both if a != b]
+    if first.rubric.identity() != second.rubric.identity():
+        rows.append(["rubric", *(f"{two.rubric.name} ({two.rubric.identity()[:8]})" for two in (first, second))])
+    for name in [name for name in first.transformations if name in second.transformations]:
+        prompts = [two.transformations[name].prompt_hash[:8] for two in (first, second)]
+        rows += [[f"{name}: prompts", *map(_cell, prompts)]] if prompts[0] != prompts[1] else []
     theirs, own = {two.name: two for two in other.datasets}, {two.name: two for two in one.datasets}
     for name in {**own, **theirs}:
         a, b = own.get(name), theirs.get(name)

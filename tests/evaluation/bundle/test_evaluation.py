@@ -12,6 +12,7 @@ from pandas.testing import assert_frame_equal
 from evaluation.bundle import words
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
+from evaluation.bundle.diff import difference
 from evaluation.bundle.evaluate import Wanted, evaluate_bundle, like_for_like, specs
 from evaluation.bundle.export import export
 from evaluation.bundle.page import write
@@ -149,5 +150,12 @@ def test_two_bundles_side_by_side(bundle: Path, tmp_path: Path) -> None:
     assert ["edition", "1", "2"] in lines and ["paraphrasing", "84", "84", "0", "0"] in lines
     assert ["translation", "English", "accepted", "accepted", "4.67", "and", "4.67", "4.64", "and", "4.64"] in lines
     assert "+0.00" in done.stdout and "SIMULATED" in done.stdout
+    other = Bundle.open(tmp_path / "b.plumb")
+    other.settings["acceptance"]["min_pairs"] = 9
+    one = other.transformations["paraphrasing"]
+    other.transformations["paraphrasing"] = one.model_copy(update={"prompt_hash": "f" * 32})
+    lines = [line.split() for line in difference(Bundle.open(bundle), other).splitlines()]
+    assert ["acceptance.min_pairs", "10", "9"] in lines
+    assert ["paraphrasing:", "prompts", one.prompt_hash[:8], "f" * 8] in lines
     done = here("evaluation.bundle", "diff", str(bundle), str(bundle))
     assert done.stdout.startswith("The same bundle, ")
