@@ -333,7 +333,8 @@ def test_ptebs_prompts_are_its_own_and_the_multilingual_one_only_adds_to_the_def
     )
     for number, words in enumerate(variations, 1):
         (varied,) = prompts_of(EIGHT["paraphrasing"], f"pteb_variation_{number}")
-        assert varied.text == f"{words}\n\n{{text}}" and f"D.4 (variation {number})" in varied.source
+        assert varied.text == f"{words}\n\n{{text}}"
+        assert f"D.4 (variation {number})" in varied.source and "CC BY 4.0" in varied.source
 
 
 def test_where_the_papers_revisions_are_mtebs_own() -> None:
