@@ -18,6 +18,7 @@ from annotation.records import Wave
 from annotation.sampling.controls import read_controls
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.sample import COMMAND, SUPPLY, Drawn, all_settings, draw, read_pairs
+from annotation.sampling.suggested import refuse_other_half
 from plumbline.errors import StudyError
 from plumbline.manifest import read_manifest, write_kept
 from plumbline.records import Pair
@@ -53,6 +54,7 @@ def _extend(study: Study, reason: str) -> Wave:
         raise StudyError(
             f"{path} was offered to nobody; `{study.command(COMMAND)}` draws it anew, as large as you like"
         )
+    refuse_other_half(study, _known_controls(study))
     refuse_other_sample(study, cut_off=True)
     waves = read_waves(study)
     if waves and not is_complete(study, waves[-1]):

@@ -197,6 +197,8 @@ def test_half_of_an_experiment_shows_judges_scores_and_enters_no_verdict(
         draw_sample(other)
     with pytest.raises(StudyError, match="is 'none', and the sample has a half that shows"):
         publish(other, argilla)
+    with pytest.raises(StudyError, match="is 'none', and the sample has a half that shows"):
+        extend_sample(other, "more")
     with pytest.raises(StudyError, match="the sample of an experiment with suggestions is drawn once"):
         extend_sample(study, "more")
 
