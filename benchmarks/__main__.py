@@ -19,6 +19,7 @@ import benchmarks.engine
 import benchmarks.evaluation
 import benchmarks.flags
 import benchmarks.generation
+import benchmarks.instructions
 import benchmarks.judges
 import benchmarks.judging
 import benchmarks.quality

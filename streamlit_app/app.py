@@ -14,6 +14,7 @@ from plumbline.errors import PlumblineError
 from plumbline.study import Study
 from streamlit_app import warm
 from streamlit_app.elements import complain
+from streamlit_app.readers.files import PROMPTED
 from streamlit_app.readers.ratings import simulated
 from streamlit_app.start import opened
 
@@ -28,6 +29,7 @@ PAGES = {
     "One model": "model",
     "Rankings": "rankings",
     "Benchmark": "benchmark",
+    "Wordings": "instructions",
     "Errors and texts": "texts",
 }
 
@@ -79,8 +81,10 @@ def _study() -> tuple[Study | None, str]:
 
 
 def _left_out(study: Study) -> tuple[str, ...]:
-    """The pages that cannot be: where the study evaluates no model, and where it transforms nothing."""
-    return (*(() if study.evaluation.models and not study.subject else SCORED), *(TRANSFORMED if study.subject else ()))
+    """The pages that cannot be: where no model is evaluated, nothing transformed, no prompt scored."""
+    unscored = () if study.evaluation.models and not study.subject else SCORED
+    unprompted = () if (study.folder / PROMPTED[0]).exists() else ("instructions",)
+    return (*unscored, *(TRANSFORMED if study.subject else ()), *unprompted)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections import Counter
 
 from evaluation.instructions.forecast import forecast
 from evaluation.instructions.labels import unlabelled
-from evaluation.instructions.report_command import add_report_command
+from evaluation.instructions.report_command import report
 from evaluation.instructions.run import Outcome, evaluate_instructions
 from evaluation.instructions.scores import ITEMS, SCORES
 from evaluation.units import chosen_models
@@ -25,14 +25,7 @@ PROGRAM = "python -m evaluation.instructions"
 
 def main() -> int:
     """The command line: `report`, or the evaluation."""
-    return _report() if sys.argv[1:2] == ["report"] else _evaluate()
-
-
-def _report() -> int:
-    parser = argparse.ArgumentParser(prog=as_called(PROGRAM))
-    add_report_command(parser.add_subparsers(required=True))
-    options = parser.parse_args()
-    return int(options.run(options))
+    return report(sys.argv[2:]) if sys.argv[1:2] == ["report"] else _evaluate()
 
 
 def _evaluate() -> int:

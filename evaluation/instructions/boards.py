@@ -87,11 +87,12 @@ def drawn_boards(grid: Grid, holes: str = "mteb", *, n_draws: int = N_DRAWS, rng
     (95% of draws), first (share of draws at rank 1). Draws are independent over models and tasks. The attribute `tau`
     is Kendall's tau-b of a draw's points with those of the defaults: mean, low and high over draws.
     """
+    known = ~np.isnan(grid.scores)
+    there, n = np.argsort(~known, axis=-1, kind="stable"), known.sum(axis=-1)  # places of wordings with a score first
     points = np.empty((n_draws, len(grid.models)))
     for draw in range(n_draws):
-        keys = rng.random(grid.scores.shape, dtype=np.float32)
-        keys[np.isnan(grid.scores)] = -1
-        taken = keys.argmax(axis=-1)[..., None]
+        which = np.minimum((rng.random(n.shape) * n).astype(np.int64), np.maximum(n - 1, 0))
+        taken = np.take_along_axis(there, which[..., None], axis=-1)
         points[draw], _ = ranked(np.take_along_axis(grid.scores, taken, axis=-1)[..., 0], holes)
     ranks = np.stack([ranks_of(np.nan_to_num(np.round(one, _DIGITS), nan=-np.inf)) for one in points])
     low, high = np.percentile(ranks, [2.5, 97.5], axis=0, method="inverted_cdf")

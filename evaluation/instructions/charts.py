@@ -182,8 +182,9 @@ def bumps(one: Analysis, models: list[str]) -> alt.LayerChart:
     across = alt.X("way:N", sort=list(ranks), title=None).axis(labelAngle=-20, labelLimit=NAMES)
     up = alt.Y("rank:Q", title="Rank").scale(reverse=True, domain=[0.5, len(one.grid.models) + 0.5], nice=False)
     up = up.axis(tickMinStep=1, format="d")
-    colour = alt.Color("model:N", sort=models, title=None).legend(labelLimit=NAMES, symbolOpacity=1)
-    shape = alt.Shape("model:N", sort=models, title=None)
+    legend = alt.Legend(labelLimit=NAMES, symbolOpacity=1)
+    colour = alt.Color("model:N", sort=models, title=None).legend(legend)
+    shape = alt.Shape("model:N", sort=models, title=None).legend(legend)
     base = alt.Chart(frame).encode(x=across, y=up, color=colour, tooltip=["way:N", "model:N", "rank:Q"])
     lines, dots = base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=110, opacity=1).encode(shape=shape)
     return alt.LayerChart(layer=[lines, dots]).properties(

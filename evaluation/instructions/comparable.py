@@ -6,7 +6,7 @@ A default says something about wordings only where it was measured on the same i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ _BY_TASK = (*_PART, "metric", "dataset_revision")
 _BY_MODEL = ("run", "revision")
 _BY_CELL = ("mteb_version", "seed")
 _NAMES = {"dataset_revision": "data set revision", "mteb_version": "mteb"}
+_CALLED = "|".join(_NAMES.get(name, name) for name in (*_BY_TASK, *_BY_MODEL, *_BY_CELL))
+_DIFFERS = rf"^({_CALLED}) .*, and the wordings that count are of .*$"
 
 
 @dataclass(frozen=True)
@@ -147,16 +149,14 @@ def empty_prompts(made: pd.DataFrame) -> int:
     return int(worded.loc[worded["text"] == "", ["task", "prompt_id"]].drop_duplicates().shape[0])
 
 
-def reasons(made: pd.DataFrame, most: Sequence[str] = ()) -> pd.DataFrame:
-    """Rows that stand aside, by reason: reason, n, an example (model, task, prompt)."""
+def reasons(made: pd.DataFrame) -> pd.DataFrame:
+    """Rows that stand aside: reason (without the values that differ), n, an example (model, task, prompt)."""
     aside = made[made[WHY] != ""]
-    if most:
-        aside = aside[~aside[WHY].isin(most)]
+    said = aside[WHY].str.replace(_DIFFERS, r"another \1 than that of the wordings that count", regex=True)
     example = aside["model"] + ", " + aside["task"] + ", " + aside["prompt_id"]
-    found = (
-        aside.assign(example=example).groupby(WHY, sort=False).agg(n=("score", "size"), example=("example", "first"))
-    )
-    return found.reset_index().rename(columns={WHY: "reason"}).sort_values("n", ascending=False, kind="stable")
+    rows = pd.DataFrame({"reason": said, "example": example})
+    found = rows.groupby("reason", sort=False).agg(n=("example", "size"), example=("example", "first")).reset_index()
+    return found.sort_values("n", ascending=False, kind="stable", ignore_index=True)
 
 
 def sharing_folders(made: pd.DataFrame) -> list[tuple[str, str]]:

@@ -80,18 +80,19 @@ def inflation(one: Analysis) -> Exhibit:
 
 def distribution(one: Analysis) -> Exhibit:
     """Each model and task."""
+    bare = bool(one.distribution["none"].notna().any())
     rows = [
         {"Model": row["model"], "Task": row["task"], "n": str(row["n"]), "Median": hundred(row["median"])}
-        | {"Middle half": f"{hundred(row['lower_quartile'])} to {hundred(row['upper_quartile'])}"}
-        | {"Range": f"{hundred(row['min'])} to {hundred(row['max'])}", "SD": shown(100 * row["sd"], 2)}
-        | {"CV": _percent(row["cv"]), "Default": hundred(row["default"]), "No prompt": hundred(row["none"])}
+        | {"Min": hundred(row["min"]), "Max": hundred(row["max"]), "SD": shown(100 * row["sd"], 2)}
+        | {"CV": _percent(row["cv"]), "Default": hundred(row["default"])}
+        | ({"No prompt": hundred(row["none"])} if bare else {})
         | {"ECDF": f"{_percent(row['ecdf'])} ({_percent(row['ecdf_with_default'])})"}
-        | {"Points": points(row["difference"]), "SDs": points(row["in_sds"]), "Default is": row["verdict"] or "–"}
+        | {"Points": points(row["difference"]), "SDs": points(row["in_sds"]), "Is": row["verdict"] or "–"}
         for row in one.distribution.to_dict(orient="records")
     ]
     where = one.distribution["model"] + ", " + one.distribution["task"]
     notes = [
-        f"Default is: {tables.RULE}. ECDF: the share of wordings that score at most as it does, in brackets with"
+        f"Is: {tables.RULE}. ECDF: the share of wordings that score at most as it does, in brackets with"
         " the default as one of them; Points, SDs: default less median",
         *reasons(where, one.distribution["reason"]),
     ]

@@ -98,9 +98,9 @@ def grid_of(made: pd.DataFrame, named: Callable[[str], str] = str) -> Grid:
     facts = {name: np.full((len(tasks), width), "", object) for name in names}
     for name in names:
         facts[name][at, place] = once[name].to_numpy()
-    places = dict(zip(zip(once["task"], once["prompt_id"], strict=True), place, strict=True))
     scores = np.full((len(models), len(tasks), width), np.nan)
-    k = [places[key] for key in zip(worded["task"], worded["prompt_id"], strict=True)]
+    keys = ["task", "prompt_id"]
+    k = place.to_numpy()[pd.MultiIndex.from_frame(once[keys]).get_indexer(pd.MultiIndex.from_frame(worded[keys]))]
     scores[model_at.get_indexer(pd.Index(worded["model"])), task_at.get_indexer(pd.Index(worded["task"])), k] = worded[
         "score"
     ].to_numpy()

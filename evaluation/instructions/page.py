@@ -16,8 +16,9 @@ from plumbline.exhibits.page import Figure, Section, Table, write_page
 from plumbline.exhibits.table import Exhibit
 
 FOLDER = "report_instructions"
-MOST_ROWS = 300  # of a table on the page; its file has all
-_OUTLINE = {
+MOST_ROWS = 120  # of a table on the page; its file has all
+#: Headings, and what stands below them by name: figures first.
+OUTLINE = {
     "The recommended score": ("recommended", "ranks"),
     "Where defaults lie": ("inflation", "published"),
     "Scores over wordings": ("distribution",),
@@ -55,7 +56,7 @@ def sections(one: Analysis, exhibits: Mapping[str, Exhibit], figures: Mapping[st
         Section("What is doubtful", [doubtful]),
         Section("This report", [_ABOUT]),
     ]
-    for heading, names in _OUTLINE.items():
+    for heading, names in OUTLINE.items():
         parts = [figures[name] for name in names if name in figures]
         tables = [on_page(exhibits[name]) for name in names if name in exhibits]
         if parts or tables:

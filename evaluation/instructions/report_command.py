@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from evaluation.instructions.scores import ITEMS, SCORES, PromptItemScore, checked_items, checked_scores, read_scores
+from evaluation.instructions.scores import ITEMS, SCORES, checked_items, no_items, read_scores, study_scores
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
 
 if TYPE_CHECKING:
     from evaluation.instructions.analysis import Analysis, Settings
-    from plumbline.study import Study
 
 _HOLES = ("mteb", "present", "complete")
 EXAMPLE = """example: python -m evaluation.instructions report --study studies/instructions.yaml
@@ -27,16 +25,19 @@ experiments/), without running anything:
 """
 
 
-def add_report_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """`report`, with its options."""
-    parser = commands.add_parser(
-        "report",
-        help="what wordings do to scores, defaults and ranks: tables, figures, one page",
+def report(arguments: Sequence[str]) -> int:
+    """The command line after the word `report`."""
+    parser = argparse.ArgumentParser(
+        prog=as_called("python -m evaluation.instructions report"),
         description="Write what prompts do to scores: distributions, inflation, boards, the recommended score.",
         epilog=as_called(EXAMPLE),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
+    _add_options(parser)
+    return run(parser.parse_args(arguments))
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--study", metavar="FILE", help="an evaluated study")
@@ -136,22 +137,6 @@ def _write(one: Analysis, folder: Path, title: str) -> int:
     print("\n".join([*([SIMULATED] if one.simulated else []), *headline(one)]))
     print(f"-> {page}")
     return 0
-
-
-def study_scores(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A study's scores by prompt, and those by item where its run wrote them. Raises DataError before there are any."""
-    from evaluation.instructions.scores import PromptScore  # noqa: PLC0415
-    from plumbline.store import read_frame  # noqa: PLC0415
-
-    command = study.command("evaluation.instructions")
-    scores = checked_scores(read_frame(study.folder / SCORES, PromptScore, command), study.folder / SCORES)
-    path = study.folder / ITEMS
-    return scores, read_frame(path, PromptItemScore, command) if path.exists() else no_items()
-
-
-def no_items() -> pd.DataFrame:
-    """A table by item without rows."""
-    return pd.DataFrame(columns=list(PromptItemScore.model_fields))
 
 
 def _names(value: str) -> tuple[str, ...]:

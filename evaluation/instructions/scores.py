@@ -12,7 +12,10 @@ from pydantic import Field
 from evaluation.build.task_facts import numbers_of, read_table
 from plumbline.errors import DataError, nearest
 from plumbline.identity import identity
+from plumbline.manifest import read_kept_frame
 from plumbline.records import Number, Record
+from plumbline.store import read_frame
+from plumbline.study import Study
 
 SCORES, ITEMS = "instructions/scores.parquet", "instructions/item_scores.parquet"  # in a study's folder
 DEFAULT, NONE, REPORTED = "default", "none", "reported"
@@ -68,6 +71,18 @@ class PromptItemScore(Record):
 def read_scores(path: Path) -> pd.DataFrame:
     """The table of `PromptScore` in a file (CSV, TSV, JSONL, Parquet). Raises DataError as `checked_scores`."""
     return checked_scores(read_table(path), path)
+
+
+def study_scores(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A study's scores by prompt, and those by item where its run wrote them. Raises DataError before there are any."""
+    made_by, path = study.command("evaluation.instructions"), study.folder / ITEMS
+    scores = checked_scores(read_kept_frame(study, SCORES, PromptScore, made_by), study.folder / SCORES)
+    return scores, read_frame(path, PromptItemScore, made_by) if path.exists() else no_items()
+
+
+def no_items() -> pd.DataFrame:
+    """A table by item without rows."""
+    return pd.DataFrame(columns=list(PromptItemScore.model_fields))
 
 
 def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:

@@ -125,7 +125,7 @@ def share_above_median(
     """
     above = above_median(*_by_task(scores, default))
     known = above[~np.isnan(above)]
-    return _over_tasks(known, np.mean, n_resamples, rng)
+    return _over_tasks(known, np.mean, _means, n_resamples, rng)
 
 
 def median_ecdf(scores: Floats, default: Floats, *, n_resamples: int = 10_000, rng: np.random.Generator) -> Estimate:
@@ -144,7 +144,7 @@ def median_ecdf(scores: Floats, default: Floats, *, n_resamples: int = 10_000, r
     (0.75, 3)
     """
     found = default_ecdf(*_by_task(scores, default), with_itself=True)
-    return _over_tasks(found[~np.isnan(found)], np.median, n_resamples, rng)
+    return _over_tasks(found[~np.isnan(found)], np.median, _medians, n_resamples, rng)
 
 
 def _by_task(scores: Floats, default: Floats) -> tuple[Floats, Floats]:
@@ -155,15 +155,40 @@ def _by_task(scores: Floats, default: Floats) -> tuple[Floats, Floats]:
     return given, own
 
 
-def _over_tasks(values: Floats, reduce: Callable[..., Any], n_resamples: int, rng: np.random.Generator) -> Estimate:
+def _over_tasks(
+    values: Floats,
+    reduce: Callable[..., Any],
+    resampled: Callable[[Floats, int, np.random.Generator], Floats],
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> Estimate:
     """A mean or median over tasks with the percentile bootstrap's interval."""
     n = len(values)
     if not n:
         return Estimate(math.nan, math.nan, math.nan, 0, "no task has both wordings and a default")
     value = float(reduce(values))
-    if n < 2 or np.ptp(values) == 0:
-        why = "one task has no interval over tasks" if n < 2 else "the same on every task: resamples are all alike"
+    if n < LEAST or np.ptp(values) == 0:
+        why = "one task has no interval over tasks" if n < LEAST else "the same on every task: resamples are all alike"
         return Estimate(value, math.nan, math.nan, n, why)
-    drawn = reduce(values[rng.integers(0, n, size=(n_resamples, n))], axis=1)
-    low, high = np.percentile(drawn, [2.5, 97.5])
+    low, high = np.percentile(resampled(values, n_resamples, rng), [2.5, 97.5])
     return Estimate(value, float(low), float(high), n, "")
+
+
+def _means(values: Floats, number: int, rng: np.random.Generator) -> Floats:
+    """Means of resamples of noughts and ones: how many ones are drawn is binomial."""
+    return rng.binomial(len(values), float(values.mean()), number) / len(values)
+
+
+def _medians(values: Floats, number: int, rng: np.random.Generator) -> Floats:
+    """Medians of resamples, by the places that the middle ones of as many uniform numbers have among sorted values.
+
+    The k-th smallest of n uniform numbers is Beta(k, n - k + 1); the next is the smallest of n - k above it.
+    """
+    n, ordered = len(values), np.sort(values)
+    k = (n + 1) // 2
+    first = rng.beta(k, n - k + 1, number)
+    second = first if n % 2 else 1 - (1 - first) * rng.random(number) ** (1 / (n - k))
+    places = (np.minimum((middle * n).astype(np.int64), n - 1) for middle in (first, second))
+    low, high = (ordered[place] for place in places)
+    made: Floats = (low + high) / 2
+    return made

@@ -9,3 +9,4 @@ JUDGED = (*RATED, "control_ratings.parquet", "agreement.json", "verdicts.json")
 SCORED = ("scores.parquet", "verdicts.json")
 # A ledger that is being written has its last entries beside it.
 RULES = ("rules.json", "decisions.json", "looks.json", *CONTROLS, "crowd.sqlite", "crowd.sqlite-wal")
+PROMPTED = ("instructions/scores.parquet",)
