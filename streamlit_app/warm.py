@@ -35,6 +35,7 @@ MODULES = (
     "streamlit_app.views.texts",
     "scipy.special",
 )
+LATER = "scipy.stats"  # what a table of scores asks for; no page waits for it that goes without
 SECONDS = 0.5  # until the first page is at the browser
 
 _LOCK = Lock()
@@ -81,7 +82,13 @@ def import_all() -> None:
 @functools.cache
 def import_soon() -> Timer:
     """The same once, in a moment, while somebody looks at the first page."""
-    timer = Timer(SECONDS, import_all)
+    timer = Timer(SECONDS, _import_more)
     timer.daemon = True
     timer.start()
     return timer
+
+
+def _import_more() -> None:
+    import_all()
+    with contextlib.suppress(ImportError):
+        import_module(LATER)
