@@ -103,9 +103,9 @@ def _notes(rule: AcceptanceSpec, means: Sequence[float], study: Study) -> list[s
     used = f"{items} used: complete when the rule decides, where raters have orders of their own, as here they have."
     fixed = "The interval takes the raters as they are: it knows nothing of what other raters would say (raters' bias)."
     share = " or as a share" if any(one.label for one in rule.rules) else ""
-    every = f"the {judged}" if study.subject and len(study.kinds) == 1 else f"all {len(study.kinds)} {judged}s"
-    shared = "" if study.subject else " (the two translations share theirs)"
-    beside = "known items" if study.subject else "controls"
+    every = f"the {judged}" if len(study.kinds) == 1 else f"all {len(study.kinds)} {judged}s"
+    together = not study.subject and {"translation", "cross_translation"} <= set(study.kinds)
+    shared = " (the two translations share theirs)" if together else ""
     by_interval = rule.rule == "lower_bound" or any(one.by == "interval" for one in rule.rules)
     short = [
         f"at M: share of right verdicts on a question whose mean over all {item}s and all raters is M, accepted at",
@@ -116,7 +116,7 @@ def _notes(rule: AcceptanceSpec, means: Sequence[float], study: Study) -> list[s
         *(_of_rules(rule, item) if rule.rules else short),
         f"Width: of the 95% interval, in points{share}. {items}: of one verdict{shared}.",
         *([used] if rule.stop == "anytime" else []),
-        f"Ratings, hours, dollars: of {every}, with {beside} and repeats; ratings are",
+        f"Ratings, hours, dollars: of {every}, with {study.called.known} and repeats; ratings are",
         "the answers that must be given;",
         f"{paid.hourly:g} dollars an hour at {paid.seconds:g} s {study.called.an_item}"
         f"{', ' + longer if longer else ''},",

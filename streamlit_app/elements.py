@@ -20,7 +20,7 @@ import streamlit as st
 from plumbline.errors import PlumblineError
 from plumbline.exhibits.csv import csv_bytes
 from plumbline.exhibits.page import svg
-from plumbline.exhibits.table import Exhibit
+from plumbline.exhibits.table import Exhibit, with_minus
 from plumbline.resources import installing
 from plumbline.study import Study
 from streamlit_app.records import NotYetError
@@ -154,7 +154,7 @@ def exhibit(study: Study, one: Exhibit, group: str = "", *, captioned: bool = Tr
         return
     if captioned:
         st.text(one.caption)
-    table(file_name(study, one.name, group), one.frame, one.printed)
+    table(file_name(study, one.name, group), one.frame, with_minus(one.printed))
     lines(one.notes)
 
 

@@ -55,4 +55,4 @@ def careless_told(material: Material) -> list[str]:
 
 def _checks(material: Material) -> str:
     """What tells about raters, and is no repeat."""
-    return "known items" if material.study.subject else "controls"
+    return material.study.called.known

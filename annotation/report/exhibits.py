@@ -189,7 +189,17 @@ def raters_exhibit(material: Material) -> Exhibit:
     frame["signs"] = ["; ".join(dict.fromkeys(signs.get(rater, []))) for rater in raters]
     decided = {one.rater_id: said(one) for one in material.decisions}
     frame["decision"] = [decided.get(rater, "") for rater in raters]
-    titles = ["Rater", "Who", "Submitted", "Count", "Surplus", "Drafts", "Discarded", "On controls", "Median s"]
+    titles = [
+        "Rater",
+        "Who",
+        "Submitted",
+        "Count",
+        "Surplus",
+        "Drafts",
+        "Discarded",
+        f"On {material.study.called.known}",
+        "Median s",
+    ]
     printed = frame.assign(
         simulated=frame["simulated"].map({True: "simulated", False: "person"}),
         median_seconds=["–" if math.isnan(seconds) else f"{seconds:.0f}" for seconds in frame["median_seconds"]],
@@ -244,7 +254,7 @@ def exclusions_exhibit(material: Material) -> Exhibit:
         ("no", f"surplus: the {item} already had enough raters", material.surplus),
         ("no", "draft: saved but not submitted", material.ratings[status == "draft"]),
         ("no", "discarded by the rater", material.ratings[status == "discarded"]),
-        ("no", "of a control or repeat, which check the raters", material.control_ratings),
+        ("no", f"of {material.study.called.known} and repeats, which check the raters", material.control_ratings),
     ]
     rows = [(count, why, len(part), part["rater_id"].nunique()) for count, why, part in parts]
     frame = pd.DataFrame(rows, columns=["counts", "why", "ratings", "raters"])

@@ -16,6 +16,7 @@ from plumbline.study.subject import PAIRS, Called
 # Bands of kappa in words (HUME, appendix on agreement): above each limit.
 BANDS = ((0.8, "excellent"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"), (-math.inf, "poor"))
 COEFFICIENTS = {"ac2": "AC2", "alpha": "alpha", "kappa": "kappa", "raw": "raw agreement"}
+_REASONS = 3  # why numbers are undefined, above which their number is said
 SIMULATED = "SIMULATED RATINGS: made up to show that the flow works; they measure nothing."
 
 
@@ -171,7 +172,10 @@ def agreement_text(groups: Sequence[Group], called: Called = PAIRS) -> str:
 
 
 def coefficient_text(groups: Sequence[Group]) -> str:
-    """Every coefficient of agreement with its interval; AC2 in words too. Why a number is missing stands below."""
+    """Every coefficient of agreement with its interval; AC2 in words too. Why a number is missing stands below.
+
+    Of many that are missing their number does, and where the reasons are.
+    """
     rows, notes = [], []
     for group in groups:
         for summary in rated(group.questions):
@@ -181,7 +185,10 @@ def coefficient_text(groups: Sequence[Group]) -> str:
                 if estimate.reason:
                     notes.append(f"{display(group.name)}, {summary.question}, {name}: {estimate.reason}")
     header = ["", "Question", *COEFFICIENTS.values(), "AC2 is"]
-    return "\n".join([columns(header, rows, "no ratings that count"), *dict.fromkeys(notes)])
+    told = list(dict.fromkeys(notes))
+    if len(told) > _REASONS:
+        told = [f"{len(told)} numbers, or their intervals, are undefined: the reasons are in agreement.json."]
+    return "\n".join([columns(header, rows, "no ratings that count"), *told])
 
 
 def band(value: float) -> str:

@@ -38,6 +38,7 @@ _LATEX = str.maketrans(
     }
 )
 _MINUS = re.compile(r"(?<![\w.\-])-(?=\.?\d)")  # the sign of a number
+_NUMBERS = re.compile(r"[-+]?[\d.,]+%?( ?[(\[][-+\d.,% ]+[)\]])*")  # a cell of one, maybe with its interval
 _DASHES = re.compile(r"-(?=-)")  # of which LaTeX would make one dash, as in `--study`
 # What pdfLaTeX has letters for without more packages; the dashes, quotes and dots are those of typed English.
 _LATIN = re.compile("[^\u0000-\u017f‐-—‘’‚“”„†‡•…‰€™]")
@@ -62,7 +63,7 @@ class Exhibit:
 
     def table(self) -> Table:
         """It as it stands on a page, which names the file."""
-        return Table(self.printed, f"{self.caption} ({self.name}.csv)", self.notes)
+        return Table(with_minus(self.printed), f"{self.caption} ({self.name}.csv)", self.notes)
 
     def markdown(self) -> str:
         """It as a table of Markdown, notes as a list below. What is text stays text."""
@@ -156,6 +157,11 @@ def reasons(labels: Iterable[str], given: Iterable[str]) -> tuple[str, ...]:
 
 def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def with_minus(printed: pd.DataFrame) -> pd.DataFrame:
+    """The table with minus signs, not hyphens, before its numbers; cells of words stay as they are."""
+    return printed.map(lambda one: _MINUS.sub("−", one) if isinstance(one, str) and _NUMBERS.fullmatch(one) else one)
 
 
 def as_markdown(text: str) -> str:

@@ -158,6 +158,11 @@ class Called(NamedTuple):
         """`a pair`, `an item`."""
         return f"{'an' if self.item == 'item' else 'a'} {self.item}"
 
+    @property
+    def known(self) -> str:
+        """What has a right answer and tells about raters: `controls` among pairs, else `known items`."""
+        return "controls" if self == PAIRS else "known items"
+
 
 PAIRS = Called("transformation", "pair")
 

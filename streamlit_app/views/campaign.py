@@ -80,9 +80,9 @@ def _raters(study: Study) -> None:
     if status.raters.empty:
         return
     heading("Raters")
-    item = study.called.item
+    item, known = study.called.item, study.called.known
     says = (
-        f"Answers of each rater, by pseudonym. Among them are controls ({item}s whose right answer is known) and"
+        f"Answers of each rater, by pseudonym. Among them are {known} ({item}s whose right answer is known) and"
         f" repeats ({item}s that a rater sees twice), which tell how carefully a rater answers."
         + _made_up(status.raters)
     )
@@ -113,7 +113,8 @@ def _quality(study: Study) -> None:
     found = campaign.tables(study)
     heading("Signs and decisions")
     st.caption(
-        "A sign is something odd in a rater's answers (missed controls, haste, one answer for all). It decides nothing:"
+        f"A sign is something odd in a rater's answers (missed {study.called.known}, haste, one answer for all). It"
+        " decides nothing:"
         " people decide whose ratings count, and why is kept."
     )
     lines([f"To be decided: {name}" for name in overview.status(study).unreviewed])

@@ -7,7 +7,7 @@ import re
 import pandas as pd
 import pytest
 
-from plumbline.exhibits.table import Exhibit, reasons
+from plumbline.exhibits.table import Exhibit, reasons, with_minus
 
 NASTY = r"a|b_c *d* [e](f) <g> & 50% #1 $x$ \alert{h} ~i ^j"
 
@@ -91,3 +91,10 @@ def test_reasons_are_said_once_with_all_they_are_given_for() -> None:
     assert reasons(["a", "b", "a", "c"], ["x", "", "x", "x"]) == ("a, c: x",)
     assert reasons(["a", "b"], ["x", "x"]) == ("all: x",)
     assert reasons(["a", "b"], ["", ""]) == ()
+
+
+def test_numbers_have_minus_signs_where_people_read_them() -> None:
+    cells = ["-0.50 [-1.00, 0.00]", "-3%", "2026-11-22", "all-MiniLM-L6", "a text of -3 degrees", "3 (+1)", "–"]
+    shown = with_minus(pd.DataFrame({"a": cells, "n": range(len(cells))}))
+    assert list(shown["a"]) == ["−0.50 [−1.00, 0.00]", "−3%", *cells[2:]]
+    assert list(shown["n"]) == list(range(len(cells)))

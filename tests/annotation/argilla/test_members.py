@@ -95,10 +95,10 @@ def test_an_invitation_says_where_as_whom_and_how_long(
     account = server.credentials(home).find("ines")
     assert account is not None and account.password in ines and "Address: https://argilla.example.org/work\n" in ines
     # 4 paraphrases at 30 s a pair, and somebody of whom no language is known may rate all queues.
-    assert "- invited-paraphrasing-EN: 4 items, about 2 minutes" in ines
+    assert "- invited-paraphrasing-EN (items: 4, minutes: about 2)" in ines
     others = [queue.dataset(study) for queue in queues_of(read_pairs(study)) if not queue.languages <= {"de", "en"}]
     assert others and all(name in ines and name not in otto for name in others)
-    assert otto.startswith("Einladung zum Bewerten") and "4 Einträge, etwa 2 Minuten" in otto
+    assert otto.startswith("Einladung zum Bewerten") and "(Einträge: 4, Minuten: etwa 2)" in otto
     assert "Sprachen: Deutsch, Englisch\n" in otto
     publish(study, argilla, accounts.languages(reached, home))
     assert inside(study, argilla) == {"ines", "otto"}

@@ -193,7 +193,10 @@ def test_tables_show_agreement_in_numbers_and_words() -> None:
     assert "excellent" in text
     frame = agreement_table(found)
     assert frame.loc[frame["level"] == "overall", "quality_alpha"].item() == found[-1].questions[0].alpha.value
-    assert "no two raters share 5 pairs" in agreement_text(table_two(long([(5, 4), (4, 4)]), DESIGN, 1))
+    groups = table_two(long([(5, 4), (4, 4)]), DESIGN, 1)  # alpha and kappa of one axis, one pool and overall lack
+    assert "kappa: no two raters share 5 pairs" in agreement_text(groups[:1])
+    many = agreement_text(groups)
+    assert many.endswith("\n6 numbers, or their intervals, are undefined: the reasons are in agreement.json.")
 
 
 @pytest.mark.parametrize(
