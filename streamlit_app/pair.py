@@ -20,7 +20,7 @@ from streamlit_app import charts
 from streamlit_app.differences import side_by_side, stacked
 from streamlit_app.elements import complain, download_csv
 from streamlit_app.readers import drift
-from streamlit_app.readers.judges import said_of
+from streamlit_app.readers.judges import adjudicated, said_of
 from streamlit_app.readers.ratings import answers_to
 
 CHOSEN = "chosen_pair"  # of the session: the pair to open, and how many had been closed when it was chosen
@@ -69,7 +69,7 @@ def _close() -> None:
 def _show(study: Study, pair_id: str) -> None:
     try:
         pair, ratings = drift.pair(study, pair_id), answers_to(study, pair_id)
-        said = said_of(study, pair_id)
+        said, decided = said_of(study, pair_id), adjudicated(study, pair_id)
     except (PlumblineError, OSError) as error:
         complain(str(error))
         return
@@ -82,6 +82,9 @@ def _show(study: Study, pair_id: str) -> None:
         st.caption("What judges said of it, which decides nothing; recorded ones were not asked.")
         heads = {name: name.capitalize() for name in said.columns} | {"text": "Answer"}
         st.dataframe(said.rename(columns=heads), hide_index=True, height="content", alt="What judges said of this pair")
+    if len(decided):
+        st.caption("What adjudicators said afterwards, with judges' scores in sight: no rating, and nothing counts it.")
+        st.dataframe(decided, hide_index=True, height="content", alt="Adjudications of this pair")
 
 
 def _draw(pair: Pair, ratings: pd.DataFrame) -> None:

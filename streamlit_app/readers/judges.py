@@ -68,3 +68,17 @@ def said_of(study: Study, pair_id: str) -> pd.DataFrame:
             said = made.judging.judgements
             return said.loc[said["pair_id"] == pair_id, _SAID].reset_index(drop=True)
     return pd.DataFrame(columns=_SAID)
+
+
+def adjudicated(study: Study, pair_id: str) -> pd.DataFrame:
+    """What adjudicators decided about one pair: a row a question; no row where nobody did, or the file is damaged."""
+    from annotation.adjudication.collect import read_adjudications  # noqa: PLC0415 (a pair's window alone needs it)
+
+    rows = []
+    with contextlib.suppress(PlumblineError, OSError):
+        for one in read_adjudications(study):
+            if one.pair_id == pair_id:
+                said = one.answer if one.value is None else str(one.value)
+                decided = "discarded" if one.status == "discarded" else said
+                rows.append((one.adjudicator, one.question, decided, one.suggested, "yes" if one.rated else "no"))
+    return pd.DataFrame(rows, columns=["Adjudicator", "Question", "Decided", "Judges' score in sight", "Rated it too"])

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import Any
+
 import pandas as pd
 import pytest
 import streamlit as st
 
+from annotation.adjudication.collect import FILE as ADJUDICATIONS
 from annotation.judges.names import FOLDER
 from annotation.judges.run import judge, read_judgements
 from annotation.ratings.ratings import read_ratings
+from annotation.shown_records import Adjudication
+from plumbline.manifest import write_kept
 from plumbline.study import Study
 from streamlit_app.readers import judges
 from tests.streamlit_app.conftest import DEMO, Open
@@ -26,6 +32,10 @@ def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(pag
     judge(study)
     far = judges.judges(study)
     assert far is not None and not far.left_out
+    pair_id, at = str(far.far["pair_id"].iloc[0]), datetime(2026, 3, 1, tzinfo=UTC)
+    of_pair: dict[str, Any] = {"pair_id": pair_id, "adjudicator": "rater-0a1b2c3d", "rated": False, "comment": ""}
+    decided = {"question": "quality", "value": 4, "answer": "", "suggested": 2, "status": "submitted"}
+    write_kept(study, ADJUDICATIONS, [Adjudication(**of_pair, **decided, submitted_at=at)])
     choice = study.folder / FOLDER / "self_preference.csv"
     choice.parent.mkdir()
     choice.write_text("model,self_preference,low,high,reason\nmade/alpha,0.493,0.47,0.52,\n", encoding="utf-8")
@@ -43,9 +53,12 @@ def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(pag
     assert table_with(shown, "Model", "Self-preference")["Self-preference"].tolist() == [0.49]
     assert {"Gap [95%]", "AC2"} <= set(table_with(shown, "Judge", "Spearman"))
 
+    (row,) = table_with(shown, "Adjudicator", "Decided").to_dict("records")
+    assert (row["Decided"], row["Judges' score in sight"], row["Rated it too"]) == ("4", 2, "no")
+    assert "no rating, and nothing counts it" in captions(shown)
     said = table_with(shown, "Judge", "Score")  # in the dialog of the pair
-    of_pair = read_judgements(study).query("pair_id == @far.far['pair_id'].iloc[0]")
-    assert sorted(said["Score"].dropna()) == sorted(of_pair["score"].dropna()) and len(said) == len(of_pair) == 4
+    judged = read_judgements(study).query("pair_id == @pair_id")
+    assert sorted(said["Score"].dropna()) == sorted(judged["score"].dropna()) and len(said) == len(judged) == 4
     assert "which decides nothing" in captions(shown)
 
     # The ratings to read are those far from a judge, the farthest first.
