@@ -79,7 +79,7 @@ def _wait(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     for _ in range(1200):
         if server.poll() is not None:
             break
-        with contextlib.suppress(OSError), urllib.request.urlopen(url):  # noqa: S310 (our own address)
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5):  # noqa: S310 (our own address)
             return
         time.sleep(0.05)
     raise RuntimeError(f"the dashboard does not answer: {log.read_text(encoding='utf-8')}")

@@ -94,7 +94,16 @@ def test_reasons_are_said_once_with_all_they_are_given_for() -> None:
 
 
 def test_numbers_have_minus_signs_where_people_read_them() -> None:
-    cells = ["-0.50 [-1.00, 0.00]", "-3%", "2026-11-22", "all-MiniLM-L6", "a text of -3 degrees", "3 (+1)", "–"]
+    cells = [
+        "-0.50 [-1.00, 0.00]",
+        "-3%",
+        "-0.2 ± 0.7",
+        "2026-11-22",
+        "all-MiniLM-L6",
+        "a text of -3 degrees",
+        "3 (+1)",
+        "–",
+    ]
     shown = with_minus(pd.DataFrame({"a": cells, "n": range(len(cells))}))
-    assert list(shown["a"]) == ["−0.50 [−1.00, 0.00]", "−3%", *cells[2:]]
+    assert list(shown["a"]) == ["−0.50 [−1.00, 0.00]", "−3%", "−0.2 ± 0.7", *cells[3:]]
     assert list(shown["n"]) == list(range(len(cells)))
