@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from annotation.verdicts.pair_means import accepted_pairs
@@ -96,8 +97,9 @@ def like_for_like(scores: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataFr
     """(those of other scores that were measured as these were, how many were not)."""
     planned = scores.assign(status=scores["status"].replace("failed", "evaluated"))  # a model that failed hides nobody
     known = set(planned[list(_ALIKE)].itertuples(index=False, name=None))
-    alike = [row in known for row in others[list(_ALIKE)].itertuples(index=False, name=None)]
-    return others[alike], len(others) - sum(alike)
+    rows = others[list(_ALIKE)].itertuples(index=False, name=None)
+    alike = np.fromiter((row in known for row in rows), bool, len(others))  # of no rows: a list would choose columns
+    return others[alike], len(others) - int(alike.sum())
 
 
 def _as_scored(scores: pd.DataFrame, others: pd.DataFrame) -> list[str]:

@@ -57,6 +57,16 @@ def test_the_makers_models_stand_beside_and_simulation_is_said(bundle: Path, tmp
     assert again.notes == ("other: 6 scores left out, which are of other items, texts or settings",)
 
 
+def test_a_bundle_without_the_makers_scores_is_scored_all_the_same(
+    bundle: Path, tmp_path: Path, loader: Loader
+) -> None:
+    found = open_checked(bundle)
+    del found.manifest.members["scores.parquet"], found.__dict__["scores"]  # read while it was checked
+    made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
+    assert made.scores["score"].notna().all() and made.beside.empty and not made.notes
+    assert "mine" in words.evaluation(found, made) and "mine" in write(found, made).read_text(encoding="utf-8")
+
+
 def test_only_what_was_accepted_is_scored_unless_it_is_said(bundle: Path, tmp_path: Path, loader: Loader) -> None:
     found = open_checked(bundle)
     verdicts = [
