@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import ssl
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -144,6 +145,34 @@ def components() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         asked = functools.cache(manifest_scanner.scan_component_manifests)
         patch.setattr(manifest_scanner, "scan_component_manifests", asked)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def seeds() -> Iterator[None]:
+    """Note seeds for no device that is not there: for each, torch keeps the words of three stacks (20 ms a score)."""
+    with pytest.MonkeyPatch.context() as patch:
+        if (torch := sys.modules.get("torch")) is not None:
+            for device in (torch.cuda, torch.xpu, torch.mtia):
+                if not device.is_available():
+                    patch.setattr(device, "manual_seed_all", lambda seed: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def areas() -> Iterator[None]:
+    """Compute mteb's nAUC once for the same numbers: it does so for each metric at each k, mostly of the same ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        if (module := sys.modules.get("mteb._evaluators.retrieval_metrics")) is not None:
+            found, nauc = dict[tuple[Any, ...], Any](), module.nauc
+
+            def once(*arrays: Any) -> Any:
+                key = tuple((one.shape, one.dtype.str, one.tobytes()) for one in arrays)
+                if key not in found:
+                    found[key] = nauc(*arrays)
+                return found[key]
+
+            patch.setattr(module, "nauc", once)
         yield
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,10 +17,13 @@ from annotation import server
 from plumbline.study import ROOT
 from plumbline.transformations import TRANSFORMATIONS
 from tests.commands import here
+from tests.scale import scaled
 from tests.test_layout import commands
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 STUDY = "studies/demo.yaml"
+#: Of each transformation: Argilla takes most of the time, for answers to them.
+PAIRS = scaled(6, 24)
 #: Commands with a process of their own here; in test_package.py all have one but those that need Argilla.
 APART = ("generation.run", "annotation publish", "annotation collect")
 
@@ -32,13 +36,15 @@ class Flow:
     def __init__(self, folder: Path) -> None:
         self.exports, self.home = folder / "exports", server.Home(folder / "argilla")
         self.folder = self.exports / "demo"
+        self.study = sample_study(folder, PAIRS)
         self.printed: dict[str, str] = {}
 
     def run(self, line: str, expect: int = 0, *, apart: bool = False) -> subprocess.CompletedProcess[str]:
-        """A command line as a document shows it, with its records in this folder.
+        """A command line as a document shows it, on the study of PAIRS pairs, with its records in this folder.
 
         In this process, unless it is to be `apart`: importing torch once more would take most of the time.
         """
+        line = line.replace(STUDY, str(self.study))
         _, _, module, *words = [*line.split(), "--exports", str(self.exports)]
         with pytest.MonkeyPatch.context() as patch:
             for name in [name for name in os.environ if name.startswith("ARGILLA_")]:
@@ -54,6 +60,22 @@ class Flow:
 
     def frame(self, name: str) -> pd.DataFrame:
         return pd.read_parquet(self.folder / name)
+
+
+def sample_study(folder: Path, pairs: int) -> Path:
+    """The sample study, or a copy in which people rate fewer pairs; nothing else is other."""
+    there = ROOT / STUDY
+    text = there.read_text(encoding="utf-8")
+    assert text.count("  pairs: 24 ") == text.count("  min_pairs: 20\n") == 1
+    if pairs == 24:
+        return there
+    shutil.copytree(there.with_suffix(""), folder / "studies" / "demo")
+    file = folder / STUDY
+    text = text.replace("  pairs: 24 ", f"  pairs: {pairs} ").replace(
+        "  min_pairs: 20\n", f"  min_pairs: {pairs - 1}\n"
+    )
+    file.write_text(text, encoding="utf-8")
+    return file
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +150,7 @@ def test_only_accepted_transformations_are_scored(flow: Flow) -> None:
 
 def test_every_pair_has_a_drift(flow: Flow) -> None:
     drift = flow.frame("drift.parquet")
+    assert set(flow.frame("pairs.parquet")["transformation"].value_counts()) == {PAIRS}
     assert set(drift["pair_id"]) == set(flow.frame("pairs.parquet")["pair_id"])
     assert drift["drift"].between(-1e-6, 2).all()
 

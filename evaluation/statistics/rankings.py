@@ -16,6 +16,8 @@ from annotation.statistics.paired import DEFINED_SHARE, Estimate, Floats, Value,
 from plumbline.frames import need, numbers
 
 _DIGITS = 9  # scores that agree so far differ by rounding alone
+_FEW = 100  # models up to which looking at each two of them takes less time than sorting them by scipy
+_AT_ONCE = 2_000_000  # pairs of models whose order is looked at at once
 
 
 def kendall(first: Values, second: Values) -> Value:
@@ -58,7 +60,24 @@ def kendall_interval(first: Values, second: Values, *, n_resamples: int = 1000, 
 
 def kendall_rows(first: Floats, second: Floats) -> Floats:
     """Kendall's tau-b of each row of `first` with the same row of `second`; NaN where a row is constant."""
-    return np.array([kendall(x, y).value for x, y in zip(first, second, strict=True)])
+    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if x.shape[1] > _FEW:
+        return np.array([kendall(one, other).value for one, other in zip(x, y, strict=True)])
+    before, after = np.triu_indices(x.shape[1], 1)
+    rows = max(1, _AT_ONCE // max(1, len(before)))
+    found = [_tau_b(x[k : k + rows], y[k : k + rows], before, after) for k in range(0, len(x), rows)]
+    return np.concatenate([np.empty(0), *found])
+
+
+def _tau_b(x: Floats, y: Floats, before: NDArray[np.intp], after: NDArray[np.intp]) -> Floats:
+    """Tau-b of each row: of all pairs of models those in the same order without those in the other, scaled for ties."""
+    signs = [(side[:, before] > side[:, after]).astype(np.int8) - (side[:, before] < side[:, after]) for side in (x, y)]
+    apart = [np.abs(one).sum(axis=1, dtype=np.int64) for one in signs]
+    same_order = (signs[0] * signs[1]).sum(axis=1, dtype=np.int64)
+    with np.errstate(invalid="ignore"):  # nought by nought, where a row is constant
+        tau = np.clip(same_order / np.sqrt(apart[0]) / np.sqrt(apart[1]), -1, 1)
+    defined: Floats = np.where(np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1), tau, np.nan)
+    return defined
 
 
 def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rng: np.random.Generator) -> Value:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm  # type: ignore[import-untyped]
 from scipy import stats
 
 from annotation.judges.alternative import alternative_test, benjamini_yekutieli, by_domain, exact_p
@@ -235,6 +234,8 @@ def test_judges_beside_each_other() -> None:
 
 
 def test_the_length_slope_has_hc3_errors() -> None:
+    import statsmodels.api as sm  # type: ignore[import-untyped]  # a second, which each worker would wait at its start
+
     draw = np.random.default_rng(4)
     ratios = draw.uniform(0.3, 3, 60)
     gaps = 0.4 * np.log(ratios) + draw.normal(0, ratios / 4)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.statistics.rankings import borda, kendall, split_half, stratified_halves
+from evaluation.statistics.rankings import borda, kendall, kendall_rows, split_half, stratified_halves
 
 
 def test_tau_b_by_hand() -> None:
@@ -29,6 +29,16 @@ def test_tau_b_by_hand() -> None:
 def test_an_undefined_tau_is_nan_with_a_reason(x: list[float], y: list[float], reason: str) -> None:
     found = kendall(x, y)
     assert math.isnan(found.value) and reason in found.reason
+
+
+@pytest.mark.parametrize("models", [1, 2, 3, 20, 101])
+def test_tau_of_many_rows_is_that_of_each(models: int) -> None:
+    """To the last digit, ties, constant rows and scores that are not finite included; `kendall` is scipy's."""
+    rng = np.random.default_rng(models)
+    x, y = (np.round(rng.normal(size=(60, models)), digits) for digits in (0, 1))
+    x[3, 0], x[4, -1], y[5] = math.nan, math.inf, 1.0
+    each = [kendall(one, other).value for one, other in zip(x, y, strict=True)]
+    np.testing.assert_array_equal(kendall_rows(x, y), each)
 
 
 def test_halves_by_hand() -> None:
