@@ -23,7 +23,7 @@ from tests.test_layout import commands
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 STUDY = "studies/demo.yaml"
 #: Of each transformation: Argilla takes most of the time, for answers to them.
-PAIRS = scaled(6, 24)
+PAIRS = scaled(8, 24)
 #: Commands with a process of their own here; in test_package.py all have one but those that need Argilla.
 APART = ("generation.run", "annotation publish", "annotation collect")
 

@@ -51,7 +51,9 @@ _ARGILLA = (
         "yaml",
         "rich.progress",
     ),
-    *("typer", "markdown_it", "oauthlib", "jose", "bcrypt", "PIL", "backoff", "standardwebhooks"),
+    *("typer", "markdown_it", "oauthlib", "jose.jwt", "bcrypt", "PIL", "backoff", "standardwebhooks"),
+    *("huggingface_hub.utils", "social_core.backends.open_id_connect", "psutil", "pydantic_settings"),
+    *("sqlalchemy.dialects.sqlite.aiosqlite", "uvicorn.protocols.http.httptools_impl"),
 )
 #: What Python and these libraries read from the environment when they start; for other values another one is prepared.
 _READ = ("PYTHON", "LANG", "LC_", "HOME", "XDG_", "HF_", "OMP_", "OPENBLAS_", "TORCH", "CUDA_")

@@ -2,6 +2,7 @@
 
     launch     takes the home's lock and the port, sets Argilla's settings, runs one uvicorn process
     database   connections that count rightly under concurrent writers; migration, accounts, repair at the start
+    trips      one trip to a connection's thread for each statement to SQLite
     guard      how much is read from whom and for how long, safe headers; hosts, protocol: names, slow connections
     signing_in passwords, ever more slowly where they are wrong; throttle: how slowly
     gate       one writing request at a time, in the order of arrival
