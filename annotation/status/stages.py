@@ -23,6 +23,7 @@ from plumbline.errors import DataError, PlumblineError
 from plumbline.manifest import read_manifest, refuse_replaced_table
 from plumbline.records import ARGILLA
 from plumbline.study import Study, file_hash
+from plumbline.study.subject import InstructionsSubject
 from plumbline.study.transformations import EIGHT
 
 State = Literal["done", "stale", "under way", "not yet"]
@@ -81,6 +82,11 @@ def stages_of(study: Study, ratings: pd.DataFrame, mismatched: str, outdated: st
         _scored(noted),
     ]
     return {stage.name: stage for stage in found}
+
+
+def scored_by(study: Study) -> str:
+    """The module whose command scores a study's models."""
+    return "evaluation.instructions" if isinstance(study.subject, InstructionsSubject) else "evaluation.run"
 
 
 def mismatch(study: Study, pairs: pd.DataFrame) -> str:
@@ -170,13 +176,17 @@ def _judged(noted: _Noted, outdated: str) -> Stage:
 
 
 def _scored(noted: _Noted) -> Stage:
-    if noted.study.subject or not noted.study.evaluation.models:
+    instructed = isinstance(noted.study.subject, InstructionsSubject)
+    if (noted.study.subject and not instructed) or not noted.study.evaluation.models:
         return Stage("scores", "done", None, "none: the study evaluates no model", wanted=False)
-    stage = _stage("scores", noted.study.folder / "scores.parquet", "evaluation", noted)
+    table, command = (
+        ("instructions/scores.parquet", "instruction_scores") if instructed else ("scores.parquet", "evaluation")
+    )
+    stage = _stage("scores", noted.study.folder / table, command, noted)
     try:
-        refuse_replaced_table(noted.study, "scores.parquet", noted.study.command("evaluation.run"))
+        refuse_replaced_table(noted.study, table, noted.study.command(scored_by(noted.study)))
     except DataError as error:
         return Stage("scores", "stale", stage.at, str(error).partition(";")[0])
-    if stage.state != "not yet" and "evaluation" not in noted.entries:
+    if stage.state != "not yet" and command not in noted.entries:
         return Stage("scores", "under way", None, "no run has come to its end")
     return stage

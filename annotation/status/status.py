@@ -82,7 +82,7 @@ def read_status(
     found_signs = (signs() if signs else evidence.signs) if len(ratings) else []
     rules, broken = _rules(evidence)
     sampled = stages["sample"].state != "not yet"  # before, what it would be drawn from is looked at
-    flagged = flagged_supply(evidence.supply) if sampled else flagged_outputs(study)
+    flagged = flagged_supply(evidence.supply) if sampled or study.subject else flagged_outputs(study)
     warnings = [mismatched, broken, *(str(one) for one in flagged if one.doubtful)]
     if strange and len(read.pairs):
         warnings.append(

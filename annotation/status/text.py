@@ -11,11 +11,13 @@ import pandas as pd
 from annotation.names import named
 from annotation.offering import LEDGER, ledgers
 from annotation.status.progress import FEW, IDLE
+from annotation.status.stages import scored_by
 from annotation.status.status import Status
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.tables import SIMULATED, count, display
 from plumbline.cli import columns
 from plumbline.records import ARGILLA
+from plumbline.study.subject import InstructionsSubject
 
 DASH = "–"
 
@@ -51,6 +53,8 @@ def _make(status: Status, arguments: str) -> str:
     begun = state["published"] != "not yet" or state["collected"] != "not yet"
     if state["transformations"] != "done" or (state["texts"] == "stale" and not status.study.subject):
         return f"python -m generation.run {arguments}"
+    if isinstance(status.study.subject, InstructionsSubject) and state["texts"] == "not yet":
+        return f"python -m generation.instructions {arguments}"
     if step := _draw(status, arguments, begun=begun):
         return step
     refix = status.rules_changed and not status.sources  # they may change before the first rating
@@ -130,7 +134,7 @@ def _review(status: Status, arguments: str) -> str:
 
 def _judge(status: Status, arguments: str) -> str:
     """The next step from complete ratings on."""
-    modules = {"verdicts": "annotation accept", "report": "annotation report", "scores": "evaluation.run"}
+    modules = {"verdicts": "annotation accept", "report": "annotation report", "scores": scored_by(status.study)}
     for stage, module in modules.items():
         if status.stages[stage].state != "done":
             return f"python -m {module} {arguments}"

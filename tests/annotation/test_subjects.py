@@ -24,6 +24,7 @@ from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.sample import draw_sample, read_pairs, read_supply
 from annotation.statistics.summaries import Design
 from annotation.status.status import read_status
+from annotation.status.text import next_step
 from evaluation.run import evaluate
 from generation.run import generate
 from plumbline.errors import DataError, PlumblineError, StudyError
@@ -173,6 +174,12 @@ def test_a_question_for_all_texts_is_asked_of_each_group(make: Callable[..., Any
     content["questions"][0]["pools"] = ["texts"]
     study = make(asked={"questions": content["questions"]})
     assert Design.of(study, load_rubric(study)).needed("human") == ("label",)
+
+
+def test_status_says_what_comes_first(tmp_path: Path) -> None:
+    for name, step in (("texts", "annotation sample"), ("instructions", "generation.instructions")):
+        study = load_study(ROOT / "studies" / f"{name}.yaml", tmp_path)
+        assert next_step(read_status(study, datetime.now(UTC)), "--study S") == f"python -m {step} --study S"
 
 
 def test_the_sample_study_of_texts_is_drawn(tmp_path: Path) -> None:
