@@ -27,13 +27,13 @@ from generation.datasets.loading import load_datasets
 from generation.instructions.run import word_instructions
 from plumbline.study import ROOT, Study, load_study
 
-PROMPTS, QUERIES, PASSAGES, REQUESTS = 15, 300, 1_500, 600
+PROMPTS, QUERIES, PASSAGES, REQUESTS = 15, 150, 600, 300
 WORDS = {"query": 11, "passage": 60, "request": 12}
 
 
 @benchmark
 def instructions() -> Iterator[Measurement]:
-    """15 wordings, the default and none: a retrieval of 300 x 1,500 texts and a classification of 600, made up."""
+    """15 wordings, the default and none: a retrieval of 150 x 600 texts and a classification of 300, made up."""
     if not _has_model("instructions"):
         return
     with tempfile.TemporaryDirectory() as folder:
