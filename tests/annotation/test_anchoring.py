@@ -20,7 +20,7 @@ from generation.run import generate
 from plumbline.errors import StudyError
 from plumbline.records import SUGGESTED
 from plumbline.study import Study
-from tests.scale import FULL
+from tests.scale import FULL, scaled
 
 Make = Callable[..., Study]
 
@@ -89,7 +89,7 @@ def test_raters_who_go_a_third_of_the_way_are_found() -> None:
 
 def test_intervals_hold_no_difference_in_95_of_100_campaigns() -> None:
     """40 pairs in two unequal strata half a point apart, halved by chance within each; skewed as ratings are."""
-    draw, campaigns = np.random.default_rng(2), 20_000 if FULL else 1000
+    draw, campaigns = np.random.default_rng(2), scaled(1000, 20_000)
     strata = np.repeat([0, 1], [26, 14])
     held = 0
     for _ in range(campaigns):
