@@ -140,7 +140,8 @@ MODULES = [
     "evaluation.instructions",
     "streamlit_app",
 ]
-WITH_COMMANDS = ("annotation", "evaluation.build", "evaluation.bundle")  # theirs have options of their own
+#: Theirs have options of their own.
+WITH_COMMANDS = ("annotation", "evaluation.build", "evaluation.bundle", "evaluation.instructions")
 #: What takes a tenth of a second to two seconds to import, and is no part of knowing what a command is asked.
 SLOW = {"altair", "argilla", "boto3", "datasets", "httpx", "mteb", "ray", "scipy", "sklearn", "statsmodels", "torch"}
 WITH_SLOW = {"evaluation.report": {"altair"}}  # what it does is to draw

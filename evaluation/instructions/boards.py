@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from annotation.statistics.paired import Floats
 from evaluation.instructions.grid import Grid
@@ -27,7 +28,7 @@ N_DRAWS = 500
 _DIGITS = 9
 
 
-def ranked(scores: Floats, holes: str) -> tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def ranked(scores: Floats, holes: str) -> tuple[Floats, NDArray[np.int64]]:
     """Points and ranks of models (rows) over tasks (columns) by a rule of `HOLES`; equal points share the best rank.
 
     mteb's rule and `complete` sum points, `present` averages them. A model without any score has NaN and comes last.
@@ -97,10 +98,20 @@ def drawn_boards(grid: Grid, holes: str = "mteb", *, n_draws: int = N_DRAWS, rng
     ranks = np.stack([ranks_of(np.nan_to_num(np.round(one, _DIGITS), nan=-np.inf)) for one in points])
     low, high = np.percentile(ranks, [2.5, 97.5], axis=0, method="inverted_cdf")
     at_default, own = ranked(grid.default, holes)
-    made = {"model": list(grid.models), "rank": own, "mean_rank": ranks.mean(axis=0), "rank_low": low.astype(np.int64)}
+    made = {
+        "model": list(grid.models),
+        "rank": _known(grid, own),
+        "mean_rank": ranks.mean(axis=0),
+        "rank_low": low.astype(np.int64),
+    }
     frame = pd.DataFrame(made | {"rank_high": high.astype(np.int64), "first": (ranks == 1).mean(axis=0)})
     frame.attrs["tau"] = _taus(points, at_default)
     return frame
+
+
+def _known(grid: Grid, ranks: NDArray[np.int64]) -> Floats:
+    """Ranks by defaults; NaN where a model has none at all."""
+    return np.where(np.isnan(grid.default).all(axis=1), np.nan, ranks)
 
 
 def _taus(points: Floats, at_default: Floats) -> tuple[float, float, float]:
@@ -122,7 +133,7 @@ def recommended_board(grid: Grid, *, seed: int) -> pd.DataFrame:
     table = board(grid.frame(means), types, seed=seed)
     over = mean_over_wordings(grid.scores)
     of_default, default_ranks = ranked(grid.default, "mteb")
-    beside = pd.DataFrame({"model": list(grid.models), **over, "default_rank": default_ranks})
+    beside = pd.DataFrame({"model": list(grid.models), **over, "default_rank": _known(grid, default_ranks)})
     beside["default_mean"] = grid.default.mean(axis=1)
     made = table.merge(beside, on="model", how="left", sort=False)
     counted = made.set_index("model").loc[list(grid.models), "borda"].to_numpy(np.float64)

@@ -168,7 +168,7 @@ def inflation(table: pd.DataFrame) -> alt.LayerChart:
 
 def bumps(one: Analysis, models: list[str]) -> alt.LayerChart:
     """A line a model over four rankings: defaults, means over wordings, its own best against defaults, and worst."""
-    ranks: dict[str, Mapping[str, int]] = {"Defaults": dict(zip(one.drawn["model"], one.drawn["rank"], strict=True))}
+    ranks: dict[str, Mapping[str, float]] = {"Defaults": dict(zip(one.drawn["model"], one.drawn["rank"], strict=True))}
     ranks["Mean over wordings"] = dict(zip(one.recommended["model"], one.recommended["rank"], strict=True))
     own = one.boards[one.boards["chosen"] == one.boards["model"]]
     for title, scenario in (
@@ -177,14 +177,14 @@ def bumps(one: Analysis, models: list[str]) -> alt.LayerChart:
     ):
         part = own[own["scenario"] == scenario]
         ranks[title] = dict(zip(part["model"], part["rank"], strict=True))
-    rows = [(title, name, int(found[name])) for title, found in ranks.items() for name in models]
+    rows = [(title, name, found[name]) for title, found in ranks.items() for name in models if not pd.isna(found[name])]
     frame = pd.DataFrame(rows, columns=["way", "model", "rank"])
     across = alt.X("way:N", sort=list(ranks), title=None).axis(labelAngle=-20, labelLimit=NAMES)
     up = alt.Y("rank:Q", title="Rank").scale(reverse=True, domain=[0.5, len(one.grid.models) + 0.5], nice=False)
     up = up.axis(tickMinStep=1, format="d")
     legend = alt.Legend(labelLimit=NAMES, symbolOpacity=1)
-    colour = alt.Color("model:N", sort=models, title=None).legend(legend)
-    shape = alt.Shape("model:N", sort=models, title=None).legend(legend)
+    colour = alt.Color("model:N", title=None).scale(domain=models).legend(legend)
+    shape = alt.Shape("model:N", title=None).scale(domain=models).legend(legend)
     base = alt.Chart(frame).encode(x=across, y=up, color=colour, tooltip=["way:N", "model:N", "rank:Q"])
     lines, dots = base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=110, opacity=1).encode(shape=shape)
     return alt.LayerChart(layer=[lines, dots]).properties(

@@ -45,7 +45,7 @@ def recommended(one: Analysis) -> Exhibit:
         ends = _ends(row["wordings_mean"], row["wordings_low"], row["wordings_high"])
         rows.append(
             {"Model": row["model"], "Rank": str(row["rank"]), "Rank 95%": limits, "Mean over wordings [95%]": ends}
-            | {"Default": hundred(row["default_mean"]), "Default's rank": str(row["default_rank"])}
+            | {"Default": hundred(row["default_mean"]), "Default's rank": shown(row["default_rank"], 0)}
         )
     notes = [
         "Recommended: the mean over accepted wordings, then over tasks. Its interval is over wordings, tasks held fixed"
@@ -134,7 +134,7 @@ def boards(one: Analysis) -> Exhibit:
 def drawn(one: Analysis) -> Exhibit:
     """Ranks under random wordings."""
     rows = [
-        {"Model": row["model"], "Default's rank": str(row["rank"]), "Expected rank": shown(row["mean_rank"], 2)}
+        {"Model": row["model"], "Default's rank": shown(row["rank"], 0), "Expected rank": shown(row["mean_rank"], 2)}
         | {"Rank in 95%": f"{row['rank_low']} to {row['rank_high']}", "First in": _percent(row["first"])}
         for row in one.drawn.to_dict(orient="records")
     ]

@@ -62,11 +62,13 @@ def _ranks(one: Analysis) -> str:
     own = one.boards[(one.boards["scenario"] == AGAINST_WORST) & (one.boards["chosen"] == one.boards["model"])]
     first = int((own["rank"] == 1).sum())
     tau = one.drawn.attrs["tau"][0]
-    moved = int((board["rank"] != board["default_rank"]).sum())
+    known = board[board["default_rank"].notna()]
+    moved = int((known["rank"] != known["default_rank"]).sum())
+    differ = f"{moved} of {len(known)} ranks differ from the defaults', " if len(known) else ""
     same = "" if math.isnan(tau) else f", and random wordings keep the defaults' order with tau {tau:.2f} on average"
     return (
-        f"{told} and is first of {len(board)}; {moved} of {len(board)} ranks differ from the defaults', {first} models"
-        f" can be first with their best wordings against the others' worst{same}."
+        f"{told} and is first of {len(board)}; {differ}{count(first, 'model')} can be first with the best wordings"
+        f" against the others' worst{same}."
     )
 
 

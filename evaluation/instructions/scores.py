@@ -149,7 +149,9 @@ def _named(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
 
 def _words(column: pd.Series) -> pd.Series:
     """A column of texts, the empty one where nothing stands."""
-    return column.astype(object).where(column.notna(), "").astype(str)
+    codes, known = pd.factorize(column)  # few texts stand in many rows; -1, the last, is a missing one
+    texts = np.array([*map(str, known), ""], dtype=object)
+    return pd.Series(texts[codes], index=column.index, name=column.name, dtype=object)
 
 
 def _on_scale(frame: pd.DataFrame, where: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
