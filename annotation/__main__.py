@@ -23,6 +23,7 @@ from annotation.judges.beside import FILE as WITH_JUDGES
 from annotation.judges.beside import different, read_beside, write_beside
 from annotation.judges.check_text import beside_text
 from annotation.judges.commands import add_judge_commands
+from annotation.judges.deciding import judged_means
 from annotation.judges.savings import savings_text
 from annotation.names import known_names, remember_names
 from annotation.offering import alone
@@ -166,7 +167,7 @@ def _accept(options: argparse.Namespace) -> int:
     inputs = [study.folder / "pairs.parquet", study.folder / "ratings.parquet"]
     outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet", WITH_JUDGES)]
     with alone(study), stage(study, "accept", inputs, outputs):
-        done = accept(study, options.amend)
+        done = accept(study, options.amend, judged_means)
         judges, why_not = read_beside(done.evidence, done.verdicts)
         write_beside(study, done.verdicts, judges)
     status = read_status(study, datetime.now(UTC), evidence=done.evidence, reached=done.verdicts)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
+from annotation.judged_mean import JudgedMean
 from annotation.questions import Kind
 from plumbline.later import Later
 from plumbline.records import Number, Record
@@ -99,7 +100,10 @@ class Verdict(Later, Record):
     """Whether a transformation may be used in a language, and what that rests on (`verdicts.json`)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset(
-        {"rules", "combine", "probabilities", "n_withdrawn", "decision_with_withdrawn", "withdrawn_hash"}
+        {
+            *("rules", "combine", "probabilities", "n_withdrawn", "decision_with_withdrawn", "withdrawn_hash"),
+            *("decision_people", "judged"),
+        }
     )
 
     transformation: str = Field(description="its name")
@@ -164,6 +168,17 @@ class Verdict(Later, Record):
     withdrawn_hash: str = Field(
         default="", description="hash of the ids of withdrawn pairs; empty where there are none"
     )
+    decision_people: Outcome | None = Field(
+        default=None, description="what people's ratings alone decide, where people and judges do; none otherwise"
+    )
+    judged: tuple[JudgedMean, ...] = Field(
+        default=(), description="what people and judges say together, where they decide; none otherwise"
+    )
+
+    @property
+    def alone(self) -> Outcome:
+        """What people's ratings alone decide."""
+        return self.decision_people or self.decision
 
 
 class PairMean(Record):

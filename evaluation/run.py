@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
+from annotation.judges.deciding import refuse_other_judgements
 from annotation.records import Verdict
 from annotation.sampling.sample import known_pairs, read_pairs
 from annotation.verdicts.evidence import Evidence
@@ -145,6 +146,7 @@ def _judged(study: Study, *, include_rejected: bool) -> tuple[list[Verdict], lis
     evidence = Evidence.read(study)
     refuse_stale(study, verdicts, evidence.rubric)
     refuse_edited(study, verdicts, evidence)
+    refuse_other_judgements(evidence, verdicts)
     return verdicts, evidence.collected.sample_pairs
 
 

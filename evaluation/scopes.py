@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from annotation.records import Verdict
+from annotation.verdicts.judged import together
 from annotation.verdicts.rules import decide
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import ORIGINAL
@@ -35,9 +36,14 @@ def scope_of(verdict: Verdict) -> Scope:
 def decision_at(verdict: Verdict, rule: AcceptanceSpec) -> str:
     """What a verdict's own summaries of ratings decide by another rule of the same kind (`verdicts.rules.decide`).
 
-    The rules may differ in their threshold; means and intervals do not depend on it. Undecided without summaries.
+    The rules may differ in their threshold; means and intervals do not depend on it. Undecided without summaries, and
+    where judges decide with people and are refused.
     """
-    return decide(verdict.questions, verdict.n_pairs, rule)[0] if verdict.questions else "undecided"
+    if not verdict.questions or any(one.reason for one in verdict.judged):
+        return "undecided"
+    if verdict.judged:
+        return together(verdict, verdict.judged, rule)[0]
+    return decide(verdict.questions, verdict.n_pairs, rule)[0]
 
 
 def accepted_scopes(verdicts: Sequence[Verdict], decisions: Sequence[str]) -> frozenset[Scope]:

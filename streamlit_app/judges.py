@@ -24,8 +24,8 @@ def draw(study: Study) -> None:
         complain(found.left_out, what="Judges are left out")
         return
     st.caption(
-        "People decide: verdicts, and what is evaluated, rest on people alone. Beside them stands what the same rule"
-        " would say of people and judges, and how far each judge agrees with people. Gap: judge minus people."
+        "Beside what people's ratings alone decide stands what the same rule says of people and judges, and how far"
+        " each judge agrees with people. Gap: judge minus people."
     )
     lines(found.told)
     for one in found.exhibits:

@@ -1,4 +1,4 @@
-"""What judges add to verdicts that people have reached: it stands beside them, after them, and decides nothing."""
+"""What judges add to verdicts that people have reached: it stands beside them and after them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from annotation.judges.decisions import saved, warnings, with_judges
+from annotation.judged_mean import JudgedMean
+from annotation.judges.decisions import judged_mean, of_verdict, saved, warnings, with_judges
 from annotation.judges.powered import Judging, powered_means
 from annotation.judges.records import BesideVerdict
 from annotation.offering import read_reviews
@@ -36,12 +37,25 @@ class Beside:
     decisions: pd.DataFrame  #: `with_judges`
     saved: pd.DataFrame  #: `decisions.saved`
     simulated: bool  #: whether ratings that count are a program's
+    decides: bool = False  #: whether people and judges decide together, so that the verdicts are theirs
 
     @property
     def recorded(self) -> tuple[str, ...]:
         """The judges whose judgements come from a file: nobody was asked."""
         said = self.judging.judgements
         return tuple(sorted(said.loc[said["kind"] == "recorded", "judge"].unique()))
+
+    @property
+    def judgements(self) -> str:
+        """Hash of what the judges were given and said, as far as it counts."""
+        outputs, said = self.judging.judged, self.judging.judgements
+        keys = [sorted(outputs["pair_id"]), sorted(zip(said["key"], said["score"].map(repr), strict=True))]
+        return identity("beside-v1", keys, sorted(self.judging.withdrawn), self.judging.refused)
+
+    def of(self, verdict: Verdict) -> tuple[JudgedMean, ...]:
+        """What people and judges say together of a verdict's questions, or why judges are refused."""
+        rows = of_verdict(verdict, self.together).to_dict("records")
+        return tuple(judged_mean(row, self.recorded, self.judgements) for row in rows)
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -95,7 +109,8 @@ def beside(evidence: Evidence, found: Sequence[Verdict], judging: Judging) -> Be
     means = powered_means(rests, judging, design)
     decided = with_judges(found, means, design.rule)
     of_groups = saved(means, SCOPES[design.rule.scope], design)
-    return Beside(judging, means, decided, of_groups, bool(counting["simulated"].any()))
+    simulated, decides = bool(counting["simulated"].any()), design.rule.judges.use == "decide"
+    return Beside(judging, means, decided, of_groups, simulated, decides)
 
 
 def read_beside(evidence: Evidence, found: Sequence[Verdict]) -> tuple[Beside | None, str]:
@@ -112,8 +127,13 @@ def read_beside(evidence: Evidence, found: Sequence[Verdict]) -> tuple[Beside | 
 
 
 def different(made: Beside | None) -> list[str]:
-    """A line for each verdict that would be another with the judges, to stand among what is doubtful."""
-    return [f"with judges it would be another verdict: {line}" for line in made.warnings] if made else []
+    """A line for each verdict that would be another with the judges, to stand among what is doubtful.
+
+    None where judges decide with people: then the verdicts themselves tell it (`annotation.verdicts.doubts`).
+    """
+    if made is None or made.decides:
+        return []
+    return [f"with judges it would be another verdict: {line}" for line in made.warnings]
 
 
 def write_beside(study: Study, found: Sequence[Verdict], made: Beside | None) -> None:
@@ -126,10 +146,8 @@ def write_beside(study: Study, found: Sequence[Verdict], made: Beside | None) ->
 
 
 def _records(found: Sequence[Verdict], made: Beside) -> list[BesideVerdict]:
-    outputs, said = made.judging.judged, made.judging.judgements
-    keys = [sorted(outputs["pair_id"]), sorted(zip(said["key"], said["score"].map(repr), strict=True))]
     shared = {"judges": made.judging.judges, "recorded": made.recorded, "simulated": made.simulated}
-    shared["judgements"] = identity("beside-v1", keys, sorted(made.judging.withdrawn), made.judging.refused)
+    shared["judgements"] = made.judgements
     names = ("pairs_sha256", "ratings_sha256", "rule_id")
     return [
         BesideVerdict.model_validate({**row, **shared, **{name: getattr(verdict, name) for name in names}})

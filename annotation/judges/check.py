@@ -36,6 +36,7 @@ class Checked:
     warnings: tuple[str, ...]  #: a line for each verdict that would be another with the judges
     recorded: tuple[str, ...]  #: judges whose judgements come from a file: nobody was asked
     simulated: bool  #: whether ratings are a program's
+    decides: bool = False  #: whether people and judges decide together
 
 
 def check(study: Study, epsilon: float = CROWD, flag: Flag = "both") -> Checked:
@@ -64,6 +65,7 @@ def checked(evidence: Evidence, made: Beside, epsilon: float = CROWD, flag: Flag
         tuple(made.warnings) if shown else (),
         made.recorded,
         made.simulated,
+        made.decides,
     )
 
 

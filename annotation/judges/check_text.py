@@ -14,7 +14,7 @@ from plumbline import cli
 
 # (table, its title, its columns with their headings)
 _DECISIONS = (
-    "People first; beside them what the same rule would decide of people and judges. Judges decide nothing.",
+    "People first; beside them what the same rule says of people and judges together",
     {
         "transformation": "Transformation",
         "language": "Language",
@@ -91,9 +91,21 @@ _SHOWN: Sequence[tuple[str, str, dict[str, str]]] = (
 def beside_text(made: Beside) -> str:
     """What stands beside verdicts, for `annotation accept`: what is recorded, decisions, and what they rest on."""
     title, columns = _DECISIONS
-    lines = [title, *_recorded(made.recorded), *([SIMULATED] if made.simulated else [])]
+    lines = [
+        title,
+        who_decides(decides=made.decides),
+        *_recorded(made.recorded),
+        *([SIMULATED] if made.simulated else []),
+    ]
     lines += ["", _table(made.decisions, columns), "", *basis_lines(made.decisions)]
     return "\n".join([*lines, *saved_lines(made.saved)])
+
+
+def who_decides(*, decides: bool) -> str:
+    """Whose the verdicts are."""
+    if decides:
+        return "Verdicts are those of people and judges together (acceptance.judges: decide)."
+    return "Verdicts are people's; judges decide nothing."
 
 
 def _recorded(judges: Sequence[str]) -> list[str]:
@@ -128,7 +140,12 @@ def check_text(name: str, found: Checked) -> str:
         if table in found.tables:
             parts.append(f"\n{title}\n\n{_table(found.tables[table], columns)}")
         if table == "decisions" and table in found.tables:
-            parts += ["", *basis_lines(found.tables[table]), *saved_lines(found.tables.get("saved"))]
+            parts += [
+                "",
+                who_decides(decides=found.decides),
+                *basis_lines(found.tables[table]),
+                *saved_lines(found.tables.get("saved")),
+            ]
     far = len(found.tables.get("far", ()))
     parts.append(f"\nRatings more than 2 points from the judges, to be read: {far} ({FOLDER}/far.csv)")
     return "\n".join(parts)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
-from annotation.judges.powered import worth_in_words
-from annotation.records import Summary, Verdict
+from annotation.judged_mean import JudgedMean
+from annotation.records import Verdict
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import SCOPES
-from annotation.verdicts.rules import decide, rules_for
+from annotation.verdicts.judged import together, worth_in_words
 from plumbline.study.campaign import AcceptanceSpec
 
 COLUMNS = [
@@ -30,28 +31,24 @@ COLUMNS = [
 def with_judges(verdicts: Iterable[Verdict], means: pd.DataFrame, rule: AcceptanceSpec) -> pd.DataFrame:
     """A row for each verdict: what people's ratings decide, and what the same rule decides of people and judges.
 
-    `means` are those of `powered_means`. The rule is the study's own, on the same pairs: only the means and intervals
-    of questions that judges help with are others. Judges never decide alone: a verdict without its least number of
+    `means` are those of `powered_means`. The rule is the study's own, on the same pairs, as
+    `annotation.verdicts.judged.together` says. Judges never decide alone: a verdict without its least number of
     rated pairs or raters stays undecided, and so does one whose agreement is too low. Columns: transformation,
     language, task_type, decision (people), with_judges (empty where no question has judges), reasons (of it), rests_on
     (`people + judges: 100 rated, 900 judged, worth 179`, by question), differ, why_not (why judges are refused).
     """
     rows: list[tuple[object, ...]] = []
     for verdict in verdicts:
-        own = _of_verdict(verdict, means)
-        usable = {str(row["question"]): row for _, row in own.iterrows() if not row["reason"]}
+        own = of_verdict(verdict, means)
+        usable = [judged_mean(row) for row in own.to_dict("records") if not row["reason"]]
         why = "; ".join(_refused(own))
-        named = (verdict.transformation, verdict.language, verdict.task_type, verdict.decision)
+        named = (verdict.transformation, verdict.language, verdict.task_type, verdict.alone)
         if not usable:
             rows.append((*named, "", (), "", False, why or "judges have no score of it"))
             continue
-        summaries = [_helped(one, usable.get(one.question)) for one in verdict.questions]
-        rules = rules_for(verdict.pool, rule)
-        decision, reasons = decide(summaries, verdict.n_pairs, rule, rules)
-        rests = "; ".join(
-            f"{name}: {worth_in_words(row['n_rated'], row['n_judged'], row['worth'])}" for name, row in usable.items()
-        )
-        rows.append((*named, decision, reasons, rests, decision != verdict.decision, why))
+        decision, reasons = together(verdict, usable, rule)
+        rests = "; ".join(f"{one.question}: {worth_in_words(one.n_rated, one.n_judged, one.worth)}" for one in usable)
+        rows.append((*named, decision, reasons[: -len(usable)], rests, decision != verdict.alone, why))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -95,17 +92,20 @@ def _refused(means: pd.DataFrame) -> list[str]:
     return [f"{', '.join(questions)}: {reason}" for reason, questions in why.items()]
 
 
-def _of_verdict(verdict: Verdict, means: pd.DataFrame) -> pd.DataFrame:
+def judged_mean(row: Mapping[Hashable, Any], recorded: Sequence[str] = (), judgements: str = "") -> JudgedMean:
+    """A row of `powered_means` as a record of what people and judges say together."""
+    names = ("question", "n_rated", "n_judged", "n_failed", "mean", "low", "high", "lean_low", "lean_high", "worth")
+    judges = tuple(str(row["judges"]).split(", "))
+    made_up = tuple(one for one in recorded if one in judges)
+    return JudgedMean.model_validate(
+        {name: row[name] for name in (*names, "reason")}
+        | {"judges": judges, "recorded": made_up, "judgements": judgements}
+    )
+
+
+def of_verdict(verdict: Verdict, means: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the group that a verdict rests on."""
     own = means["pool"] == verdict.pool
     for name in SCOPES[verdict.scope][1:]:
         own &= means[name] == getattr(verdict, name)
     return means[own]
-
-
-def _helped(summary: Summary, row: pd.Series | None) -> Summary:
-    """The summary with the mean and the interval of people and judges."""
-    if row is None:
-        return summary
-    why = "" if not math.isnan(row["low"]) else "people and judges have no spread to tell it by"
-    numbers = {name: float(row[name]) for name in ("mean", "low", "high")}
-    return summary.model_copy(update={**numbers, "interval_reason": why})

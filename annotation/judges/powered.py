@@ -16,7 +16,7 @@ import pandas as pd
 
 from annotation.judges.judgements import checked, on_scale, over_orders, together
 from annotation.statistics.agreement import Answers
-from annotation.statistics.intervals import confidence_sequence, holding
+from annotation.statistics.intervals import Mean, confidence_sequence, holding
 from annotation.statistics.prediction_powered import (
     FEWEST_RATED,
     Pool,
@@ -33,7 +33,8 @@ from plumbline.frames import once
 
 _ASKED = ["judge", "order", "transformation", "language", "output_language"]  # with these, one prompt
 COLUMNS = ["question", "judges", "n_rated", "n_judged", "n_failed", "people_mean", "people_low", "people_high"]
-COLUMNS += ["mean", "low", "high", "slope", "rho", "worth", "reason"]
+COLUMNS += ["lean_low", "lean_high", "mean", "low", "high", "slope", "rho", "worth", "reason"]
+LEAN = 0.8  # how sure, to one side, people's ratings alone must be of what judges help to decide
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,10 @@ def powered_means(basis: Basis, judging: Judging, design: Design) -> pd.DataFram
 
     Columns: those of the scope (pool, language, task_type), question, judges (comma-separated), n_rated (pairs that
     count), n_judged (outputs beyond these that judges have seen), n_failed (of both: without a score of all judges),
-    people_mean, people_low, people_high, mean, low, high (with the judges; NaN where they are refused), slope, rho,
-    worth (as many rated pairs would be as sure by themselves), reason (why the judges are refused; empty otherwise).
+    people_mean, people_low, people_high, lean_low, lean_high (what people's own mean is above, and below, with 80% each
+    by the t distribution of their ratings; NaN without spread), mean, low, high (with the judges; NaN where they are
+    refused), slope, rho, worth (as many rated pairs would be as sure by themselves), reason (why the judges are
+    refused; empty otherwise).
 
     The means are those of `annotation.statistics.prediction_powered.powered`, the intervals the rule's: over pairs,
     over pairs and raters, or with `stop: anytime` a confidence sequence that bets by people and by judges. Raises
@@ -131,7 +134,24 @@ def _row(part: _Part) -> tuple[object, ...]:
     people, mean = _ends(found) if rule.stop == "fixed" else _anytime(part, found)
     reason = "; ".join(_refusals(part, rated_ids, len(beyond)))
     with_judges = (math.nan,) * 6 if reason else (*mean, found.slope, found.rho, found.worth)
-    return ", ".join(part.judging.judges), len(rated_ids), len(beyond), failed, *people, *with_judges, reason
+    return (
+        ", ".join(part.judging.judges),
+        len(rated_ids),
+        len(beyond),
+        failed,
+        *people,
+        *_lean(found.people),
+        *with_judges,
+        reason,
+    )
+
+
+def _lean(people: Mean) -> tuple[float, float]:
+    """What people's own mean is above, and what it is below, with 80% each."""
+    from scipy import stats  # noqa: PLC0415 (half a second: who only reads verdicts goes without)
+
+    reach = float(stats.t.ppf(LEAN, people.freedom) * people.error)
+    return float(people.value) - reach, float(people.value) + reach
 
 
 def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
@@ -199,9 +219,3 @@ def partners(outputs: pd.DataFrame, sample: Collection[str], seed: int) -> dict[
         each = len(others) // len(pairs) if pairs else 0
         found |= {pair_id: others[i * each : (i + 1) * each] for i, pair_id in enumerate(pairs)}
     return found
-
-
-def worth_in_words(n_rated: int, n_judged: int, worth: float) -> str:
-    """What a number rests on, for its row: `people + judges: 100 rated, 900 judged, worth 179`."""
-    known = "" if math.isnan(worth) else f", worth {worth:,.0f}"
-    return f"people + judges: {n_rated:,} rated, {n_judged:,} judged{known}"

@@ -16,10 +16,11 @@ from pydantic import Field, model_validator
 from annotation.judges.records import JudgedPair
 from annotation.questions import Question, said
 from annotation.rubric import Rubric
+from annotation.verdicts.fixed_judges import prompt_file
 from plumbline.errors import StudyError, nearest
 from plumbline.fields import PAIR, fields_of
 from plumbline.identity import identity
-from plumbline.prompts import Prompt, prompt_folders, read_prompt
+from plumbline.prompts import Prompt, read_prompt
 from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.judges import JudgeSpec, Order, Reading
@@ -89,16 +90,7 @@ class Asking:
 
 def load_judge_prompt(study: Study, spec: JudgeSpec) -> JudgePrompt:
     """A judge's prompt. Raises StudyError where there is none, or it does not go with what the study says of it."""
-    if spec.prompt.endswith((".yaml", ".yml")):
-        path = study.resolve(spec.prompt)
-    else:
-        folders = [folder / "judges" for folder in prompt_folders()]
-        found = [path for folder in folders if (path := folder / f"{spec.prompt}.yaml").is_file()]
-        known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
-        if not found:
-            raise StudyError(f"{_where(study, spec)}: no prompt {spec.prompt!r}; {nearest(spec.prompt, known)}")
-        path = found[0]
-    prompt = read_prompt(path, JudgePrompt)
+    prompt = read_prompt(prompt_file(study, spec), JudgePrompt)
     if "down" in spec.orders and "points" not in prompt.variables:
         raise StudyError(f"{_where(study, spec)}: the scale of {prompt.name!r} has one order; write orders: [up]")
     if prompt.decimals and spec.score == "expected":

@@ -50,9 +50,9 @@ def verdicts_exhibit(material: Material) -> Exhibit:
         row[f"{item}s".capitalize()] = f"{verdict.n_pairs:,}"
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
         if any(one.n_excluded for one in material.verdicts):
-            row["With excluded"] = f"{verdict.decision_with_excluded or verdict.decision} ({verdict.n_excluded})"
+            row["With excluded"] = f"{verdict.decision_with_excluded or verdict.alone} ({verdict.n_excluded})"
         if any(one.n_withdrawn for one in material.verdicts):
-            row["With withdrawn"] = f"{verdict.decision_with_withdrawn or verdict.decision} ({verdict.n_withdrawn})"
+            row["With withdrawn"] = f"{verdict.decision_with_withdrawn or verdict.alone} ({verdict.n_withdrawn})"
         row["Reasons"] = "; ".join([*verdict.reasons, *kept_out(verdict)])
         rows.append(row)
     return Exhibit("verdicts", "Verdicts", verdict_table(material.verdicts), pd.DataFrame(rows).fillna("–"))

@@ -8,7 +8,7 @@ import pandas as pd
 
 from annotation.judges.beside import Beside
 from annotation.judges.check import length_effects
-from annotation.judges.check_text import saved_lines
+from annotation.judges.check_text import saved_lines, who_decides
 from annotation.judges.effects import order_effects
 from annotation.judges.judgements import over_orders
 from annotation.judges.names import family
@@ -21,10 +21,9 @@ from plumbline.exhibits.page import Section, Table
 from plumbline.exhibits.table import Exhibit
 
 _ABOUT = (
-    "Judges rated the pairs that people rated, and more. People decide: verdicts, and what is evaluated, rest"
-    " on people alone. “People + judges” is what the same rule would say of both (prediction-powered inference; a judge"
-    " that is wrong by any constant changes nothing), so that a reader sees how much hangs on them. Worth is how many"
-    " rated pairs would be as sure by themselves."
+    "Judges rated the pairs that people rated, and more. “People + judges” is what the same rule says of both"
+    " (prediction-powered inference; a judge that is wrong by any constant changes nothing), so that a reader sees how"
+    " much hangs on them. Worth is how many rated pairs would be as sure by themselves."
 )
 
 
@@ -45,7 +44,14 @@ def judges_section(material: Material, tables: Sequence[Exhibit]) -> list[Sectio
         return [Section("Judges beside people", [f"Judges are left out: {why}"])] if why else []
     decided, *agreeing = tables
     saved = [f"{line}." for line in saved_lines(made.saved)]
-    parts: list[str | Table] = [_ABOUT, *made_up(made), decided.table(), *saved, *(one.table() for one in agreeing)]
+    parts: list[str | Table] = [
+        _ABOUT,
+        who_decides(decides=made.decides),
+        *made_up(made),
+        decided.table(),
+        *saved,
+        *(one.table() for one in agreeing),
+    ]
     return [Section("Judges beside people", parts)]
 
 
@@ -88,7 +94,7 @@ def decisions_exhibit(material: Material, made: Beside) -> Exhibit:
         judges=", ".join(made.judging.judges), recorded=", ".join(made.recorded), simulated=made.simulated
     )
     frame = frame.assign(reasons=["; ".join(one) for one in frame["reasons"]])
-    caption = "Decisions of people, and beside them what the rule would say of people and judges"
+    caption = "Decisions of people, and beside them what the rule says of people and judges"
     return Exhibit("judges_decisions", caption, frame, pd.DataFrame(rows))
 
 

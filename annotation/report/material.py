@@ -11,6 +11,7 @@ import pandas as pd
 
 from annotation.crowd.summary import Summary, read_summaries
 from annotation.judges.beside import Beside, different, read_beside
+from annotation.judges.deciding import refuse_other_judgements
 from annotation.ratings.ratings import counting_ratings
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Verdict, Wave
 from annotation.rubric import Rubric
@@ -124,6 +125,7 @@ def read_material(study: Study, read_at: datetime | None = None, signs: Sequence
     evidence = Evidence.whole(study)
     evidence.refuse_other_rules()
     refuse_edited(study, verdicts, evidence)
+    refuse_other_judgements(evidence, verdicts)
     found = _material(evidence, read_at, signs)
     made, why_not = read_beside(evidence, verdicts)
     return replace(

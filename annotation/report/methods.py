@@ -175,7 +175,7 @@ def _exclusions(material: Material) -> str:
     raters, ratings = sum(last.values()), len(material.excluded)
     if not raters:
         return "Nobody was excluded."
-    others = [one for one in material.verdicts if one.decision_with_excluded not in (None, one.decision)]
+    others = [one for one in material.verdicts if one.decision_with_excluded not in (None, one.alone)]
     share = f"{len(others)} of {many(len(material.verdicts), 'verdict')}" if others else "no verdict"
     counted = f"; had {'it' if ratings == 1 else 'they'} counted, {share} would be different" if ratings else ""
     return f"{verb(raters, 'rater', 'was', 'were')} excluded, with {many(ratings, 'rating')} of the sample{counted}."
@@ -187,7 +187,7 @@ def _withdrawals(material: Material) -> list[str]:
     if not out:
         return []
     late = f", {material.late:,} of them when ratings of them had come in" if material.late else ""
-    others = [one for one in material.verdicts if one.decision_with_withdrawn not in (None, one.decision)]
+    others = [one for one in material.verdicts if one.decision_with_withdrawn not in (None, one.alone)]
     share = f"{len(others)} of {many(len(material.verdicts), 'verdict')}" if others else "no verdict"
     ratings = many(len(material.withdrawn), "rating")
     stayed = f" Had they stayed, with {ratings}, {share} would be different." if len(material.withdrawn) else ""

@@ -7,6 +7,7 @@ nothing changes nothing, and one that is wrong by any constant is right all the 
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from annotation.statistics.intervals import (
     log_wealth,
     over_pairs,
     over_pairs_and_raters,
+    quantile,
     refuted,
     spread_over_pairs,
 )
@@ -31,6 +33,9 @@ Integers = NDArray[np.int64]
 Formula = Literal["small_samples", "published"]
 
 FEWEST_RATED = 30  # pairs; below, the interval covers too little where ratings are skewed (docs/judges.md)
+SHARE = 0.75  # of the slope that is used
+_CAUTIOUS = 1.1  # times the variance: what of a slope's own doubt the variance does not see (docs/judges.md)
+_KEPT = 2 * SHARE - SHARE**2  # of the variance that the whole slope would take off: 0.94
 _CLIP = 0.2  # of the scale: how far a judge's score may lie from its scores so far, in a bet
 _DOUBT = 1.0  # what the sum of squares of a judge's deviations must outweigh before bets follow it
 
@@ -70,66 +75,81 @@ def powered(
     raters: tuple[Floats, Floats] | None = None,
     formula: Formula = "small_samples",
 ) -> Powered:
-    """The mean rating of all outputs that the rated pairs stand for, and its 95% interval: PPI++ in strata.
+    """The mean rating of all outputs that the rated pairs stand for, with its 95% interval: cross-fitted PPI++.
 
     With y the mean rating of a pair, f its score, in stratum h (n_h rated, N_h in the pool, share w_h of the ratings):
 
-        theta = sum_h w_h (y_h + lam_h (f_pool,h - f_rated,h)),   lam_h = b N_h / (n_h + N_h),
-        b     = cov(y, f within strata) / var(f within strata, rated and pool)
-        var   = var(y - lam_h (f - f_pool,h)) / n + sum_h w_h^2 lam_h^2 var(f within strata, pool) / N_h
+        theta = mean over rated pairs i of y_i - lam_i (f_i - f_pool,h),   lam_i = 0.75 b_i N_h / (n_h + N_h),
+        b_i   = cov(y, f within strata; rated pairs but i) / var(f within strata, rated and pool)
+        var   = 1.1 (var(y - lam_i (f - f_pool,h)) / n + sum_h w_h^2 lam_h^2 var(f within strata, pool) / N_h)
 
-    Without strata that is PPI++ (Angelopoulos, Duchi and Zrnic 2023, arXiv:2311.01453; its lam is b N / (n + N)), or
-    the regression estimator of survey sampling (Cochran, Sampling Techniques, 3rd ed., chapter 7); in strata Fisch et
+    A slope that comes of the pairs it corrects moves the mean: a judge that gives its top score to nearly everything
+    made it 0.07 too high with 30 pairs. Each pair is corrected by the slope of the others, so that nothing moves the
+    mean, whatever the judge; three quarters of that slope keep 94% of what a judge saves and half of the noise of a
+    slope that is not worth having; a tenth more variance keeps the interval's errors to either side below 2.5% with
+    judges that are made to break it (docs/judges.md has the simulations). `published` is that of Angelopoulos, Duchi
+    and Zrnic (2023, arXiv:2311.01453): the whole slope of all pairs, the normal quantile, divisors n, no tenth; it is
+    the regression estimator of survey sampling (Cochran, Sampling Techniques, 3rd ed., chapter 7). In strata: Fisch et
     al. 2024, arXiv:2406.04291, with one b. Strata have the shares that they have among the ratings, whatever they have
     in the pool; one that the pool lacks is people's alone. The first variance leaves what lies between strata in, as
     people's own interval does: no interval is narrower for the strata alone. With b = 0 everything is people's own.
 
-    `small_samples` takes Student's t with n - 2 degrees of freedom and divides by n - 3, since b is estimated (the
-    variance of a regression estimator is larger by 1 / (n - 3); Cochran, chapter 7); `published` has the paper's
-    normal quantile and divisors n. `raters` are (sums, counts) of each rater's ratings:
-    then the interval is over raters too, whose variance stays what it is (`intervals.over_pairs_and_raters`).
+    `small_samples` takes Student's t with n - 2 degrees of freedom and divides by n - 3, as for a regression estimator
+    (Cochran, chapter 7). `raters` are (sums, counts) of each rater's ratings: then the interval is over raters too,
+    whose variance stays what it is (`intervals.over_pairs_and_raters`).
 
     Scores are finite: `filled` puts something neutral where a judge failed.
     """
     people = over_pairs(rated.sums, rated.counts)
     shown = over_pairs_and_raters(rated.sums, rated.counts, *raters) if raters else people
-    y, n = rated.sums / rated.counts, len(rated.counts)
-    slope = _slope(rated, pool)
+    n, published = len(rated.counts), formula == "published"
+    slope, without = _slopes(rated, pool)
     before = float(spread_over_pairs(rated.sums, rated.counts))
-    rho = _correlation(y, rated.scores)
+    rho = _correlation(rated.sums / rated.counts, rated.scores)
     if slope == 0 or n < 4:
         return Powered(people, shown, 0.0, rho, float(n) if before > 0 else math.nan)
     strata = max(rated.strata.max(), pool.strata.max(initial=0)) + 1
     here, there = (np.bincount(one.strata, minlength=strata) for one in (rated, pool))
-    lam = slope * there / np.maximum(here + there, 1)
+    share = (1.0 if published else SHARE) * there / np.maximum(here + there, 1)
     means = np.bincount(pool.strata, pool.scores, minlength=strata) / np.maximum(there, 1)
-    adjusted = rated.sums - rated.counts * (lam[rated.strata] * (rated.scores - means[rated.strata]))
-    shares = np.bincount(rated.strata, rated.counts, minlength=strata) / rated.counts.sum()
-    within = float(((pool.scores - means[pool.strata]) ** 2).sum())
-    published = formula == "published"
-    within /= max(len(pool.scores) - (0 if published else int((there > 0).sum())), 1)
-    of_pool = within * float((shares**2 * lam**2 / np.maximum(there, 1)).sum())
+    lam = share[rated.strata] * (slope if published else without)
+    adjusted = rated.sums - rated.counts * (lam * (rated.scores - means[rated.strata]))
+    of_pool = _spread_of_pool(rated, pool, slope * share, means, published=published)
     of_rated = float(spread_over_pairs(adjusted, rated.counts)) * (n - 1) / (n if published else n - 3)
     value = over_pairs(adjusted, rated.counts).value
-    found = known(value, np.array(of_rated + of_pool), np.array(math.inf if published else n - 2.0))
-    worth = n * before / (of_rated + of_pool) if of_rated + of_pool > 0 else math.nan
+    spread = (of_rated + of_pool) * (1 if published else _CAUTIOUS)
+    found = known(value, np.array(spread), np.array(math.inf if published else n - 2.0))
     if raters:
-        found = adding_raters(found, np.array(of_rated + of_pool), *raters)
+        found = adding_raters(found, np.array(spread), *raters)
+    worth = n * before / spread if spread > 0 else math.nan
     return Powered(shown, found, slope, rho, worth)
 
 
-def _slope(rated: Rated, pool: Pool) -> float:
-    """The slope b of `powered`: the covariance over the rated pairs, the variance over all that were judged."""
+def _spread_of_pool(rated: Rated, pool: Pool, lam: Floats, means: Floats, *, published: bool) -> float:
+    """The variance that comes of the pool: `lam` and `means` of its scores by stratum."""
+    there = np.bincount(pool.strata, minlength=len(means))
+    shares = np.bincount(rated.strata, rated.counts, minlength=len(means)) / rated.counts.sum()
+    within = float(((pool.scores - means[pool.strata]) ** 2).sum())
+    within /= max(len(pool.scores) - (0 if published else int((there > 0).sum())), 1)
+    return within * float((shares**2 * lam**2 / np.maximum(there, 1)).sum())
+
+
+def _slopes(rated: Rated, pool: Pool) -> tuple[float, Floats]:
+    """(the slope b of all rated pairs, b_i without each): covariances of the rated, the variance of all judged."""
     scores = np.concatenate([rated.scores, pool.scores])
     strata = np.concatenate([rated.strata, pool.strata])
     means = np.bincount(strata, scores) / np.maximum(np.bincount(strata), 1)
-    away = scores - means[strata]
+    away, n = scores - means[strata], len(rated.scores)
     variance = float((away**2).sum()) / max(len(scores) - 1, 1)
-    if not len(pool.scores) or variance < 1e-12:
-        return 0.0
-    counts = rated.counts / rated.counts.mean()
-    of_people = counts * (rated.sums / rated.counts - rated.sums.sum() / rated.counts.sum())
-    return float((of_people * counts * away[: len(rated.scores)]).mean()) / variance
+    if not len(pool.scores) or variance < 1e-12 or n < 2:
+        return 0.0, np.zeros(n)
+    weights = (rated.counts / rated.counts.mean()) ** 2 * away[:n]
+    products = weights * rated.sums / rated.counts
+    total, counts = rated.sums.sum(), rated.counts.sum()
+    whole = float(products.sum() - total / counts * weights.sum()) / n
+    others = (total - rated.sums) / (counts - rated.counts)  # people's mean without each
+    without = (products.sum() - products - others * (weights.sum() - weights)) / (n - 1)
+    return whole / variance, without / variance
 
 
 def _correlation(x: Floats, y: Floats) -> float:
@@ -159,24 +179,39 @@ def filled(rated: Rated, pool: Pool) -> tuple[Rated, Pool]:
 
 
 def effective_pairs(pairs: float, rho: float, pool: float = math.inf) -> float:
-    """As many pairs as n `pairs` with a judge of correlation rho are worth: n / (1 - rho^2 N / (n + N)).
+    """As many pairs as n `pairs` with a judge of correlation rho are worth: n (n - 3) / (n - 1) / (1.1 (1 - k r)).
 
-    `pool` is N, the outputs that are only judged; rho is that with the mean of a pair's raters. From the variance of
-    `powered` (Angelopoulos et al. 2023): 100 pairs with rho 0.6 and 900 more are worth 148.
+    With r = rho^2 N / (n + N), where `pool` is N, the outputs that are only judged, and rho that with the mean of a
+    pair's raters; k = 1 - (1 - 0.75)^2 is what three quarters of the slope keep. From the variance of `powered`: 100
+    pairs with rho 0.6 and 900 more are worth 128. A judge of which nothing is known costs a tenth and more.
     """
-    share = 1.0 if math.isinf(pool) else pool / (pairs + pool) if pool else 0.0
-    return pairs / (1 - rho**2 * share) if rho**2 * share < 1 else math.inf
+    if not pool or pairs <= 3:
+        return pairs
+    return pairs / _variance(pairs, rho, pairs + pool)
 
 
 def needed_pairs(pairs: float, rho: float, judged: float = math.inf) -> float:
-    """Rated pairs that with a judge give the width of `pairs` without: n0 (1 - rho^2) / (1 - n0 rho^2 / M).
+    """The least n rated pairs that with a judge give an interval no wider than n0 `pairs` without, by these formulas.
 
-    `judged` is M, all outputs that are judged, the rated ones among them. Not less than `FEWEST_RATED`, nor more than
-    `pairs`.
+    `judged` are all outputs that are judged, the rated ones among them. Not less than `FEWEST_RATED`, nor more than
+    `pairs`, nor less than half of them: people's ratings must lean by themselves to what judges help to decide, and
+    with half of the pairs they do so as often as the whole would decide (docs/judges.md).
     """
-    share = 0.0 if math.isinf(judged) else pairs / judged
-    found = pairs * (1 - rho**2) / (1 - share * rho**2) if share * rho**2 < 1 else pairs
-    return min(float(pairs), max(found, float(FEWEST_RATED)))
+
+    def wide(n: int) -> bool:
+        return bool(_variance(n, rho, judged) / n * quantile(np.array(n - 2.0)) ** 2 > reach)
+
+    least, most = max(FEWEST_RATED, math.ceil(pairs / 2)), math.ceil(pairs)
+    if least >= most:
+        return float(pairs)
+    reach = float(quantile(np.array(pairs - 1.0)) ** 2 / pairs)
+    return float(min(pairs, least + bisect.bisect_left(range(least, most), True, key=lambda n: not wide(n))))
+
+
+def _variance(pairs: float, rho: float, judged: float) -> float:
+    """The variance of a mean of people and judge, as a share of that of people alone on the same pairs."""
+    share = 1.0 if math.isinf(judged) else max(judged - pairs, 0) / judged
+    return _CAUTIOUS * (pairs - 1) / (pairs - 3) * (1 - _KEPT * rho**2 * share)
 
 
 def powered_sequence(values: Floats, scores: Floats, partners: Floats, scale: Sequence[float]) -> tuple[Floats, Floats]:

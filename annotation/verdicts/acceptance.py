@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from annotation.judged_mean import JudgedMean
 from annotation.offering import refuse_other_sample
 from annotation.ratings.exclusions import is_marked, read_decisions, withdrawn_hash
 from annotation.ratings.ratings import SAMPLE, counting_ratings, write_ratings
 from annotation.records import Group, Look, PairMean, Verdict
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.judged import Unit, with_judged
 from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
 from annotation.verdicts.verdicts import LOOKS, conclude, rule_id, with_supply
 from plumbline.errors import DataError
 from plumbline.manifest import write_kept
 from plumbline.store import write_json, write_table
 from plumbline.study import Study, file_hash
+
+Judged = Callable[[Evidence, Sequence[Verdict]], Mapping[Unit, Sequence[JudgedMean]]]
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,12 @@ class Accepted:
     evidence: Evidence = field(repr=False)  #: what they rest on, with the rules and looks that were written
 
 
-def accept(study: Study, amend: str | None = None) -> Accepted:
+def accept(study: Study, amend: str | None = None, judged: Judged | None = None) -> Accepted:
     """Compute Table 2, verdicts and pairs' means from what was collected.
 
-    Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. Raises StudyError where the study's rules changed
-    after the first rating and `amend` does not say why, DataError where nobody has answered yet.
+    Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. `judged` tells what people and judges say
+    together, for rules that let them decide (`annotation.judges.deciding`). Raises StudyError where the study's rules
+    changed after the first rating and `amend` does not say why, DataError where nobody has answered yet.
     """
     evidence = _evidence(study)
     looks, ratings, design = evidence.looks, evidence.collected.sample_ratings, evidence.design
@@ -48,6 +53,10 @@ def accept(study: Study, amend: str | None = None) -> Accepted:
     judged_by = rests_on | {"withdrawn_hash": withdrawn_hash(withdrawn)}
     groups, found, means = conclude(pairs, ratings, design, judged_by, study.sample.seed, withdrawn)
     found = with_supply(found, evidence.supply)
+    if study.acceptance.judges.use == "decide":
+        if judged is None:
+            raise RuntimeError("people and judges decide, and nobody told what judges say")  # a bug of the caller
+        found = with_judged(found, judged(evidence, found), design.rule)
     seen = _look(looks, found, len(counting_ratings(ratings, design.per_pair)), rests_on)
     doubts = doubts_of(evidence, found, evidence.signs)
     told = Accepted(groups, found, amendment_lines(rules, evidence.first), doubts, evidence.with_rules(rules, seen))

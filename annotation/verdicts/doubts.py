@@ -50,6 +50,7 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
         *_thin(study, collected, verdicts),
         *_close(study, verdicts),
         *_agreement(verdicts),
+        *_judged(verdicts),
         *_supply(study, verdicts, evidence.supply),
         *_extended(evidence),
         *_adjudicators(evidence),
@@ -102,9 +103,9 @@ def _controls(evidence: Evidence) -> Iterator[str]:
 
 def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
     turned = [
-        f"{_name(one)}: {one.decision}, with them {one.decision_with_excluded}"
+        f"{_name(one)}: {one.alone}, with them {one.decision_with_excluded}"
         for one in verdicts
-        if one.decision_with_excluded not in (None, one.decision)
+        if one.decision_with_excluded not in (None, one.alone)
     ]
     if turned:
         yield f"excluding raters changed {count(len(turned), 'verdict')}: {_some(turned)}"
@@ -143,9 +144,9 @@ def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[st
             yield f"{line}: who chooses {item}s by their ratings chooses the verdict"
             continue
         turned = [
-            f"{_name(one)}: {one.decision}, with them {one.decision_with_withdrawn}"
+            f"{_name(one)}: {one.alone}, with them {one.decision_with_withdrawn}"
             for one in verdicts
-            if one.decision_with_withdrawn not in (None, one.decision)
+            if one.decision_with_withdrawn not in (None, one.alone)
         ]
         other = _some(turned) if turned else "no verdict would be another" if verdicts else "no verdict yet"
         yield f"{line}; had the withdrawn {item}s stayed: {other}"
@@ -216,6 +217,15 @@ def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
                 found[f"{place} {number(summary.alpha.value)} beside {number(summary.ac2.value)}"] = None
     if found:
         yield f"alpha is below {LOW_ALPHA:g} where AC2 is {FAIR_AC2:g} or more: {_some(list(found))}"
+
+
+def _judged(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Verdicts that people's ratings alone would not have reached."""
+    turned = [
+        f"{_name(one)}: {one.decision}, people alone {one.alone}" for one in verdicts if one.decision != one.alone
+    ]
+    if turned:
+        yield f"people and judges decide otherwise than people alone: {_some(turned)}"
 
 
 def _hollow(summary: Summary) -> bool:

@@ -16,6 +16,7 @@ import pandas as pd
 from annotation.ratings.ratings import read_all_ratings
 from annotation.records import RuleSet
 from annotation.rubric import Rubric, load_rubric
+from annotation.verdicts.fixed_judges import fixed_judges, refuse_undrawn
 from annotation.verdicts.rule_changes import changes
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import read_kept, refuse_unnoted, write_kept
@@ -27,7 +28,7 @@ _ADVICE = "bring it back from a copy: without it nothing shows when the rules we
 
 
 def rules_of(study: Study, rubric: Rubric | None = None) -> dict[str, Any]:
-    """What the study says about judging ratings and raters, and what these are asked.
+    """What the study says about judging ratings and raters, and what these are asked; judges too where they decide.
 
     `rubric` is the study's, for who has it at hand.
     """
@@ -37,6 +38,7 @@ def rules_of(study: Study, rubric: Rubric | None = None) -> dict[str, Any]:
         "raters": {"per_pair": study.raters.per_pair, **_suggested(study)},
         "sample": {"seed": study.sample.seed},
         "rubric": (rubric or load_rubric(study)).model_dump(mode="json"),
+        **({"judges": fixed_judges(study)} if study.acceptance.judges.use == "decide" else {}),
     }
 
 
@@ -123,6 +125,7 @@ def refuse_other_rules(study: Study, rubric: Rubric, fixed: Sequence[RuleSet], r
 
 def fix_rules(study: Study) -> None:
     """See that the study's rules are the ones that hold, and fix them where they may be. Raises as `rules_due`."""
+    refuse_undrawn(study)
     fixed = read_rules(study)
     due = rules_due(study, load_rubric(study), fixed, read_all_ratings(study))
     write_rules(study, fixed, due)

@@ -23,7 +23,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     found: list[str] = []
     for part in before:
         old = {**_defaults(part), **before[part]} if isinstance(before[part], dict) else before[part]
-        found += _differences(part, _named(old), _named(after.get(part)))
+        found += _differences(part, _named(old), _named(after.get(part, {})))
     return found
 
 

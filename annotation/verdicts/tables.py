@@ -53,9 +53,9 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
             "without": ", ".join(verdict.without),
             "kept_out_share": verdict.kept_out_share,
             "n_excluded": verdict.n_excluded,
-            "decision_with_excluded": verdict.decision_with_excluded or verdict.decision,
+            "decision_with_excluded": verdict.decision_with_excluded or verdict.alone,
             "n_withdrawn": verdict.n_withdrawn,
-            "decision_with_withdrawn": verdict.decision_with_withdrawn or verdict.decision,
+            "decision_with_withdrawn": verdict.decision_with_withdrawn or verdict.alone,
         }
         for summary in rated(verdict.questions):
             row |= _cells(summary)

@@ -16,6 +16,7 @@ import pandas as pd
 
 from annotation.records import Group, PairMean, Verdict
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.judged import unit_of, with_judged
 from annotation.verdicts.rules import in_words
 from annotation.verdicts.verdicts import COMMAND, conclude, read_agreement, read_pair_means, with_supply
 from plumbline.errors import DataError
@@ -61,7 +62,10 @@ def differences(
     pairs, ratings = evidence.collected.sample_pairs, evidence.collected.sample_ratings
     withdrawn = evidence.collected.withdrawn
     due, follow, own = conclude(pairs, ratings, evidence.design, dict.fromkeys(_REST[:3], ""), None, withdrawn)
-    yield from (("verdicts.json", one) for one in _other_verdicts(found, with_supply(follow, evidence.supply)))
+    follow = with_supply(follow, evidence.supply)
+    if evidence.study.acceptance.judges.use == "decide":  # whether judges said so, their records tell
+        follow = with_judged(follow, {unit_of(one): one.judged for one in found}, evidence.design.rule)
+    yield from (("verdicts.json", one) for one in _other_verdicts(found, follow))
     if means is not None:
         yield from (("pair_means.parquet", one) for one in _other_means(means, own))
     if groups is not None:
@@ -80,13 +84,9 @@ def refuse_other_file(study: Study) -> None:
         raise DataError(f"{line}; run `{study.command(COMMAND)}` again")
 
 
-def _unit(verdict: Verdict) -> tuple[str, str, str]:
-    return verdict.transformation, verdict.language, verdict.task_type
-
-
 def _other_verdicts(found: Sequence[Verdict], follow: Sequence[Verdict]) -> Iterator[str]:
     """What verdicts say otherwise than those that follow, the decisions first."""
-    numbers, right = Counter(map(_unit, found)), {_unit(one): one for one in follow}
+    numbers, right = Counter(map(unit_of, found)), {unit_of(one): one for one in follow}
     for unit, number in numbers.items():
         if unit not in right:
             yield f"has a verdict on {_named(*unit)}, of which there are no pairs"
@@ -96,10 +96,10 @@ def _other_verdicts(found: Sequence[Verdict], follow: Sequence[Verdict]) -> Iter
         if unit not in numbers:
             yield f"lacks the verdict on {_named(*unit)}"
     for fields in (("decision",), tuple(Verdict.model_fields)):
-        for one in (one for one in found if _unit(one) in right):
-            own, due = _said(one), _said(right[_unit(one)])
+        for one in (one for one in found if unit_of(one) in right):
+            own, due = _said(one), _said(right[unit_of(one)])
             for name in (name for name in own if name.split(".")[0] in fields):
-                yield from _difference(_named(*_unit(one)), name, own[name], due.get(name))
+                yield from _difference(_named(*unit_of(one)), name, own[name], due.get(name))
 
 
 def _other_means(found: pd.DataFrame, follow: pd.DataFrame) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _other_groups(found: Sequence[Group], follow: Sequence[Group]) -> Iterator[s
 
 def _said(record: Verdict | Group) -> dict[str, Any]:
     """What a record says of ratings, by the names of its fields: `decision`, `questions.quality.mean`."""
-    whole = record.model_dump(exclude={*_REST, "questions", "probabilities"})
+    whole = record.model_dump(exclude={*_REST, "questions", "probabilities", "judged"})
     if isinstance(record, Verdict):
         sure = zip(map(in_words, record.rules), record.probabilities, strict=False)
         whole |= {f"probabilities.{rule}": one.probability for rule, one in sure}

@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from annotation.judges.deciding import refuse_other_judgements
 from annotation.pseudonyms import is_pseudonym
 from annotation.ratings.exclusions import read_decisions
 from annotation.records import PairMean, Verdict
@@ -65,6 +66,7 @@ def export(
     evidence = Evidence.read(study)
     refuse_stale(study, verdicts, evidence.rubric)
     refuse_edited(study, verdicts, evidence)
+    refuse_other_judgements(evidence, verdicts)
     _refuse_names(study, evidence)
     content = _Content(study, evidence, verdicts, comments)
 

@@ -152,7 +152,7 @@ class Study(Part):
         if asking and isinstance(self.generator, NoGenerator):
             raise ValueError(f"generator: Field required: {asking[0]} asks one; add it")
         refuse_undecidable(rule, self.raters, self.sample, judged=bool(self.judges), crowd=bool(self.crowd))
-        refuse_unfit_judges(self.judges, self.judge_pool, self.sample, self.raters)
+        refuse_unfit_judges(self.judges, self.judge_pool, self.sample, self.raters, rule)
         for name in self.transformations:
             kind = own.get(name) or EIGHT[name]
             if kind.meaning == "changed" and not any(kind.pool in one.pools for one in rule.rules):

@@ -126,13 +126,16 @@ class RuleSpec(Part):
         return float(self.at_least if self.at_least is not None else self.at_most or 0.0)
 
 
-class JudgesRule(Part):
-    """What LLM judges may say about a verdict (`annotation.judges`); what is accepted rests on people alone."""
+_BESIDE_JUDGES = 30  # rated pairs: `annotation.statistics.prediction_powered.FEWEST_RATED`, which a test holds it to
 
-    use: Literal["none", "report"] = Field(
+
+class JudgesRule(Part):
+    """What LLM judges may say about a verdict (`annotation.judges`); none is reached by them alone."""
+
+    use: Literal["none", "report", "decide"] = Field(
         default="report",
         description="report: what the same rule would decide of people and judges stands beside people's decisions;"
-        " none: it is shown nowhere",
+        " decide: people and judges decide together, by judges that are fixed before raters begin; none: shown nowhere",
     )
 
 
@@ -170,9 +173,7 @@ class AcceptanceSpec(Later, Part):
 
     rules: tuple[RuleSpec, ...] = Field(default=(), description="a rule for each question, instead of one threshold")
     combine: Literal["all", "any"] = Field(default="all", description="whether all rules must hold, or any one of them")
-    judges: JudgesRule = Field(
-        default=JudgesRule(), description="what LLM judges may say beside people's decisions; they decide nothing"
-    )
+    judges: JudgesRule = Field(default=JudgesRule(), description="what LLM judges may say beside people's decisions")
 
     @model_validator(mode="after")
     def _rules_fit_together(self) -> AcceptanceSpec:
@@ -191,6 +192,15 @@ class AcceptanceSpec(Later, Part):
             raise ValueError("the interval of a median is over pairs alone; take interval 'pairs', or a mean")
         if self.stop == "anytime" and any(one.by == "value" or one.statistic == "median" for one in self.rules):
             raise ValueError("stop 'anytime' is proven of means and shares by their interval alone; take by: interval")
+        return self
+
+    @model_validator(mode="after")
+    def _enough_beside_judges(self) -> AcceptanceSpec:
+        if self.judges.use == "decide" and self.min_pairs < _BESIDE_JUDGES:
+            raise ValueError(
+                f"judges that decide need at least {_BESIDE_JUDGES} rated pairs beside them; write min_pairs"
+                f" {_BESIDE_JUDGES} or more, not {self.min_pairs}"
+            )
         return self
 
     @model_validator(mode="after")

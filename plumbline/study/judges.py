@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from plumbline.study.base import Line, Name, Part, refuse_duplicates
-from plumbline.study.campaign import RatersSpec, SampleSpec
+from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
 from plumbline.study.generator import OpenAIGenerator, Sampling, VllmGenerator
 
 Order = Literal["up", "down"]
@@ -80,9 +80,9 @@ JudgeSpec = Annotated[RecordedJudge | OpenAIJudge | VllmJudge, Field(discriminat
 
 
 def refuse_unfit_judges(
-    judges: Sequence[_Judge], pool: int | Literal["all"], sample: SampleSpec, raters: RatersSpec
+    judges: Sequence[_Judge], pool: int | Literal["all"], sample: SampleSpec, raters: RatersSpec, rule: AcceptanceSpec
 ) -> None:
-    """Raise ValueError for judges that share a name, or have a rater's, and for a pool without room for the sample."""
+    """Raise ValueError for judges that share a name, or have a rater's, too small a pool, and if none can decide."""
     refuse_duplicates([one.name for one in judges], "judge")
     people = {*(raters.people or ()), *raters.former, *(one.name for one in raters.simulated)}
     for one in judges:
@@ -95,3 +95,9 @@ def refuse_unfit_judges(
             f"judge_pool {pool} is less than sample.pairs {sample.pairs}: the pairs that people rate are among the"
             " judged; raise it, or write all"
         )
+    if rule.judges.use != "decide":
+        return
+    if not judges:
+        raise ValueError("acceptance.judges decide, and the study names no judges; add them, or write use: report")
+    if shown := [one.name for one in judges if isinstance(one, RecordedJudge) and one.saw_ratings]:
+        raise ValueError(f"acceptance.judges decide, and {shown[0]!r} saw people's ratings; take it out")

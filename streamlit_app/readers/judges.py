@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from annotation.judges.beside import judged
-from annotation.judges.check_text import saved_lines
+from annotation.judges.check_text import saved_lines, who_decides
 from annotation.judges.judgements import over_orders
 from annotation.judges.names import FOLDER
 from annotation.judges.people import far_ratings
@@ -49,7 +49,8 @@ def judges(study: Study) -> Judges | None:
     far = far.sort_values("farthest", key=abs, ascending=False, kind="stable").reset_index(drop=True)
     names = scaled.drop_duplicates("pair_id").set_index("pair_id")["transformation"]
     far.insert(0, "transformation", far["pair_id"].map(names).astype(str))
-    return Judges(judge_exhibits(found), [*made_up(made), *saved_lines(made.saved)], far, "", _itself(study))
+    told = [who_decides(decides=made.decides), *made_up(made), *saved_lines(made.saved)]
+    return Judges(judge_exhibits(found), told, far, "", _itself(study))
 
 
 def _itself(study: Study) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from annotation.judges.deciding import refuse_other_judgements
 from annotation.sampling.sample import read_pairs
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
@@ -33,6 +34,7 @@ def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[Task], list[str]]
     evidence = Evidence.read(study)
     refuse_stale(study, verdicts, evidence.rubric)
     refuse_edited(study, verdicts, evidence)
+    refuse_other_judgements(evidence, verdicts)
     units = plan_units(study.model_copy(update={"datasets": tuple(wanted)}), verdicts, read_pairs(study))
     left = [unit for unit in units if unit.decision.status == "left_out" and unit.transformation != ORIGINAL]
     tasks = [

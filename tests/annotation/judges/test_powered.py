@@ -13,11 +13,12 @@ import pytest
 from annotation.judges.beside import Beside, different
 from annotation.judges.check_text import saved_lines
 from annotation.judges.decisions import saved, warnings, with_judges
-from annotation.judges.powered import Judging, partners, powered_means, worth_in_words
+from annotation.judges.powered import Judging, partners, powered_means
 from annotation.statistics.intervals import over_pairs
 from annotation.statistics.prediction_powered import Pool, Rated, powered
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
+from annotation.verdicts.judged import worth_in_words
 from annotation.verdicts.verdicts import verdicts
 from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec

@@ -25,20 +25,22 @@ def variant() -> Callable[..., Study]:
 
 
 def test_what_a_judge_would_save(variant: Callable[..., Study]) -> None:
-    """Of 100 pairs and 1,000 judged with rho 0.6: worth 100 / (1 - 0.36 * 0.9) = 148; the width of 100 with 67.
+    """Of 100 pairs and 1,000 judged with rho 0.6: worth 128; the width of 100 with 79.
 
-    100 * 0.64 / (1 - 0.036) = 66.4 pairs. Without a correlation nothing is saved, and no fewer than 30 are rated.
+    k rho^2 = 0.9375 * 0.36 = 0.3375, and 100 (97 / 99) / (1.1 (1 - 0.3375 * 0.9)) = 127.9. Without a correlation
+    nothing is saved, and no fewer than half of the pairs are rated.
     """
     study = variant(judge_pool=1000)
     found = savings(study, 0.6, [(100, 3)]).iloc[0]
-    assert found["worth"] == pytest.approx(100 / (1 - 0.36 * 0.9)) and found["needed"] == 67
-    assert 0.25 < found["share"] < 0.35 and found["dollars_saved"] > 0
+    assert found["worth"] == pytest.approx(127.93, abs=0.01) and found["needed"] == 79
+    assert 0.15 < found["share"] < 0.22 and found["dollars_saved"] > 0
     assert found["ratings_saved"] == round(found["share"] * found["ratings"])
     none = savings(study, 0.0, [(100, 3), (20, 3)])
-    assert none[["worth", "needed", "ratings_saved"]].to_numpy().tolist() == [[100, 100, 0], [20, 20, 0]]
-    assert savings(study, 0.95, [(100, 3)]).iloc[0]["needed"] == 30
+    assert none["worth"].tolist() == pytest.approx([89.07, 20], abs=0.01)
+    assert none[["needed", "ratings_saved"]].to_numpy().tolist() == [[100, 0], [20, 0]]
+    assert savings(study, 0.95, [(100, 3)]).iloc[0]["needed"] == 50
     everything = savings(variant(judge_pool="all"), 0.6, [(100, 3)]).iloc[0]
-    assert math.isinf(everything["judged"]) and everything["worth"] == pytest.approx(100 / 0.64)
+    assert math.isinf(everything["judged"]) and everything["worth"] == pytest.approx(134.45, abs=0.01)
     with pytest.raises(ValueError, match="a correlation lies between -1 and 1; 60 does not"):
         savings(study, 60, [(100, 3)])
 
@@ -49,8 +51,8 @@ def test_the_plan_says_it_in_words(variant: Callable[..., Study]) -> None:
     text = savings_text(study, 0.6, sizes_asked(study, options))
     assert "With a judge whose scores correlate 0.6 with a pair's mean rating:" in text
     row = next(line.split() for line in text.splitlines() if line.startswith("100"))
-    assert row[:5] == ["100", "3", "1,000", "148", "67"]
-    assert "at least 30" in text and "ratings alone tell" in text
+    assert row[:5] == ["100", "3", "1,000", "128", "79"]
+    assert "at least 30" in text and "by the mean alone" in text and "ratings alone tell" in text
     assert _correlation("0.6") == 0.6
     with pytest.raises(argparse.ArgumentTypeError, match="'6' is no correlation, which lies between -1 and 1"):
         _correlation("6")

@@ -1,0 +1,90 @@
+"""What people and judges decide together, where the rules let them (`acceptance.judges: {use: decide}`).
+
+The rule is the study's own on means and intervals of people and judges. What they would accept or reject stands only
+where people's ratings alone lean the same way; judges that are refused decide nothing, and neither do people then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from annotation.judged_mean import JudgedMean
+from annotation.records import Outcome, Summary, Verdict
+from annotation.verdicts.rules import decide, rules_for
+from plumbline.study.campaign import AcceptanceSpec
+
+Unit = tuple[str, str, str]
+
+
+def unit_of(verdict: Verdict) -> Unit:
+    """What a verdict is about: transformation, language and task."""
+    return verdict.transformation, verdict.language, verdict.task_type
+
+
+def worth_in_words(n_rated: int, n_judged: int, worth: float) -> str:
+    """What a number rests on, for its row: `people + judges: 100 rated, 900 judged, worth 179`."""
+    known = "" if math.isnan(worth) else f", worth {worth:,.0f}"
+    return f"people + judges: {n_rated:,} rated, {n_judged:,} judged{known}"
+
+
+def with_judged(
+    found: Sequence[Verdict], judged: Mapping[Unit, Sequence[JudgedMean]], rule: AcceptanceSpec
+) -> list[Verdict]:
+    """Verdicts that people's ratings alone reached, as people and judges decide them."""
+    return [_with(verdict, tuple(judged.get(unit_of(verdict), ())), rule) for verdict in found]
+
+
+def _with(verdict: Verdict, judged: tuple[JudgedMean, ...], rule: AcceptanceSpec) -> Verdict:
+    refused = [one for one in judged if one.reason]
+    if refused or not judged:
+        decision, reasons = "undecided", tuple(f"judges are refused: {one.question}: {one.reason}" for one in refused)
+        reasons = reasons or ("judges are refused: they rated nothing of it",)
+    else:
+        decision, reasons = together(verdict, judged, rule)
+    people = f"people alone: {verdict.decision} ({'; '.join(verdict.reasons)})"
+    update = {
+        "decision": decision,
+        "decision_people": verdict.decision,
+        "reasons": (people, *reasons),
+        "judged": judged,
+    }
+    return verdict.model_copy(update=update)
+
+
+def together(verdict: Verdict, judged: Sequence[JudgedMean], rule: AcceptanceSpec) -> tuple[Outcome, tuple[str, ...]]:
+    """(decision, reasons) of people and judges, from what people's ratings alone gave a verdict.
+
+    The rule decides by the means and intervals of both; questions without judges keep people's own. By a number alone,
+    people's must keep to the limit as well, so that nothing is accepted that they would not accept. By an interval,
+    people's own must with 80% (one-sided): by itself too little to decide by, and enough that a judge who moves the
+    mean by chance is not believed against them. What only one of the two says is undecided.
+    """
+    helped, leaning = ([_numbers(one, judged, lean=lean) for one in verdict.questions] for lean in (False, True))
+    rules = rules_for(verdict.pool, rule)
+    decision, reasons = decide(helped, verdict.n_pairs, rule, rules)
+    rests = tuple(f"{one.question}: {worth_in_words(one.n_rated, one.n_judged, one.worth)}" for one in judged)
+    alone, why = decide(leaning, verdict.n_pairs, rule, rules)
+    if decision not in ("undecided", alone):
+        line = f"{decision} by people and judges ({'; '.join(reasons)}), and people's ratings alone do not lean so"
+        return "undecided", (f"{line} ({'; '.join(why)})", *rests)
+    return _outcome(decision), (*reasons, *rests)
+
+
+def _outcome(decision: str) -> Outcome:
+    return "accepted" if decision == "accepted" else "rejected" if decision == "rejected" else "undecided"
+
+
+def _numbers(summary: Summary, judged: Sequence[JudgedMean], *, lean: bool) -> Summary:
+    """A question's summary with the mean and interval of both, or with those ends by which people's own lean."""
+    own = next((one for one in judged if one.question == summary.question), None)
+    if own is None:
+        return summary
+    if lean:
+        ends, why = (own.lean_low, own.lean_high), "people's ratings have no spread to tell it by"
+        numbers = {"low": min(ends[0], summary.mean), "high": max(ends[1], summary.mean)}
+    else:
+        ends, why = (own.low, own.high), "people and judges have no spread to tell it by"
+        numbers = {"mean": own.mean, "low": own.low, "high": own.high}
+    undefined = {"low": math.nan, "high": math.nan} if math.isnan(ends[0]) else {}
+    return summary.model_copy(update={**numbers, **undefined, "interval_reason": why if undefined else ""})

@@ -1,0 +1,147 @@
+"""`acceptance.judges: {use: decide}`: what people and judges decide together, and whom the rules hold to it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from annotation.judged_mean import JudgedMean
+from annotation.judges.check import check
+from annotation.judges.check_text import check_text
+from annotation.judges.deciding import judged_means, refuse_other_judgements
+from annotation.judges.decisions import judged_mean
+from annotation.judges.powered import powered_means
+from annotation.judges.run import judge
+from annotation.records import Verdict
+from annotation.sampling.sample import draw_sample
+from annotation.statistics.prediction_powered import FEWEST_RATED
+from annotation.verdicts.acceptance import accept
+from annotation.verdicts.counted import basis
+from annotation.verdicts.doubts import doubts_of
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.judged import unit_of, with_judged
+from annotation.verdicts.preregistration import fix_rules, read_rules
+from annotation.verdicts.verdicts import read_verdicts, verdicts
+from annotation.verdicts.verification import refuse_edited
+from evaluation.scopes import decision_at
+from plumbline.errors import DataError, StudyError
+from plumbline.store import write_json
+from plumbline.study import Study
+from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
+from plumbline.study.judges import RecordedJudge, refuse_unfit_judges
+from tests.annotation.judgements import HASHES
+from tests.annotation.judges.test_check import rated
+from tests.annotation.judges.test_powered import design, frames, sample, sampled
+
+RULE = AcceptanceSpec.model_validate({"judges": {"use": "decide"}, "min_pairs": 30})
+
+
+def decided(**changed: float | str) -> Verdict:
+    """40 rated pairs of which people alone cannot tell by the lower end; one number of people and judge is changed."""
+    ratings, judging = frames(mean=3.32)
+    chosen = design()
+    found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, HASHES, None)
+    row = powered_means(basis(sampled(), ratings, chosen), judging, chosen).to_dict("records")[0]
+    own = {unit_of(one): (judged_mean({**row, **changed}),) for one in found}
+    return with_judged(found, own, chosen.rule)[0]
+
+
+def test_people_and_judges_accept_what_people_lean_to() -> None:
+    one = decided()
+    assert (one.decision, one.alone, one.decision_people) == ("accepted", "undecided", "undecided")
+    first, second, third = one.reasons
+    assert first.startswith("people alone: undecided (interval of quality") and "at least 3" in second
+    assert third.startswith("quality: people + judges: 40 rated, 160 judged, worth")
+    assert decision_at(one, design().rule) == "accepted"
+    assert decision_at(one, design(threshold=3.5).rule) == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"lean_low": 2.99}, "accepted by people and judges (lower end of quality"),
+        ({"mean": 2.5, "low": 2.2, "high": 2.8}, "rejected by people and judges (upper end of quality 2.80"),
+        ({"lean_low": math.nan, "lean_high": math.nan}, "no interval of quality"),
+        ({"low": math.nan, "high": math.nan}, "no interval of quality"),
+        ({"reason": "29 pairs are rated"}, "judges are refused: quality: 29 pairs are rated"),
+    ],
+)
+def test_what_only_one_of_the_two_says_is_undecided(changed: dict[str, float | str], reason: str) -> None:
+    one = decided(**changed)
+    assert one.decision == "undecided" and any(reason in line for line in one.reasons)
+    assert one.reasons[0].startswith("people alone: undecided")
+
+
+def test_by_the_mean_nothing_is_accepted_that_people_would_not() -> None:
+    """People's own mean is 2.9; with the judge it would be 3.1. And the other way round."""
+    ratings, judging = frames(mean=2.95)
+    chosen = design(rule="mean")
+    found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, HASHES, None)
+    row = powered_means(basis(sampled(), ratings, chosen), judging, chosen).to_dict("records")[0]
+    people = found[0].questions[0].mean
+    for mean in (6 - people, people + 0.01 * (people - 3)):
+        own = {unit_of(one): (judged_mean({**row, "mean": mean, "low": mean - 1, "high": mean + 1}),) for one in found}
+        one = with_judged(found, own, chosen.rule)[0]
+        assert one.decision == (one.alone if (mean >= 3) == (people >= 3) else "undecided")
+
+
+def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: Study, tmp_path: Path) -> None:
+    """24 pairs of a transformation are too few beside judges, so these stay undecided; both translations share 48."""
+    study = generated.model_copy(update={"acceptance": RULE})
+    with pytest.raises(StudyError, match=r"outputs that they rate are not drawn, which must stand .*; run .*judge run"):
+        fix_rules(study)
+    draw_sample(study)
+    judge(study)
+    fix_rules(study)
+    fixed = read_rules(study)[-1].rules["judges"]
+    assert [one["name"] for one in fixed["each"]] == ["shares", "numbers"] and fixed["pool"]
+    rated(study, tmp_path)
+    done = {one.transformation: one for one in accept(study, judged=judged_means).verdicts}
+    few, both = done["expansion"], done["translation"]
+    assert (few.decision, few.alone) == ("undecided", "undecided") and "judges are refused" in few.reasons[1]
+    assert (both.decision, both.alone) == ("accepted", "accepted") and both.judged[0].recorded == ("numbers", "shares")
+    assert "people + judges: 48 rated, 48 judged, worth" in both.reasons[2]
+    evidence, found = Evidence.whole(study), read_verdicts(study)
+    refuse_edited(study, found, evidence)
+    refuse_other_judgements(evidence, found)
+    assert "those of people and judges together" in check_text("demo", check(study))
+    turned = [one.model_copy(update={"decision_people": "undecided"}) for one in found if one.decision == "accepted"]
+    assert any("decide otherwise than people alone" in line for line in doubts_of(evidence, turned, ()))
+    forged = [_with_more(one) for one in found]
+    write_json(study.folder / "verdicts.json", forged)
+    refuse_edited(study, forged, evidence)  # as far as ratings tell, it follows
+    with pytest.raises(DataError, match=r"what judges say of .* is not what their records say; run"):
+        refuse_other_judgements(evidence, forged)
+    other = [one.model_copy(update={"seed": 7}) for one in study.judges]
+    for changed, said in (
+        ({"judges": tuple(other)}, r"judges\.each\.shares\.seed 1337, now 7"),
+        ({"judges": study.judges[:1]}, r"judges\.each\.numbers is gone"),
+        ({"acceptance": AcceptanceSpec(min_pairs=30)}, r"acceptance\.judges is gone"),
+    ):
+        with pytest.raises(StudyError, match=f"changed after the first rating .*{said}"):
+            accept(study.model_copy(update=changed), judged=judged_means)
+    (study.judgements / "judged.parquet").unlink()
+    with pytest.raises(StudyError, match=r"judges\.pool"):
+        accept(study, judged=judged_means)
+
+
+def _with_more(verdict: Verdict) -> Verdict:
+    more = [JudgedMean.model_validate({**one.model_dump(), "worth": 1000.0}) for one in verdict.judged]
+    reasons = [verdict.reasons[0]]
+    made = with_judged([verdict.model_copy(update={"decision": verdict.alone})], {unit_of(verdict): more}, RULE)[0]
+    kept = tuple(reasons + list(made.reasons[1:]))
+    return made.model_copy(update={"reasons": kept, "decision_people": verdict.decision_people})
+
+
+def test_rules_that_no_judge_can_meet_are_refused_in_a_line() -> None:
+    with pytest.raises(ValidationError, match=f"need at least {FEWEST_RATED} rated pairs beside them; write min_pairs"):
+        AcceptanceSpec.model_validate({"judges": {"use": "decide"}, "min_pairs": FEWEST_RATED - 1})
+    shown = RecordedJudge(kind="recorded", name="j", model="m", path="j.jsonl", saw_ratings=True)
+    plain = SampleSpec(), RatersSpec()
+    with pytest.raises(ValueError, match="acceptance.judges decide, and the study names no judges"):
+        refuse_unfit_judges((), "all", *plain, RULE)
+    with pytest.raises(ValueError, match="'j' saw people's ratings; take it out"):
+        refuse_unfit_judges((shown,), "all", *plain, RULE)
