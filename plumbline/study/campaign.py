@@ -258,7 +258,7 @@ def refuse_undecidable(
         if crowd:
             raise ValueError("raters.suggestions: half needs Argilla, and crowd workers' pages show no suggestions;"
                              " leave out one of crowd and suggestions")  # fmt: skip
-        if str(rule.judges.use) == "decide":
+        if rule.judges.use == "decide":
             raise ValueError("raters.suggestions: half lets raters see judges' scores, so that judges cannot decide;"
                              " leave out one of both")  # fmt: skip
     if rule.min_raters > raters.per_pair:

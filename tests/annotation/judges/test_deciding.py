@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -45,7 +47,7 @@ def decided(**changed: float | str) -> Verdict:
     chosen = design()
     found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, HASHES, None)
     row = powered_means(basis(sampled(), ratings, chosen), judging, chosen).to_dict("records")[0]
-    own = {unit_of(one): (judged_mean({**row, **changed}),) for one in found}
+    own = {unit_of(one): (judged_mean({**row, **dict[Hashable, Any](changed)}),) for one in found}
     return with_judged(found, own, chosen.rule)[0]
 
 
