@@ -62,6 +62,13 @@ def _most(table: pd.DataFrame, by: str, number: int, names: tuple[str, ...]) -> 
 
 def distributions(one: Analysis, models: list[str], tasks: list[str]) -> alt.FacetChart:
     """A panel a model, a row a task: a tick for each wording, the default in its own shape."""
+    panel = panel_of(one, models, tasks)
+    made: alt.FacetChart = panel.facet(alt.Facet("model:N", sort=models, title=None), columns=2)
+    return made
+
+
+def panel_of(one: Analysis, models: list[str], tasks: list[str]) -> alt.LayerChart:
+    """One panel of these, with the rows of all these models."""
     rows = []
     for m, model in enumerate(one.grid.models):
         for t, task in enumerate(one.grid.tasks):
@@ -89,9 +96,21 @@ def distributions(one: Analysis, models: list[str], tasks: list[str]) -> alt.Fac
             color=alt.Color("kind:N", legend=None).scale(domain=named, range=[_ORANGE, NEUTRAL]),
         )
     )
-    panel = alt.LayerChart(layer=[ticks, defaults]).properties(width=_PANEL, height=ROW * 2 // 3 * len(tasks))
-    made: alt.FacetChart = panel.facet(alt.Facet("model:N", sort=models, title=None), columns=2)
-    return made
+    made = alt.LayerChart(layer=[ticks, defaults])
+    return made.properties(width=_PANEL, height=ROW * 2 // 3 * len(tasks))
+
+
+def variation_dots(cells: pd.DataFrame) -> alt.LayerChart:
+    """A row a model: a point for each task's coefficient of variation in percent, a line at their median."""
+    frame = cells.assign(percent=100 * cells["cv"])
+    row = alt.Y("model:N", sort=list(cells["model"].unique()), title=None).axis(labelLimit=NAMES)
+    base = alt.Chart(frame)
+    tooltip = ["model:N", "task:N", alt.Tooltip("percent:Q", format=".2f")]
+    across = alt.X("percent:Q", title="Coefficient of variation (%)").scale(domainMin=0)
+    dots = base.mark_point(filled=True, size=40, color=_BLUE, opacity=1).encode(x=across, y=row, tooltip=tooltip)
+    middle = base.mark_tick(thickness=3, size=ROW * 2 // 3, color=_ORANGE).encode(x="median(percent):Q", y=row)
+    made = alt.LayerChart(layer=[dots, middle])
+    return made.properties(width=WIDTH * 3 // 4, height=ROW * cells["model"].nunique())
 
 
 def violins(cells: pd.DataFrame) -> alt.FacetChart:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import altair as alt
+
+from evaluation.instructions import charts
 from evaluation.instructions.analysis import Settings, analyse
-from evaluation.instructions.charts import all_figures
 from evaluation.instructions.exhibits import all_exhibits
 from evaluation.instructions.headline import doubts, headline
 from evaluation.instructions.scores import ITEMS, study_scores
+from evaluation.report.contents import figure
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.table import Exhibit
 from plumbline.study import Study
@@ -18,12 +21,16 @@ from streamlit_app.records import shared
 
 @dataclass(frozen=True)
 class Wordings:
-    """The report's parts: its sentences, what is doubtful, tables and figures by name, whether labels are simulated."""
+    """The report's parts: its sentences, what is doubtful, tables and figures by name, whether labels are simulated.
+
+    What the report has as panels side by side stands here in `panels`, by model.
+    """
 
     told: tuple[str, ...]
     doubtful: tuple[str, ...]
     exhibits: dict[str, Exhibit]
     figures: dict[str, Figure]
+    panels: dict[str, alt.LayerChart]
     simulated: bool
 
 
@@ -31,4 +38,11 @@ class Wordings:
 def wordings(study: Study) -> Wordings:
     """All of it, by the report's own choices."""
     one = analyse(*study_scores(study), Settings(seed=study.sample.seed), where=study.folder / PROMPTED[0])
-    return Wordings(headline(one), tuple(doubts(one)), all_exhibits(one), all_figures(one), one.simulated)
+    models, tasks, _ = charts.shown(one)
+    figures = charts.all_figures(one)
+    figures.pop("distribution")
+    cells = one.distribution[one.distribution["cv"].notna() & one.distribution["model"].isin(models)]
+    if "variation" in figures:
+        figures["variation"] = figure(charts.variation_dots(cells), "A point a task; line: the median")
+    panels = {model: charts.panel_of(one, [model], tasks) for model in models}
+    return Wordings(headline(one), tuple(doubts(one)), all_exhibits(one), figures, panels, one.simulated)

@@ -10,7 +10,7 @@ import streamlit as st
 from evaluation.instructions.analysis import SIMULATED
 from evaluation.instructions.page import OUTLINE
 from plumbline.study import Study
-from streamlit_app.elements import exhibit, figure, file_name, heading, lines, sections, show
+from streamlit_app.elements import choose, exhibit, figure, file_name, heading, lines, sections, show
 from streamlit_app.readers import instructions
 
 
@@ -35,6 +35,10 @@ def _section(study: Study, title: str, names: tuple[str, ...]) -> None:
     if not {*names} & {*found.exhibits, *found.figures}:
         return
     heading(title)
+    if "distribution" in names:
+        model = choose("Model", list(found.panels), "model")
+        says = "Scores times 100 under each wording (ticks) with the default (diamond: above the median, square: not)."
+        figure(file_name(study, f"wordings of {model}"), found.panels[model], says, columns=1)
     for name in names:
         if name in found.figures:
             one = found.figures[name]
