@@ -62,9 +62,10 @@ class Plan:
     def __init__(self, study: Study) -> None:
         self.study = study
         if study.subject:
+            first = "generation.instructions" if study.subject.kind == "instructions" else "annotation sample"
             raise StudyError(
                 f"{study.file}: nothing is transformed where the subject is {study.subject.kind}; run"
-                f" `{study.command('annotation sample')}`"
+                f" `{study.command(first)}`"
             )
         self.kinds = study.transforming
         self.generator_hash = generator_hash(study.generator)

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from annotation.sampling.sample import draw_sample
 from generation.instructions.calls import calls_of
 from generation.instructions.kept import Replies
 from generation.instructions.records import REMOVED, REPLIES, Reply
 from generation.instructions.replies import InvalidReplyError, read_reply, schema
 from generation.instructions.run import word_instructions
 from generation.instructions.wordings import read_wordings
+from generation.jobs import Plan
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.journal import Journal
 from plumbline.store import read_records
@@ -158,6 +160,20 @@ def test_fewer_wordings_than_asked_for_are_no_reply(tmp_path: Path) -> None:
     found = word_instructions(made(tmp_path, subject={"per_call": 6}))
     assert found.counts == {"failed": 6, "reused": 0} and {one.source for one in found.kept} == {"human"}
     assert {one.reason for one in found.trouble} == {"5 wordings instead of 6"}
+
+
+def test_other_commands_say_which_is_meant(tmp_path: Path) -> None:
+    study = made(tmp_path)
+    with pytest.raises(StudyError, match=r"nothing is transformed .*; run `python -m generation\.instructions --study"):
+        Plan(study)
+    with pytest.raises(DataError, match=r"prompts\.parquet is not there yet; run `python -m generation\.instructions"):
+        draw_sample(study)
+    word_instructions(study)
+    with pytest.raises(StudyError, match="sample.pairs is 9, and people label every wording: from_task_type has 10"):
+        draw_sample(made(tmp_path, sample={"pairs": 9}))
+    models = [{"name": "x", "kind": "lexical", "instruction_template": "Instruct: "}]
+    with pytest.raises(StudyError, match=r"does not say where the instruction stands; write \{instruction\}"):
+        made(tmp_path, evaluation={"models": models})
 
 
 def test_another_subject_words_no_instructions(tmp_path: Path) -> None:
