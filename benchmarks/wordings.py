@@ -84,7 +84,7 @@ def _study(folder: Path) -> Study:
     judged = "".join(f"q{i}\tp{i}\t1\n" for i in range(QUERIES))
     (folder / "search" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged, encoding="utf-8")
     requests = [
-        f'"{i} {made_words(draw, WORDS["request"])}",{"abcdef"[i % 6]},{"train" if i % 3 else "test"}'
+        f'"{i} {made_words(draw, WORDS["request"])}",{"abcdef"[i // 3 % 6]},{"train" if i % 3 else "test"}'
         for i in range(REQUESTS)
     ]
     (folder / "requests.csv").write_text("\n".join(["text,label,split", *requests]) + "\n", encoding="utf-8")
