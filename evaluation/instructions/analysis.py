@@ -81,7 +81,7 @@ class Analysis:
     @cached_property
     def recommended(self) -> pd.DataFrame:
         """The board by means over wordings."""
-        return recommended_board(self.grid, seed=self.settings.seed)
+        return recommended_board(self.grid, self.settings.holes, seed=self.settings.seed)
 
     @cached_property
     def origins(self) -> pd.DataFrame:

@@ -122,17 +122,17 @@ def _taus(points: Floats, at_default: Floats) -> tuple[float, float, float]:
     return float(np.nanmean(taus)), float(low), float(high)
 
 
-def recommended_board(grid: Grid, *, seed: int) -> pd.DataFrame:
+def recommended_board(grid: Grid, holes: str = "mteb", *, seed: int) -> pd.DataFrame:
     """Models ranked by the mean over accepted wordings, best first (`evaluation.tables.boards.board`, mteb's holes).
 
     Beside that: the mean's 95% interval over wordings, tasks held fixed (`mean_over_wordings`), the defaults' mean and
-    rank, and Kendall's tau-b of both rankings in the attribute `tau`.
+    rank (by the rule `holes`), and Kendall's tau-b of both rankings in the attribute `tau`.
     """
     _, means, _ = moments(grid.scores)
     types = {task: grid.types[task] or "Task" for task in grid.tasks}
     table = board(grid.frame(means), types, seed=seed)
     over = mean_over_wordings(grid.scores)
-    of_default, default_ranks = ranked(grid.default, "mteb")
+    of_default, default_ranks = ranked(grid.default, holes)
     beside = pd.DataFrame({"model": list(grid.models), **over, "default_rank": _known(grid, default_ranks)})
     beside["default_mean"] = grid.default.mean(axis=1)
     made = table.merge(beside, on="model", how="left", sort=False)

@@ -216,6 +216,9 @@ def test_the_recommended_board_ranks_by_means_over_wordings() -> None:
     found = recommended_board(grid(scores, [[0.5] * 6, [0.6] * 6]), seed=1)
     assert found["model"].tolist() == ["m0", "m1"] and found["default_rank"].tolist() == [2, 1]
     assert found["mean"].tolist() == pytest.approx([0.7, 0.6]) and found.attrs["tau"] == -1
+    holey = grid(scores, [[0.5] * 6, [0.6] + [math.nan] * 5])  # m1 is the better one where both have a default
+    ranks = {rule: recommended_board(holey, rule, seed=1)["default_rank"].tolist() for rule in ("mteb", "present")}
+    assert ranks == {"mteb": [1, 2], "present": [2, 1]}
 
 
 def test_a_verdict_goes_by_the_quartiles_and_needs_a_default() -> None:
