@@ -24,6 +24,7 @@ PATTERNS = {
     r"^[a-z][a-z0-9_-]{0,63}$": "a small letter, then small letters, digits, - and _, such as brief",
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$": "letters, digits, ., - and _, such as STS17",
     r"^[A-Za-z_][A-Za-z0-9_]{0,199}$": "letters, digits and _, such as OPENAI_API_KEY",
+    r"^(\d{4}-\d{2}-\d{2})?$": "a day, such as 2026-03-01",
     r"^([A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)?$": "a module and a function of it, such as package.module:name",
 }
 

@@ -14,7 +14,7 @@ from plumbline.study.base import Line, Part, Variable
 class Sampling(Part):
     """How the generator picks tokens; part of every output's identity. Defaults: HTEB, appendix A.1."""
 
-    temperature: float = Field(default=0.0, ge=0, le=100)
+    temperature: float = Field(default=0.0, ge=0, le=2)
     top_p: float = Field(default=1.0, gt=0, le=1)
     max_tokens: int = Field(default=1024, ge=1, le=10_000_000)
 
@@ -122,7 +122,7 @@ class RetrySpec(Part):
         default=3, ge=1, le=20, description="attempts per text, the first included; each has its own seed"
     )
     temperature: float = Field(
-        default=0.7, ge=0, le=100, description="temperature from the second attempt on: at 0 a new seed changes nothing"
+        default=0.7, ge=0, le=2, description="temperature from the second attempt on: at 0 a new seed changes nothing"
     )
     more_tokens: float = Field(
         default=2.0, ge=1, le=100, description="factor by which max_tokens grows after an answer that was cut off"

@@ -43,7 +43,7 @@ class _Judge(Part):
         default=3, ge=1, le=20, description="of `text`: times that an answer is asked for that cannot be read"
     )
     temperature: float = Field(
-        default=0.7, ge=0, le=100, description="temperature from the second attempt on: at 0 a new seed changes nothing"
+        default=0.7, ge=0, le=2, description="temperature from the second attempt on: at 0 a new seed changes nothing"
     )
     seed: int = Field(default=1337, ge=0, le=2**31 - 1, description="seed of the first attempt")
 

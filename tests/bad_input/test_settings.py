@@ -104,7 +104,7 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
     ("generator.base_url", "http://h", "unknown key 'base_url'"),
     ("generator.sampling", {"temperature": INF}, f"generator.sampling.temperature: Input {FINITE}"),
     ("generator.sampling", {"temperature": -1}, "temperature: Input should be greater than or equal to 0"),
-    ("generator.sampling", {"temperature": 1e300}, "temperature: Input should be less than or equal to 100"),
+    ("generator.sampling", {"temperature": 1e300}, "temperature: Input should be less than or equal to 2"),
     ("generator.sampling", {"temperature": True}, "temperature: true is not a number"),
     ("generator.sampling", {"top_p": 0}, "top_p: Input should be greater than 0"),
     ("generator.sampling", {"top_p": NAN}, f"top_p: Input {FINITE}"),

@@ -27,11 +27,13 @@ import pytest
 from annotation.judges.pool import draw_judged
 from annotation.judges.prompts import Asking
 from annotation.judges.run import questionnaires, read_judgements
+from generation.instructions.run import word_instructions
 from generation.run import read_transformed
 from plumbline.records import TransformedText
 from plumbline.study import ROOT, Study, load_study
 from tests.generation.helpers import complaint, generate_at, server, write_study
 from tests.generation.helpers import start as start_elsewhere
+from tests.instructions import made
 
 ENGINE = ROOT / ".venv-vllm" / "bin" / "python"
 # One GiB for the cache and one thread, bound to no core: several engines run at once, on small machines too.
@@ -279,6 +281,17 @@ def test_vllms_own_server_gives_the_same_outputs(later: Later, place: Path) -> N
         assert outputs(place / "served", name)[0].status == "failed"
         both = list(zip(facts(place / "served", name)[1:], facts(place / "whole", name)[1:], strict=True))
         assert sum(one == other for one, other in both) > 0.9 * len(both)
+
+
+def test_vllm_holds_wordings_to_their_schema(later: Later, place: Path) -> None:
+    generator = server(later.address, model=str(place / "model"), sampling={"max_tokens": 64}, timeout_seconds=120.0)
+    (place / "worded").mkdir()
+    study = made(place / "worded", generator=generator, subject={"contexts": ["task_type"], "prompts": ""})
+    found = word_instructions(study)
+    for reply in found.trouble:  # the model's words mean nothing, and never end
+        assert re.match(r'\{\s*"prompts"\s*:\s*\[\s*"', reply.raw), reply.raw
+        assert reply.reason.endswith("(it was cut off)")
+    assert found.counts == {"failed": 2, "reused": 0} and len(found.trouble) == 2
 
 
 def test_a_judges_scores_are_the_models_own_probabilities(later: Later, place: Path) -> None:
