@@ -156,7 +156,7 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
     run("users", "remind", "--to", str(letters))
     assert [file.name for file in letters.iterdir()] == ["marguerite.txt"]  # nobody writes to who is excluded
     assert "You have answered everything" in (letters / "marguerite.txt").read_text(encoding="utf-8")
-    assert "- naming-paraphrasing-EN: 4 items" in run("users", "invite", "ottokar")
+    assert "- naming-paraphrasing-EN (items: 4, minutes: about " in run("users", "invite", "ottokar")
     run("accept")
     run("report")
     for file in study.folder.rglob("*"):
