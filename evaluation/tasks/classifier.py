@@ -26,6 +26,17 @@ class OneThread(LogisticRegression):  # type: ignore[misc]
 
 
 def scores(y_test: Sequence[int], y_pred: NDArray[np.integer]) -> Any:
-    """What mteb measures, of true and predicted labels; scikit-learn would read mteb's column a dozen times by rows."""
+    """What mteb measures, of true and predicted labels; scikit-learn would read mteb's column a dozen times by rows.
+
+    Average precision takes label 1 for the one that is looked for, and mteb ends in an error where the true labels are
+    two others of several. These are numbered anew, on which nothing else depends.
+    """
     of_mteb: Any = AbsTaskClassification  # its method asks nothing of an instance
-    return of_mteb._calculate_scores(of_mteb, y_test[:], y_pred)
+    true = np.asarray(y_test[:])
+    there = np.unique(true)
+    if len(there) == 2 and 1 not in there:
+        others = np.setdiff1d(y_pred, there)
+        order = np.concatenate([there, others])
+        by_label = np.argsort(order)
+        true, y_pred = (by_label[np.searchsorted(order[by_label], one)] for one in (true, y_pred))
+    return of_mteb._calculate_scores(of_mteb, true, y_pred)

@@ -54,3 +54,12 @@ def test_scores_of_a_column_are_mtebs_of_its_labels(classes: int) -> None:
     right = sum(int(a == b) for a, b in zip(given, predicted, strict=True))
     assert wanted["accuracy"] == right / 40
     assert (wanted["ap"] is not None) == (classes == 2)
+
+
+@pytest.mark.filterwarnings("ignore:.*ill-defined")  # the third label is never true
+@pytest.mark.parametrize("labels", [(0, 3, 1), (2, 3, 1), ("no", "yes", "other")])
+def test_two_true_labels_of_several_have_scores_too(labels: tuple[Any, Any, Any]) -> None:
+    one, other, third = labels
+    found = scores([one, other, other, one], np.array([one, other, one, third]))  # right, right, wrong, wrong
+    # F1 of one: 2 / (2 + 1 + 1), of the other: 2 / (2 + 0 + 1), of the third: 0
+    assert (found["accuracy"], found["f1"]) == (0.5, pytest.approx((1 / 2 + 2 / 3 + 0) / 3))
