@@ -53,7 +53,14 @@ class Standing:
     open: int | None  #: items that still want an answer and have none of the person's; None for who answers in a file
     last: datetime | None  #: when the last answer was submitted
     excluded: bool
+    out: bool  #: no longer let in
     remarks: Mapping[str, str]  #: why a letter says something: behind, fast, apart, done; what was found, in words
+
+    @property
+    def said(self) -> str:
+        """What a table says of them."""
+        apart = ["excluded"] * self.excluded + ["taken out"] * self.out
+        return "; ".join(apart or map(": ".join, self.remarks.items()))
 
 
 def invite(
@@ -112,15 +119,15 @@ def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -
         remarks["done"] = "all is answered" if row["answers"] and left == 0 else ""
         last = None if pd.isna(row["last"]) else row["last"]
         said = {key: what for key, what in remarks.items() if what}
-        found.append(Standing(names[rater], rater, row["answers"], left, last, row["excluded"], said))
+        found.append(Standing(names[rater], rater, row["answers"], left, last, row["excluded"], row["out"], said))
     return sorted(found, key=lambda one: (-(one.open or 0), one.name))
 
 
 def remind(study: Study, found: Sequence[Standing], reads: Mapping[str, Sequence[str]], address: str) -> list[Letter]:
-    """A letter to each of whom there is something to say, in the person's language; none to who is excluded."""
+    """A letter to each of whom there is something to say, in the person's language; none to who is excluded or out."""
     letters = []
     for one in found:
-        if one.remarks and not one.excluded:
+        if one.remarks and not (one.excluded or one.out):
             words = _words_for(reads.get(one.name, ()))
             parts = [words[key].format(open=one.open, address=address).strip() for key in one.remarks]
             head = [words["remind"].format(study=study.name), "", words["dear"].format(name=one.name), ""]

@@ -42,7 +42,7 @@ def review(options: argparse.Namespace) -> int:
         return 0
     with alone(study):
         decision = decide(
-            study, rater, exclude=bool(options.exclude), reason=options.reason or "", signs=evidence.signs
+            study, rater, exclude=bool(options.exclude), reason=options.reason or "", signs=evidence.signs, names=names
         )
     done = "excluded" if decision.exclude else "kept"
     print(

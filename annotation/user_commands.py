@@ -74,7 +74,9 @@ def add_user_commands(commands: Subparsers) -> None:
     reminding.add_argument("--address", metavar="URL", type=public_address,
                            help="the address that people open (default: none is named)")  # fmt: skip
     listing = action("list", _list, "show all accounts with languages and number of answers")
-    listing.add_argument("--study", metavar="FILE", help="show also what each is called in this study's records")
+    listing.add_argument(
+        "--study", metavar="FILE", help="show also what each is called in this study's records, and who is in it"
+    )
     action("reset", _reset, "draw a new password for an account").add_argument("name", metavar="NAME")
     removing = action("remove", _remove, "delete an annotator's account")
     removing.add_argument("name", metavar="NAME")
@@ -134,8 +136,7 @@ def _remind(options: argparse.Namespace) -> int:
 
 def _row(one: Standing, now: datetime) -> list[str]:
     last, left = ago(one.last, now) if one.last else "–", "–" if one.open is None else str(one.open)
-    remarks = "excluded" if one.excluded else "; ".join(map(": ".join, one.remarks.items()))
-    return [one.name, one.rater_id, str(one.answers), left, last, remarks]
+    return [one.name, one.rater_id, str(one.answers), left, last, one.said]
 
 
 def _hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
@@ -157,6 +158,9 @@ def _list(options: argparse.Namespace) -> int:
     header = ["name", "role", "languages", "answers"]
     if study is not None:
         header, rows = [*header, "rater"], [[*row, raters.get(row[0], "-")] for row in rows]
+        if study.raters.people is not None:
+            named = dict.fromkeys(study.raters.people, "yes") | dict.fromkeys(study.raters.former, "former")
+            header, rows = [*header, "in the study"], [[*row, named.get(row[0], "no")] for row in rows]
     print(cli.columns(header, rows))
     return 0
 

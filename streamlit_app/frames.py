@@ -125,12 +125,14 @@ def rater_frame(table: pd.DataFrame) -> pd.DataFrame:
         "behind": "Behind, because of",
         "signs": "Signs",
         "excluded": "Excluded",
+        "out": "Taken out",
     }
     shown = table.assign(
         who=table["simulated"].map({True: "simulated", False: "person"}),
         open=["" if pd.isna(n) else str(int(n)) for n in table["open"]],  # unknown where nobody is asked by name
         last=[f"{at:%Y-%m-%d %H:%M}" if pd.notna(at) else "" for at in table["last"]],
         excluded=table["excluded"].map({True: "excluded", False: ""}),
+        out=table["out"].map({True: "taken out", False: ""}),
     )
     return shown.rename(columns=heads)[list(heads.values())]
 

@@ -8,11 +8,13 @@ are reached again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 import pandas as pd
 
+from annotation.names import named
 from annotation.ratings.ratings import exclusions, read_all_ratings, read_marks, stays, withdrawals, write_ratings
 from annotation.records import Decision, Sign
 from annotation.sampling.controls import read_controls
@@ -73,17 +75,28 @@ def refuse_unmarked(study: Study) -> None:
         )
 
 
-def decide(study: Study, rater: str, *, exclude: bool, reason: str, signs: Sequence[Sign] = ()) -> Decision:
-    """Note a decision about a rater and mark the ratings; `signs` are those that the person saw.
+def decide(
+    study: Study,
+    rater: str,
+    *,
+    exclude: bool,
+    reason: str,
+    signs: Sequence[Sign] = (),
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> Decision:
+    """Note a decision about a rater and mark the ratings; `signs` are those that the person saw, `names` those known.
 
     Raises StudyError for a rater without ratings and for a decision without a reason.
     """
     ratings = read_all_ratings(study)
     raters = sorted(set(ratings["rater_id"]))
     if rater not in raters:
-        raise StudyError(f"{study.name} has no rater {rater!r}; {nearest(rater, raters)}")
+        if rater in names:
+            raise StudyError(f"{study.name} has no answer of {named(rater, names)}; there is nothing to decide yet")
+        known = [*(names[one] for one in raters if one in names), *raters]
+        raise StudyError(f"{study.name} has no rater {rater!r}; {nearest(rater, known)}")
     if not reason.strip():
-        raise StudyError(f"a decision about {rater} needs a reason; add --reason 'why'")
+        raise StudyError(f"a decision about {named(rater, names)} needs a reason; add --reason 'why'")
     decision = Decision(
         rater_id=rater,
         exclude=exclude,

@@ -16,12 +16,14 @@ import pandas as pd
 
 from annotation.ratings.ratings import counting_ratings, rows_of
 from annotation.records import Member, Sign
+from plumbline.records import ARGILLA
 
 IDLE = timedelta(days=7)  # who has something to rate and has not answered for longer is behind
 FEW = 0.5  # of the median of a dataset's raters; who has given less is behind
 _UNIT = ["transformation", "language"]
 _ANSWER = ["pair_id", "rater_id"]
-_RATER = ["rater_id", "simulated", "answers", "open", "drafts", "discarded", "last", "signs", "excluded", "behind"]
+_STATES = ["drafts", "discarded", "last", "signs", "excluded", "out", "behind"]
+_RATER = ["rater_id", "simulated", "answers", "open", *_STATES]
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,10 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
 
     Columns: rater_id, simulated, `answers` (submitted), `open` (pairs of the rater's datasets that want answers and
     have none of the rater's; NA for who is no member: ratings from files), `drafts`, `discarded`, `last` (when the last
-    answer was submitted), `signs`, `excluded`, and `behind` (why, or empty; see `_behind`).
+    answer was submitted), `signs`, `excluded`, `out` (answered in Argilla, and is no longer let in while others are),
+    and `behind` (why, or empty; see `_behind`).
     """
-    answers = ratings[[*_ANSWER, "status", "excluded", "submitted_at", "simulated"]].drop_duplicates(_ANSWER)
+    answers = ratings[[*_ANSWER, "status", "excluded", "submitted_at", "simulated", "source"]].drop_duplicates(_ANSWER)
     pairs = answers["pair_id"].astype("category").cat
     datasets = pd.Categorical([asked.datasets.get(pair) for pair in pairs.categories.tolist()])
     answers = answers.assign(dataset=datasets[pairs.codes.to_numpy()]).dropna(subset=["dataset"])
@@ -88,6 +91,8 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
     known = dict(zip(first["rater_id"], first["simulated"], strict=True))
     known |= {member.rater_id: member.simulated for member in asked.members}
     excluded = set(answers.loc[answers["excluded"] != "", "rater_id"].unique())
+    members = {member.rater_id for member in asked.members}
+    here = set(answers.loc[answers["source"] == ARGILLA, "rater_id"]) if members else set[str]()
     left = _left(answers, asked)
     behind = _behind(submitted, excluded, left, asked)
     drafts, discarded = (_counts(answers[answers["status"] == name], "rater_id") for name in ("draft", "discarded"))
@@ -104,6 +109,7 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
             "last": last.get(rater, pd.NaT),
             "signs": of_rater[rater],
             "excluded": rater in excluded,
+            "out": rater in here - members,
             "behind": "; ".join(behind[rater]),
         }
         for rater, simulated in known.items()

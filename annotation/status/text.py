@@ -202,7 +202,7 @@ def _rater_text(status: Status, names: Mapping[str, str]) -> str:
             DASH if pd.isna(row["last"]) else ago(row["last"], status.now),
             *(str(row[name]) for name in ("drafts", "discarded", "signs")),
             *trained.get(row["rater_id"], [DASH] if trained else []),
-            "; ".join(_remarks(row["simulated"], row["excluded"], row["behind"])),
+            "; ".join(_remarks(row["simulated"], row["excluded"], row["out"], row["behind"])),
         ]
         for row in status.raters.to_dict("records")
     ]
@@ -218,8 +218,8 @@ def _rater_text(status: Status, names: Mapping[str, str]) -> str:
     return f"{columns(header, rows)}\n{note}"
 
 
-def _remarks(simulated: bool, excluded: bool, behind: str) -> list[str]:
-    parts = ["simulated"] * simulated + ["excluded"] * excluded
+def _remarks(simulated: bool, excluded: bool, out: bool, behind: str) -> list[str]:
+    parts = ["simulated"] * simulated + ["excluded"] * excluded + ["taken out"] * out
     return [*parts, f"behind: {behind}"] if behind else parts
 
 

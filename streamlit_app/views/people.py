@@ -39,7 +39,7 @@ def _frame(found: list[Standing]) -> pd.DataFrame:
             "Answers": one.answers,
             "Open": one.open,
             "Last answer (UTC)": f"{one.last:%Y-%m-%d %H:%M}" if one.last else "",
-            "Remarks": "excluded" if one.excluded else "; ".join(map(": ".join, one.remarks.items())),
+            "Remarks": one.said,
         }
         for one in found
     ]

@@ -152,6 +152,7 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
     assert all(pseudonyms.values())
     assert run("review", "--exclude", "ottokar", "--reason", "asked to be left out").startswith("naming: rater-")
     assert re.search(r"rater-[0-9a-f]{8} ottokar +excluded", run("review"))
+    assert re.search(r"ottokar .* rater-[0-9a-f]{8} +yes\n", run("users", "list"))
     letters = tmp_path / "letters"
     run("users", "remind", "--to", str(letters))
     assert [file.name for file in letters.iterdir()] == ["marguerite.txt"]  # nobody writes to who is excluded

@@ -94,12 +94,16 @@ def test_a_decision_that_was_noted_by_a_killed_run_counts(generated: Study) -> N
 
 @pytest.mark.parametrize(
     ("rater", "reason", "says"),
-    [("d", "why", "has no rater 'd'"), ("a", " ", "needs a reason; add --reason")],
+    [
+        ("d", "why", "has no rater 'd'; known are: ada, a, b, c"),
+        ("z", "why", "has no answer of z zora; there is nothing to decide yet"),
+        ("a", " ", "about a ada needs a reason; add --reason"),
+    ],
 )
 def test_a_decision_names_a_rater_and_a_reason(generated: Study, rater: str, reason: str, says: str) -> None:
     rate(generated)
     with pytest.raises(StudyError, match=says):
-        decide(generated, rater, exclude=True, reason=reason)
+        decide(generated, rater, exclude=True, reason=reason, names={"a": "ada", "z": "zora"})
     assert read_decisions(generated) == []
 
 

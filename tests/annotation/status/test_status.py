@@ -86,12 +86,14 @@ def test_progress_by_hand() -> None:
     assert (german["language"], german["pairs"], german["counting"], german["open"]) == ("de", 1, 0, 2)
 
 
-def raters(given: Sequence[Given], members: str, *, at: datetime = NOW, excluded: Sequence[str] = ()) -> pd.DataFrame:
+def raters(
+    given: Sequence[Given], members: str, *, at: datetime = NOW, excluded: Sequence[str] = (), source: str = "form.csv"
+) -> pd.DataFrame:
     """The raters' rows by pseudonym: dataset `one` has p0 to p9, `two` has q0, and two answers a pair are wanted."""
     datasets = {f"p{number}": "one" for number in range(10)} | {"q0": "two"}
     named = [Member(rater_id=name, dataset="one", simulated=name.startswith("simulated")) for name in members.split()]
     asked = Asked(datasets, named, 2, NOW - timedelta(days=3), at)
-    return by_rater(ratings_of(given, excluded), asked, []).set_index("rater_id")
+    return by_rater(ratings_of(given, excluded).assign(source=source), asked, []).set_index("rater_id")
 
 
 def several(rater: str, number: int, days: int = 1, start: int = 0) -> list[Given]:
@@ -111,6 +113,10 @@ def test_raters_by_hand() -> None:
     assert found["open"].drop("form").to_dict() == {"a": 8 - 2, "b": 8 - 1, "c": 8}
     assert found["open"]["form"] is pd.NA  # a member of nothing: nobody knows what is before that rater
     assert (found["drafts"]["b"], found["discarded"]["b"]) == (1, 1)
+    assert not found["out"].any() and raters(given, "a b", source="argilla")["out"].to_dict() == {
+        "a": False, "b": False, "form": True
+    }  # fmt: skip
+    assert not raters(given, "", source="argilla")["out"].any()  # nobody knows who was let in
     assert found["last"]["a"] == NOW - timedelta(days=1) and pd.isna(found["last"]["c"])
 
 
