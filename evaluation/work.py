@@ -136,6 +136,7 @@ def quiet(study: Study, specs: Sequence[ModelSpec]) -> Iterator[None]:
     the user has set stays.
     """
     settings = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    settings["DISABLE_TQDM"] = "1"  # bm25s
     local = all(isinstance(dataset, LocalDataset) for dataset in study.datasets)
     if local and not any(spec.from_hub for spec in specs):
         settings["HF_HUB_OFFLINE"] = "1"

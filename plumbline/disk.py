@@ -1,4 +1,4 @@
-"""A full disk, said as what it is and with the file's name, whoever meets it: a file's writing or SQLite's."""
+"""A folder that cannot be made and a full disk, said as what they are and where: of a file's writing or SQLite's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+
+from plumbline.errors import DataError
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _SQLITE_FULL = frozenset({
@@ -21,6 +23,14 @@ def is_full(error: BaseException) -> bool:
     if isinstance(error, sqlite3.Error):
         return getattr(error, "sqlite_errorcode", None) in _SQLITE_FULL
     return isinstance(error, OSError) and error.errno in FULL
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it. Raises DataError where there can be none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError:  # /proc is there, and takes no folders
+        raise DataError(f"{folder}: no folder can be made there; name another") from None
 
 
 @contextlib.contextmanager

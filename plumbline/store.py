@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
+from plumbline.disk import make_folder
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.reading import MalformedError, parse_json, read_bytes, refuse_no_file
 from plumbline.records import Record
@@ -56,7 +57,7 @@ def atomic(path: Path, mode: int = 0o644, wanted: Callable[[Path], bool] = lambd
             if wanted(Path(here) / path.name):
                 _put(Path(here) / path.name, path)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     _clear(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -65,7 +65,11 @@ class Ranked:
         for kind in ("model", "task"):
             own = [one.name for one in self.scores.left if one.kind == kind]
             more = ", ..." if len(own) > 5 else ""
-            said += [f"left out: {len(own)} {kind}s ({', '.join(own[:5])}{more}); {SUMMARY}"] if own else []
+            said += (
+                [f"left out: {len(own)} {kind}{'s' if len(own) > 1 else ''} ({', '.join(own[:5])}{more}); {SUMMARY}"]
+                if own
+                else []
+            )
         said += reasons(self.table["model"], self.table["reason"])
         caption = f"{len(self.table)} models ranked over {n} tasks{'' if points else ', scores times 100'}"
         return Exhibit(NAME, caption, self.table, pd.DataFrame(rows), tuple(said))

@@ -52,7 +52,7 @@ def _select(options: argparse.Namespace) -> int:
     from evaluation.build import words  # noqa: PLC0415 (what takes long to import comes after --help)
     from evaluation.build.matrix import whole  # noqa: PLC0415
     from evaluation.build.reading import read  # noqa: PLC0415
-    from evaluation.build.selection import Asked, checked, select, steps_of  # noqa: PLC0415
+    from evaluation.build.selection import Asked, checked, priced, select, steps_of  # noqa: PLC0415
 
     amount, unit = _budget(options.budget)
     out = out_of(options, "selection")
@@ -68,12 +68,10 @@ def _select(options: argparse.Namespace) -> int:
     )  # fmt: skip
     if options.dry_run:
         needs = checked(facts, asked)
-        cheapest = needs.cheapest()
         print(f"{scores.frame.shape[0]} models and {len(facts)} tasks without gaps; {len(scores.left)} left out")
-        print(f"all tasks: {needs.cost.sum():,.6g} {unit}; the cheapest selection that meets {len(needs.needs)} needs:"
-              f" {needs.price(cheapest):,.6g} {unit}, {int(cheapest.sum())} tasks")  # fmt: skip
-        for one in scores.left:
-            print(f"left out: {one.kind} {one.name}: {one.reason}")
+        print(f"all of them: {priced(needs, needs.cost > -1, unit)}; the cheapest selection that meets"
+              f" {len(needs.needs)} needs: {priced(needs, needs.cheapest(), unit)}")  # fmt: skip
+        print("\n".join(words.left_out(scores.left)))
         return 0
     with tqdm(total=steps_of(facts), desc="selecting", unit="step", delay=1, leave=False) as bar:
         found = select(scores, facts, asked, bar.update)

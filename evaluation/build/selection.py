@@ -15,7 +15,7 @@ from evaluation.build.agreement import Agreement, agreement, agreements
 from evaluation.build.backward import MSE, RHO, Step, backward, left_out_predictions, predictability
 from evaluation.build.coverage import Bools, Coverage, coverage
 from evaluation.build.matrix import Scores, array, split
-from evaluation.build.task_facts import costs
+from evaluation.build.task_facts import amount, costs
 from plumbline.errors import StudyError
 from plumbline.streams import stream
 
@@ -83,16 +83,23 @@ def checked(facts: pd.DataFrame, asked: Asked) -> Coverage:
     cheapest = needs.cheapest()
     if asked.budget and not needs.within(needs.price(cheapest), asked.budget):
         raise StudyError(
-            f"--budget {asked.budget:g} {asked.unit}: the cheapest selection that keeps what it must"
+            f"--budget {amount(asked.budget)} {asked.unit}: the cheapest selection that keeps what it must"
             f" ({len(needs.needs)} needs by --cover {asked.cover}, {int(needs.kept.sum())} tasks by --keep) takes"
-            f" {needs.price(cheapest):g} {asked.unit}, {int(cheapest.sum())} tasks; raise the budget, name fewer"
+            f" {priced(needs, cheapest, asked.unit)}; raise the budget, name fewer"
             " --languages, or cover less (--cover type)"
         )
     if asked.budget and not needs.within(float(needs.cost.min()), asked.budget):
         raise StudyError(
-            f"--budget {asked.budget:g} {asked.unit}: the cheapest task takes {needs.cost.min():g}; raise the budget"
+            f"--budget {amount(asked.budget)} {asked.unit}: the cheapest task takes {amount(needs.cost.min())};"
+            " raise the budget"
         )
     return needs
+
+
+def priced(needs: Coverage, chosen: Bools, unit: str) -> str:
+    """A selection's cost and size: "1,200 characters, 3 tasks"; its size alone where that is the cost."""
+    size = f"{int(chosen.sum())} tasks"
+    return size if unit == "tasks" else f"{amount(needs.price(chosen))} {unit}, {size}"
 
 
 def select(

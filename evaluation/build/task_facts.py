@@ -147,10 +147,15 @@ def costs(facts: pd.DataFrame, unit: str) -> Floats:
         lacking = list(facts.index[np.isnan(found)])
         where = "mteb measures none" if unit == "minutes" else "mteb's statistics do not say it"
         raise DataError(
-            f"--unit {unit}: how many {column} task {lacking[0]!r}{_and_others(lacking)} takes is not known ({where});"
-            f" give them in a table with the columns task, {column}: --tasks FILE"
+            f"--budget N {unit}: how many {column} task {lacking[0]!r}{_and_others(lacking)} takes is not known"
+            f" ({where}); give them in a table with the columns task, {column}: --tasks FILE"
         )
     return found / 60 if unit == "minutes" else found
+
+
+def amount(cost: float) -> str:
+    """A cost as people read it: 1,613,630,000 and 12.5."""
+    return f"{cost:,.0f}" if cost >= 1000 or float(cost).is_integer() else f"{cost:.4g}"
 
 
 def with_languages(facts: pd.DataFrame, languages: Sequence[str]) -> pd.DataFrame:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from annotation.statistics.paired import Estimate
 from evaluation.build.agreement import BEATS
+from evaluation.build.matrix import Left
 from evaluation.build.selection import METHODS, Selected, Selection
+from evaluation.build.task_facts import amount
 from plumbline import cli
 
 
@@ -15,6 +18,11 @@ def answer(selection: Selection) -> str:
     main = selection.main
     n, n_all, held = int(main.chosen.sum()), len(main.chosen), int(selection.held.sum())
     tau = main.agreement.tau
+    if n == n_all:
+        needs, budget = selection.coverage, selection.asked.budget
+        if budget and needs.within(float(needs.cost.sum()), budget):
+            return f"All {n} tasks are within the budget: there is nothing to choose."
+        return f"All {n} tasks are chosen: none may go by --cover, --keep, or MMTEB's thresholds."
     if math.isnan(tau.value):
         return f"{n} of {n_all} tasks were chosen; whether they keep the ranking is not known: {tau.reason}."
     return (
@@ -50,7 +58,7 @@ def table(selection: Selection) -> str:
     ]
     rows = []
     for name, one in selection.ways.items():
-        cost = [f"{one.cost:,.4g}"] if unit != "tasks" else []
+        cost = [amount(one.cost)] if unit != "tasks" else []
         share, beats = one.agreement.as_good["tau"], one.agreement.beats_random
         rows.append(
             [
@@ -88,11 +96,25 @@ def notes(selection: Selection) -> list[str]:
     for kind in ("model", "task"):
         own_left = [one for one in scores.left if one.kind == kind]
         if own_left:
-            names = ", ".join(one.name for one in own_left[:5])
-            found.append(
-                f"left out: {len(own_left)} {kind}s ({names}{', ...' if len(own_left) > 5 else ''}); left_out.csv"
-            )
+            names = ", ".join([*(one.name for one in own_left[:5]), *(["..."] if len(own_left) > 5 else [])])
+            found.append(f"left out: {_counted(own_left)} ({names}); left_out.csv")
     return found
+
+
+def left_out(left: Sequence[Left]) -> list[str]:
+    """A line for each reason, with all that were left out for it."""
+    lines: dict[tuple[str, str], list[Left]] = {}
+    for one in left:
+        lines.setdefault((one.kind, one.reason), []).append(one)
+    return [
+        f"left out: {_counted(own)}, {reason}: {', '.join(one.name for one in own)}"
+        for (_, reason), own in lines.items()
+    ]
+
+
+def _counted(left: Sequence[Left]) -> str:
+    """How many of one kind: "1 model", "2 tasks"."""
+    return f"{len(left)} {left[0].kind}{'' if len(left) == 1 else 's'}"
 
 
 def _interval(one: Estimate) -> str:

@@ -30,7 +30,7 @@ def rank_intervals(scores: pd.DataFrame, *, n_resamples: int = 10_000, rng: np.r
 
     - borda, mean: tasks are drawn anew with replacement; the interval is the percentile bootstrap's, expanded for few
       tasks. A mean needs a score on every task. Drawn from MTEB's boards (English and Multilingual v2, 6 or 12 models),
-      5 tasks gave intervals of which 89% to 91% held the count over all tasks, 8 tasks 91% to 93%, 10 to 20 tasks 93%
+      5 tasks gave intervals of which 89% to 91% held the count over all tasks, 8 tasks 90% to 93%, 10 to 20 tasks 93%
       to 94%; t-intervals 91% to 95% of 5 and 8 tasks, and the same from 10 on.
     - rank_low, rank_high: one more than the models that are told apart as better, and the number of models less those
       told apart as worse. Two models are told apart where the paired t-test of their points over tasks has p < 0.05

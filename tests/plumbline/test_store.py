@@ -246,3 +246,8 @@ def test_a_key_that_stands_there_twice_is_refused_however_it_is_read(tmp_path: P
     pq.write_table(pa.Table.from_pylist([one.model_dump() for one in rows], schema=schema), path)
     with pytest.raises(DataError, match="'p'.* appears twice"):
         read_table(path, Rating, "x", words=words)
+
+
+def test_a_place_that_takes_no_folders_is_one_line() -> None:
+    with pytest.raises(DataError, match="/proc/nothing/below: no folder can be made there; name another"):
+        write_json(Path("/proc/nothing/below/a.json"), {})

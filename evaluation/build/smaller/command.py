@@ -42,7 +42,11 @@ def add_shrink_command(commands: Commands) -> None:
     add("--documents", type=cli.count, metavar="N", help="clustering: so many documents (default: 4%% of them)")
     add("--draw", choices=("stratified", "uniform"),
         help="clustering: documents by label (default), or whatever their label")  # fmt: skip
-    add("--replacement", action="store_true", help="clustering: draw with replacement (default: without)")
+    add(
+        "--replacement",
+        action="store_true",
+        help="clustering: documents may be drawn more than once (default: without replacement)",
+    )
     add("--queries", type=cli.count, metavar="N", help=f"retrieval: at most so many (default: {_QUERIES})")
     add("--depth", type=cli.count, metavar="N",
         help=f"retrieval: passages that each model gives for each query (default: {_DEPTH})")  # fmt: skip

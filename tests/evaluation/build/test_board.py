@@ -75,7 +75,7 @@ def test_a_table_becomes_a_board(tmp_path: Path) -> None:
     assert about["rests_on"]["files"] and about["types"]["NFCorpus"] == "Retrieval" and about["seed"] == 1337
     assert (tmp_path / "board" / "board.tex").read_text(encoding="utf-8").count("one/a") == 1
     status, out, err = run(tmp_path, tmp_path / "scores.csv", "--gaps", "models")
-    assert status == 0 and out.startswith("2 models ranked over 6 tasks") and "left out: 1 models (c)" in out
+    assert status == 0 and out.startswith("2 models ranked over 6 tasks") and "left out: 1 model (c)" in out
 
 
 def test_a_study_becomes_a_board_and_what_cannot_be_is_one_line(tmp_path: Path) -> None:

@@ -101,7 +101,8 @@ def test_a_dry_run_writes_nothing_and_measured_seconds_count(tmp_path: Path, lon
     given = ("--budget", "5", "minutes", "--cover", "type", "--tasks", str(tmp_path / "seconds.csv"))
     status, out, err = run(tmp_path, long, *given, "--dry-run")
     assert status == 0, err
-    assert "24 models and 8 tasks without gaps" in out and "3 minutes, 3 tasks" in out
+    assert "24 models and 8 tasks without gaps" in out and "all of them: 8 minutes, 8 tasks; " in out
+    assert "3 minutes, 3 tasks" in out
     assert not (tmp_path / "small").exists()
 
 

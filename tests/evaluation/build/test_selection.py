@@ -11,12 +11,14 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
+from evaluation.build import words
 from evaluation.build.agreeing import agreeing
 from evaluation.build.agreement import agreement, agreements, as_good
 from evaluation.build.backward import backward, left_out_predictions, predictability
 from evaluation.build.coverage import Coverage, coverage
-from evaluation.build.matrix import Scores, split, whole
-from evaluation.build.selection import Asked, _known, checked, select
+from evaluation.build.matrix import Left, Scores, split, whole
+from evaluation.build.selection import Asked, _known, checked, priced, select
+from evaluation.build.task_facts import amount
 from plumbline.errors import DataError, StudyError
 
 
@@ -197,7 +199,7 @@ def test_gaps_and_constant_tasks_are_named_and_never_nought() -> None:
 
 
 def test_a_budget_that_no_coverage_can_meet_and_too_few_models_are_one_line() -> None:
-    with pytest.raises(StudyError, match="cheapest selection .* takes 3 tasks, 3 tasks; raise the budget"):
+    with pytest.raises(StudyError, match="cheapest selection .* takes 3 tasks; raise the budget"):
         select(made(), facts(), Asked(2, "tasks", cover="type"))
     with pytest.raises(DataError, match="4 models of 2 families cannot be split"):
         select(made(4), facts(), Asked(5, "tasks", cover="type"))
@@ -221,3 +223,16 @@ def test_what_would_choose_nothing_or_hold_against_nothing_is_one_line(asked: As
 def test_agreement_that_is_undefined_for_every_random_selection_is_nan() -> None:
     assert np.isnan(_known(np.array([math.nan, math.nan]), [2.5, 50])).all()
     assert _known(np.array([math.nan, 1.0, 3.0]), [50]) == [2.0]
+
+
+def test_a_budget_for_all_tasks_says_that_there_is_nothing_to_choose() -> None:
+    found = select(made(24, 6), facts(6), Asked(20, "tasks", cover="none"))
+    assert words.answer(found) == "All 6 tasks are within the budget: there is nothing to choose."
+
+
+def test_costs_and_what_was_left_out_are_said_as_people_read_them() -> None:
+    assert [amount(cost) for cost in (1_613_630_000.4, 30.0, 12.34567)] == ["1,613,630,000", "30", "12.35"]
+    two = np.array([True, True, False])
+    assert priced(free(3), two, "tasks") == "2 tasks" and priced(free(3), two, "minutes") == "2 minutes, 2 tasks"
+    left = [Left("model", "a", "no score at all"), Left("task", "t", "equal"), Left("model", "b", "no score at all")]
+    assert words.left_out(left) == ["left out: 2 models, no score at all: a, b", "left out: 1 task, equal: t"]

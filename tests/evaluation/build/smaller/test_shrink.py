@@ -223,4 +223,5 @@ def test_bm25_ranks_through_mteb(study: Study, tmp_path: Path) -> None:
     words = ("--task", "search", "--pool", "bm25", "--depth", "1", "--out", str(tmp_path / "small"))
     status, _, err = shrink(study, *words)
     assert status == 0, err
+    assert "BM25S" not in err  # its own progress bars, beside ours
     assert json.loads((tmp_path / "small" / "about.json").read_text())["pooled_by"] == ["bm25"]
