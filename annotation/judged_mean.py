@@ -23,4 +23,5 @@ class JudgedMean(Record):
     lean_high: Number = Field(description="what it is below with 80%")
     worth: Number = Field(description="as many rated pairs would be as sure by themselves; NaN where nothing varies")
     reason: str = Field(default="", description="why judges are refused; empty where they are not")
+    late: int = Field(default=0, description="judgements of them that were given after the first rating")
     judgements: str = Field(description="hash of what the judges were given and said, as far as it counts")

@@ -135,13 +135,17 @@ def only_one(path: Path, busy: str) -> Iterator[None]:
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON (pydantic models among it, NaN as null), atomically."""
+    with atomic(path) as file:
+        file.write(json_bytes(value))
+
+
+def json_bytes(value: Any) -> bytes:
+    """What `write_json` writes."""
 
     def plain(item: Any) -> Any:
         return json.loads(item.model_dump_json()) if isinstance(item, BaseModel) else str(item)
 
-    text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False, default=plain)
-    with atomic(path) as file:
-        file.write(text.encode() + b"\n")
+    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False, default=plain).encode() + b"\n"
 
 
 def read_json(path: Path, made_by: str, advice: str = "") -> Any:

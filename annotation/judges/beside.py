@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import pandas as pd
 
@@ -38,6 +39,7 @@ class Beside:
     saved: pd.DataFrame  #: `decisions.saved`
     simulated: bool  #: whether ratings that count are a program's
     decides: bool = False  #: whether people and judges decide together, so that the verdicts are theirs
+    first: datetime | None = None  #: when the first rating was given
 
     @property
     def recorded(self) -> tuple[str, ...]:
@@ -54,8 +56,17 @@ class Beside:
 
     def of(self, verdict: Verdict) -> tuple[JudgedMean, ...]:
         """What people and judges say together of a verdict's questions, or why judges are refused."""
-        rows = of_verdict(verdict, self.together).to_dict("records")
-        return tuple(judged_mean(row, self.recorded, self.judgements) for row in rows)
+        rows, late = of_verdict(verdict, self.together).to_dict("records"), of_verdict(verdict, self._late)["question"]
+        return tuple(
+            judged_mean(row, self.recorded, self.judgements, int((late == row["question"]).sum())) for row in rows
+        )
+
+    @property
+    def _late(self) -> pd.DataFrame:
+        """Judgements that were given, perhaps once more, after the first rating; a file's stand in it since before."""
+        said = self.judging.judgements
+        own = said[(said["kind"] != "recorded") & (said["status"] != "unanswered")]
+        return own[own["finished_at"] > self.first] if self.first else own.iloc[:0]
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -110,7 +121,7 @@ def beside(evidence: Evidence, found: Sequence[Verdict], judging: Judging) -> Be
     decided = with_judges(found, means, design.rule)
     of_groups = saved(means, SCOPES[design.rule.scope], design)
     simulated, decides = bool(counting["simulated"].any()), design.rule.judges.use == "decide"
-    return Beside(judging, means, decided, of_groups, simulated, decides)
+    return Beside(judging, means, decided, of_groups, simulated, decides, evidence.first)
 
 
 def read_beside(evidence: Evidence, found: Sequence[Verdict]) -> tuple[Beside | None, str]:

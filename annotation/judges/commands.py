@@ -175,15 +175,19 @@ def _check(options: argparse.Namespace) -> int:
 
 def _select(options: argparse.Namespace) -> int:
     from annotation.judges.names import FOLDER  # noqa: PLC0415
-    from annotation.judges.select_generator import select  # noqa: PLC0415
+    from annotation.judges.select_generator import choose  # noqa: PLC0415
+    from annotation.judges.select_material import read_material  # noqa: PLC0415
+    from annotation.judges.select_record import selection_record  # noqa: PLC0415
     from annotation.judges.select_text import select_files, select_text  # noqa: PLC0415
     from plumbline.exhibits.folder import write_files  # noqa: PLC0415
 
     study = cli.study_of(options)
     inputs = [study.folder / name for name in ("texts.parquet", "transformations", "candidates", "judgements")]
     with stage(study, "judge select", inputs, [study.folder / FOLDER]):
-        found = select(study, options.best, options.question)
-        write_files(study.folder / FOLDER, select_files(study.name, found))
+        material = read_material(study, options.best)
+        found = choose(study, material, options.question)
+        record = selection_record(study, options.best, material, found)
+        write_files(study.folder / FOLDER, select_files(study.name, found, record))
     print(f"{select_text(study.name, found)}\n\nall tables -> {study.folder / FOLDER}")
     return 0
 

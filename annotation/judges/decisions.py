@@ -92,14 +92,16 @@ def _refused(means: pd.DataFrame) -> list[str]:
     return [f"{', '.join(questions)}: {reason}" for reason, questions in why.items()]
 
 
-def judged_mean(row: Mapping[Hashable, Any], recorded: Sequence[str] = (), judgements: str = "") -> JudgedMean:
+def judged_mean(
+    row: Mapping[Hashable, Any], recorded: Sequence[str] = (), judgements: str = "", late: int = 0
+) -> JudgedMean:
     """A row of `powered_means` as a record of what people and judges say together."""
     names = ("question", "n_rated", "n_judged", "n_failed", "mean", "low", "high", "lean_low", "lean_high", "worth")
     judges = tuple(str(row["judges"]).split(", "))
     made_up = tuple(one for one in recorded if one in judges)
     return JudgedMean.model_validate(
         {name: row[name] for name in (*names, "reason")}
-        | {"judges": judges, "recorded": made_up, "judgements": judgements}
+        | {"judges": judges, "recorded": made_up, "judgements": judgements, "late": late}
     )
 
 

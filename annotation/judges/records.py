@@ -59,6 +59,82 @@ class Judgement(Record):
     finished_at: datetime = Field(description="when the answer was received, UTC")
 
 
+class SelectedFrom(Record):
+    """A generator among which `judge select` chose."""
+
+    generator: str = Field(description="its name in all tables")
+    model: str = Field(description="its model")
+    revision: str = Field(description="the model's revision; empty where the study names none")
+    kind: str = Field(description="its kind; recorded ones were not asked")
+    outputs_sha256: str = Field(description="hash of the folder of its outputs, as the manifest has it")
+    error_rate: Number = Field(description="errors of first attempts, mean over transformations, from 0 to 1")
+    judged: bool = Field(description="whether it is among the `best` with the lowest error rates")
+    judged_outputs: str = Field(description="hash of the outputs of it that judges rated; empty without any")
+    mean: Number = Field(default=math.nan, description="mean judgement; NaN where it was not compared")
+    low: Number = Field(default=math.nan, description="lower end of its 95% interval over source samples")
+    high: Number = Field(default=math.nan, description="upper end")
+    letters: str = Field(default="", description="generators that share one do not differ significantly")
+    n: int = Field(default=0, description="source samples that the mean is of")
+
+
+class SelectedBy(Record):
+    """A judge by whom `judge select` chose."""
+
+    judge: str = Field(description="its name in the study")
+    model: str = Field(description="its model")
+    revision: str = Field(description="the model's revision; empty where the study names none")
+    kind: Literal["vllm", "openai", "recorded"] = Field(description="recorded ones were not asked")
+    seed: int = Field(description="seed of the first attempt")
+    orders: tuple[str, ...] = Field(description="orders of the scale's points")
+    reading: Literal["expected", "text"] = Field(description="how its answers are read, where it can be so")
+    judge_hash: str = Field(description="hash of its model, revision, sampling and way of reading")
+    prompt: str = Field(description="its prompt's name")
+    prompt_sha256: str = Field(description="hash of the prompt's file")
+    n: int = Field(description="judgements with a score on the question")
+    judgements: str = Field(description="hash of these: their identities and scores; empty without any")
+
+
+class SelectedPair(Record):
+    """Two generators beside each other."""
+
+    first: str = Field(description="the one with the higher mean")
+    second: str = Field(description="the other")
+    difference: Number = Field(description="of their means")
+    low: Number = Field(description="lower end of its 95% interval")
+    high: Number = Field(description="upper end")
+    p: Number = Field(description="of the paired bootstrap")
+    p_holm: Number = Field(description="after Holm's correction over all pairs")
+    significant: bool = Field(description="whether that is below 0.05")
+
+
+class Selection(Record):
+    """What `judge select` chose, from what and by which rule (`judge_select/selection.json`)."""
+
+    study: str = Field(description="the study's name")
+    question: str = Field(description="the question by whose answers was chosen")
+    chosen: str = Field(description="the generator with the highest mean; empty where none can be chosen")
+    why_none: str = Field(description="why none can be; empty where one is chosen")
+    not_told_apart: tuple[str, ...] = Field(description="those that share a letter with it")
+    doubts: tuple[str, ...] = Field(description="what makes the choice doubtful; beside it, no person has said so")
+    missing: tuple[str, ...] = Field(
+        description="what the choice had to do without, each with the command that makes it"
+    )
+    recorded: tuple[str, ...] = Field(description="judges and generators that are recordings")
+    rule: str = Field(description="the rule in words")
+    best: int = Field(description="how many with the lowest error rates are compared")
+    seed: int = Field(description="seed of all resamples (sample.seed)")
+    transformation_seeds: tuple[int, ...] = Field(description="seeds of the outputs (seeds)")
+    resamples: int = Field(description="resamples of each interval and comparison; 0 without any")
+    compared: int = Field(description="judgements of each generator that the means are of: those that all of them have")
+    left_out: int = Field(description="judgements that count for none, since a generator lacks them")
+    generators: tuple[SelectedFrom, ...] = Field(description="all with outputs, the lowest error rate first")
+    judges: tuple[SelectedBy, ...] = Field(description="the study's judges")
+    comparisons: tuple[SelectedPair, ...] = Field(description="the compared generators two by two")
+    study_sha256: str = Field(description="hash of the study's file")
+    texts_sha256: str = Field(description="hash of texts.parquet")
+    versions: dict[str, str] = Field(description="of Python and the packages that made the numbers")
+
+
 class BesideVerdict(Record):
     """One verdict with what the same rule would decide of people and judges (`verdicts_with_judges.json`)."""
 

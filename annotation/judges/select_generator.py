@@ -47,6 +47,8 @@ class Selected:
     missing: tuple[Missing, ...]
     recorded: tuple[str, ...]  #: judges and generators that are recordings
     why_none: str  #: why nothing is chosen; empty where something is
+    compared: int = 0  #: judgements of each generator that the means are of: those that all of them have
+    left_out: int = 0  #: ... and those that one of them lacks
 
 
 def select(study: Study, best: int = FIRST, question: str = "") -> Selected:
@@ -55,7 +57,11 @@ def select(study: Study, best: int = FIRST, question: str = "") -> Selected:
     `question` is one of those that judges answered; the first of them unless named. Raises as `read_material`, and
     StudyError for a question that no judge answered, or that judges answer on different scales.
     """
-    found = read_material(study, best)
+    return choose(study, read_material(study, best), question)
+
+
+def choose(study: Study, found: Material, question: str = "") -> Selected:
+    """The same of what was read (`read_material`)."""
     asked = _question(study, found, question)
     tables = {"error_rates": found.errors}
     said = found.judgements[found.judgements["question"] == asked] if len(found.judgements) else found.judgements
@@ -71,7 +77,8 @@ def select(study: Study, best: int = FIRST, question: str = "") -> Selected:
         why = f"{error}; with `judge_pool: all` judges rate the same texts of each"
         return Selected(asked, tables, (), found.missing, found.recorded, why)
     tables |= tables_of(replace(found, judgements=said), common, _scale(study, found, asked), study.sample.seed)
-    return Selected(asked, tables, tuple(_doubts(found, common, tables)), found.missing, found.recorded, "")
+    doubts = tuple(_doubts(found, common, tables))
+    return Selected(asked, tables, doubts, found.missing, found.recorded, "", len(common.cells), common.left_out)
 
 
 def tables_of(found: Material, common: Crossed, scale: Sequence[int], seed: int) -> dict[str, pd.DataFrame]:

@@ -43,6 +43,7 @@ class Missing:
 class Material:
     """Error rates of all candidates; of those that err least what judges said, by a name of the generator's own."""
 
+    generators: Mapping[str, Study]  #: all that have outputs, by that name: the study with its outputs
     errors: pd.DataFrame  #: a row a generator: error_rate (0 to 1), chosen, reason, ten types in %, numbers of outputs
     judgements: pd.DataFrame  #: as `annotation.judges.judgements` says, a row an output, question, judge and order
     places: pd.DataFrame  #: pair_id, sample, text_id: where each judged output stands, more than once for equal texts
@@ -73,7 +74,7 @@ def read_material(study: Study, best: int) -> Material:
     recorded = [name for name, by in chosen.items() if by.generator.kind == "recorded"]
     recorded += [one.spec.name for one in asked if one.spec.kind == "recorded"]
     same = {one.spec.name: name for one in asked for name, by in chosen.items() if _is(one, by)}
-    return Material(errors, judgements, places, outputs, tuple(asked), same, tuple(recorded), tuple(missing))
+    return Material(names, errors, judgements, places, outputs, tuple(asked), same, tuple(recorded), tuple(missing))
 
 
 def _errors(study: Study, names: Mapping[str, Study], best: int) -> tuple[pd.DataFrame, list[Missing]]:

@@ -8,10 +8,13 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 
 from annotation.judges.names import FOLDER
+from annotation.judges.records import Selection
 from annotation.judges.select_generator import Selected
+from annotation.judges.selection import not_told_apart
 from plumbline import cli
 from plumbline.exhibits.csv import csv_bytes
 from plumbline.exhibits.table import Exhibit, as_markdown
+from plumbline.store import json_bytes
 
 _INTERVAL = {"low": "from", "high": "to"}
 #: table: its caption, its columns with their headings (none: all of them)
@@ -72,11 +75,7 @@ def headline(found: Selected) -> str:
         return f"No generator can be chosen by {found.question} yet: {found.why_none}."
     ranked, pairs = found.tables["ranking"], found.tables["comparisons"]
     best = ranked.iloc[0]
-    alike = [
-        str(row["generator"])
-        for row in ranked.iloc[1:].to_dict("records")
-        if set(row["letters"]) & set(best["letters"])
-    ]
+    alike = not_told_apart(ranked)
     own = pairs[(pairs["first"] == best["generator"]) | (pairs["second"] == best["generator"])]
     if alike:
         sure = f"not told apart from {', '.join(alike)}"
@@ -98,8 +97,8 @@ def select_text(name: str, found: Selected) -> str:
     return "\n".join(parts)
 
 
-def select_files(name: str, found: Selected) -> dict[str, bytes]:
-    """Every table as CSV with all its digits, and all of them as printed in one page of Markdown."""
+def select_files(name: str, found: Selected, record: Selection) -> dict[str, bytes]:
+    """Every table as CSV with all its digits, all of them as printed in one page of Markdown, and the record."""
     parts = [f"# Choice of a generator, study {as_markdown(name)}\n", f"{as_markdown(headline(found))}\n"]
     parts += (
         ["".join(f"- Missing: {as_markdown(one.what)}; run `{one.command}`\n" for one in found.missing)]
@@ -108,7 +107,7 @@ def select_files(name: str, found: Selected) -> dict[str, bytes]:
     )
     parts += [one.markdown() for one in exhibits(found)]
     files = {f"{table}.csv": csv_bytes(frame) for table, frame in found.tables.items()}
-    return {"selection.md": "\n".join(parts).encode(), **files}
+    return {"selection.md": "\n".join(parts).encode(), "selection.json": json_bytes(record), **files}
 
 
 def exhibits(found: Selected) -> list[Exhibit]:

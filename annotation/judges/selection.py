@@ -146,6 +146,12 @@ def ranking(observations: pd.DataFrame, compared: pd.DataFrame, seed: int) -> pd
     return pd.DataFrame(rows, columns=["generator", "mean", "low", "high", "letters", "n"])
 
 
+def not_told_apart(ranked: pd.DataFrame) -> list[str]:
+    """The generators that share a letter with the first one of a `ranking`."""
+    best, *others = ranked.to_dict("records")
+    return [str(row["generator"]) for row in others if set(row["letters"]) & set(best["letters"])]
+
+
 def table_six(found: Crossed, ranked: pd.DataFrame) -> pd.DataFrame:
     """Judges by generators, then the average with its interval and letters (HTEB, Table 6).
 

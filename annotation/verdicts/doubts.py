@@ -20,6 +20,7 @@ from annotation.records import Decision, Sign, Summary, Verdict
 from annotation.sampling.candidates import Supply
 from annotation.verdicts.counted import SCOPES
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.judged import late_judgements
 from annotation.verdicts.tables import count, display, number, rated, scoped, wrong
 from plumbline.study import Study
 
@@ -226,6 +227,7 @@ def _judged(verdicts: Sequence[Verdict]) -> Iterator[str]:
     ]
     if turned:
         yield f"people and judges decide otherwise than people alone: {_some(turned)}"
+    yield from late_judgements(verdicts)
 
 
 def _hollow(summary: Summary) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from annotation.judged_mean import JudgedMean
 from annotation.records import Outcome, Summary, Verdict
 from annotation.verdicts.rules import decide, rules_for
+from annotation.verdicts.tables import scoped
 from plumbline.study.campaign import AcceptanceSpec
 
 Unit = tuple[str, str, str]
@@ -26,6 +27,18 @@ def worth_in_words(n_rated: int, n_judged: int, worth: float) -> str:
     """What a number rests on, for its row: `people + judges: 100 rated, 900 judged, worth 179`."""
     known = "" if math.isnan(worth) else f", worth {worth:,.0f}"
     return f"people + judges: {n_rated:,} rated, {n_judged:,} judged{known}"
+
+
+def late_judgements(found: Sequence[Verdict]) -> list[str]:
+    """A line where verdicts of people and judges rest on judgements that were given after the first rating."""
+    late = [(one, sum(own.late for own in one.judged)) for one in found if one.judged]
+    names = [f"{scoped(one.transformation, one.language, one.task_type)} {number:,}" for one, number in late if number]
+    if not names:
+        return []
+    return [
+        f"judges gave judgements after the first rating, or gave them again ({'; '.join(names)}): who asks them when"
+        " ratings are known can ask until a verdict pleases"
+    ]
 
 
 def with_judged(

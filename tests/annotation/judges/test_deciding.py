@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from annotation.judged_mean import JudgedMean
+from annotation.judges.beside import beside, read_judging
 from annotation.judges.check import check
 from annotation.judges.check_text import check_text
 from annotation.judges.deciding import judged_means, refuse_other_judgements
@@ -112,6 +115,14 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
     assert "those of people and judges together" in check_text("demo", check(study))
     turned = [one.model_copy(update={"decision_people": "undecided"}) for one in found if one.decision == "accepted"]
     assert any("decide otherwise than people alone" in line for line in doubts_of(evidence, turned, ()))
+    after = [one for one in found if one.transformation == "translation"]
+    more = [one.model_copy(update={"judged": (one.judged[0].model_copy(update={"late": 3}),)}) for one in after]
+    assert any(
+        "after the first rating, or gave them again (Translation (en) 3)" in line
+        for line in doubts_of(evidence, more, ())
+    )
+    assert not any("after the first rating" in line for line in doubts_of(evidence, found, ()))
+    _late_judgements_are_counted(evidence, both)
     forged = [_with_more(one) for one in found]
     write_json(study.folder / "verdicts.json", forged)
     refuse_edited(study, forged, evidence)  # as far as ratings tell, it follows
@@ -128,6 +139,18 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
     (study.judgements / "judged.parquet").unlink()
     with pytest.raises(StudyError, match=r"judges\.pool"):
         accept(study, judged=judged_means)
+
+
+def _late_judgements_are_counted(evidence: Evidence, verdict: Verdict) -> None:
+    """As if a server's judge had answered 5 times on quality a second after the first rating; a file's never count."""
+    made = beside(evidence, [verdict], read_judging(evidence.study, evidence.collected))
+    said, first = made.judging.judgements, evidence.first
+    assert first and [one.late for one in made.of(verdict)] == [0, 0]
+    own = said[(said["pool"] == verdict.pool) & (said["question"] == "quality") & (said["judge"] == "shares")].index
+    changed = said.assign(kind="openai", finished_at=first)
+    changed.loc[own[:5], "finished_at"] = first + timedelta(seconds=1)
+    asked = replace(made, judging=replace(made.judging, judgements=changed))
+    assert {one.question: one.late for one in asked.of(verdict)} == {"quality": 5, "fluency": 0}
 
 
 def _with_more(verdict: Verdict) -> Verdict:

@@ -124,6 +124,19 @@ def test_a_generator_is_chosen_and_what_is_missing_or_doubtful_is_said(study: St
     assert set(tables["table_5"]["unit"]) == {"output"} and set(tables["table_5"]["n"]) == {47}  # one of 48 failed
     page = (study.folder / FOLDER / "selection.md").read_text(encoding="utf-8")
     assert f"Judges choose {SAMPLE} by quality: 3.92 \\[3.90, 3.93\\]" in page and "| Holm p |" in page
+    record = json.loads((study.folder / FOLDER / "selection.json").read_text(encoding="utf-8"))
+    of = {one["generator"]: one for one in record["generators"]}
+    assert record["chosen"] == SAMPLE and record["not_told_apart"] == [] and record["why_none"] == ""
+    assert [of[name]["mean"] for name in of] == pytest.approx([float(str(six.loc["average", name])) for name in of])
+    assert {name: of[name]["letters"] for name in of} == {SAMPLE: "a", ALPHA: "b", BETA: "c"} and all(
+        one["low"] < one["mean"] < one["high"] and one["judged"] and one["n"] == 24 for one in of.values()
+    )
+    assert (
+        len({one["outputs_sha256"] for one in of.values()}) == len({one["judged_outputs"] for one in of.values()}) == 3
+    )
+    # 47 usable outputs of each by three judges: texts that came back as they were are errors, and are judged.
+    assert (record["compared"], record["left_out"]) == (3 * 47, 0)
+    assert {one["judge"]: one["n"] for one in record["judges"]} == dict.fromkeys(JUDGES, 3 * 47)
     average = [f"{float(str(six.loc['average', name])):.2f}" for name in (ALPHA, BETA, SAMPLE)]
     assert f"| average | {' | '.join(average)} |" in page
 
