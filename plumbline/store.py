@@ -141,10 +141,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def json_bytes(value: Any) -> bytes:
     """What `write_json` writes."""
-
-    def plain(item: Any) -> Any:
-        return json.loads(item.model_dump_json()) if isinstance(item, BaseModel) else str(item)
-
+    plain = lambda one: json.loads(one.model_dump_json()) if isinstance(one, BaseModel) else str(one)  # noqa: E731
     return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False, default=plain).encode() + b"\n"
 
 
