@@ -22,6 +22,7 @@ from evaluation.run import evaluate
 from evaluation.units import Model
 from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study
+from tests.commands import here
 from tests.ray_cluster import Cluster, running, until
 
 from .conftest import Loader, verdict, write_outputs, write_pairs, write_study, write_verdicts
@@ -60,40 +61,36 @@ def made_study(folder: Path, *models: dict[str, Any]) -> Study:
     return study
 
 
-def test_the_numbers_are_those_of_a_run_without_ray(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_numbers_are_those_of_a_run_without_ray_also_where_a_process_is_killed(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     models = [{"name": "one", "revision": "1", **MINILM}, {"name": "two", "revision": "2", **MINILM}]
     there = made_study(tmp_path / "there", *models, {"name": "gone", "path": "nowhere"})
-    status, out, err = finish(start(there, cluster))
+    process = start(there, cluster)
+    until(lambda: cluster.processes("ray::_there"))
+    os.kill(cluster.processes("ray::_there")[0], signal.SIGKILL)  # its model is started once more
+    status, out, err = finish(process)
     assert status == 2
     assert "gone failed: node 127.0.0.1: model 'gone': no folder" in err
     assert err.splitlines()[-1].startswith("error: 1 of 3 models failed: gone")
     assert "Traceback" not in err
     assert "12 scores made" in out
 
-    here = made_study(tmp_path / "here", *models)
-    evaluate(here)
+    plain = made_study(tmp_path / "here", *models)
+    evaluate(plain)
     scores = read_scores(there)
     assert (scores.loc[scores["model"] == "gone", "status"] == "failed").all() and len(scores) == 18
-    pd.testing.assert_frame_equal(scores[scores["model"] != "gone"], read_scores(here), rtol=1e-5)
-    pd.testing.assert_frame_equal(read_drift(there), read_drift(here), atol=1e-5)
+    pd.testing.assert_frame_equal(scores[scores["model"] != "gone"], read_scores(plain), rtol=1e-5)
+    pd.testing.assert_frame_equal(read_drift(there), read_drift(plain), atol=1e-5)
     files = [
         sorted(str(path.relative_to(study.folder)) for path in (study.folder / "mteb").rglob("*.json"))
-        for study in (there, here)
+        for study in (there, plain)
     ]
     assert files[0] == files[1] and len(files[0]) == 2 * (6 + 3)  # results, and model_meta.json in three folders
 
-    assert "0 scores made, 12 were there" in finish(start(there, cluster))[1]
-
-
-def test_a_model_whose_process_is_killed_is_started_once_more(cluster: Cluster, tmp_path: Path) -> None:
-    study = made_study(tmp_path / "study", {"name": "one", "revision": "1", **MINILM})
-    process = start(study, cluster)
-    until(lambda: cluster.processes("ray::_there"))
-    os.kill(cluster.processes("ray::_there")[0], signal.SIGKILL)
-    status, out, err = finish(process)
-    assert status == 0, err
-    assert "6 scores made" in out
-    assert (read_scores(study)["status"] == "evaluated").all() and len(read_drift(study)) == 10
+    where = ["--study", str(there.file), "--exports", str(there.folder.parent)]
+    again = here("evaluation.run", *where, "--ray", "auto", "--models", "one", "two")
+    assert "0 scores made, 12 were there" in again.stdout
 
 
 def test_a_model_whose_process_dies_twice_is_reported(cluster: Cluster, tmp_path: Path) -> None:
