@@ -82,6 +82,7 @@ SECTIONS = {
             "evaluation,report",
         ),
         Command("check", "whether tasks are worth having", "evaluation.build", "check", "evaluation"),
+        Command("shrink", "a smaller data set that ranks models as before", "evaluation.build", "shrink", "evaluation"),
         Command(
             "board", "models ranked on a benchmark, with intervals", "evaluation.build", "board", "evaluation,report"
         ),

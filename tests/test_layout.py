@@ -25,7 +25,12 @@ FLOW = (
     "evaluation",
     "streamlit_app",
 )  # each may import itself and what is before it
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "studies" / "demo" / "README.md"]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "studies" / "demo" / "README.md",
+]
 
 
 def imports(file: Path) -> Iterator[str]:
