@@ -51,6 +51,7 @@ def recommended(one: Analysis) -> Exhibit:
         "Recommended: the mean over accepted wordings, then over tasks. Its interval is over wordings, tasks held fixed"
         " (Student's, Satterthwaite's degrees of freedom); limits of ranks are over tasks",
         f"Kendall's tau-b with the defaults' board: {shown(float(frame.attrs['tau']), 2)}",
+        f"Defaults are missing; in their ranks {HOLES[one.settings.holes]}" if one.holes else "",
         _SHARED,
     ]
     caption = "Models by the mean over accepted wordings, scores times 100, beside their defaults"

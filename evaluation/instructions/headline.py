@@ -11,6 +11,8 @@ from annotation.verdicts.tables import count
 from evaluation.display import hundred, points
 from evaluation.instructions.analysis import PUBLISHED, SIMULATED, Analysis
 from evaluation.instructions.boards import AGAINST_WORST
+from evaluation.instructions.spread import above_median
+from evaluation.instructions.tables import compared_default
 
 _FEW_WORDINGS, _FEW_TASKS = 10, 5
 
@@ -42,7 +44,7 @@ def _defaults(one: Analysis) -> str:
     if known.empty:
         return "Where the defaults lie is not known: none was scored in the same run on the same part of a task."
     whose = "published default" if one.settings.defaults == PUBLISHED else "default"
-    above = int((known["difference"] > 0).sum())
+    above = int(np.nansum(above_median(one.grid.scores, compared_default(one.grid))))
     counts = known["verdict"].value_counts()
     told = ", ".join(f"{counts[name]} {name}" for name in ("inflated", "typical", "deflated") if name in counts)
     return (
@@ -83,8 +85,8 @@ def doubts(one: Analysis) -> list[str]:
         found.append(
             f"{len(one.grid.tasks)} tasks: no interval over tasks says much, and ranks have none below {_FEW_TASKS}"
         )
-    if "reason" in one.gate and not one.gate.empty:
-        found.append("wordings that people refused count nowhere but in the table of the gate")
+    if not one.gate.empty:
+        found.append("wordings that were not accepted count only in the tables of the gate and of kinds of wordings")
     return found + fallen(one.published)
 
 

@@ -93,6 +93,12 @@ def best_worst_table(grid: Grid) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def compared_default(grid: Grid) -> Floats:
+    """The defaults on models' tasks with the least number of wordings of which anything is said; NaN elsewhere."""
+    n, _, _ = spread.moments(grid.scores)
+    return np.where(n >= spread.LEAST, grid.default, np.nan)
+
+
 def inflation_table(grid: Grid, *, seed: int) -> pd.DataFrame:
     """A row a model: on how many tasks the default is above the median wording, and by how much.
 
@@ -103,10 +109,10 @@ def inflation_table(grid: Grid, *, seed: int) -> pd.DataFrame:
     table = distribution_table(grid)
     rows = []
     for place, model in enumerate(grid.models):
-        scores, default = grid.scores[place], grid.default[place]
+        scores, default = grid.scores[place], compared_default(grid)[place]
         share = spread.share_above_median(scores, default, rng=stream(seed, "share above median", model))
         figure5 = spread.median_ecdf(scores, default, rng=stream(seed, "median of the default's ECDF", model))
-        own = table[(table["model"] == model) & table["difference"].notna()]
+        own = table[(table["model"] == model) & table["difference"].notna() & (table["n"] >= spread.LEAST)]
         rows.append(
             {"model": model, "n_tasks": share.n, "share": share.value, "share_low": share.low, "share_high": share.high}
             | {"figure5": figure5.value, "figure5_low": figure5.low, "figure5_high": figure5.high}
@@ -120,15 +126,18 @@ def gate_table(grid: Grid) -> pd.DataFrame:
     """What refused wordings would have made of it: each model with accepted wordings alone, and with all.
 
     wordings (scores that count), mean, cv_median, best (mean over tasks of the best wording), share (of tasks whose
-    default is above the median); `all_...` the same with every wording. Empty where nothing was refused.
+    default is above the median); `all_...` the same with every wording. Both rest on the same models' tasks, those
+    with an accepted wording. Empty where nothing was refused on them.
     """
     own = grid.accepted()
+    known = ~np.isnan(own.scores).all(axis=-1, keepdims=True)
+    own, grid = own.with_wordings(), replace(grid, scores=np.where(known, grid.scores, np.nan)).with_wordings()
     if not grid.gated or (np.isnan(own.scores) == np.isnan(grid.scores)).all():
         return pd.DataFrame()
     parts = []
     for prefix, one in (("", own), ("all_", grid)):
         n, mean, _ = spread.moments(one.scores)
-        above = spread.above_median(one.scores, one.default)
+        above = spread.above_median(one.scores, compared_default(own))
         best = spread.quantile(one.scores, 1.0)
         columns = {
             "wordings": n.sum(axis=1),
@@ -176,7 +185,7 @@ def published_table(grid: Grid) -> pd.DataFrame:
         return pd.DataFrame()
     columns = {}
     for name, one in (("published", replace(grid, default=grid.reported)), ("matched", grid)):
-        above = spread.above_median(one.scores, one.default)
+        above = spread.above_median(one.scores, compared_default(one))
         drawn = boards.chosen_boards(one, "present")
         alone = drawn[(drawn["scenario"] == boards.AGAINST_DEFAULTS) & (drawn["chosen"] == drawn["model"])]
         columns[f"n_{name}"] = (~np.isnan(above)).sum(axis=1)

@@ -103,6 +103,8 @@ def test_the_gate_lets_in_what_people_accepted_and_shows_the_rest() -> None:
     assert one.gate["wordings"].tolist() == [18] * 3 and one.gate["all_wordings"].tolist() == [30] * 3
     assert one.gate["all_mean"].tolist() == pytest.approx(SCORES.mean(axis=(1, 2)).tolist())
     assert any(line.startswith("6 wordings have no label") for line in doubts(one))
+    assert any(line.startswith("wordings that were not accepted count only") for line in doubts(one))
+    assert not any("not accepted" in line for line in doubts(made()))
     assert doubts(one)[0].startswith("SIMULATED LABELS") and one.simulated
     assert all(any("SIMULATED" in note for note in table.notes) for table in all_exhibits(one).values())
     with pytest.raises(StudyError, match="no task has 2 wordings that people accepted"):

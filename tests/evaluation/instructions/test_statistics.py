@@ -221,6 +221,28 @@ def test_the_recommended_board_ranks_by_means_over_wordings() -> None:
     assert ranks == {"mteb": [1, 2], "present": [2, 1]}
 
 
+def test_nothing_is_said_of_the_default_beside_a_single_wording() -> None:
+    """Two tasks with 2 wordings, above both and below both; a third with one: the share is 1 of 2, not 2 of 3."""
+    own = grid([[[0.5, 0.6], [0.5, 0.6], [0.5, math.nan]]], [[0.7, 0.4, 0.9]])
+    row = tables.inflation_table(own, seed=1).iloc[0]
+    assert (row["n_tasks"], row["share"], row["above_all"]) == (2, 0.5, 1)
+    assert row["points"] == pytest.approx((15 - 15) / 2)  # 0.7 and 0.4 less the median 0.55
+    table = tables.published_table(replace(own, reported=own.default))
+    assert table["n_matched"].tolist() == [2] and table["above_published"].tolist() == [1]
+
+
+def test_the_gates_two_columns_rest_on_the_same_tasks() -> None:
+    """The second task has no accepted wording: accepted (0.5 + 0.7) / 2, with the refused one (0.5 + 0.7 + 0.9) / 3."""
+    scores = np.array([[[0.5, 0.7, 0.9], [0.1, 0.2, 0.3]]])
+    whole = grid(scores, [[0.65, 0.0]])
+    label = np.array([["acceptable", "acceptable", "irrelevant"], ["irrelevant"] * 3], object)
+    row = tables.gate_table(replace(whole, facts=whole.facts | {"label": label}, gated=True)).iloc[0]
+    assert (row["wordings"], row["all_wordings"], row["share"], row["all_share"]) == (2, 3, 1, 0)
+    assert [row["mean"], row["all_mean"], row["best"], row["all_best"]] == pytest.approx([0.6, 0.7, 0.7, 0.9])
+    label[0, 2] = "acceptable"
+    assert tables.gate_table(replace(whole, facts=whole.facts | {"label": label}, gated=True)).empty
+
+
 def test_a_verdict_goes_by_the_quartiles_and_needs_a_default() -> None:
     """Wordings 0.1 to 0.5: quartiles 0.2 and 0.4, sd sqrt(0.02)."""
     five = [0.1, 0.2, 0.3, 0.4, 0.5]
