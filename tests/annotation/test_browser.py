@@ -21,7 +21,7 @@ from annotation.subject_words import ASKED
 from generation.run import generate
 from plumbline.records import Pair
 from plumbline.study import Study
-from tests.annotation.campaigns import ALONE
+from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater
 
 #: The first where the page has learnt of the own progress before it looks for the next record.
 ALL_DONE = re.compile("The task is completed|no pending records to annotate")
@@ -29,7 +29,8 @@ ALL_DONE = re.compile("The task is completed|no pending records to annotate")
 
 @pytest.fixture
 def study(variant: Callable[..., Study]) -> Study:
-    made = variant(name="browser", transformations=["paraphrasing"], sample={"pairs": 4, **ALONE})
+    sample, raters = {"pairs": 5, **ALONE}, {"per_pair": 2}
+    made = variant(name="browser", transformations=["paraphrasing"], sample=sample, raters=raters)
     generate(made)
     draw_sample(made)
     return made
@@ -151,6 +152,9 @@ def see_progress(desk: Desk, url: str) -> None:
     desk.page.goto(f"{url}/work")
     expect(desk.page.get_by_text("All is answered: 4.")).to_be_visible()
     expect(desk.page.get_by_role("link", name="Go on")).to_be_hidden()
+    desk.page.get_by_role("link", name="browser-paraphrasing-EN").click()
+    expect(desk.page.get_by_label("Total Records")).to_have_text("of 3")  # the own answers, to be changed
+    desk.page.get_by_role("link", name="Your work").click()
     desk.page.get_by_role("button", name="Sign out").click()
     expect(desk.page.get_by_label("Password")).to_be_visible()
 
@@ -208,11 +212,15 @@ def look_back(desk: Desk, submitted: set[str], discarded: Pair) -> None:
 def test_an_annotator_finishes_a_queue_in_the_browser(argilla: Argilla, study: Study, page: Page) -> None:
     assert argilla.connection is not None
     user = server.ensure_user(argilla.connection, "keyboard", first_name="Key")
+    others = [rater(argilla, name) for name in ("earlier", "earliest")]
     publish(study, argilla)
+    record = pending(argilla, others[0], dataset(study, argilla))[0]
+    for other in others:
+        answer(argilla, other, record, "submitted", quality=5, fluency=5)  # complete: nobody else has it to do
     page.add_init_script(KEEP_TOASTS)
     complaints = watch(page, argilla.url)
     beside = Words.of(load_rubric(study), Queue("paraphrasing", "en", "en")).beside
-    desk = Desk(page, draw_sample(study), beside)
+    desk = Desk(page, [pair for pair in draw_sample(study) if pair.pair_id != record["external_id"]], beside)
 
     start(desk, argilla.url, user)
     first = desk.shows(1, of=4)
@@ -237,7 +245,7 @@ def test_an_annotator_finishes_a_queue_in_the_browser(argilla: Argilla, study: S
     # The wrong password, which the browser notes as the answer that it is.
     assert not [line for line in complaints if "401" not in line]
 
-    ratings = collect(study, argilla)
+    ratings = collect(study, argilla).query("pair_id != @record['external_id']")
     submitted = ratings[ratings["status"] == "submitted"]
     given = {(row.pair_id, row.question): row.value for row in submitted.itertuples()}
     expected = {first: (4, 2), left[0]: (3, 3), left[1]: (1, 2)}

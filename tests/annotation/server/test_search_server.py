@@ -333,6 +333,9 @@ def test_progress_of_all_and_of_each(site: Site) -> None:
     }
     metrics = ada("GET", f"me/datasets/{campaign.dataset}/metrics")["responses"]
     assert metrics == {"total": 3, "submitted": 1, "discarded": 0, "draft": 1, "pending": 1}
+    third = site.raters[2]  # r0 is complete, and in nobody's queue
+    assert third("GET", f"datasets/{campaign.dataset}/progress")["pending"] == 2
+    assert third("GET", f"me/datasets/{campaign.dataset}/metrics")["responses"]["pending"] == 3
 
 
 def test_drafts_and_empty_datasets_have_nothing(site: Site) -> None:

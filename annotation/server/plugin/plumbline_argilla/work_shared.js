@@ -13,9 +13,11 @@ async function ask(path) {
   return answer.json();
 }
 
+// Left is what the own queue still has, drafts too: what others have completed is in no queue, though the reader's
+// numbers of answers have it as pending.
 async function counted(id) {
-  const { responses } = await ask(`me/datasets/${id}/metrics`);
-  return { done: responses.submitted + responses.discarded, left: responses.pending + responses.draft };
+  const [{ responses }, queue] = await Promise.all([ask(`me/datasets/${id}/metrics`), ask(`datasets/${id}/progress`)]);
+  return { done: responses.submitted + responses.discarded, left: queue.pending, drafts: responses.draft };
 }
 
 const learns = one => /-training(-[A-Z]{2,3})+$/.test(one.name); // raters learn on it, and nothing of it counts
@@ -33,7 +35,10 @@ const next = work => {
   const open = work.filter(one => one.left);
   return open.find(learns) || open.find(one => one.done) || open[0];
 };
-const target = one => `/dataset/${encodeURIComponent(one.id)}/annotation-mode${one.left ? "" : "?_status=submitted"}`;
+const target = one => {
+  const status = one.left > one.drafts ? "pending" : one.left ? "draft" : "submitted"; // Argilla lists drafts apart
+  return `/dataset/${encodeURIComponent(one.id)}/annotation-mode?status=${status}`;
+};
 
 function summary(work) {
   const done = sum(work, "done"), left = sum(work, "left");
