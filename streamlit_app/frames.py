@@ -163,6 +163,7 @@ def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict], called: Call
             called.judged.capitalize(): display(row["transformation"], pooled=False),
             "Language": f"{row['language']} {row['task_type']}".strip(),
             "Decision": DECISIONS[row["decision"]],
+            **({"People alone": DECISIONS[verdict.alone]} if verdict.decision_people else {}),
         }
         for summary in rated(verdict.questions):
             name, mean = summary.question, summary.mean

@@ -14,6 +14,7 @@ import pandas as pd
 
 from annotation.judges.prompts import Asking, Questionnaire
 from annotation.judges.reading import Read
+from annotation.judges.recorded import refuse_no_recording
 from annotation.judges.records import JudgedPair, Judgement
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
@@ -28,7 +29,10 @@ COMMAND = "annotation judge run"
 
 def judge_hash(study: Study, spec: JudgeSpec, reading: Reading) -> str:
     """Identity of a judge: model, revision, sampling, seed and way of reading; of a recorded one its file's content."""
-    of_file = [cached_file_hash(study.resolve(spec.path))] if isinstance(spec, RecordedJudge) else []
+    of_file = []
+    if isinstance(spec, RecordedJudge):
+        refuse_no_recording(path := study.resolve(spec.path))
+        of_file = [cached_file_hash(path)]
     return identity("judge-v1", *spec.identity(), reading, spec.seed, spec.least_mass, *of_file)
 
 

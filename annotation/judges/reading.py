@@ -46,7 +46,11 @@ def read_expected(answer: Completion, scale: Scale, least_mass: float) -> Read:
 def _expected(labels: Mapping[str, float], text: str, scale: Scale, least_mass: float) -> Read:
     shares = {point: labels.get(str(point), 0.0) for point in scale.points}
     mass = math.fsum(shares.values())
-    if not 0 < mass < 1.001:
+    if not (math.isfinite(mass) and mass < 1.001 and min(shares.values(), default=0.0) >= 0):
+        return Read(
+            reason=f"what came with the answer are no probabilities of the points; it begins with {_shown(text)}"
+        )
+    if mass == 0:
         return Read(reason=f"no probability on the points; it begins with {_shown(text)}", label_mass=mass)
     of_points = [share / mass for share in shares.values() if share > 0]
     entropy = abs(math.fsum(share * math.log(share) for share in of_points))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from annotation.judges.prompts import Asking
 from generation.generators import Attempt, Completion
@@ -24,7 +24,12 @@ from plumbline.study.judges import Order
 
 Place = tuple[str, str, str]  # what is judged, question, order
 Answer = str | dict[str, float]
-_Share = Annotated[float, Field(ge=0, le=1)]
+_Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+#: told apart by what they are, so that a share that is none is not called a bad text
+_Answer = Annotated[
+    Annotated[str, Tag("text")] | Annotated[dict[str, _Share], Tag("points")],
+    Discriminator(lambda given: "points" if isinstance(given, dict) else "text"),
+]
 
 
 class RecordedAnswer(Record):
@@ -34,7 +39,7 @@ class RecordedAnswer(Record):
     transformed: str = ""
     fields: str = Field(default="", description="what `pairs.parquet` has in its column of this name")
     order: Order = "up"
-    answers: dict[str, str | dict[str, _Share]] = Field(
+    answers: dict[str, _Answer] = Field(
         min_length=1,
         description="by question: the answer as it came, or the points' probabilities to be its first one",
     )
@@ -50,10 +55,15 @@ def _pair(original: str, transformed: str) -> str:
     return kept({"original": nfc(original), "transformed": nfc(transformed)})
 
 
-def load_recorded(path: Path) -> dict[Place, Answer]:
-    """All judgements of a file. Raises DataError with file and line."""
+def refuse_no_recording(path: Path) -> None:
+    """Raise DataError where there is no such file."""
     if not path.is_file():
         raise DataError(f"no recorded judgements at {path}; correct the judge's path in the study")
+
+
+def load_recorded(path: Path) -> dict[Place, Answer]:
+    """All judgements of a file. Raises DataError with file and line."""
+    refuse_no_recording(path)
     found: dict[Place, Answer] = {}
     for number, line in enumerate(read_text(path).split("\n"), start=1):  # not splitlines: texts may hold U+2028
         if not line.strip():

@@ -37,6 +37,7 @@ def verdicts_exhibit(material: Material) -> Exhibit:
     for verdict in material.verdicts:
         row = {judged.capitalize(): display(verdict.transformation, pooled=False), where: _place(verdict)}
         row["Decision"] = verdict.decision
+        row |= {"People alone": verdict.alone} if verdict.decision_people else {}
         for one in rated(verdict.questions):
             mean = Estimate(value=one.mean, low=one.low, high=one.high)
             row[f"{one.question.capitalize()} [95%]"] = with_interval(mean)

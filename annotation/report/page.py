@@ -26,6 +26,7 @@ from annotation.report.said import many
 from annotation.status.headline import headline
 from annotation.status.status import read_status
 from annotation.verdicts.doubts import looked_for
+from annotation.verdicts.judged import deciders
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.tables import SIMULATED, rule_chances
 from plumbline.commands import as_called
@@ -80,7 +81,7 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
     frames = {one.name: one.frame for one in tables.values()} | drawn
     write_files(folder, {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()})
     page = folder / "index.html"
-    title = f"What people decided: study {study.name}"
+    title = f"What {deciders(material.verdicts)[0]} decided: study {study.name}"
     status = read_status(study, material.read_at, signs=lambda: material.signs)
     short = Section("In short", [*map(as_called, headline(status, material.verdicts, reported=True))])
     write_page(page, title, SIMULATED if material.simulated else "", [short, *sections(material, tables, drawn)])
@@ -152,6 +153,7 @@ def _decided(material: Material, tables: Mapping[str, Exhibit]) -> Section:
     counts = Counter(verdict.decision for verdict in material.verdicts)
     told = [f"{counts[name]} {name}" for name in ("accepted", "rejected", "undecided") if counts[name]]
     parts: list[str] = [f"{many(len(material.verdicts), 'verdict')}: {listed(told)}."] if told else []
+    parts += [note] if (note := deciders(material.verdicts)[1]) else []
     for one, what in amendments(material.rules, material.first):
         parts.append(
             f"The rules were changed after the first rating, on {stamp(one.fixed_at)}: {'; '.join(what) or 'nothing'}."

@@ -29,6 +29,14 @@ def worth_in_words(n_rated: int, n_judged: int, worth: float) -> str:
     return f"people + judges: {n_rated:,} rated, {n_judged:,} judged{known}"
 
 
+def deciders(found: Sequence[Verdict]) -> tuple[str, str]:
+    """(who decided, what a reader of the verdicts' numbers has to know then)."""
+    if not any(one.decision_people for one in found):
+        return "people", ""
+    of_people = "means, intervals, AC2 and P are of people's ratings alone, and “People alone” is what these decide"
+    return "people and judges together", f"Decisions are of people and judges together; {of_people}."
+
+
 def late_judgements(found: Sequence[Verdict]) -> list[str]:
     """A line where verdicts of people and judges rest on judgements that were given after the first rating."""
     late = [(one, sum(own.late for own in one.judged)) for one in found if one.judged]

@@ -45,6 +45,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
             "language": verdict.language,
             "task_type": verdict.task_type,
             "decision": verdict.decision,
+            **({"decision_people": verdict.decision_people} if verdict.decision_people else {}),
             "reasons": "; ".join((*verdict.reasons, *verdict.sequence)),
             "probability": verdict.probability,
             "n_pairs": verdict.n_pairs,

@@ -11,6 +11,7 @@ import streamlit as st
 from annotation.records import Verdict
 from annotation.status.headline import headline
 from annotation.verdicts.doubts import doubts_text
+from annotation.verdicts.judged import deciders
 from annotation.verdicts.tables import display, number, rated
 from plumbline.commands import as_called
 from plumbline.study import Study
@@ -110,7 +111,8 @@ def _tiles(study: Study) -> None:
         reached = "what people say of it keeps to the study's rules" if by_rules else "its means reach the threshold"
         st.caption(f"A group is accepted where {reached}." + (" The answers are SIMULATED." if raters else ""))
     else:
-        st.caption(f"A transformation is used only where people accept it: the means{raters} must reach the threshold.")
+        who = deciders(verdicts)[0]
+        st.caption(f"A transformation is used only where {who} accept it: the means{raters} must reach the threshold.")
     link("verdicts", "All verdicts, with their intervals")
 
 

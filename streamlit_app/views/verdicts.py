@@ -10,6 +10,7 @@ import streamlit as st
 from annotation.records import Verdict
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
 from annotation.rubric import load_rubric
+from annotation.verdicts.judged import deciders
 from annotation.verdicts.tables import rated, verdict_table
 from evaluation.report.sensitivity_charts import threshold_decisions, threshold_scores
 from evaluation.tables.sensitivity import thresholds_of
@@ -60,8 +61,9 @@ def _verdicts(study: Study, language: str) -> None:
     whole = whole[whole["language"] == language] if language else whole
     heading("Decisions")
     item = study.called.item
+    who, note = deciders(verdicts)
     used = (
-        "Verdicts are what people decide" if study.subject else "A transformation is used only where people accept it"
+        f"Verdicts are what {who} decide" if study.subject else f"A transformation is used only where {who} accept it"
     )
     means = (
         f" Means are over single ratings, their 95% intervals over {item}s. AC2 (Gwet's, with ordinal weights) says how"
@@ -71,6 +73,7 @@ def _verdicts(study: Study, language: str) -> None:
         f"{used}: {_rule(verdicts[0])}."
         + (means if any(rated(one.questions) for one in verdicts) else "")
         + (" Translation and cross-translation are judged as one: both have the numbers of both." if pooled else "")
+        + (f" {note}" if note else "")
         + _limits(study)
     )
     config = {"Reasons": st.column_config.TextColumn(width="large")}
@@ -91,7 +94,9 @@ def _means(study: Study, scale: Sequence[int], question: str, language: str) -> 
     means = means[means["question"] == question]
     means = means[means["language"] == language] if language else means
     heading("Means against the threshold")
+    note = deciders(ratings.verdicts(study))[1]
     says = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
+    says += f" {note}" if note else ""
     told = means_in_words(means)
     chart = charts.means_panel(means, scale, dark=st.context.theme.type == "dark")
     name, paper = f"{study.name}-means-{question}", partial(mean_intervals, means, scale)

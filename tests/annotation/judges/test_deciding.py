@@ -27,8 +27,9 @@ from annotation.verdicts.acceptance import accept
 from annotation.verdicts.counted import basis
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.judged import unit_of, with_judged
+from annotation.verdicts.judged import deciders, unit_of, with_judged
 from annotation.verdicts.preregistration import fix_rules, read_rules
+from annotation.verdicts.tables import verdict_table
 from annotation.verdicts.verdicts import read_verdicts, verdicts
 from annotation.verdicts.verification import refuse_edited
 from evaluation.scopes import decision_at
@@ -61,6 +62,10 @@ def test_people_and_judges_accept_what_people_lean_to() -> None:
     assert first.startswith("people alone: undecided (interval of quality") and "at least 3" in second
     assert third.startswith("quality: people + judges: 40 rated, 160 judged, worth")
     assert decision_at(one, design().rule) == "accepted"
+    shown = verdict_table([one]).iloc[0]
+    assert (shown["decision"], shown["decision_people"]) == ("accepted", "undecided")
+    assert deciders([one])[0] == "people and judges together" and "of people's ratings alone" in deciders([one])[1]
+    assert deciders([one.model_copy(update={"decision_people": None})]) == ("people", "")
     assert decision_at(one, design(threshold=3.5).rule) == "undecided"
 
 

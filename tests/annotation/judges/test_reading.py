@@ -69,3 +69,6 @@ def test_too_little_probability_on_the_points_is_no_score_and_says_how_much() ->
     assert read.reason == ("only 0.020 of the probability is on the points (least_mass 0.5); it begins with '<think>'")
     assert math.isnan(read_expected(Completion("x", labels={}), FIVE, 0.0).score)
     assert math.isnan(read_expected(Completion("4", labels=None), FIVE, 0.0).score)
+    for strange in ({"4": 0.9, "5": 0.9}, {"4": math.inf}, {"4": math.nan}, {"3": 1.0, "4": -0.2}):
+        none = read_expected(Completion("4", labels=strange), FIVE, 0.0)
+        assert math.isnan(none.score) and none.reason.startswith("what came with the answer are no probabilities")
