@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import streamlit as st
@@ -55,8 +56,18 @@ def _tiles(study: Study, model: str, refused: bool) -> None:
     columns[0].metric("Original", hundred(row["original"]), border=True)
     for name, column in zip(axes.names, columns[1:], strict=True):
         difference = row[f"{name}_difference"]
-        delta = None if difference != difference else f"{points(difference)} points"  # noqa: PLR0124 (NaN)
-        column.metric(series_name(name), hundred(row[name]), delta, border=True)
+        if math.isnan(difference):
+            column.metric(series_name(name), hundred(row[name]), border=True)
+            continue
+        down = difference < 0  # said to Streamlit, which reads it from a hyphen alone
+        column.metric(
+            series_name(name),
+            hundred(row[name]),
+            f"{points(difference)} points".replace("-", "−"),
+            delta_color="red" if down else "normal",
+            delta_arrow="down" if down else "auto",
+            border=True,
+        )
     says = (
         "Scores times 100; below them the difference from the original of the same data sets and items. An axis is the"
         f" mean of its transformations, the {series_name(axes.total)} the mean of"

@@ -59,4 +59,4 @@ def test_ranks_are_shown_for_the_same_items(page: Open, exports: Path, study: St
     shown = page("--study", DEMO, "--exports", exports, view="model", model="first")
     assert_calm(shown)
     assert "rank 2 on the original texts, rank 2 on the transformed ones" in "".join(text.value for text in shown.text)
-    assert next(metric for metric in shown.metric if metric.label == "Language").delta == "-10.00 points"
+    assert next(metric for metric in shown.metric if metric.label == "Language").delta == "−10.00 points"
