@@ -18,7 +18,7 @@ from tests.scale import scaled
 # MTurk's 20%: $1.44 a worker. Workers take 390 s, worth $2.60: a bonus of $1.40, and 20% of it.
 UNIT, BONUS, BONUS_FEE = 144, 140, 28
 LIMIT = BATCHES * (UNIT + BONUS + BONUS_FEE) + 100  # one worker each, and a dollar
-RUNS = scaled(9, 200)
+RUNS = scaled(6, 200)
 PLACES = places(
     (
         "CreateQualificationType",

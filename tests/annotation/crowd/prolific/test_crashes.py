@@ -23,7 +23,7 @@ from tests.scale import scaled
 # Prolific's share of 25% in this study: $1.50 a participant. The site's take 750 s, worth $5.00: a bonus of $3.80.
 UNIT, BONUS, BONUS_FEE = 150, 380, 95
 LIMIT = BATCHES * (UNIT + BONUS + BONUS_FEE) + 100
-RUNS = scaled(9, 100)
+RUNS = scaled(6, 100)
 PLACES = places(
     (
         "create_group",
