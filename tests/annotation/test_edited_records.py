@@ -38,6 +38,7 @@ from tests.annotation.ratings.test_review import rate
 from tests.conftest import make_variant
 
 OUTPUTS = "transformations/paraphrasing/1337.parquet"
+TRANSFORMATIONS = ["paraphrasing", "backtranslation", "translation"]
 Make = Callable[..., Study]
 
 
@@ -45,7 +46,7 @@ Make = Callable[..., Study]
 def judged_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a study that was generated, offered, rated and judged; not to be written to."""
     folder = tmp_path_factory.mktemp("judged")
-    study = make_variant(folder)()
+    study = make_variant(folder)(transformations=TRANSFORMATIONS)
     generate(study)
     draw_sample(study)
     fix_rules(study)
@@ -61,7 +62,7 @@ def judged_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def study(judged_once: Path, tmp_path: Path, variant: Make) -> Study:
     """A copy of it for one test to change."""
     shutil.copytree(judged_once / "exports", tmp_path / "exports")
-    return variant()
+    return variant(transformations=TRANSFORMATIONS)
 
 
 def said_by(command: Callable[[], object]) -> str:
@@ -360,7 +361,7 @@ def test_a_sample_that_was_offered_is_not_replaced_and_goes_on(
     for name in ("ratings.parquet", "control_ratings.parquet"):  # a publish that was killed: nobody has answered
         (study.folder / name).unlink()
     before = {name: (study.folder / name).read_bytes() for name in ("pairs.parquet", "controls.parquet", "sample.json")}
-    line = said_by(lambda: draw_sample(variant(sample=sample)))
+    line = said_by(lambda: draw_sample(variant(transformations=TRANSFORMATIONS, sample=sample)))
     assert "is offered to raters (argilla, " in line and "and the study now asks for other pairs" in line
     draw_sample(study)
     assert {name: (study.folder / name).read_bytes() for name in before} == before
@@ -391,7 +392,8 @@ def test_outputs_that_were_swapped_under_a_verdict_are_not_evaluated(study: Stud
 
 def test_a_verdict_on_one_kind_of_generator_does_not_cover_another(study: Study, variant: Make) -> None:
     model = {"model": "plumbline-sample", "revision": "1"}
-    server = variant(generator={"kind": "openai", "base_url": "http://127.0.0.1:9/v1", **model})
+    generator = {"kind": "openai", "base_url": "http://127.0.0.1:9/v1", **model}
+    server = variant(transformations=TRANSFORMATIONS, generator=generator)
     found = [one.model_copy(update={"decision": "accepted"}) for one in read_verdicts(study)]
     units = plan_units(server, found, read_pairs(server))
     reasons = {unit.decision.reason for unit in units if unit.transformation == "paraphrasing"}

@@ -255,7 +255,7 @@ def test_answers_of_people_who_are_no_members_are_not_counted_silently(argilla: 
 
 def test_answers_that_vanished_from_the_server_are_not_dropped_silently(argilla: Argilla, variant: Make) -> None:
     ada = rater(argilla, "ada")
-    study = small(variant, "vanished")
+    study = small(variant, "vanished", transformations=["paraphrasing"])
     publish(study, argilla)
     record = pending(argilla, ada, dataset(study, argilla))[0]
     answer(argilla, ada, record, "submitted", quality=4, fluency=5)
