@@ -16,7 +16,7 @@ from evaluation.instructions.comparable import Choice, empty_prompts, marked, pa
 from evaluation.instructions.grid import Grid, grid_of
 from evaluation.instructions.halves import choice_table
 from evaluation.instructions.origins import source_tests
-from plumbline.errors import StudyError
+from plumbline.errors import DataError, StudyError
 from plumbline.streams import stream
 
 SIMULATED = (
@@ -129,9 +129,12 @@ def analyse(
     """
     if settings.holes not in HOLES or settings.defaults not in (MATCHED, PUBLISHED):
         raise StudyError(f"holes are {', '.join(HOLES)}; defaults are {MATCHED}, {PUBLISHED}")
-    made = marked(scores, settings.choice)
     named = short_names(set(scores["model"]))
-    whole = grid_of(made, named.__getitem__)
+    try:
+        made = marked(scores, settings.choice)
+        whole = grid_of(made, named.__getitem__)
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from None
     there = [one for one in whole.sources if one]
     source = settings.source or ("machine" if "machine" in there else "")
     source = "" if source == "all" or not there else source
@@ -145,6 +148,8 @@ def analyse(
         grid = replace(grid, default=grid.reported)
     if (~np.isnan(grid.scores)).sum(axis=-1).max(initial=0) < 2:
         raise StudyError(f"{where}: no task has 2 wordings that people accepted; nothing can be compared")
+    if settings.holes == "complete" and np.isnan(grid.default).any(axis=0).all() and len(grid.models) > 1:
+        raise StudyError(f"{where}: no task has a default of every model; take another rule than --holes complete")
     return Analysis(made, whole, grid, items, settings, source, (*said, *_said(made, whole, grid, source, settings)))
 
 
@@ -157,6 +162,8 @@ def _said(made: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: Se
         said.append(f"{unsaid} wordings have no label: they count nowhere")
     if source and len([one for one in whole.sources if one]) > 1:
         said.append(f"analysed are wordings by {source} alone (--source); the others stand in a table of their own")
+    if source and (unsaid := _distinct(whole, whole.facts["source"] == "")) > 0:
+        said.append(f"{unsaid} wordings have no source: they count only with --source all")
     said += _parts_said(parts_of(made))
     lacking = sorted({*whole.tasks, *whole.models} - {*grid.tasks, *grid.models})
     if lacking:
@@ -169,6 +176,12 @@ def _said(made: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: Se
     elif missing := int(np.isnan(grid.default).sum()):
         said.append(
             f"{missing} of {grid.default.size} defaults of the same run and part are missing: {HOLES[settings.holes]}"
+        )
+    known = ~np.isnan(grid.scores)
+    if lacking_some := int((known.any(axis=-1) & (known != known.any(axis=0)).any(axis=-1)).sum()):
+        said.append(
+            f"{lacking_some} of {grid.default.size} models' tasks lack wordings that other models have: their means"
+            " rest on fewer"
         )
     if few := int(((~np.isnan(grid.scores)).sum(axis=-1) < 2).sum()):
         said.append(f"{few} of {grid.default.size} models' tasks have fewer than 2 wordings: nothing is said of them")

@@ -61,7 +61,7 @@ def chosen_boards(grid: Grid, holes: str = "mteb") -> pd.DataFrame:
 
     Three scenarios: all models with their defaults; one model (`chosen`) with its best wordings against the others'
     defaults; one with its best against the others' worst. A default counts as a wording of its model in both.
-    Columns: scenario, chosen, model, points, rank, n_tasks (that the model has a score on).
+    Columns: scenario, chosen, model, points, rank, n_tasks (whose scores of the model count).
 
     Source: arXiv 2605.22544, 3.4 and Figure 4.
     """
@@ -78,7 +78,8 @@ def chosen_boards(grid: Grid, holes: str = "mteb") -> pd.DataFrame:
 def _board(grid: Grid, scores: Floats, scenario: str, chosen: str, holes: str) -> pd.DataFrame:
     points, ranks = ranked(scores, holes)
     made = {"scenario": scenario, "chosen": chosen, "model": list(grid.models), "points": points, "rank": ranks}
-    return pd.DataFrame(made | {"n_tasks": (~np.isnan(scores)).sum(axis=1)})
+    known = ~np.isnan(scores)
+    return pd.DataFrame(made | {"n_tasks": (known & known.all(axis=0) if holes == "complete" else known).sum(axis=1)})
 
 
 def drawn_boards(grid: Grid, holes: str = "mteb", *, n_draws: int = N_DRAWS, rng: np.random.Generator) -> pd.DataFrame:

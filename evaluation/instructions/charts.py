@@ -200,7 +200,7 @@ def bumps(one: Analysis, models: list[str]) -> alt.LayerChart:
     frame = pd.DataFrame(rows, columns=["way", "model", "rank"])
     across = alt.X("way:N", sort=list(ranks), title=None).axis(labelAngle=-20, labelLimit=NAMES)
     up = alt.Y("rank:Q", title="Rank").scale(reverse=True, domain=[0.5, len(one.grid.models) + 0.5], nice=False)
-    up = up.axis(tickMinStep=1, format="d")
+    up = up.axis(values=_whole_ranks(len(one.grid.models)), format="d")
     legend = alt.Legend(labelLimit=NAMES, symbolOpacity=1)
     colour = alt.Color("model:N", title=None).scale(domain=models).legend(legend)
     shape = alt.Shape("model:N", title=None).scale(domain=models).legend(legend)
@@ -209,6 +209,12 @@ def bumps(one: Analysis, models: list[str]) -> alt.LayerChart:
     return alt.LayerChart(layer=[lines, dots]).properties(
         width=WIDTH * 3 // 4, height=max(180, ROW * len(one.grid.models))
     )
+
+
+def _whole_ranks(n: int) -> list[int]:
+    """Ticks from 1 to n, at most a dozen."""
+    step = -(-n // 12)
+    return [1, *range(step if step > 1 else 2, n + 1, step)]
 
 
 def origins(table: pd.DataFrame) -> alt.LayerChart:

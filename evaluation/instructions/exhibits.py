@@ -246,7 +246,8 @@ def coverage(one: Analysis) -> Exhibit:
         }
         for row in frame.to_dict(orient="records")
     ]
-    return _exhibit(one, "coverage", "What was scored and counts", frame, rows, [])
+    notes = ["Wordings: how many count, of all that the task has; refused ones, and another source's, do not count"]
+    return _exhibit(one, "coverage", "What was scored and counts", frame, rows, notes)
 
 
 def aside(one: Analysis) -> Exhibit:

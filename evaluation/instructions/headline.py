@@ -58,19 +58,22 @@ def _ranks(one: Analysis) -> str:
     best = board.iloc[0]
     mean, low, high = (hundred(best[f"wordings_{name}"]) for name in ("mean", "low", "high"))
     ends = "" if math.isnan(best["wordings_low"]) else f" [{low}, {high}]"
-    told = f"By the recommended score, the mean over accepted wordings, {best['model']} has {mean}{ends}"
+    accepted = "accepted wordings" if one.whole.gated else "all wordings"
+    told = f"By the recommended score, the mean over {accepted}, {best['model']} has {mean}{ends}"
     if len(board) < 2:
         return f"{told}; of one model there is no rank."
     own = one.boards[(one.boards["scenario"] == AGAINST_WORST) & (one.boards["chosen"] == one.boards["model"])]
     first = int((own["rank"] == 1).sum())
     tau = one.drawn.attrs["tau"][0]
+    level = int((board["rank"] == best["rank"]).sum()) - 1
+    shared = f", as {count(level, 'other model')} {'is' if level == 1 else 'are'}" if level else ""
     known = board[board["default_rank"].notna()]
     moved = int((known["rank"] != known["default_rank"]).sum())
     differ = f"{moved} of {len(known)} ranks differ from the defaults', " if len(known) else ""
     same = "" if math.isnan(tau) else f", and random wordings keep the defaults' order with tau {tau:.2f} on average"
     return (
-        f"{told} and is first of {len(board)}; {differ}{count(first, 'model')} can be first with the best wordings"
-        f" against the others' worst{same}."
+        f"{told} and is first of {len(board)}{shared}; {differ}{count(first, 'model')} can be first with the"
+        f" best wordings against the others' worst{same}."
     )
 
 
@@ -83,7 +86,8 @@ def doubts(one: Analysis) -> list[str]:
         found.append(f"some models' tasks have only {n[n > 0].min()} wordings: their spread is uncertain")
     if len(one.grid.tasks) < _FEW_TASKS:
         found.append(
-            f"{len(one.grid.tasks)} tasks: no interval over tasks says much, and ranks have none below {_FEW_TASKS}"
+            f"with {count(len(one.grid.tasks), 'task')} no interval over tasks says much; ranks have none below"
+            f" {_FEW_TASKS} tasks"
         )
     if not one.gate.empty:
         found.append("wordings that were not accepted count only in the tables of the gate and of kinds of wordings")

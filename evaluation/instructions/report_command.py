@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,6 +82,8 @@ def run(options: argparse.Namespace) -> int:
         raise StudyError(f"--seed {options.seed}: give a whole number from 0 on")
     if options.items and options.study:
         raise StudyError("--items goes with --scores; a study has its own, leave it out")
+    if twice := [task for task, number in Counter(task for task, _ in options.part).items() if number > 1]:
+        raise StudyError(f"--part names two parts of {twice[0]}; of a task one is analysed, leave the other out")
     return _of_study(options) if options.study else _of_scores(options)
 
 
@@ -133,14 +136,20 @@ def _write(one: Analysis, folder: Path, title: str) -> int:
     from evaluation.instructions.headline import headline  # noqa: PLC0415
     from evaluation.instructions.page import write_report  # noqa: PLC0415
 
-    page = write_report(folder, one, title)
+    try:
+        page = write_report(folder, one, title)
+    except FileNotFoundError as error:
+        raise StudyError(f"{folder}: no file can be written there ({error.filename}); name another folder") from None
     print("\n".join([*([SIMULATED] if one.simulated else []), *headline(one)]))
     print(f"-> {page}")
     return 0
 
 
 def _names(value: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in value.split(",") if part.strip())
+    found = tuple(part.strip() for part in value.split(",") if part.strip())
+    if not found:
+        raise argparse.ArgumentTypeError(f"{value!r} names no task, such as STS14,STS15")
+    return found
 
 
 def _part(value: str) -> tuple[str, tuple[str, str]]:

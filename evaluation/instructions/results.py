@@ -137,7 +137,7 @@ class Results:
 
     def _kept(self) -> dict[str, list[InstructionScore]]:
         found: dict[str, list[InstructionScore]] = {}
-        old = (row for row in stored(self.study, SCORES, InstructionScore) if row.unit_id)
+        old = (row for row in stored(self.study, SCORES, InstructionScore, COMMAND) if row.unit_id)
         for unit_id, rows in itertools.groupby(old, key=lambda row: row.unit_id):
             found[unit_id] = list(rows)
         for _, line in self._journal.lines(Scored):

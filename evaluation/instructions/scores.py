@@ -22,6 +22,7 @@ DEFAULT, NONE, REPORTED = "default", "none", "reported"
 NO_WORDINGS = (DEFAULT, NONE, REPORTED)  # prompt ids of what nobody worded for the comparison
 ACCEPTABLE = "acceptable"
 Label = Literal["acceptable", "irrelevant", "unnatural", ""]
+_MOST_SEED = 10**15
 _ROUNDING = 1e-9  # by which a score may be off the scale
 _OTHER_NAMES = {"model_revision": "revision", "prompt_source": "source", "prompt": "text"}
 
@@ -100,7 +101,7 @@ def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
             continue
         made[name] = _words(frame[name]) if name in frame else field.default
     made["score"] = _on_scale(frame, where)
-    made["seed"] = numbers_of(frame, "seed", where).astype(np.int64) if "seed" in frame else 0
+    made["seed"] = _seeds(frame, where) if "seed" in frame else 0
     made["simulated"] = _truths(frame, where)
     checked = pd.DataFrame(made, index=frame.index)[list(fields)].reset_index(drop=True)
     defaults = checked["source"].isin(NO_WORDINGS)  # so tables of others say that nobody worded it
@@ -109,8 +110,9 @@ def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
     for name in ("source", "label"):
         _refuse_others(checked[name], get_args(fields[name].annotation), where)
     for name in ("model", "task", "prompt_id"):
-        if (empty := checked[name] == "").any():
+        if (empty := checked[name].str.strip() == "").any():
             raise DataError(f"{where}: row {int(empty.to_numpy().argmax()) + 2} has no {name}; fill it in")
+    _refuse_nearly_named(checked["prompt_id"], where)
     _refuse_twice(checked, where)
     _refuse_two_texts(checked, where)
     return checked
@@ -135,6 +137,9 @@ def _named(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
     frame = frame.rename(columns={old: new for old, new in _OTHER_NAMES.items() if new not in frame})
     if "prompt_id" not in frame and "text" in frame:
         texts = _words(frame["text"])
+        if (empty := texts.str.strip() == "").any():
+            row = int(empty.to_numpy().argmax()) + 2
+            raise DataError(f"{where}: row {row} has no prompt; write none for no prompt, default for the model's own")
         named = {text: text if text in NO_WORDINGS else identity("prompt-v1", text)[:12] for text in texts.unique()}
         frame = frame.assign(prompt_id=texts.map(named), text=texts.where(~texts.isin(NO_WORDINGS), ""))
     if missing := [name for name in PromptScore.NEEDED if name not in frame]:
@@ -169,6 +174,22 @@ def _truths(frame: pd.DataFrame, where: Path) -> Any:
     known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
     _refuse_others(words, tuple(known), where)
     return words.map(known).astype(bool)
+
+
+def _seeds(frame: pd.DataFrame, where: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
+    found = np.nan_to_num(numbers_of(frame, "seed", where))
+    if (wrong := (found != np.floor(found)) | (np.abs(found) > _MOST_SEED)).any():
+        row = int(wrong.argmax())
+        raise DataError(f"{where}: row {row + 2}: seed {found[row]:g} is no whole number of at most 15 digits")
+    return found.astype(np.int64)
+
+
+def _refuse_nearly_named(prompt_ids: pd.Series, where: Path) -> None:
+    """Refuse `Default` and the like: it would count as a wording."""
+    for name in prompt_ids.unique():
+        if (meant := name.strip().lower()) in NO_WORDINGS and name != meant:
+            row = int((prompt_ids == name).to_numpy().argmax()) + 2
+            raise DataError(f"{where}: row {row}: prompt_id {name!r}; write {meant!r}, or give a wording another id")
 
 
 def _refuse_others(column: pd.Series, known: tuple[str, ...], where: Path) -> None:

@@ -141,14 +141,14 @@ class MeasureTable(Generic[R]):
         return ((model, unit) for model in self._models for unit in self._units.values())
 
 
-def stored(study: Study, file: str, record: type[R_any]) -> list[R_any]:
-    """Records of earlier runs; none before the first. They can be made again, so a damaged file may go."""
+def stored(study: Study, file: str, record: type[R_any], command: str = COMMAND) -> list[R_any]:
+    """Records of earlier runs; none before the first. They can be made again (`command`), so a damaged file may go."""
     path = study.folder / file
     if not path.exists():
         return []
     try:
-        rows = read_records(path, record, study.command(COMMAND))
-        refuse_replaced_table(study, file, study.command(COMMAND))
+        rows = read_records(path, record, study.command(command))
+        refuse_replaced_table(study, file, study.command(command))
     except DataError as error:
         raise DataError(f"{error} (nothing else is lost when {file} is deleted: it is made again)") from None
     return rows

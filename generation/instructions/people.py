@@ -12,6 +12,7 @@ from plumbline.errors import DataError, nearest
 from plumbline.study import Study
 
 COLUMNS = ("task", "prompt")
+MOST = 1000  # wordings of one task: each is compared with each
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ def by_people(study: Study, path: str, tasks: Sequence[TaskWords]) -> Iterator[W
             raise DataError(f"{file}: no column {column!r}; {nearest(column, list(map(str, frame.columns)))}")
     if frame.empty:
         raise DataError(f"{file}: has no rows; give it wordings, or take `subject.prompts` out")
+    name, most = frame["task"].astype(str).str.strip().value_counts().agg(["idxmax", "max"])
+    if most > MOST:
+        raise DataError(f"{file}: {most:,} wordings for {name[:60]!r}; {MOST:,} are enough, for people label each")
     for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
         yield _worded(cells, f"{file}: row {line(row)}", {one.name: one for one in tasks})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 from plumbline.reading import MalformedError, parse_json
@@ -10,6 +11,7 @@ from plumbline.study.base import LONGEST
 from plumbline.words import shows
 
 KEY = "prompts"
+_JOINERS = "\u200c\u200d"  # words of Persian, conjuncts of Indic scripts and joined emoji need them
 
 
 class InvalidReplyError(ValueError):
@@ -51,11 +53,16 @@ def wording(text: str) -> str:
     line = nfc(text).strip()
     if not shows(line):
         raise InvalidReplyError("an empty wording, which is no instruction: `none` is evaluated in any case")
-    if not line.isprintable():
+    if not all(map(_stays, " " + line, line)):
         raise InvalidReplyError(f"the wording {line[:60]!a} holds a line break, or a character that shows as nothing")
     if len(line) > LONGEST:
         raise InvalidReplyError(f"a wording of {len(line)} characters; {LONGEST} are enough")
     return line
+
+
+def _stays(before: str, sign: str) -> bool:
+    """Whether a sign may stand in a wording: blanks of any kind, and joiners in scripts that are written with them."""
+    return sign.isprintable() or unicodedata.category(sign) == "Zs" or (sign in _JOINERS and not before.isascii())
 
 
 def _json_of(answer: str) -> str:

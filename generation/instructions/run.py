@@ -25,7 +25,8 @@ from generation.instructions.wordings import human_wording, machine_wording, one
 from generation.work import all_through, show
 from plumbline.errors import TextFailedError, TextUnansweredError
 from plumbline.file_hashes import cached_file_hash
-from plumbline.store import only_one, write_json, write_table
+from plumbline.manifest import write_kept_table
+from plumbline.store import only_one, write_json
 from plumbline.study import Study
 from plumbline.study.generator import Sampling
 from plumbline.study.subject import INSTRUCTIONS
@@ -64,7 +65,7 @@ def word_instructions(study: Study, *, again: bool = False) -> Worded:
         replies.settle()
         found = one_of_each([*_by_machine(study, replies, tasks), *people], subject.near)
         write_json(study.folder / REMOVED, found.removed)
-        write_table(study.folder / INSTRUCTIONS, found.kept, Instruction)
+        write_kept_table(study, INSTRUCTIONS, found.kept, Instruction)
     trouble = [reply for call in calls if (reply := replies.of(call)) is not None and reply.status != "ok"]
     return Worded(found.kept, found.removed, counts, trouble)
 

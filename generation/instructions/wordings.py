@@ -10,6 +10,7 @@ from rapidfuzz.distance import Levenshtein
 from generation.instructions.near import stand_ins
 from generation.instructions.records import Instruction, Removed, prompt_id
 from generation.instructions.tasks import TaskWords
+from plumbline.manifest import refuse_replaced_table
 from plumbline.store import read_records
 from plumbline.study import Study
 from plumbline.study.subject import INSTRUCTIONS
@@ -46,8 +47,10 @@ def one_of_each(found: Sequence[Instruction], near: float) -> Wordings:
 
 
 def read_wordings(study: Study) -> list[Instruction]:
-    """A study's wordings. Raises DataError where they are not there yet."""
-    return read_records(study.folder / INSTRUCTIONS, Instruction, study.command(COMMAND))
+    """A study's wordings. Raises DataError where they are not there yet, or not as they were written."""
+    found = read_records(study.folder / INSTRUCTIONS, Instruction, study.command(COMMAND))
+    refuse_replaced_table(study, INSTRUCTIONS, study.command(COMMAND))
+    return found
 
 
 def wordings_for(wordings: Sequence[Instruction], task: TaskWords) -> list[Instruction]:

@@ -81,9 +81,11 @@ def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]
 
 def svg(chart: alt.TopLevelMixin) -> str:
     """The chart as SVG; letters are letters in it. Vega escapes the texts."""
+    import altair as alt  # noqa: PLC0415 (extra `report`)
     import vl_convert  # noqa: PLC0415 (extra `report`)
 
-    drawn: str = vl_convert.vegalite_to_svg(chart.to_json())
+    with alt.data_transformers.disable_max_rows():  # which keep notebooks small; here no data stay in the page
+        drawn: str = vl_convert.vegalite_to_svg(chart.to_json())
     return drawn
 
 

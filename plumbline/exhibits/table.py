@@ -38,7 +38,8 @@ _LATEX = str.maketrans(
     }
 )
 _MINUS = re.compile(r"(?<![\w.\-])-(?=\.?\d)")  # the sign of a number
-_NUMBERS = re.compile(r"[-+]?[\d.,]+%?( ± [\d.]+)?( ?[(\[][-+\d.,% ]+[)\]])*")  # a cell of one, with how sure it is
+# A cell of a number, or of two ends, with how sure it is.
+_NUMBERS = re.compile(r"[-+]?[\d.,]+%?( ± [\d.]+| to [-+]?[\d.,]+%?)?( ?[(\[][-+\d.,% ]+[)\]])*")
 _DASHES = re.compile(r"-(?=-)")  # of which LaTeX would make one dash, as in `--study`
 # What pdfLaTeX has letters for without more packages; the dashes, quotes and dots are those of typed English.
 _LATIN = re.compile("[^\u0000-\u017f‐-—‘’‚“”„†‡•…‰€™]")

@@ -98,6 +98,7 @@ def test_numbers_have_minus_signs_where_people_read_them() -> None:
         "-0.50 [-1.00, 0.00]",
         "-3%",
         "-0.2 ± 0.7",
+        "-7.8 to +5.0",
         "2026-11-22",
         "all-MiniLM-L6",
         "a text of -3 degrees",
@@ -105,5 +106,5 @@ def test_numbers_have_minus_signs_where_people_read_them() -> None:
         "–",
     ]
     shown = with_minus(pd.DataFrame({"a": cells, "n": range(len(cells))}))
-    assert list(shown["a"]) == ["−0.50 [−1.00, 0.00]", "−3%", "−0.2 ± 0.7", *cells[3:]]
+    assert list(shown["a"]) == ["−0.50 [−1.00, 0.00]", "−3%", "−0.2 ± 0.7", "−7.8 to +5.0", *cells[4:]]
     assert list(shown["n"]) == list(range(len(cells)))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import mteb
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ from evaluation.instructions.scores import no_items
 from evaluation.instructions.tables import published_table
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.csv import csv_bytes
+from plumbline.exhibits.page import svg
 from tests.evaluation.instructions import published
 from tests.evaluation.instructions.made import long
 from tests.evaluation.instructions.test_statistics import PAPERS, REPORTED
@@ -176,6 +178,32 @@ def test_what_cannot_be_compared_is_one_line() -> None:
     negative = made(frame.assign(score=-frame["score"]))
     assert negative.distribution["cv"].isna().all() and "mean is not above 0" in negative.distribution["reason"][0]
     assert "no coefficient of variation is defined" in headline(negative)[0]
+
+
+def test_what_a_mean_rests_on_is_said() -> None:
+    level = made(long(np.full((3, 6, 5), 0.5), np.full((3, 6), 0.5)))
+    assert "all wordings" in headline(level)[2] and "first of 3, as 2 other models are" in headline(level)[2]
+    lacking = SCORES.copy()
+    lacking[0, 0, 3:] = math.nan
+    assert any(line.startswith("1 of 18 models' tasks lack wordings that") for line in doubts(made(long(lacking))))
+    frame = long(SCORES, DEFAULTS)
+    unsaid = frame.assign(source=frame["source"].mask(frame["prompt_id"] == "p4", ""))
+    assert "6 wordings have no source: they count only with --source all" in doubts(made(unsaid))
+
+
+def test_a_board_of_complete_tasks_counts_them_and_needs_one() -> None:
+    defaults = DEFAULTS.copy()
+    defaults[0, 0] = math.nan
+    one = made(long(SCORES, defaults), holes="complete")
+    assert one.boards.loc[one.boards["scenario"] == "defaults", "n_tasks"].tolist() == [5, 5, 5]
+    defaults[1] = math.nan
+    with pytest.raises(StudyError, match="no task has a default of every model"):
+        made(long(SCORES, defaults), holes="complete")
+
+
+def test_a_figure_may_hold_many_scores() -> None:
+    """12 models on 12 tasks under 44 wordings are more than altair's 5,000 rows."""
+    assert len(svg(alt.Chart(pd.DataFrame({"x": range(5001)})).mark_tick().encode(x="x:Q"))) > 5001
 
 
 def test_the_command_writes_one_page_and_all_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

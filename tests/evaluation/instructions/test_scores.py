@@ -53,6 +53,15 @@ def test_a_file_is_read_with_its_empty_cells(tmp_path: Path) -> None:
         (table(prompt_id=["default", "a", "a"]), "two scores of model m, task t, prompt_id a; keep one"),
         (table(prompt_id=["default", "a", ""]), "row 4 has no prompt_id; fill it in"),
         (table(prompt_id="a", model=["m", "n", "o"], text=["x", "x", "y"]), "'a' of task t has two texts"),
+        (table(prompt_id=["Default", "a", "b"]), "row 2: prompt_id 'Default'; write 'default', or give a wording"),
+        (table(prompt_id=["default", "a", " none"]), "row 4: prompt_id ' none'; write 'none'"),
+        (table(task=["t", " ", "t"]), "row 3 has no task; fill it in"),
+        (table(seed=[1, 1.5, 1]), "row 3: seed 1.5 is no whole number of at most 15 digits"),
+        (table(seed=10.0**30), "row 2: seed 1e+30 is no whole number"),
+        (
+            table().drop(columns="prompt_id").assign(prompt=["default", "Find:", ""]),
+            "row 4 has no prompt; write none for no prompt, default for the model's own",
+        ),
         (table(simulated=["", "maybe", ""]), "row 3: simulated 'maybe' is unknown"),
     ],
 )  # fmt: skip

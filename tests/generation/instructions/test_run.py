@@ -12,15 +12,16 @@ import pytest
 from annotation.sampling.sample import draw_sample
 from generation.instructions.calls import calls_of
 from generation.instructions.kept import Replies
-from generation.instructions.records import REMOVED, REPLIES, Reply
-from generation.instructions.replies import InvalidReplyError, read_reply, schema
+from generation.instructions.records import REMOVED, REPLIES, Instruction, Reply
+from generation.instructions.replies import InvalidReplyError, read_reply, schema, wording
 from generation.instructions.run import word_instructions
 from generation.instructions.wordings import read_wordings
 from generation.jobs import Plan
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.journal import Journal
-from plumbline.store import read_records
+from plumbline.store import read_records, write_table
 from plumbline.study import ROOT, load_study
+from plumbline.study.subject import INSTRUCTIONS
 from tests.instructions import made
 from tests.stubs import Asked, ChatStub, refuses, says
 from tests.stubs import Reply as Answer
@@ -106,12 +107,31 @@ def test_people_and_machine_may_word_alike_and_then_it_is_the_persons(tmp_path: 
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("text", ["Trouvez\u00a0:", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"])
+def test_blanks_and_joiners_of_other_languages_stay(text: str) -> None:
+    assert wording(text) == text  # French has a fixed blank before a colon, Persian joins letters without one
+
+
+def test_wordings_that_were_edited_by_hand_are_refused(tmp_path: Path) -> None:
+    study = made(tmp_path)
+    word_instructions(study)
+    rows = read_wordings(study)
+    edited = [rows[0].model_copy(update={"task_type": "classification"}), *rows[1:]]
+    write_table(study.folder / INSTRUCTIONS, edited, Instruction)
+    with pytest.raises(DataError, match="is not what was written"):
+        read_wordings(study)
+    word_instructions(study)
+    assert read_wordings(study) == rows
+
+
 @pytest.mark.parametrize(
     ("row", "says"),
     [
         ("sample_sts,Compare", "row 1, field 'task': the study has no data set, and no type of task, 'sample_sts'; "),
         ("retrieval,", "row 1, field 'prompt': an empty wording, which is no instruction: `none` is evaluated"),
         ('retrieval,"two\nlines"', "holds a line break"),
+        ("retrieval,Find\u200bit", "a character that shows as nothing"),
+        ("\n".join(f"retrieval,Find number {n}" for n in range(1001)), "1,001 wordings for 'retrieval'; 1,000 are"),
     ],
 )
 def test_a_row_of_people_that_cannot_be_used_is_one_line(tmp_path: Path, row: str, says: str) -> None:
