@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.shared import made_once
+
 from .ground import SECRET, Bad, Place, build, copy, left, run
 
 
 @pytest.fixture(scope="session")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return build(tmp_path_factory.mktemp("ground"))
+def ground() -> Place:
+    """Not to be written to."""
+    return Place(made_once("ground", build))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from plumbline.addresses import shown
 from plumbline.errors import ServiceError
 from plumbline.study import ROOT
 
-from .ground import SECRET, Bad, Place
+from .ground import SECRET, Bad, Place, copy
 
 E = "--study {s} --exports {e}"
 WORDS: tuple[tuple[str, str], ...] = (
@@ -122,13 +123,13 @@ def test_an_address_is_shown_without_its_secrets(text: str, seen: str) -> None:
     assert str(ServiceError(text)) == seen
 
 
-def test_a_name_that_the_locale_cannot_write_is_one_line(ground: Place) -> None:
+def test_a_name_that_the_locale_cannot_write_is_one_line(ground: Place, tmp_path: Path) -> None:
+    place = copy(ground, tmp_path / "place")
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    study = ground.file.read_text(encoding="utf-8").replace("data/pairs.csv", "data/pärchen.csv")
-    file = ground.root / "umlaut.yaml"
+    study = place.file.read_text(encoding="utf-8").replace("data/pairs.csv", "data/pärchen.csv")
+    file = place.root / "umlaut.yaml"
     file.write_text(study, encoding="utf-8")
-    words = [sys.executable, "-m", "generation.run", "--study", str(file), "--exports", str(ground.root / "c")]
+    words = [sys.executable, "-m", "generation.run", "--study", str(file), "--exports", str(place.root / "c")]
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, check=False)
-    file.unlink()
     assert (done.returncode, done.stderr.count(b"\n")) == (2, 1), done.stderr
     assert b"set LC_ALL=C.UTF-8" in done.stderr
