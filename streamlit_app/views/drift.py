@@ -8,8 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from annotation.rubric import load_rubric
-from annotation.verdicts.tables import display
+from annotation.verdicts.tables import display, number
 from evaluation.report.drift_charts import drift_figure
+from plumbline.exhibits.table import with_minus
 from plumbline.languages import language_name
 from plumbline.study import Study
 from streamlit_app import charts, pair
@@ -110,7 +111,9 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _tables(study: Study, frame: pd.DataFrame, correlations: pd.DataFrame, question: str) -> None:
-    table(f"{study.name}-drift-correlations-{question}", correlations, _named(correlations))
+    shown = _named(correlations)
+    cells = {name: shown[name].map(number) for name in shown.select_dtypes("float").columns}
+    table(f"{study.name}-drift-correlations-{question}", correlations, with_minus(shown.assign(**cells)))
     st.caption("Tick a row (or press Shift and Space) to see the pair's ratings.")
     mean = f"mean_{question}"
     named = frame.rename(columns={"mean_quality": mean})
