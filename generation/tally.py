@@ -29,7 +29,7 @@ from plumbline.store import BATCH, as_record, read_batches
 from plumbline.study import Study
 from plumbline.study.transformations import Transformation
 
-UNDEFINED = "-"
+UNDEFINED = "–"
 GROUP = ["generator", "transformation", "seed", "dataset", "language"]
 _STATUSES = ("ok", "failed", "unanswered")
 Keys = npt.NDArray[np.bytes_]
@@ -131,7 +131,7 @@ def not_counted(studies: Sequence[Study]) -> list[str]:
 
 def shown(value: float, digits: int = 1, sign: str = "") -> str:
     """A number of a printed table; `sign` is "+" where a plus is shown."""
-    return UNDEFINED if np.isnan(value) else format(value, f"{sign},.{digits}f")
+    return UNDEFINED if np.isnan(value) else format(value, f"{sign}z,.{digits}f")
 
 
 def _generators(study: Study) -> Iterator[Study]:

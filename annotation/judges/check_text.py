@@ -124,7 +124,7 @@ def saved_lines(saved: pd.DataFrame | None) -> list[str]:
     size = f"{abs(pairs):,.0f} pairs ({abs(ratings):,.0f} ratings)"
     told = (
         f"Saved so far: {size} that people alone would have to rate as well, for intervals over pairs as narrow"
-        if pairs >= 0
+        if pairs > -0.5  # less than a pair is none
         else f"Nothing saved so far: means with these judges are less sure, as by {size} fewer"
     )
     return [f"{told}{', ' + where if len(known) < len(saved) else ''}"]
@@ -171,5 +171,5 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return "-" if math.isnan(value) else f"{value:.2f}"
+        return "–" if math.isnan(value) else f"{value:.2f}"
     return str(value)

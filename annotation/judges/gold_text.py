@@ -42,5 +42,5 @@ def _table(title: str, first: str, rows: Sequence[GoldRow], table: str) -> str:
 
 def _shown(row: GoldRow | None, *, percent: bool) -> str:
     if row is None or math.isnan(row.value):
-        return "-"
+        return "–"
     return f"{100 * row.value:.2f}" if percent else f"{row.value:.2f}"

@@ -146,7 +146,7 @@ def _cell(column: str, value: object) -> str:
     if not isinstance(value, float):
         return f"{value:,}" if isinstance(value, int) else str(value)
     if math.isnan(value):
-        return "-"
+        return "–"
     return _p(value) if column == "p_holm" else f"{value:.1%}" if column == "error_rate" else f"{value:.2f}"
 
 
