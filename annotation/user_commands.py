@@ -56,6 +56,7 @@ def add_user_commands(commands: Subparsers) -> None:
     adding.add_argument("names", metavar="NAME", nargs="+")
     adding.add_argument("--languages", metavar="CODES", default="", help="languages that they read, for example en,de")
     adding.add_argument("--study", metavar="FILE", help="give them access to this study now (otherwise `publish` does)")
+    adding.add_argument("--exports", help=argparse.SUPPRESS)
     inviting = action("invite", _invite, "make the accounts of a study's people, and word an invitation for each")
     inviting.add_argument(
         "names", metavar="NAME", nargs="*", help="whom to invite (default: the study's raters.people)"
@@ -77,6 +78,7 @@ def add_user_commands(commands: Subparsers) -> None:
     listing.add_argument(
         "--study", metavar="FILE", help="show also what each is called in this study's records, and who is in it"
     )
+    listing.add_argument("--exports", help=argparse.SUPPRESS)
     action("reset", _reset, "draw a new password for an account").add_argument("name", metavar="NAME")
     removing = action("remove", _remove, "delete an annotator's account")
     removing.add_argument("name", metavar="NAME")
@@ -86,7 +88,7 @@ def add_user_commands(commands: Subparsers) -> None:
 def _add(options: argparse.Namespace) -> int:
     home = home_of(options)
     codes = [code.strip() for code in options.languages.split(",") if code.strip()]
-    study = load_study(options.study) if options.study else None
+    study = load_study(options.study, options.exports) if options.study else None
     with reach(home) as connection:
         for name, password in accounts.add(connection, home, options.names, codes).items():
             if password is not None:
@@ -149,7 +151,7 @@ def _hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    home, study = home_of(options), load_study(options.study) if options.study else None
+    home, study = home_of(options), load_study(options.study, options.exports) if options.study else None
     with reach(home, existing=True) as connection:
         rows = [[one.username, one.role, ",".join(one.languages) or "-", str(one.answers)]
                 for one in accounts.accounts(connection, home)]  # fmt: skip

@@ -355,10 +355,10 @@ def test_a_text_without_output_is_not_left_as_it_is(sts: TableDataset) -> None:
         transformed(sts, Outputs(made))
 
 
-def _one_label(dataset: TableDataset) -> TableDataset:
+def _one_label(dataset: TableDataset, label: Any) -> TableDataset:
     splits = {}
     for split, frame in dataset.splits.items():
-        splits[split] = frame.assign(label=pd.Series([frame["label"].iloc[0]] * len(frame), frame.index, object))
+        splits[split] = frame.assign(label=pd.Series([label] * len(frame), frame.index, object))
     return TableDataset(dataset.name, dataset.task, "en", "1", splits)
 
 
@@ -366,7 +366,10 @@ def _one_label(dataset: TableDataset) -> TableDataset:
 def test_one_label_is_unusable(name: str, request: pytest.FixtureRequest) -> None:
     dataset: TableDataset = request.getfixturevalue(name)
     assert scoring.unusable(dataset, "paper") == ""
-    assert "needs two labels" in scoring.unusable(_one_label(dataset), "paper")
+    label = next(label for label in dataset.splits["test"]["label"] if label)
+    assert "needs two labels" in scoring.unusable(_one_label(dataset, label), "paper")
+    if name == "multilabel":
+        assert scoring.unusable(_one_label(dataset, []), "paper") == "no text that is scored has a label"
 
 
 def test_the_metadata_says_type_metric_and_language(sts: TableDataset) -> None:
