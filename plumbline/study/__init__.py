@@ -40,7 +40,7 @@ class Study(Part):
     """Everything that one round needs; `load_study` reads it."""
 
     name: Name = Field(description="the study's name; its records are in exports/<name>/")
-    description: str = ""
+    description: str = Field(default="", description="what it is for, in a line; reports show it")
     subject: SubjectSpec | None = Field(
         default=None, description="what raters judge; unset: pairs of the transformations' originals and outputs"
     )
@@ -61,23 +61,25 @@ class Study(Part):
         " read; all of a transformation's where none is named",
     )
     seeds: tuple[Seed, ...] = Field(
-        default_factory=lambda before: () if before.get("subject") else (1337, 1338, 1339), min_length=1
+        default_factory=lambda before: () if before.get("subject") else (1337, 1338, 1339),
+        min_length=1,
+        description="an output of each text and transformation is made for each; PTEB and HTEB have three",
     )
     generator: GeneratorSpec = Field(
         default=NoGenerator(), description="the language model; none where no transformation asks one"
     )
     candidates: tuple[CandidateSpec, ...] = Field(default=(), description="other generators to compare with")
-    retry: RetrySpec = RetrySpec()
-    sample: SampleSpec = SampleSpec()
+    retry: RetrySpec = Field(default=RetrySpec(), description="which faults of an output are asked for again")
+    sample: SampleSpec = Field(default=SampleSpec(), description="which pairs people rate")
     rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
     wordings: tuple[Code, ...] = Field(
         default=(),
         description="languages (codes) of raters beside the rubric's own: prompts/rubrics/<rubric>/<code>.yaml",
     )
     training: str = Field(default="", description="a file of known pairs that raters learn on and that never count")
-    raters: RatersSpec = RatersSpec()
-    acceptance: AcceptanceSpec = AcceptanceSpec()
-    quality: QualitySpec = QualitySpec()
+    raters: RatersSpec = Field(default=RatersSpec(), description="who rates, and how many for each pair")
+    acceptance: AcceptanceSpec = Field(default=AcceptanceSpec(), description="when a transformation is accepted")
+    quality: QualitySpec = Field(default=QualitySpec(), description="what counts as a sign of careless answers")
     judges: tuple[JudgeSpec, ...] = Field(default=(), description="language models that rate outputs as people do")
     judge_pool: int | Literal["all"] = Field(
         default=1000,

@@ -28,7 +28,7 @@ class SampleSpec(Part):
 
     pairs: int = Field(default=100, ge=1, le=10**7, description="pairs per transformation")
     seed: Seed = Field(default=1337, description="seed of the random draw")
-    controls: ControlsSpec = ControlsSpec()
+    controls: ControlsSpec = Field(default=ControlsSpec(), description="what checks the raters")
     repeats: int = Field(
         default=1, ge=0, le=1000, description="pairs per batch that are shown to each rater a second time"
     )
@@ -48,9 +48,9 @@ class SampleSpec(Part):
 class SimulatedRater(Part):
     """A made-up rater: the author's own rating, plus this bias, plus normal noise, rounded to the scale."""
 
-    name: Name
-    bias: float = Field(default=0.0, ge=-1000, le=1000)
-    noise: float = Field(default=0.5, ge=0, le=1000)
+    name: Name = Field(description="what records call it, after `simulated-`")
+    bias: float = Field(default=0.0, ge=-1000, le=1000, description="points that it adds to what is right")
+    noise: float = Field(default=0.5, ge=0, le=1000, description="standard deviation of what it adds by chance")
 
 
 class RatersSpec(Later, Part):
@@ -73,7 +73,7 @@ class RatersSpec(Later, Part):
     simulated: tuple[SimulatedRater, ...] = Field(
         default=(), description="made-up raters for rehearsals; leave out for a real campaign"
     )
-    simulation_seed: Seed = 1337
+    simulation_seed: Seed = Field(default=1337, description="of what simulated raters answer")
     suggestions: Literal["none", "half"] = Field(
         default="none",
         description="half: an experiment: a random half of the pairs shows judges' scores as suggestions, and that half"

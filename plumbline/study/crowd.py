@@ -75,8 +75,8 @@ class PaySpec(Part):
 class ComprehensionQuestion(Part):
     """A question about the guidelines; who misses one of them twice may not go on (Prolific's rule: two attempts)."""
 
-    text: Line
-    options: tuple[Line, ...] = Field(min_length=2)
+    text: Line = Field(description="what is asked")
+    options: tuple[Line, ...] = Field(min_length=2, description="what may be answered, in order")
     right: int = Field(ge=0, description="the right option, counted from 0")
 
     @model_validator(mode="after")
@@ -89,7 +89,7 @@ class ComprehensionQuestion(Part):
 class CrowdSpec(Part):
     """A campaign with crowd workers on MTurk or Prolific; each batch is `sample.batch` pairs of a queue."""
 
-    pay: PaySpec = PaySpec()
+    pay: PaySpec = Field(default=PaySpec(), description="what workers are paid")
     share: float = Field(
         default=0.5, gt=0, le=1, description="largest share of the study's batches that one worker may do"
     )

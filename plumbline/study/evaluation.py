@@ -120,7 +120,7 @@ class ModelSpec(Part):
 class EvaluationSpec(Part):
     """What the accepted transformations are used for."""
 
-    models: tuple[ModelSpec, ...] = Field(min_length=1)
+    models: tuple[ModelSpec, ...] = Field(min_length=1, description="what is scored")
     protocol: Literal["paper", "mteb"] = Field(
         default="paper", description="classification on the full train split (HTEB), or mteb's own default"
     )

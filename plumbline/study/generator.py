@@ -14,9 +14,9 @@ from plumbline.study.base import Line, Part, Variable
 class Sampling(Part):
     """How the generator picks tokens; part of every output's identity. Defaults: HTEB, appendix A.1."""
 
-    temperature: float = Field(default=0.0, ge=0, le=2)
-    top_p: float = Field(default=1.0, gt=0, le=1)
-    max_tokens: int = Field(default=1024, ge=1, le=10_000_000)
+    temperature: float = Field(default=0.0, ge=0, le=2, description="0 takes the likeliest token")
+    top_p: float = Field(default=1.0, gt=0, le=1, description="the likeliest tokens that together have this share")
+    max_tokens: int = Field(default=1024, ge=1, le=10_000_000, description="where an answer is cut off")
 
 
 #: The commands with the option --generator, which names a candidate.
@@ -26,7 +26,7 @@ TAKE_GENERATOR = ("generation.run", "annotation judge run")
 class _Generator(Part):
     model: Line = Field(description="the model's name on the hub, on the server, or (vllm) a local folder")
     revision: str = Field(default="", description="the model's revision")
-    sampling: Sampling = Sampling()
+    sampling: Sampling = Field(default=Sampling(), description="how it picks tokens")
 
     def identity(self) -> list[Any]:
         """What of this generator changes its outputs: not its address, retries or concurrency."""

@@ -1,0 +1,79 @@
+"""What MkDocs is told about this site: pages that are made of the code, and links from documents to other files.
+
+Documents in docs/ link to the repository's files as they stand beside them (`../studies/demo.yaml`); on the site these
+are files of its own, so that a link that leads nowhere ends the build.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]  # MkDocs loads this file by itself
+
+import reference  # noqa: E402
+from mkdocs.structure.files import File, Files  # noqa: E402
+
+#: Documents that stand elsewhere in the repository, and the pages that they are here.
+ELSEWHERE = {"CHANGELOG.md": "reference/changes.md", "exports/README.md": "reference/files.md"}
+_LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)\s#]+)(#[^)\s]*)?(?=\))")
+
+
+def on_config(config: Any) -> Any:
+    """Put each decision into the navigation, by its title."""
+    files = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    titles = {file.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# "): file.name for file in files}
+    (about,) = (section["About"] for section in config.nav if "About" in section)
+    about.append({"Decisions": [{title: f"decisions/{name}"} for title, name in titles.items()]})
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that are made of the code and of documents elsewhere."""
+    made = {name: make() for name, make in reference.PAGES.items()}
+    made |= {page: (ROOT / file).read_text(encoding="utf-8") for file, page in ELSEWHERE.items()}
+    for name, text in made.items():
+        files.append(File.generated(config, name, content=text))
+    read = {f"docs/{name}": text for name, text in made.items()}
+    read |= {file: (ROOT / file).read_text(encoding="utf-8") for file in ELSEWHERE}
+    for path in (ROOT / "docs").rglob("*.md"):
+        read[path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
+    linked = {_target(place, found[1]) for place, text in read.items() for found in _LINK.finditer(text)}
+    for target in sorted(linked):  # files are known before the pages that link to them are read
+        if not target.startswith(("docs/", "..")) and target not in ELSEWHERE and (ROOT / target).is_file():
+            files.append(File.generated(config, _site_file(target), abs_src_path=str(ROOT / target)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Let links to the repository's files lead to where they are on the site."""
+    place = page.file.src_uri
+    here = next((file for file, name in ELSEWHERE.items() if name == place), f"docs/{place}")
+
+    def led(found: re.Match[str]) -> str:
+        target = _target(here, found[1])
+        if target.startswith("docs/"):
+            there = target.removeprefix("docs/")
+        elif target in ELSEWHERE:
+            there = ELSEWHERE[target]
+        elif (ROOT / target).is_file():
+            there = _site_file(target)
+        else:
+            return found[0]  # MkDocs says that it leads nowhere
+        return posixpath.relpath(there, posixpath.dirname(place) or ".") + (found[2] or "")
+
+    return _LINK.sub(led, markdown)
+
+
+def _target(place: str, link: str) -> str:
+    """The file of the repository that a link of a document leads to."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(place), link))
+
+
+def _site_file(target: str) -> str:
+    """Where a file of the repository is on the site: as text, which a browser shows."""
+    return f"files/{target}" if target.endswith((".svg", ".png", ".html")) else f"files/{target}.txt"

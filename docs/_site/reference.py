@@ -1,0 +1,254 @@
+"""Pages that are made of the code: keys of a study file, commands, records, the Python API."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import io
+import pkgutil
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from plumbline import commands
+from plumbline.records import Record
+from plumbline.study import Study
+
+_OWN_COMMAND = re.compile(r"^    ([a-z-]+)  ", re.MULTILINE)  # in the help of a command that has commands of its own
+_PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+_WIDTH = 90
+_ROOMS = ("plumbline", "generation", "annotation", "evaluation")
+
+
+def study() -> str:
+    """Every key of a study file."""
+    lines = [
+        "# Study files",
+        "A study is one YAML file. These are all of its keys, as `plumbline.study` reads them; one that is unknown is"
+        " refused with the nearest that there is. A commented example is [studies/demo.yaml](../../studies/demo.yaml).",
+    ]
+    waiting: list[tuple[str, type[BaseModel]]] = [("A study", Study)]
+    seen: set[type[BaseModel]] = set()
+    while waiting:
+        title, model = waiting.pop(0)
+        if model in seen or _is_absence(model):
+            continue
+        seen.add(model)
+        parts = [part for field in model.model_fields.values() for part in _models(field.annotation)]
+        lines += [f"## {title} {{#{model.__name__.lower()}}}", *_described(model), _keys(model)]
+        waiting += [(_title(part), part) for part in parts]
+    return "\n\n".join(lines) + "\n"
+
+
+def _is_absence(one: type) -> bool:
+    """Whether a model stands for what a study does not name."""
+    return issubclass(one, BaseModel) and one.__name__.startswith("No")
+
+
+def _described(model: type[BaseModel]) -> list[str]:
+    first = (model.__doc__ or "").strip().partition("\n\n")[0]
+    return [" ".join(first.split())] if first else []
+
+
+def _title(model: type[BaseModel]) -> str:
+    kind = model.model_fields.get("kind")
+    said = _words(model.__name__.removeprefix("_").removesuffix("Spec"))
+    if kind is not None and typing.get_origin(kind.annotation) is typing.Literal:
+        return f"{said} (`kind: {typing.get_args(kind.annotation)[0]}`)"
+    return said
+
+
+def _words(name: str) -> str:
+    made = "".join(f" {one.lower()}" if one.isupper() and index else one for index, one in enumerate(name))
+    return made.replace("open a i", "OpenAI").replace("Open a i", "OpenAI ").replace("  ", " ").strip()
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a type names, in its order."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in typing.get_args(annotation):
+        yield from _models(part)
+
+
+def _keys(model: type[BaseModel]) -> str:
+    rows = ["| key | takes | default | meaning |", "|---|---|---|---|"]
+    for name, field in model.model_fields.items():
+        shown = field.alias or name
+        rows.append(
+            f"| `{shown}` | {_takes(field.annotation)} | {_default(field)} | {_cell(field.description or '')} |"
+        )
+    return "\n".join(rows)
+
+
+def _takes(annotation: Any) -> str:
+    """A type in the words of a YAML file."""
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Literal:
+        return ", ".join(f"`{one}`" for one in parts)
+    if origin in (typing.Union, types.UnionType):
+        named = (one for one in parts if not (isinstance(one, type) and (one is type(None) or _is_absence(one))))
+        return " or ".join(dict.fromkeys(map(_takes, named)))
+    before = {typing.Annotated: "", tuple: "a list of: ", list: "a list of: ", dict: "a mapping, each value: "}
+    if origin in before:
+        return f"{before[origin]}{_takes(parts[1] if origin is dict else parts[0])}"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return f"[{_title(annotation)}](#{annotation.__name__.lower()})"
+    return _PLAIN.get(annotation, "a value")
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.default
+    if field.is_required():
+        return "**needed**"
+    if field.default_factory is not None or (isinstance(value, BaseModel) and not _is_absence(type(value))):
+        return "as it says"
+    if value in (None, "", (), {}) or isinstance(value, BaseModel):
+        return "-"
+    if isinstance(value, tuple):
+        return f"`[{', '.join(map(str, value))}]`"
+    return f"`{str(value).lower()}`" if isinstance(value, bool) else f"`{value}`"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("{", "&#123;")
+
+
+def command_pages() -> str:
+    """Every command with its help."""
+    lines = [
+        "# Commands",
+        "Each is `plumbline NAME`, or `python -m` with the words that stand beside it. What follows is what `--help`"
+        " prints.",
+    ]
+    for section, found in commands.SECTIONS.items():
+        lines.append(f"## {section[0].upper()}{section[1:]}")
+        for one in found:
+            told = _help(one.module, *one.word.split())
+            lines += [f"### plumbline {one.name}", f"`{one.spelled}`: {one.text}", _block(told)]
+            for sub in (
+                _OWN_COMMAND.findall(told) if told.partition("\n")[0].endswith(("COMMAND ...", "ACTION ...")) else ()
+            ):
+                lines += [f"#### plumbline {one.name} {sub}", _block(_help(one.module, *one.word.split(), sub))]
+    return "\n\n".join(lines) + "\n"
+
+
+def _help(module: str, *words: str) -> str:
+    found = importlib.import_module(module)
+    main = importlib.import_module(f"{module}.__main__" if hasattr(found, "__path__") else module).main
+    out = io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", [module, *words, "--help"]),
+        mock.patch.dict("os.environ", {"COLUMNS": "100"}),
+        contextlib.redirect_stdout(out),
+        contextlib.suppress(SystemExit),
+    ):
+        main()
+    return out.getvalue().strip()
+
+
+def _block(text: str) -> str:
+    return f"```text\n{text}\n```"
+
+
+def records() -> str:
+    """Every record with its fields."""
+    for room in _ROOMS:
+        package = importlib.import_module(room)
+        for one in pkgutil.walk_packages(package.__path__, f"{room}."):
+            if "record" in one.name.rpartition(".")[2] and ".plugin" not in one.name:
+                importlib.import_module(one.name)
+    lines = [
+        "# Records",
+        "What stages hand on, field by field; [which file holds which](../../exports/README.md). Frozen, typed, one"
+        " word for one thing. A field that is undefined is NaN, in JSON null.",
+    ]
+    for model in sorted(_below(Record), key=lambda one: (one.__module__, one.__name__)):
+        if model.__name__.startswith("_") or model.__module__.partition(".")[0] not in _ROOMS:
+            continue
+        key = f" A row is named by {', '.join(f'`{name}`' for name in model.KEY)}." if model.KEY else ""
+        said = " ".join(_described(model))
+        lines += [f"## {model.__name__}", f"`{model.__module__}`. {_cell(said)}{key}", _fields(model)]
+    return "\n\n".join(lines) + "\n"
+
+
+def _below(base: type[Record]) -> Iterator[type[Record]]:
+    for one in base.__subclasses__():
+        yield one
+        yield from _below(one)
+
+
+def _fields(model: type[BaseModel]) -> str:
+    rows = ["| field | type | meaning |", "|---|---|---|"]
+    for name, field in model.model_fields.items():
+        rows.append(f"| `{name}` | {_plain_type(field.annotation)} | {_cell(field.description or '')} |")
+    return "\n".join(rows)
+
+
+def _plain_type(annotation: Any) -> str:
+    if isinstance(annotation, type) and issubclass(annotation, Record):
+        return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return f"[{_title(annotation)}](study.md#{annotation.__name__.lower()})"
+    if getattr(annotation, "__name__", "") in ("datetime", "AwareDatetime"):
+        return "a time, UTC"
+    if typing.get_origin(annotation) in (tuple, list):
+        return f"list of {_plain_type(typing.get_args(annotation)[0])}"
+    if typing.get_origin(annotation) is typing.Annotated:
+        return _plain_type(typing.get_args(annotation)[0])
+    return _takes(annotation)
+
+
+def api() -> str:
+    """What `plumbline`, `annotation` and `evaluation` hand out, from its docstrings."""
+    lines = [
+        "# Python API",
+        "What goes in, what comes out, from which paper, and an example. [How they go together](../api.md).",
+    ]
+    for package in ("plumbline", "annotation", "evaluation"):
+        found = importlib.import_module(package)
+        lines.append(f"## {package}")
+        for name in found.__all__:
+            thing = getattr(found, name)
+            called = f"from {package} import {name}\n\n{name}{_signature(thing)}"
+            lines += [f"### {name}", f"```python\n{called}\n```", _text(inspect.getdoc(thing) or "")]
+            if isinstance(thing, type) and issubclass(thing, BaseModel):
+                lines.append(f"[Its keys](study.md#{name.lower()}) are those of a study file.")
+    return "\n\n".join(lines) + "\n"
+
+
+def _signature(thing: Any) -> str:
+    """How it is called, a parameter a line where there are several; a model's keys stand in a table."""
+    if isinstance(thing, type) and issubclass(thing, BaseModel):
+        return "(...)"
+    found = inspect.signature(thing)
+    parts, told = [str(one) for one in found.parameters.values()], str(found).replace("'", "")
+    if len(told) < _WIDTH:
+        return told
+    kinds = [one.kind for one in found.parameters.values()]
+    if inspect.Parameter.KEYWORD_ONLY in kinds:
+        parts.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+    listed = "".join(f"    {one},\n" for one in parts).replace("'", "")
+    return f"(\n{listed}){told.rpartition(')')[2]}"
+
+
+def _text(docstring: str) -> str:
+    """A docstring as Markdown, its examples as code."""
+    parts = re.split(r"\n\n(?=>>> )", docstring)
+    return "\n\n".join(f"```pycon\n{one}\n```" if one.startswith(">>> ") else one for one in parts)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/study.md": study,
+    "reference/commands.md": command_pages,
+    "reference/records.md": records,
+    "reference/api.md": api,
+}
