@@ -204,7 +204,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         prog=as_called("python -m annotation"),
         description="Send pairs to people, collect their ratings, reach verdicts. Every command may be run again.",
         epilog=as_called("example: python -m annotation sample --study studies/demo.yaml"),

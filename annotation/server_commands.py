@@ -24,7 +24,7 @@ from plumbline.errors import StudyError
 from plumbline.study import Study
 
 if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+    Subparsers = argparse._SubParsersAction[cli.Parser]
 
 HOME_VARIABLE = "PLUMBLINE_ARGILLA_HOME"
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}

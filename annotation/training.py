@@ -21,7 +21,7 @@ from annotation.questions import Asked, Value, said
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from annotation.wordings import ENGLISH
-from generation.datasets.table_files import line, read_frame
+from generation.datasets.table_files import read_frame, row_number
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.fields import expected_of
 from plumbline.identity import identity
@@ -88,7 +88,7 @@ def read_items(study: Study, rubric: Rubric) -> list[Item]:
         raise DataError(f"{path}: no column {missing[0]!r}; there are: {', '.join(names) or 'none'}")
     items: dict[str, Item] = {}
     for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
-        where = f"{path}: row {line(row)}"
+        where = f"{path}: row {row_number(row)}"
         if (name := str(cells["transformation"])) in EIGHT and name not in study.transformations:
             continue  # one file may serve studies of other transformations
         own = {str(name): _cell(value) for name, value in cells.items()}

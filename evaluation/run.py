@@ -7,7 +7,6 @@ the others go on. With `--ray` the nodes of a running cluster do the work, a mod
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -193,7 +192,7 @@ def _report(study: Study, outcome: Outcome) -> str:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         prog=as_called("python -m evaluation.run"),
         description="Score a study's models on the original and on the accepted transformations of its data sets."
         " Can be stopped and run again at any time: it goes on.",

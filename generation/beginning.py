@@ -221,7 +221,7 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         prog=as_called("python -m generation.beginning"),
         description="Make a study of your own of a file of texts: CSV, TSV, JSONL or Parquet.\n"
         "What its columns are for and which language the texts are in is guessed and said;\n"

@@ -8,7 +8,6 @@ axes, or of a study's own.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -169,7 +168,7 @@ def _notes(table: pd.DataFrame, studies: Sequence[Study]) -> list[str]:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         prog=as_called("python -m generation.compare"),
         description="How long the outputs of a study's generator and candidates are, and how far from the originals"
         " (HTEB, Table 23; PTEB's edit distance). What embedding models score on them (Table 22) is the"

@@ -110,7 +110,7 @@ def _notes(table: pd.DataFrame, options: argparse.Namespace, studies: Sequence[S
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         prog=as_called("python -m generation.errors"),
         description="How often the generator of a study, and each candidate, makes which error (HTEB, Table 5).",
         epilog=_EXAMPLE,

@@ -7,7 +7,6 @@ next run, failed ones with `--again`.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 from collections import Counter
 from collections.abc import Sequence
@@ -97,7 +96,7 @@ async def _generate_here(plan: Plan, units: Sequence[Unit], *, allow_code: bool)
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         prog=as_called("python -m generation.run"),
         description="Transform every text of a study. Can be stopped at any time; run again, it continues.",
         epilog=as_called("example: python -m generation.run --study studies/demo.yaml"),

@@ -14,11 +14,12 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from plumbline import interrupt
 from plumbline.commands import as_called
 from plumbline.disk import is_full
-from plumbline.errors import PlumblineError
+from plumbline.errors import PlumblineError, StudyError
 from plumbline.study import Study, load_study
 
 _LONGEST = 1400  # characters of a complaint; a name in it may be of any length
@@ -79,6 +80,14 @@ def run(main: Callable[[], int | None]) -> None:
     finally:
         interrupt.end(said=status != 0)
     sys.exit(status)
+
+
+class Parser(argparse.ArgumentParser):
+    """The command line of a command; what is wrong with its words is one line, like every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises StudyError."""
+        raise StudyError(f"{message}; see `{self.prog} --help`")
 
 
 def add_study_options(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.resources import installing
 from plumbline.samples import FOLDER, put_samples
@@ -28,7 +29,7 @@ REHEARSAL = ("publish", "simulate", "collect")
 
 def main() -> int:
     """Run every step; the first that fails ends it with its own status."""
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         prog="plumbline demo",
         description="Run the whole flow on the sample study: a real Argilla on this machine, simulated raters.",
         epilog="example: plumbline demo",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +33,18 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except FileNotFoundError:  # /proc is there, and takes no folders
         raise DataError(f"{folder}: no folder can be made there; name another") from None
+
+
+def clear_left(path: Path) -> None:
+    """Remove what killed processes left of their writing of a file or a folder: `.NAME.PROCESS.tmp` beside it."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        writer = left.name.rsplit(".", 2)[1]
+        if not writer.isdecimal() or Path("/proc", writer).exists():
+            continue
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

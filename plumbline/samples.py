@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 from pathlib import Path
 
+from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.resources import resource, working
@@ -15,7 +15,7 @@ FOLDER = Path("studies")
 
 def main() -> int:
     """Copy them, and say where prompts and rubrics are."""
-    argparse.ArgumentParser(
+    cli.Parser(
         prog="plumbline studies",
         description="Put the sample studies into ./studies, to run and to copy from. Files that are there stay.",
         epilog="example: plumbline studies",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import glob
 import itertools
 import json
 import os
@@ -25,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
-from plumbline.disk import make_folder
+from plumbline.disk import clear_left, make_folder
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.reading import MalformedError, parse_json, read_bytes, refuse_no_file
 from plumbline.records import Record
@@ -58,7 +57,7 @@ def atomic(path: Path, mode: int = 0o644, wanted: Callable[[Path], bool] = lambd
                 _put(Path(here) / path.name, path)
         return
     make_folder(path.parent)
-    _clear(path)
+    clear_left(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
@@ -78,14 +77,6 @@ def atomic(path: Path, mode: int = 0o644, wanted: Callable[[Path], bool] = lambd
         raise
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _clear(path: Path) -> None:
-    """Remove what killed processes left of their writing of a file."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        writer = left.name.rsplit(".", 2)[1]
-        if writer.isdecimal() and not Path("/proc", writer).exists():
-            left.unlink(missing_ok=True)
 
 
 def _put(local: Path, path: Path) -> None:

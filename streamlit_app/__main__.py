@@ -18,7 +18,7 @@ from streamlit_app.start import add_names_options
 def main() -> int:
     """Run Streamlit on the pages; they read the study's options (`streamlit_app.start`)."""
     warm.collect_later()
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         prog=as_called("python -m streamlit_app"),
         description="Show a study: what is done and stale, ratings, verdicts, scores. Runs until Ctrl-C.",
         epilog=as_called("example: python -m streamlit_app --study studies/demo.yaml"),

@@ -24,7 +24,7 @@ from plumbline.manifest import stage
 from plumbline.study.crowd import PLATFORMS
 
 
-def add_crowd_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_crowd_commands(commands: argparse._SubParsersAction[cli.Parser]) -> None:
     """Add `crowd` and its sub-commands."""
     text = "ask crowd workers on MTurk or Prolific: offers, answers, review, pay"
     crowd = commands.add_parser(

@@ -32,7 +32,7 @@ def add_judge_commands(commands: Subparsers) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The same by themselves, for a GPU host, where nothing of Argilla is installed."""
-    alone = argparse.ArgumentParser(prog=as_called("python -m annotation.judges"), description=TEXT, epilog=_examples(),
+    alone = cli.Parser(prog=as_called("python -m annotation.judges"), description=TEXT, epilog=_examples(),
                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     _add_actions(alone)
     return alone

@@ -9,7 +9,7 @@ import pandas as pd
 
 from annotation.rubric import Rubric
 from annotation.subjects.item import Item, field_value, right_answer
-from generation.datasets.table_files import line, read_frame
+from generation.datasets.table_files import read_frame, row_number
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.languages import language_code
 from plumbline.study import Study
@@ -42,7 +42,7 @@ def read_texts(study: Study, subject: TextsSubject | InstructionsSubject, rubric
     for row, item in zip(frame.index, items, strict=True):
         if item.expected and right.setdefault(item.key, item.expected) != item.expected:
             raise DataError(
-                f"{path}: row {line(row)}: the same text has other right answers in an earlier row; keep one"
+                f"{path}: row {row_number(row)}: the same text has other right answers in an earlier row; keep one"
             )
     there = {item.group for item in items if not item.expected}
     if empty := [name for name in subject.groups if name not in there]:
@@ -59,7 +59,7 @@ class _Rows:
         self._shown = [(one.name, one.kind) for one in rubric.fields.shown]
 
     def item(self, row: Any, cells: dict[Any, Any]) -> Item:
-        subject, where = self._subject, f"{self._path}: row {line(row)}"
+        subject, where = self._subject, f"{self._path}: row {row_number(row)}"
         columns = {TEXT: subject.text, **subject.context}
         fields = {
             name: field_value(cells[columns[name]], kind, f"{where}, field {columns[name]!r}")

@@ -15,7 +15,7 @@ from plumbline.commands import as_called
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         prog=as_called("python -m evaluation.build"),
         description="Build benchmarks: choose tasks, check one, make one smaller, rank models.",
         epilog=as_called(EXAMPLE),

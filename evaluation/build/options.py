@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Commands: TypeAlias = "argparse._SubParsersAction[cli.Parser]"
 
 
 def add_command(

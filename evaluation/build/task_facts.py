@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.statistics.paired import Floats
-from generation.datasets.table_files import read_frame
+from generation.datasets.table_files import read_frame, row_number
 from plumbline.errors import DataError, PlumblineError, StudyError, nearest
 from plumbline.languages import iso639_3
 
@@ -60,14 +60,14 @@ def numbers_of(frame: pd.DataFrame, name: str, path: Path) -> Floats:
     wrong = ~np.isfinite(found) & ~empty.to_numpy(bool)
     if wrong.any():
         row = int(wrong.argmax())
-        raise DataError(f"{path}: row {row + 2}, field {name!r} is not a number: {cells.iloc[row]!r}")
+        raise DataError(f"{path}: row {row_number(row)}, field {name!r} is not a number: {cells.iloc[row]!r}")
     return found
 
 
 def _amounts(frame: pd.DataFrame, name: str, path: Path) -> Floats:
     found = numbers_of(frame, name, path)
     if (found < 0).any():
-        raise DataError(f"{path}: row {int((found < 0).argmax()) + 2}, field {name!r} is below 0")
+        raise DataError(f"{path}: row {row_number((found < 0).argmax())}, field {name!r} is below 0")
     return found
 
 

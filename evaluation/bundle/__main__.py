@@ -21,7 +21,7 @@ _EXAMPLE = """example: python -m evaluation.bundle inspect hteb-english-v1.plumb
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         prog=as_called("python -m evaluation.bundle"),
         description="Validated sets: what people accepted of a study, with the ratings behind it, in one file\n"
         "that others check and evaluate on.",

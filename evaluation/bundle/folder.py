@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import glob
-import hashlib
 import os
 import shutil
 from collections.abc import Callable
@@ -15,7 +13,9 @@ from evaluation.bundle.card import card
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.croissant import croissant
 from evaluation.bundle.export import export
+from plumbline.disk import clear_left, make_folder
 from plumbline.errors import StudyError
+from plumbline.file_hashes import sha256_of
 from plumbline.store import write_json
 from plumbline.study import Study
 
@@ -31,8 +31,8 @@ def export_folder(
     """
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise StudyError(f"--out {out}: there is something already; name a folder that is not there, or is empty")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    _clear(out)
+    make_folder(out.parent)
+    clear_left(out)
     made = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     archive = f"{study.name}.plumb"
     try:
@@ -41,7 +41,7 @@ def export_folder(
         written = configurations.write(bundle, made, step)
         (made / CARD).write_text(card(bundle, written, archive), encoding="utf-8")
         there = [archive, *(file for one in written for file in one.splits.values())]
-        files = {name: (_sha256(made / name), (made / name).stat().st_size) for name in there}
+        files = {name: (sha256_of(made / name), (made / name).stat().st_size) for name in there}
         said, lacking = croissant(bundle, written, files)
         write_json(made / CROISSANT, said)
         bundle.archive.close()
@@ -49,16 +49,3 @@ def export_folder(
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return Bundle.open(out / archive), lacking
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _clear(out: Path) -> None:
-    """Remove what killed processes left of this folder."""
-    for left in out.parent.glob(f".{glob.escape(out.name)}.*.tmp"):
-        writer = left.name.rsplit(".", 2)[1]
-        if writer.isdecimal() and not Path("/proc", writer).exists():
-            shutil.rmtree(left, ignore_errors=True)

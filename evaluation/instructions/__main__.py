@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def _evaluate() -> int:
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         prog=as_called(PROGRAM),
         description="Score a study's models under the wordings that people accepted, under the model's own prompt and"
         " under none. Can be stopped and run again at any time: it goes on.",

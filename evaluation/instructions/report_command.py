@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluation.instructions.scores import ITEMS, SCORES, checked_items, no_items, read_scores, study_scores
+from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
 
@@ -28,7 +29,7 @@ experiments/), without running anything:
 
 def report(arguments: Sequence[str]) -> int:
     """The command line after the word `report`."""
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         prog=as_called("python -m evaluation.instructions report"),
         description="Write what prompts do to scores: distributions, inflation, boards, the recommended score.",
         epilog=as_called(EXAMPLE),

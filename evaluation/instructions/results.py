@@ -99,7 +99,7 @@ class Results:
         ]
         made = self.study.command(COMMAND)
         tables = [read_table(file, PromptItemScore, made) for file in there if file.exists()]
-        write_table(self.study.folder / ITEMS, joined(tables, PromptItemScore), PromptItemScore)
+        write_kept_table(self.study, ITEMS, joined(tables, PromptItemScore), PromptItemScore)
 
     def row(self, model: Model, unit: Unit, **found: Any) -> InstructionScore:
         """A row of a unit; `found` is what was measured."""

@@ -10,11 +10,11 @@ import pandas as pd
 from pydantic import Field
 
 from evaluation.build.task_facts import numbers_of, read_table
+from generation.datasets.table_files import row_number
 from plumbline.errors import DataError, nearest
 from plumbline.identity import identity
 from plumbline.manifest import read_kept_frame
 from plumbline.records import Number, Record
-from plumbline.store import read_frame
 from plumbline.study import Study
 
 SCORES, ITEMS = "instructions/scores.parquet", "instructions/item_scores.parquet"  # in a study's folder
@@ -78,7 +78,7 @@ def study_scores(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A study's scores by prompt, and those by item where its run wrote them. Raises DataError before there are any."""
     made_by, path = study.command("evaluation.instructions"), study.folder / ITEMS
     scores = checked_scores(read_kept_frame(study, SCORES, PromptScore, made_by), study.folder / SCORES)
-    return scores, read_frame(path, PromptItemScore, made_by) if path.exists() else no_items()
+    return scores, read_kept_frame(study, ITEMS, PromptItemScore, made_by) if path.exists() else no_items()
 
 
 def no_items() -> pd.DataFrame:
@@ -111,7 +111,7 @@ def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
         _refuse_others(checked[name], get_args(fields[name].annotation), where)
     for name in ("model", "task", "prompt_id"):
         if (empty := checked[name].str.strip() == "").any():
-            raise DataError(f"{where}: row {int(empty.to_numpy().argmax()) + 2} has no {name}; fill it in")
+            raise DataError(f"{where}: row {row_number(empty.to_numpy().argmax())} has no {name}; fill it in")
     _refuse_nearly_named(checked["prompt_id"], where)
     _refuse_twice(checked, where)
     _refuse_two_texts(checked, where)
@@ -138,7 +138,7 @@ def _named(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
     if "prompt_id" not in frame and "text" in frame:
         texts = _words(frame["text"])
         if (empty := texts.str.strip() == "").any():
-            row = int(empty.to_numpy().argmax()) + 2
+            row = row_number(empty.to_numpy().argmax())
             raise DataError(f"{where}: row {row} has no prompt; write none for no prompt, default for the model's own")
         named = {text: text if text in NO_WORDINGS else identity("prompt-v1", text)[:12] for text in texts.unique()}
         frame = frame.assign(prompt_id=texts.map(named), text=texts.where(~texts.isin(NO_WORDINGS), ""))
@@ -163,7 +163,9 @@ def _on_scale(frame: pd.DataFrame, where: Path) -> np.ndarray[Any, np.dtype[np.f
     found = numbers_of(frame, "score", where)
     if (off := np.abs(found) > 1 + _ROUNDING).any():
         row = int(off.argmax())
-        raise DataError(f"{where}: row {row + 2}: {found[row]:g} is no score from -1 to 1; divide percentages by 100")
+        raise DataError(
+            f"{where}: row {row_number(row)}: {found[row]:g} is no score from -1 to 1; divide percentages by 100"
+        )
     return found
 
 
@@ -180,7 +182,7 @@ def _seeds(frame: pd.DataFrame, where: Path) -> np.ndarray[Any, np.dtype[np.int6
     found = np.nan_to_num(numbers_of(frame, "seed", where))
     if (wrong := (found != np.floor(found)) | (np.abs(found) > _MOST_SEED)).any():
         row = int(wrong.argmax())
-        raise DataError(f"{where}: row {row + 2}: seed {found[row]:g} is no whole number of at most 15 digits")
+        raise DataError(f"{where}: row {row_number(row)}: seed {found[row]:g} is no whole number of at most 15 digits")
     return found.astype(np.int64)
 
 
@@ -188,7 +190,7 @@ def _refuse_nearly_named(prompt_ids: pd.Series, where: Path) -> None:
     """Refuse `Default` and the like: it would count as a wording."""
     for name in prompt_ids.unique():
         if (meant := name.strip().lower()) in NO_WORDINGS and name != meant:
-            row = int((prompt_ids == name).to_numpy().argmax()) + 2
+            row = row_number((prompt_ids == name).to_numpy().argmax())
             raise DataError(f"{where}: row {row}: prompt_id {name!r}; write {meant!r}, or give a wording another id")
 
 
@@ -196,7 +198,7 @@ def _refuse_others(column: pd.Series, known: tuple[str, ...], where: Path) -> No
     for name in column.unique():
         if name not in known:
             hint = nearest(name, [one for one in known if one])
-            row = int((column == name).to_numpy().argmax()) + 2
+            row = row_number((column == name).to_numpy().argmax())
             raise DataError(f"{where}: row {row}: {column.name} {name!r} is unknown; {hint}")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-
 from evaluation.report.contents import Choices
 from evaluation.report.page import FOLDER, write_report
 from plumbline import cli
@@ -26,7 +24,7 @@ _INPUTS = (
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         prog=as_called("python -m evaluation.report"),
         description="Write an evaluated study's tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page.",
         epilog=as_called("example: python -m evaluation.report --study studies/demo.yaml"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from generation.datasets.table_files import json_lines, refuse_empty
+from generation.datasets.table_files import json_lines, refuse_empty, row_number
 from plumbline.errors import DataError
 from plumbline.reading import read_text
 
@@ -61,17 +61,19 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
     languages: dict[str, str] = {}
     for number, item in enumerate(json_lines(file)):
         if "_id" not in item or "text" not in item:
-            raise DataError(f"{file}: row {number + 1} lacks '_id' or 'text'")
+            raise DataError(f"{file}: row {row_number(number)} lacks '_id' or 'text'")
         refuse_empty(item["text"], file, number, "text")
         for name in ("title", language):
             if not isinstance(item.get(name) or "", str):
-                raise DataError(f"{file}: row {number + 1}, field {name!r} is not text: {item[name]!r:.60}")
+                raise DataError(f"{file}: row {row_number(number)}, field {name!r} is not text: {item[name]!r:.60}")
         title = (item.get("title") or "").strip()
         if isinstance(item["_id"], bool) or not isinstance(item["_id"], (str, int)) or item["_id"] == "":
-            raise DataError(f"{file}: row {number + 1}, field '_id' is not an id: {item['_id']!r:.60}; give it one")
+            raise DataError(
+                f"{file}: row {row_number(number)}, field '_id' is not an id: {item['_id']!r:.60}; give it one"
+            )
         key = str(item["_id"])
         if key in texts:
-            raise DataError(f"{file}: row {number + 1}: the id {item['_id']!r} appears twice")
+            raise DataError(f"{file}: row {row_number(number)}: the id {item['_id']!r} appears twice")
         texts[key] = f"{title} {item['text']}".strip()
         if item.get(language):
             languages[key] = str(item[language])
@@ -83,10 +85,9 @@ def _judgements(path: Path) -> Iterator[tuple[int, str, str, str]]:
     lines = read_text(path).split("\n")
     if _WHOLE.fullmatch(lines[0].rstrip("\r").split("\t")[-1]):
         raise DataError(f"{path}: the first line is a judgement, not the header query-id, corpus-id, score; add one")
-    for number, row in enumerate(lines[1:], start=1):
-        cells = row.rstrip("\r").split("\t")
-        if cells == [""]:
-            continue
+    rows = (row.rstrip("\r") for row in lines[1:])
+    for number, row in enumerate(filter(None, rows), start=1):
+        cells = row.split("\t")
         if len(cells) < 3:
             raise DataError(f"{path}: row {number} has not query id, passage id and relevance, with tabs between")
         yield number, cells[0], cells[1], cells[2]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from generation.datasets.table_files import label_of, line, texts_of
+from generation.datasets.table_files import label_of, row_number, texts_of
 from plumbline.errors import DataError
 from plumbline.study.datasets import TaskType
 
@@ -19,7 +19,7 @@ def _labels(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     column = frame["label"]
     for row, value in column.items():
         if not isinstance(value, list):
-            raise DataError(f"{path}: row {line(row)}, field 'label' is not a list of labels: {value!r}")
+            raise DataError(f"{path}: row {row_number(row)}, field 'label' is not a list of labels: {value!r}")
     made = [[label_of(label, path, row) for label in labels] for row, labels in column.items()]
     return pd.Series(made, index=column.index, dtype=object)
 
@@ -30,7 +30,7 @@ def _changed(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     for row, changed, positive in zip(frame.index, frame["changed"], frame["positive"], strict=True):
         foreign = [text for text in texts_of(changed, path, row, "changed") if text not in positive]
         if foreign:
-            where = f"{path}: row {line(row)}, field 'changed'"
+            where = f"{path}: row {row_number(row)}, field 'changed'"
             raise DataError(f"{where} holds a text that 'positive' does not: {foreign[0][:60]!r}")
         made.append([text in changed for text in positive])
     return pd.Series(made, index=frame.index, dtype=object)
@@ -48,7 +48,8 @@ def _relevance(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
         given = values if isinstance(values, list) else []
         if len(given) != wanted or not all(map(_finite, given)):
             raise DataError(
-                f"{path}: row {line(row)}, field 'relevance' is not a list of {wanted} numbers, one a machine summary"
+                f"{path}: row {row_number(row)}, field 'relevance' is not a list of {wanted} numbers, one"
+                " a machine summary"
             )
         made.append([float(value) for value in given])
     return pd.Series(made, index=frame.index, dtype=object)

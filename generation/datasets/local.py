@@ -13,7 +13,7 @@ import pandas as pd
 from generation.datasets.beir import read_beir
 from generation.datasets.dataset import Change, Dataset, Passages, TextTable, drawn_others
 from generation.datasets.lists import LISTS
-from generation.datasets.table_files import label_of, line, numbers, read_frame, refuse_empty, texts_of
+from generation.datasets.table_files import label_of, numbers, read_frame, refuse_empty, row_number, texts_of
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.languages import language_pair
 from plumbline.records import Text
@@ -284,7 +284,7 @@ def _languages(column: pd.Series[Any], spec: LocalDataset, path: Path) -> pd.Ser
             language = first if first == second else f"{first}-{second}"
             refuse_pair(spec.task, language)
         except (StudyError, ValueError) as error:
-            where = line(row) if isinstance(row, int) else repr(row)
+            where = row_number(row) if isinstance(row, int) else repr(row)
             raise DataError(f"{path}: row {where}, field 'language': {error}") from None
         return language
 

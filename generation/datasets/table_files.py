@@ -90,7 +90,7 @@ def numbers(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
     wrong = ~np.isfinite(values.to_numpy(float))
     if wrong.any():
         row = values.index[wrong][0]
-        raise DataError(f"{path}: row {line(row)}, field {column.name!r} is not a number: {column[row]!r}")
+        raise DataError(f"{path}: row {row_number(row)}, field {column.name!r} is not a number: {column[row]!r}")
     return values
 
 
@@ -106,7 +106,7 @@ def label_of(value: Any, path: Path, row: Any) -> str:
     number = isinstance(value, (bool, np.bool_)) or (_numeric(value) and not isinstance(value, str))
     if not (isinstance(value, str) or (number and np.isfinite(float(value)))):
         raise DataError(
-            f"{path}: row {line(row)}, field 'label' is not a label: {value!r:.60}; write a word or a number"
+            f"{path}: row {row_number(row)}, field 'label' is not a label: {value!r:.60}; write a word or a number"
         )
     refuse_empty(str(value), path, row, "label")
     return str(value)
@@ -115,23 +115,26 @@ def label_of(value: Any, path: Path, row: Any) -> str:
 def refuse_empty(value: Any, path: Path, row: Any, column: str) -> None:
     """Refuse what is no text, one that shows as nothing (white space, zero-width characters), and a null in it."""
     if isinstance(value, str) and "\0" in value:
-        raise DataError(f"{path}: row {line(row)}, field {column!r} holds a null character; take it out")
+        raise DataError(f"{path}: row {row_number(row)}, field {column!r} holds a null character; take it out")
     if not isinstance(value, str) or not shows(value):
-        raise DataError(f"{path}: row {line(row)}, field {column!r} is empty; give it a text or remove the row")
+        raise DataError(f"{path}: row {row_number(row)}, field {column!r} is empty; give it a text or remove the row")
 
 
 def texts_of(value: Any, path: Path, row: Any, column: str) -> list[str]:
     """A list of texts; refuses what is none."""
     if not isinstance(value, list) or not value:
-        raise DataError(f"{path}: row {line(row)}, field {column!r} is not a list of texts")
+        raise DataError(f"{path}: row {row_number(row)}, field {column!r} is not a list of texts")
     for text in value:
         if not isinstance(text, str):
-            where = f"{path}: row {line(row)}, field {column!r}"
+            where = f"{path}: row {row_number(row)}, field {column!r}"
             raise DataError(f"{where} holds {text!r}, which is not text; it takes the texts themselves")
         refuse_empty(text, path, row, column)
     return value
 
 
-def line(row: Any) -> int:
-    """Rows as people count them: the first after the header is 1."""
+def row_number(row: Any) -> int:
+    """Rows as every complaint counts them, of a place from 0: the first below the header is 1, empty lines are none.
+
+    A "line" is a file's own, as editors count them.
+    """
     return int(row) + 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from plumbline.study.subject import INSTRUCTIONS
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         prog=as_called("python -m generation.instructions"),
         description="Word the instructions that embedding models read before a text: a language model proposes them, or"
         " people do, in a file. Can be stopped at any time; run again, it continues.",

@@ -105,9 +105,9 @@ class RecordedReplies:
             try:
                 one = RecordedReply.model_validate(row)
             except ValidationError as error:
-                raise DataError(f"{path}: reply {number}: {first_complaint(error)}") from None
+                raise DataError(f"{path}: row {number}: {first_complaint(error)}") from None
             if (one.context, one.task) in found:
-                raise DataError(f"{path}: reply {number}: a second one for {one.context}, {one.task}; keep one")
+                raise DataError(f"{path}: row {number}: a second one for {one.context}, {one.task}; keep one")
             found[one.context, one.task] = one
         return cls(found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from generation.datasets.table_files import line, read_frame
+from generation.datasets.table_files import read_frame, row_number
 from generation.instructions.replies import InvalidReplyError, wording
 from generation.instructions.tasks import TaskWords
 from plumbline.errors import DataError, nearest
@@ -39,7 +39,7 @@ def by_people(study: Study, path: str, tasks: Sequence[TaskWords]) -> Iterator[W
     if most > MOST:
         raise DataError(f"{file}: {most:,} wordings for {name[:60]!r}; {MOST:,} are enough, for people label each")
     for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
-        yield _worded(cells, f"{file}: row {line(row)}", {one.name: one for one in tasks})
+        yield _worded(cells, f"{file}: row {row_number(row)}", {one.name: one for one in tasks})
 
 
 def _worded(cells: Mapping[object, object], where: str, tasks: Mapping[str, TaskWords]) -> Worded:

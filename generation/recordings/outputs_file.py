@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from generation.datasets.table_files import line, read_frame
+from generation.datasets.table_files import read_frame, row_number
 from plumbline.errors import DataError
 from plumbline.records import nfc
 from plumbline.study.transformations import Transformation
@@ -36,7 +36,7 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
     for row, cells in zip(frame.index, zip(*(frame[column] for column in columns), strict=True), strict=True):
         text, output = ("" if cell is None or cell != cell else cell for cell in cells)  # noqa: PLR0124 (NaN)
         if wrong := next((cell for cell in (text, output) if not isinstance(cell, str)), None):
-            raise DataError(f"{path}: row {line(row)} holds {wrong!r:.60}, which is no text")
+            raise DataError(f"{path}: row {row_number(row)} holds {wrong!r:.60}, which is no text")
         if found.setdefault(nfc(text), output) != output:
-            raise DataError(f"{path}: row {line(row)} is a second output for {text[:60]!r}; keep one")
+            raise DataError(f"{path}: row {row_number(row)} is a second output for {text[:60]!r}; keep one")
     return found

@@ -15,7 +15,7 @@ from evaluation.instructions.__main__ import _said
 from evaluation.instructions.labels import decide
 from evaluation.instructions.results import Results
 from evaluation.instructions.run import evaluate_instructions
-from evaluation.instructions.scores import ITEMS, SCORES, PromptItemScore, read_scores
+from evaluation.instructions.scores import ITEMS, SCORES, PromptItemScore, read_scores, study_scores
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
 from evaluation.tasks import scoring
@@ -111,6 +111,18 @@ def test_items_average_to_the_scores(scored: tuple[Study, Any, pd.DataFrame]) ->
     means, there = items.groupby(keys)["score"].mean(), rows[rows["score"].notna()].set_index(keys)["score"]
     assert len(means) == len(there) == 16
     assert (means - there).abs().max() < 1e-5  # mteb rounds the metrics of searches to five decimals
+
+
+@pytest.mark.parametrize("name", [SCORES, ITEMS])
+def test_a_table_that_a_hand_changed_is_refused(scored: tuple[Study, Any, pd.DataFrame], name: str) -> None:
+    file = scored[0].folder / name
+    before = file.read_bytes()
+    frame = pd.read_parquet(file)
+    frame.assign(score=frame["score"] / 2).to_parquet(file)
+    with pytest.raises(DataError, match=r"is not what was written .*run `python -m evaluation.instructions --study"):
+        study_scores(scored[0])
+    file.write_bytes(before)
+    assert not study_scores(scored[0])[1].empty
 
 
 def unloaded(*_: object) -> Encoder:
