@@ -125,7 +125,7 @@ def saved_lines(saved: pd.DataFrame | None) -> list[str]:
     told = (
         f"Saved so far: {size} that people alone would have to rate as well, for intervals over pairs as narrow"
         if pairs > -0.5  # less than a pair is none
-        else f"Nothing saved so far: means with these judges are less sure, as by {size} fewer"
+        else f"Nothing saved so far: with these judges means are only as sure as people's with {size} fewer"
     )
     return [f"{told}{', ' + where if len(known) < len(saved) else ''}"]
 

@@ -70,7 +70,7 @@ def from_to(old: Any, new: Any) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value)) or "none"
-    return str(value).replace("\n", " ")
+    return str(value).replace("\n", " ") or "none"
 
 
 def _part(text: str, start: int) -> str:

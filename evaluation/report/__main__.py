@@ -37,6 +37,13 @@ def main() -> int:
         "--compare", metavar="FILE", help="an evaluated study with another generator (HTEB, Tables 22 and 23)"
     )
     parser.add_argument(
+        "--prompts",
+        nargs="+",
+        metavar="FILE",
+        default=[],
+        help="evaluated studies with the same generator under other `prompts` (PTEB, Table 12)",
+    )
+    parser.add_argument(
         "--translation", nargs=2, metavar="NAME", help="a data set and its translation (HTEB, Table 16)"
     )
     parser.add_argument(
@@ -45,16 +52,20 @@ def main() -> int:
     options = parser.parse_args()
     study = cli.study_of(options)
     compared = load_study(options.compare, options.exports) if options.compare else None
+    prompts = [load_study(file, options.exports) for file in options.prompts]
     if compared and compared.folder == study.folder:
         raise StudyError(f"--compare: {options.compare} is the study itself; name one with another generator")
+    folders = [one.folder for one in (study, *prompts)]
+    if twice := [one for place, one in enumerate(prompts, 1) if one.folder in folders[:place]]:
+        raise StudyError(f"--prompts: {twice[0].file} is named twice; name each study once, and not {study.file}")
     pair = tuple(options.translation) if options.translation else None
     if options.multilingual and not pair:
         raise StudyError("--multilingual goes with --translation: name the data set and its translation, too")
     if pair and pair[0] == pair[1]:
         raise StudyError(f"--translation: {pair[0]!r} is named twice; name a data set and its translation")
-    inputs = [one.folder / name for one in (study, compared) if one for name in _INPUTS]
+    inputs = [one.folder / name for one in (study, compared, *prompts) if one for name in _INPUTS]
     with stage(study, "evaluation report", inputs, [study.folder / FOLDER]):
-        page = write_report(study, Choices(options.baseline, pair, tuple(options.multilingual)), compared)
+        page = write_report(study, Choices(options.baseline, pair, tuple(options.multilingual)), compared, prompts)
     print(f"{study.name}: tables and figures -> {page}")
     return 0
 

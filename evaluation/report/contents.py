@@ -21,6 +21,7 @@ from evaluation.report import (
     sensitivity_tables,
 )
 from evaluation.report.paper_tables import Results
+from evaluation.report.studies_beside import Other, Prompts
 from plumbline.exhibits.page import Figure, Section
 from plumbline.exhibits.table import Exhibit
 from plumbline.study import Study
@@ -29,16 +30,6 @@ from plumbline.transformations import AXES, total_axes
 Drawn = alt.LayerChart | alt.ConcatChart | alt.FacetChart
 TICKS = "; ticks: originals of the data sets and items of an axis, where these are not all"
 _PADDING = {"left": 30, "right": 40, "top": 5, "bottom": 15}
-
-
-@dataclass(frozen=True)
-class Other:
-    """A study with another generator: its scores, both generators' names, what is left out there, and Table 23."""
-
-    scores: pd.DataFrame
-    labels: tuple[str, str]
-    notes: tuple[str, ...]
-    lengths: pd.DataFrame
 
 
 @dataclass(frozen=True)
@@ -70,6 +61,7 @@ class Material:
     moved: pd.DataFrame
     abstaining: pd.DataFrame
     other: Other | None = None
+    prompts: Prompts | None = None
 
 
 def all_exhibits(study: Study, material: Material, choices: Choices) -> dict[str, Exhibit]:
@@ -128,6 +120,8 @@ def _sensitivity(study: Study, material: Material) -> list[Exhibit]:
             sensitivity_tables.generators(results, material.other.scores, material.other.labels, material.other.notes)
         )
         made.append(sensitivity_tables.lengths(results, material.other.lengths))
+    if told := material.prompts:
+        made.append(sensitivity_tables.prompts(results, told.scores, told.lengths, told.judgements, told.notes))
     return made
 
 
@@ -252,6 +246,7 @@ def sections(study: Study, exhibits: Mapping[str, Exhibit], figures: Mapping[str
         "Sensitivity: the raters": ("acceptance", "uncertainty"),
         "Sensitivity: accepted pairs alone": ("accepted_",),
         "Sensitivity: the generator": ("generators", "lengths"),
+        "Sensitivity: the generator's prompts": ("prompts",),
         "What disrupts models": ("profiles", "drops"),
         "When models should not answer": ("abstention",),
         "Rankings": ("kendall", "split_half", "ranking"),

@@ -31,15 +31,14 @@ from evaluation.measures.abstention import read_abstention
 from evaluation.measures.accepted_pairs import read_accepted_scores
 from evaluation.measures.rows import COMMAND
 from evaluation.measures.text_drift import read_text_drift
-from evaluation.report.contents import Choices, Material, Other, all_exhibits, all_figures, sections
+from evaluation.report.contents import Choices, Material, all_exhibits, all_figures, sections
 from evaluation.report.headline import doubts_of, failed_models, headline
 from evaluation.report.outrun import refuse_outrun
 from evaluation.report.paper_tables import Results
+from evaluation.report.studies_beside import Evaluated, other_generator, other_prompts
 from evaluation.results import read_drift, read_scores
 from evaluation.statistics.resampling import resampled_acceptance
 from evaluation.units import label
-from generation.compare import length_table, lengths_measure
-from generation.tally import incomparable, labels, tally
 from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.exhibits.csv import csv_bytes
@@ -55,21 +54,32 @@ SAME_ITEMS = "Items whose outputs failed were dropped; differences are from the 
 _DEFAULT = Choices()
 
 
-def write_report(study: Study, choices: Choices = _DEFAULT, compared: Study | None = None) -> Path:
+def write_report(
+    study: Study, choices: Choices = _DEFAULT, compared: Study | None = None, prompts: Sequence[Study] = ()
+) -> Path:
     """Write the report; returns its page. `compared` is a study with another generator, for HTEB's Table 22.
+
+    `prompts` are studies with the same generator under other prompts, for PTEB's Table 12.
 
     Raises DataError before there are scores and verdicts and where one has outrun the other (in either study),
     StudyError for a choice that the study does not have. What nobody rated yet needs no verdicts where its scores were
     included all the same: no table takes them for accepted.
     """
     verdicts, scores = _evaluated(study)
-    other = _evaluated(compared) if compared else None
-    short = short_names({*scores["model"], *(other[1]["model"] if other else ())})
+    beside = [(one, *_evaluated(one)) for one in (*([compared] if compared else []), *prompts)]
+    short = short_names({*scores["model"], *(name for _, _, own in beside for name in own["model"].unique())})
     notes = notes_of(study, scores, verdicts)
     named = scores.assign(model=scores["model"].map(short))
     material = _material(study, Results(named, verdicts, notes, study.sample.seed), short)
-    if compared and other:
-        material = replace(material, other=_other(study, compared, other, short))
+    told = [
+        Evaluated(one, found, own.assign(model=own["model"].map(short)), notes_of(one, own, found))
+        for one, found, own in beside
+    ]
+    if compared:
+        material = replace(material, other=other_generator(study, told[0]))
+    if prompts:
+        first = Evaluated(study, verdicts, named, notes)
+        material = replace(material, prompts=other_prompts(first, told[-len(prompts) :]))
     models = {name: short[name] for name in scores["model"].unique()}
     exhibits = all_exhibits(study, material, _known(choices, named, models))
     figures = all_figures(study, material)
@@ -77,11 +87,11 @@ def write_report(study: Study, choices: Choices = _DEFAULT, compared: Study | No
     made = {name: content for one in exhibits.values() for name, content in forms(one)}
     made |= {name: content for key in figures for name, content in drawn(key, figures[key])}
     write_files(folder, made)
-    simulated = any(verdict.simulated for verdict in (*verdicts, *(other[0] if other else ())))
+    simulated = any(verdict.simulated for found in (verdicts, *(one.verdicts for one in told)) for verdict in found)
     title = f"Robustness of embedding models: study {study.name}"
     missing = [*missing_scores(study, scores), *failed_models(named)]
-    told = [*_opening(study, material.results, missing), *sections(study, exhibits, figures)]
-    write_page(folder / "index.html", title, SIMULATED if simulated else "", told)
+    content = [*_opening(study, material.results, missing), *sections(study, exhibits, figures)]
+    write_page(folder / "index.html", title, SIMULATED if simulated else "", content)
     return folder / "index.html"
 
 
@@ -165,24 +175,6 @@ def _material(study: Study, results: Results, short: Mapping[str, str]) -> Mater
         shortened(read_text_drift(study)),
         shortened(read_abstention(study)),
     )
-
-
-def _other(study: Study, compared: Study, found: tuple[list[Verdict], pd.DataFrame], short: Mapping[str, str]) -> Other:
-    """The study to compare with, in the form of the report."""
-    first, second = labels([study, compared])
-    notes = tuple(f"{second}: {note}" for note in notes_of(compared, found[1], found[0]))
-    settings = [
-        f"{second}: evaluated with `{name}: {there}`, {first} with `{name}: {here}`"
-        for name in ("protocol", "precision", "failed")
-        if (here := getattr(study.evaluation, name)) != (there := getattr(compared.evaluation, name))
-    ]
-    if study.evaluation.protocol != compared.evaluation.protocol:
-        raise StudyError(f"--compare: {settings[0]}; scores of two protocols cannot be compared")
-    generated = all((one.folder / "texts.parquet").exists() for one in (study, compared))
-    lengths = length_table(tally([study, compared], lengths_measure())) if generated else pd.DataFrame()
-    different = incomparable([study, compared]) if generated else ""
-    scores = found[1].assign(model=found[1]["model"].map(short))
-    return Other(scores, (first, second), (*notes, *settings, *filter(None, [different])), lengths)
 
 
 def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> Choices:

@@ -205,6 +205,34 @@ def lengths(results: Results, frame: pd.DataFrame) -> Exhibit:
     return exhibit(results, "lengths", "Words of originals and outputs, and how different they are", frame, rows)
 
 
+def prompts(
+    results: Results,
+    scores: Mapping[str, pd.DataFrame],
+    lengths_of: pd.DataFrame,
+    judgements: Mapping[str, pd.DataFrame],
+    notes: Sequence[str],
+) -> Exhibit:
+    """PTEB, Table 12: similarity, edits and scores under several prompts of one generator."""
+    frame = tables.prompt_table(scores, lengths_of, judgements)
+    rows = [
+        {"Transformation": named(row["name"]), "Prompts": f"{row['prompts']}{REFUSED * row['included_rejected']}"}
+        | {"Similarity": shown(row["similarity"], 2), "Judged": f"{row['n_judged']:,}", "Judges": str(row["n_judges"])}
+        | {"Edit distance": shown(row["distance"], 2), "% failed": shown(row["failed"])}
+        | {"Score": moved(row["score"], row["difference"], row["original"]), "Change": points(row["change"])}
+        | {"Data sets": str(row["n_datasets"]), "Models": str(row["n_models"])}
+        for row in frame.to_dict(orient="records")
+    ]
+    caption = (
+        "One generator under several prompts (PTEB, Table 12): judges' mean similarity, of outputs that the same judges"
+        " rated under all of them; edits on words, 0 to 1; scores times 100, in brackets the difference from the"
+        f" original in points; change: that difference less the one under {next(iter(scores))}"
+    )
+    why = reasons(
+        (f"{named(name)}, {by}" for name, by in zip(frame["name"], frame["prompts"], strict=True)), frame["reason"]
+    )
+    return exhibit(results, "prompts", caption, frame, rows, [*why, *notes])
+
+
 def _scope(row: Mapping[Any, Any]) -> dict[str, str]:
     """The cells that name a scope."""
     task = named(row["task_type"]) if row["task_type"] else "all"

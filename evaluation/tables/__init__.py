@@ -16,6 +16,7 @@ from evaluation.tables.datasets import dataset_averages, dataset_totals, size_ta
 from evaluation.tables.drift import accepted_drift_table, drift_by_quality, drift_correlations, text_drift_table
 from evaluation.tables.generators import generator_table
 from evaluation.tables.profiles import drop_table, profile_table
+from evaluation.tables.prompts import prompt_table
 from evaluation.tables.ranks import kendall_table, ranking_table, split_half_table
 from evaluation.tables.scores import TOTAL, axis_table, dataset_table, left_out, transformation_table
 from evaluation.tables.sensitivity import (
@@ -47,6 +48,7 @@ __all__ = [
     "left_out",
     "not_searches",
     "profile_table",
+    "prompt_table",
     "ranking_table",
     "shift_table",
     "size_table",

@@ -26,13 +26,14 @@ from evaluation.measures.text_drift import TextDrift
 from evaluation.report import __main__, page
 from evaluation.report.contents import Choices
 from evaluation.report.page import FOLDER, write_report
+from evaluation.report.studies_beside import Evaluated, other_prompts
 from evaluation.tables import axis_table
 from evaluation.tables.drift import QUANTILES
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits import page as exhibits
 from plumbline.records import Drift, Pair, Rating, Score
 from plumbline.store import write_json, write_table
-from plumbline.study import ROOT, Study, file_hash
+from plumbline.study import ROOT, Study, file_hash, load_study
 from plumbline.transformations import TRANSFORMATIONS
 from tests.axe import grave_of_file
 from tests.evaluation.conftest import json_of, verdict, write_pairs, write_study
@@ -458,13 +459,38 @@ def test_one_transformation_alone_has_ptebs_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    study = write_records(tmp_path)
-    arguments = ["report", "--study", str(study.file), "--exports", str(study.folder.parent)]
+def test_the_command_sets_several_prompts_of_one_generator_beside_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        folder.mkdir()
+    study = write_records(folders[0], simulated=False)
+    exports = str(study.folder.parent)
+    other = load_study(write_records(folders[1], name="other", prompts="pteb_variation_1").file, exports)
+    (folders[1] / "exports" / "other").rename(other.folder)
+    changed = write_scores(other)
+    changed.loc[changed["transformation"] == "translation", "score"] -= 0.1
+    write_table(other.folder / "scores.parquet", changed, Score)
+    arguments = ["report", "--study", str(study.file), "--exports", exports, "--prompts", str(other.file)]
     monkeypatch.setattr(sys, "argv", arguments)
     assert __main__.main() == 0
     assert f"-> {study.folder / FOLDER / 'index.html'}" in capsys.readouterr().out
     assert "evaluation report" in json_of(study.folder / "manifest.json")["stages"]
+    file = study.folder / FOLDER / "tables" / "prompts.csv"
+    frame = pd.read_csv(file, keep_default_na=False).set_index(["name", "prompts"])
+    assert {prompts for _, prompts in frame.index} == {"default", "pteb_variation_1"}
+    changes = frame.xs("pteb_variation_1", level="prompts")["change"].astype(float)
+    assert changes.to_dict() == pytest.approx({"paraphrasing": 0, "expansion": 0, "translation": -10}, abs=1e-9)
+    words = file.with_suffix(".md").read_text(encoding="utf-8").replace("\\", "")
+    assert "pteb_variation_1: SIMULATED RATINGS" in words and "no judge was asked alike" in words
+    qwen = other.model_copy(update={"generator": other.generator.model_copy(update={"model": "qwen"})})
+    plain, beside = (Evaluated(one, (), changed, ()) for one in (study, qwen))
+    with pytest.raises(StudyError, match="--prompts: .* has another generator than .*; name studies alike but for"):
+        other_prompts(plain, [beside])
+    monkeypatch.setattr(sys, "argv", [*arguments, str(study.file)])
+    with pytest.raises(StudyError, match="is named twice"):
+        __main__.main()
 
 
 def test_help_has_an_example() -> None:
