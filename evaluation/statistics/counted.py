@@ -60,21 +60,22 @@ def v_measure(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
     """The V-measure: the harmonic mean of homogeneity and completeness (scikit-learn's); 1 where both are constant."""
     _, labels = np.unique(gold, return_inverse=True)
     _, clusters = np.unique(made, return_inverse=True)
-    width = int(clusters.max(initial=0)) + 1
-    cells, cell = np.unique(labels * width + clusters, return_inverse=True)
+    sums = [group_sums(one) for one in (labels, clusters, labels * (int(clusters.max(initial=0)) + 1) + clusters)]
 
     def of(counts: Floats) -> Floats:
-        values = []
-        for row in counts:
-            joint = np.bincount(cell, row, len(cells)) / row.sum()
-            of_labels, of_clusters = np.bincount(cells // width, joint), np.bincount(cells % width, joint)
-            h_labels, h_clusters, h_joint = (_entropy(shares) for shares in (of_labels, of_clusters, joint))
-            shared = max(0.0, h_labels + h_clusters - h_joint)
-            both = h_labels + h_clusters  # 2hc / (h + c), of h = shared / h_labels and c = shared / h_clusters
-            values.append(2 * shared / both if both > _NONE else 1.0)
-        return np.array(values)
+        h_labels, h_clusters, h_joint = (_entropies(one(counts)) for one in sums)
+        shared = np.maximum(0, h_labels + h_clusters - h_joint)
+        both = h_labels + h_clusters  # 2hc / (h + c), of h = shared / h_labels and c = shared / h_clusters
+        return np.where(both > _NONE, 2 * shared / np.maximum(both, _NONE), 1.0)
 
     return of
+
+
+def group_sums(group: NDArray[Any]) -> Counted:
+    """Sums of counts by group: resamples by the groups, in the order of their numbers."""
+    order = np.argsort(group, kind="stable")
+    starts = np.append(0, np.flatnonzero(np.diff(group[order])) + 1)
+    return lambda counts: np.add.reduceat(counts[:, order], starts, axis=1)
 
 
 def weighted_f1(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
@@ -108,9 +109,11 @@ def _ranks(values: NDArray[Any]) -> Counted:
     return of
 
 
-def _entropy(shares: NDArray[Any]) -> float:
-    some = shares[shares > 0]
-    return float(-(some * np.log(some)).sum())
+def _entropies(counts: Floats) -> Floats:
+    """The entropy of each row's shares."""
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    found: Floats = -(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)
+    return found
 
 
 def _ratio(top: Floats, bottom: Floats) -> Floats:

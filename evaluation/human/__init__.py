@@ -1,0 +1,1 @@
+"""People and models on the same items: the human ceiling of a task."""
