@@ -1,0 +1,212 @@
+"""What each scorer gave for each item of a task, and what raters give together.
+
+From frames to arrays: right answers and given ones have the same columns (`annotation.human.records.HumanAnswer`), so
+that gold is what a rater without mistakes would have said. What is missing or abstained is None and is counted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from annotation.statistics.paired import Floats
+from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, Asked, Metric, metrics_of
+from plumbline.frames import need, once
+
+Kind = Literal["rater", "raters_mean", "aggregate", "leave_one_out", "llm", "model", "trivial"]
+Ties = Literal["expected", "first"]
+_Row = tuple[str, float, str, bool]  # candidate, value, label, abstained
+_RATERS: dict[str, Kind] = {"person": "rater", "model": "llm"}
+
+
+@dataclass(frozen=True)
+class Task:
+    """The items of one task in one language, with what is right.
+
+    `right` has, by item, a label (text), a number, or an array over `candidates`; None where there is no gold.
+    """
+
+    name: str
+    task_type: str
+    language: str
+    asked: Asked
+    metrics: tuple[Metric, ...]
+    items: tuple[str, ...]
+    right: tuple[Any, ...]
+    candidates: tuple[tuple[str, ...], ...] = ()
+
+    @classmethod
+    def of(
+        cls, facts: tuple[str, str, str], asked: Asked, metric: str, gold: pd.DataFrame, items: Sequence[str] = ()
+    ) -> Task:
+        """From gold with the columns item, candidate ("" without), value and label; `facts`: name, type, language.
+
+        `items` are all that were asked, in order; those without gold have None (the gold's own where none are named).
+        Raises ValueError for a frame that lacks a column or has a row twice.
+        """
+        need(gold, ("item", "candidate", "value", "label"), "gold")
+        once(gold, ("item", "candidate"), "gold")
+        rows = _by_item(gold.assign(abstained=False))
+        order = tuple(items) or tuple(rows)
+        of_candidates = bool((gold["candidate"] != "").any())
+        named = tuple(tuple(row[0] for row in rows.get(one, [])) for one in order) if of_candidates else ()
+        right: list[Any] = []
+        for place, item in enumerate(order):
+            found = _answer(rows[item], asked, named[place] if named else ()) if item in rows else None
+            right.append(found[0] if found is not None and asked in OF_LABELS else found)
+        return cls(*facts, asked, metrics_of(asked, metric, candidates=of_candidates), order, tuple(right), named)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What one scorer gave for each item of a task, in the task's order; None where there is nothing.
+
+    A label is a tuple of the labels that stand equally (one, of a rater), so that a majority's ties are kept. `made`
+    is there instead where a program says only what the main metric reads of each item (the share of runs that got it
+    right), with NaN for nothing.
+    """
+
+    scorer: str
+    kind: Kind
+    values: tuple[Any, ...] = ()
+    made: Floats | None = None
+    abstained: int = 0
+    missing: int = 0
+
+
+def given_by(task: Task, answers: pd.DataFrame) -> list[Given]:
+    """What each rater of a frame of answers gave, raters in the order of their names.
+
+    An item with an abstention is abstained from; one with an answer for some candidates alone is missing, as one
+    without any is. Answers to other items do not count. Raises ValueError for a frame that lacks a column, or has an
+    answer twice.
+    """
+    need(answers, ("item", "candidate", "rater_id", "rater_kind", "value", "label", "abstained"), "answers")
+    once(answers, ("item", "candidate", "rater_id"), "answers")
+    found = []
+    for (rater, kind), own in answers.groupby(["rater_id", "rater_kind"]):
+        rows, values, abstained = _by_item(own), list[Any](), 0
+        for place, item in enumerate(task.items):
+            said = rows.get(item, [])
+            unsure = any(row[3] for row in said)
+            abstained += unsure
+            named = task.candidates[place] if task.candidates else ()
+            values.append(_answer(said, task.asked, named) if said and not unsure else None)
+        missing = sum(one is None for one in values) - abstained
+        found.append(Given(str(rater), _RATERS[str(kind)], tuple(values), None, abstained, missing))
+    return found
+
+
+def _by_item(frame: pd.DataFrame) -> dict[str, list[_Row]]:
+    """Each item's rows: candidate, value, label, whether abstained."""
+    names = ("item", "candidate", "value", "label", "abstained")
+    found: dict[str, list[_Row]] = {}
+    for item, *row in zip(*(frame[name].tolist() for name in names), strict=True):
+        found.setdefault(str(item), []).append(tuple(row))
+    return found
+
+
+def _answer(rows: Sequence[_Row], asked: Asked, candidates: tuple[str, ...]) -> Any:
+    """One item's answer of one rater (or of gold); None where it is not whole."""
+    _, value, label, _ = rows[0]
+    if asked in OF_LABELS or asked == "cluster":
+        if asked == "labels" and label:
+            label = json.dumps(sorted(json.loads(label)))
+        return (label if asked == "cluster" else (label,)) if label else None
+    if asked in OF_CANDIDATES or candidates:
+        by_candidate = {row[0]: row[1] for row in rows}
+        values = np.array([by_candidate.get(one, math.nan) for one in candidates], np.float64)
+        return values if len(values) and np.isfinite(values).all() else None
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def aggregate(raters: Sequence[Given], asked: Asked, name: str = "aggregate", ties: Ties = "expected") -> Given | None:
+    """What raters give together: the mean of numbers, candidate by candidate, or the labels with the most votes.
+
+    None of clusterings, which have no mean: the numbers of one rater's clusters are not another's. `ties` says what a
+    vote without a winner is: all labels that have the most, so that the item counts by the chance that a draw is
+    right ("expected"), or the alphabetically first of them ("first", as HUME's program has it). An item is missing
+    where nobody answered it.
+    """
+    if ties not in get_args(Ties):
+        raise ValueError(f"ties are settled as 'expected' or 'first', not {ties!r}")
+    if asked == "cluster" or not raters:
+        return None
+    values: list[Any] = []
+    for each in zip(*(rater.values for rater in raters), strict=True):
+        said = [one for one in each if one is not None]
+        if not said:
+            values.append(None)
+        elif asked in OF_LABELS:
+            votes = Counter(label for one in said for label in one)
+            most = max(votes.values())
+            best = tuple(sorted(label for label, number in votes.items() if number == most))
+            values.append(best[:1] if ties == "first" else best)
+        else:
+            values.append(np.mean(said, axis=0) if isinstance(said[0], np.ndarray) else float(np.mean(said)))
+    return Given(name, "aggregate", tuple(values), missing=sum(one is None for one in values))
+
+
+def leaving_one_out(raters: Sequence[Given], asked: Asked, ties: Ties = "expected") -> list[Given]:
+    """What all but one rater give together, for each rater; `scorer` is who is left out. Empty below three raters."""
+    if len(raters) < 3:
+        return []
+    made = []
+    for left in raters:
+        others = aggregate([one for one in raters if one is not left], asked, left.scorer, ties)
+        if others is not None:
+            made.append(replace(others, kind="leave_one_out"))
+    return made
+
+
+def read(task: Task, given: Given, metric: Metric) -> Floats | None:
+    """What a metric reads of each item, NaN where there is nothing; None where a scorer is not known so far."""
+    if given.made is not None:
+        return np.asarray(given.made, np.float64) if metric is task.metrics[0] else None
+    if metric.of_item is not None:
+        both = zip(task.right, given.values, strict=True)
+        found = [math.nan if right is None or said is None else metric.of_item(right, said) for right, said in both]
+        return np.array(found, np.float64)
+    if task.asked == "cluster":
+        codes = {cluster: float(number) for number, cluster in enumerate(dict.fromkeys(given.values))}
+        return np.array([math.nan if one is None else codes[one] for one in given.values])
+    return np.array([math.nan if one is None else float(one) for one in given.values])
+
+
+def right_numbers(task: Task, metric: Metric) -> Floats:
+    """What is right, as numbers that a measure of all items reads; NaN where there is no gold."""
+    known = np.array([one is not None for one in task.right])
+    if metric.of_item is not None:
+        return np.where(known, 0.0, math.nan)
+    if task.asked == "cluster":
+        codes = pd.factorize(pd.Series(task.right, dtype=object))[0].astype(np.float64)
+        return np.where(known, codes, math.nan)
+    return np.array([math.nan if one is None else float(one) for one in task.right])
+
+
+def confusion(task: Task, given: Given) -> pd.DataFrame:
+    """How often a scorer gave each label (columns) to items of each right label (rows): numbers of items.
+
+    Of a majority's ties each label has its share. Items without gold or answer do not count. Of `label`, `choice` and
+    `labels` tasks; raises ValueError for others.
+    """
+    if task.asked not in OF_LABELS:
+        raise ValueError(f"{task.name}: answers that are no labels have no confusion")
+    rows = [
+        (right, label, 1 / len(said))
+        for right, said in zip(task.right, given.values, strict=True)
+        if right is not None and said is not None
+        for label in said
+    ]
+    table = pd.DataFrame(rows, columns=["right", "given", "n"]).pivot_table(
+        "n", "right", "given", "sum", fill_value=0.0
+    )
+    labels = sorted({*table.index, *table.columns})
+    return table.reindex(index=labels, columns=labels, fill_value=0.0)

@@ -1,0 +1,134 @@
+"""What people are scored by: the metrics of each way of asking, of one item or of all items at once.
+
+A metric reads right answers and given ones. Where a score is a mean over items (accuracy, average precision of a
+query), it has a value for each item; where all items are measured at once (rho, the V-measure), it is a measure of
+resamples (`evaluation.statistics.counted`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotation.statistics.paired import Floats, row_correlations
+from annotation.statistics.ranks import average_ranks
+from evaluation.human.ties import counted_ap, expected_ap, expected_ndcg, expected_rr, sklearn_ap
+from evaluation.statistics.counted import Counted, Measure, group_sums, mean, rho, v_measure
+
+Asked = Literal["score", "label", "labels", "same", "cluster", "graded", "binary", "ranked", "choice"]
+OF_CANDIDATES = ("graded", "binary", "ranked")
+OF_LABELS = ("label", "labels", "choice")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric: its name as mteb has it, what measures items, and the value of one item where there is one.
+
+    `of_item(right, given)` may be NaN: then the item says nothing, whoever answers it. `smooth` metrics can be
+    resampled with replacement; those of clusterings cannot (`scores`).
+    """
+
+    name: str
+    measure: Measure
+    of_item: Callable[[Any, Any], float] | None = None
+    smooth: bool = True
+
+
+def metrics_of(asked: str, name: str, *, candidates: bool = False) -> tuple[Metric, ...]:
+    """The metrics of a way of asking, the main one first. `name` is the task's own metric as mteb calls it.
+
+    `candidates` is true where each item has several texts that are scored (summaries of a source): then the score is
+    the mean over items of the correlations within them. Raises ValueError for what is never asked.
+    """
+    if asked not in get_args(Asked):
+        raise ValueError(f"{asked!r} is no way of asking; known are {', '.join(get_args(Asked))}")
+    if asked == "score":
+        return (Metric(name, mean, _rho_of_item) if candidates else Metric(name, rho),)
+    if asked in OF_LABELS:
+        return (Metric("accuracy", mean, accuracy),)
+    if asked == "same":
+        return Metric(name, counted_ap), Metric("accuracy", mean, _same)
+    if asked == "cluster":
+        kinds = {"v_measure": v_measure, "ami": ami, "ari": ari}
+        return tuple(Metric(kind, measure, smooth=False) for kind, measure in kinds.items())
+    searches = [
+        Metric("map", mean, expected_ap),
+        Metric("ndcg_at_10", mean, expected_ndcg),
+        Metric("mrr_at_10", mean, expected_rr),
+        Metric("map (scikit-learn)", mean, sklearn_ap),
+    ]
+    if name.startswith("ndcg"):
+        searches[:2] = searches[1::-1]
+    searches[0] = Metric(name, mean, searches[0].of_item)
+    return tuple(searches)
+
+
+def accuracy(right: str, given: tuple[str, ...]) -> float:
+    """1 for the right label, 0 for another; of equally good ones the chance that a draw of them is right."""
+    return (right in given) / len(given)
+
+
+def _same(right: float, given: float) -> float:
+    """Whether a mark is right; a mean of marks is by its half, and at the half by chance."""
+    return 0.5 if given == 0.5 else float((given > 0.5) == (right > 0))
+
+
+def _rho_of_item(right: Floats, given: Floats) -> float:
+    """Spearman's rho of one item's candidates; NaN where one side does not vary."""
+    if len(right) < 3:
+        return math.nan
+    return float(row_correlations(average_ranks(right[None]), average_ranks(given[None]))[0])
+
+
+def ari(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+    """The adjusted Rand index of two clusterings (Hubert and Arabie 1985), of items that are there once or not."""
+    _, labels = np.unique(gold, return_inverse=True)
+    _, clusters = np.unique(made, return_inverse=True)
+    cells = labels * (int(clusters.max(initial=0)) + 1) + clusters
+    sums = [group_sums(one) for one in (cells, labels, clusters, np.zeros_like(labels))]
+
+    def of(counts: Floats) -> Floats:
+        both, first, second, every = (_twos(one(counts)) for one in sums)
+        by_chance = first * second / np.maximum(every, 1)
+        top, bottom = both - by_chance, (first + second) / 2 - by_chance
+        return np.where(np.abs(bottom) > 1e-9, top / np.where(bottom == 0, 1, bottom), 1.0)
+
+    return of
+
+
+def ami(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+    """The adjusted mutual information (Vinh et al. 2010; scikit-learn's), of items that are there once or not."""
+    from sklearn.metrics import adjusted_mutual_info_score  # noqa: PLC0415 (a second)
+
+    def of(counts: Floats) -> Floats:
+        there = (np.repeat(np.arange(len(row)), row.astype(np.int64)) for row in counts)
+        return np.array([float(adjusted_mutual_info_score(gold[some], made[some])) for some in there])
+
+    return of
+
+
+def cohen(first: NDArray[Any], second: NDArray[Any]) -> Counted:
+    """Cohen's kappa of two raters' labels; NaN where chance agreement is complete (Cohen 1960)."""
+    labels = np.unique(np.concatenate([first, second]))
+    one, other = ((side[:, None] == labels).astype(np.float64) for side in (first, second))
+    same = (first == second).astype(np.float64)
+
+    def of(counts: Floats) -> Floats:
+        n = counts.sum(axis=1)
+        by_chance = ((counts @ one) * (counts @ other)).sum(axis=1) / n**2
+        found = np.full(len(n), np.nan)
+        np.divide(counts @ same / n - by_chance, 1 - by_chance, out=found, where=by_chance < 1 - 1e-12)
+        return found
+
+    return of
+
+
+def _twos(sizes: Floats) -> Floats:
+    """How many twos of items lie in one group together."""
+    twos: Floats = (sizes * (sizes - 1) / 2).sum(axis=1)
+    return twos

@@ -1,0 +1,125 @@
+"""Scores of several scorers on the same items, resampled together, and intervals and tests of what they differ by.
+
+Means over items, rho and average precision are resampled with replacement. Clusterings are not: two copies of an item
+always lie together, so that resamples agree better than the sample does, and a percentile interval of the V-measure of
+30 items held it in 68 to 81 of 100 cases (the jackknife's in 95 to 97). There each item is left out once instead.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from annotation.statistics.intervals import adding_raters, jackknife, known
+from annotation.statistics.paired import DEFINED_SHARE, Estimate, Floats
+from evaluation.human.metrics import Metric
+
+OVER_ITEMS = {True: "bootstrap over items", False: "jackknife over items"}
+WITH_RATERS = {True: "bootstrap over items, t over raters", False: "jackknife over items, t over raters"}
+ALIKE = "it is the same in all resamples, so its spread is unknown"
+FEWEST = 3  # raters, from which on they are a sample of people too
+_AT_ONCE = 2**22  # numbers drawn at a time
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """A score and what it is in each resample (or without each item), of one scorer or of a mean of scorers."""
+
+    value: float
+    draws: Floats
+    smooth: bool
+    n: int
+
+    def __sub__(self, other: Resampled) -> Resampled:
+        return Resampled(self.value - other.value, self.draws - other.draws, self.smooth, self.n)
+
+    @property
+    def interval(self) -> Estimate:
+        """The score with its 95% interval over items: percentiles of resamples, or the jackknife's t interval."""
+        if math.isnan(self.value):
+            return Estimate(math.nan, math.nan, math.nan, self.n, "the metric is undefined: one side does not vary")
+        if self.n < 2:
+            return Estimate(self.value, math.nan, math.nan, self.n, "one item has no spread")
+        defined = self.draws[np.isfinite(self.draws)]
+        if len(defined) < (DEFINED_SHARE if self.smooth else 1) * len(self.draws):
+            why = f"no interval: undefined in {len(self.draws) - len(defined)} of {len(self.draws)} resamples"
+            return Estimate(self.value, math.nan, math.nan, self.n, why)
+        if np.ptp(defined) < 1e-12:
+            return Estimate(self.value, math.nan, math.nan, self.n, ALIKE)
+        low, high = np.percentile(defined, [2.5, 97.5]) if self.smooth else jackknife(self.value, defined)
+        return Estimate(self.value, float(low), float(high), self.n, "")
+
+    @property
+    def p(self) -> float:
+        """Two-sided p of the value's being zero; NaN where there is no interval.
+
+        Of resamples the share that, with the value taken away, is as far from zero as it or farther; the sample itself
+        counts as one. Of a jackknife Student's t with n - 1 degrees of freedom.
+        """
+        if math.isnan(self.interval.low):
+            return math.nan
+        if self.smooth:
+            defined = self.draws[np.isfinite(self.draws)]
+            as_far = np.abs(defined - self.value) >= abs(self.value) - 1e-12
+            return float((1 + as_far.sum()) / (1 + len(defined)))
+        from scipy import special  # noqa: PLC0415 (all of `scipy.stats` takes half a second)
+
+        return float(2 * special.stdtr(self.n - 1, -abs(self.value) / math.sqrt(self.spread)))
+
+    @property
+    def spread(self) -> float:
+        """The variance over items."""
+        defined = self.draws[np.isfinite(self.draws)]
+        return float(defined.var(ddof=1) if self.smooth else (self.n - 1) * defined.var())
+
+
+def resampled(metric: Metric, gold: Floats, made: Floats, number: int, rng: np.random.Generator) -> list[Resampled]:
+    """Each scorer's (row's) score and its value in `number` resamples, all of the same draws of items."""
+    n = made.shape[1]
+    once = np.ones((1, n))
+    measures = [metric.measure(gold, row) for row in made]
+    values = [float(measure(once)[0]) for measure in measures]
+    if not metric.smooth:
+        without = 1 - np.eye(n)
+        draws = [[measure(without) for measure in measures]] if n > 1 else []
+    else:
+        rows = max(1, _AT_ONCE // n)
+        sizes = [min(rows, number - start) for start in range(0, number, rows)]
+        draws = []
+        for size in sizes:
+            counts = rng.multinomial(n, np.full(n, 1 / n), size).astype(np.float64)
+            draws.append([measure(counts) for measure in measures])
+    empty = [np.empty(0)]
+    joined = [np.concatenate(empty + [part[k] for part in draws]) for k in range(len(made))]
+    return [Resampled(value, one, metric.smooth, n) for value, one in zip(values, joined, strict=True)]
+
+
+def mean_of(scores: list[Resampled]) -> Resampled:
+    """The mean of several scores, in each resample too."""
+    draws = np.mean([one.draws for one in scores], axis=0)
+    return Resampled(float(np.mean([one.value for one in scores])), draws, scores[0].smooth, scores[0].n)
+
+
+def over_raters_too(score: Resampled, rater_sums: Floats, rater_counts: Floats) -> Estimate:
+    """A mean of raters with its 95% interval over items and over people who could have been raters.
+
+    `rater_sums` are each rater's score times the items that it rests on, `rater_counts` these items. The variance over
+    items is added to that over raters, with the quantiles of Student's t of either, as
+    `annotation.statistics.intervals.over_pairs_and_raters` has it: with three raters the interval is wide.
+    """
+    over_items = score.interval
+    if (
+        math.isnan(score.value)
+        or len(rater_counts) < FEWEST
+        or (math.isnan(over_items.low) and np.ptp(rater_sums) == 0)
+    ):
+        return over_items
+    spread = np.array(score.spread if not math.isnan(over_items.low) else 0.0)
+    pairs = known(np.array(score.value), spread, np.array(score.n - 1.0))
+    found = adding_raters(pairs, spread, rater_sums, rater_counts)
+    if math.isnan(float(found.low)):
+        return over_items
+    least = -math.inf if score.value < 0 else 0.0
+    return Estimate(score.value, max(least, float(found.low)), min(1.0, float(found.high)), score.n, "")

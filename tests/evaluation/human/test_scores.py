@@ -1,0 +1,196 @@
+"""Scores of people beside models: who is scored on what, ties of a vote, what is left out and said."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+from sklearn.metrics import accuracy_score, v_measure_score
+
+from evaluation.human.answers import Given, Task, aggregate, confusion, given_by, leaving_one_out
+from evaluation.human.scores import DIFFERENCES, enough_resamples, score, with_holm
+from tests.evaluation.human.made import answers_of, gold_of, people, task_of
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(1337)
+
+
+def by_scorer(scores: pd.DataFrame, column: str = "score", metric: str | None = None) -> dict[str, float]:
+    own = scores[scores["metric"] == (metric or scores["metric"].iloc[0])]
+    names = [one.scorer if one.scorer_kind != "leave_one_out" else f"without {one.scorer}" for one in own.itertuples()]
+    return dict(zip(names, own[column], strict=True))
+
+
+RIGHT = ["joy", "joy", "fear", "fear", "love", "love"]
+SAID = {
+    "a": ["joy", "joy", "fear", "love", "love", "love"],  # 5 of 6
+    "b": ["joy", "fear", "fear", "fear", "joy", "love"],  # 4 of 6
+}
+
+
+def test_a_vote_of_two_is_the_chance_of_a_draw_and_the_alphabet_where_it_is_asked_for() -> None:
+    task = task_of(RIGHT, "label", "accuracy")
+    both = people(task, SAID)
+    # They agree and are right on items 1, 3, 6; item 2 joy or fear, 4 love or fear, 5 love or joy: each half right.
+    expected = by_scorer(score(task, both, rng=rng()).scores)
+    assert expected["a"] == pytest.approx(5 / 6)
+    assert expected["b"] == pytest.approx(4 / 6)
+    assert expected["raters_mean"] == pytest.approx(4.5 / 6)
+    assert expected["aggregate"] == pytest.approx((3 + 3 * 0.5) / 6)
+    # The alphabet: fear (wrong), fear (right), joy (wrong).
+    assert by_scorer(score(task, both, ties="first", rng=rng()).scores)["aggregate"] == pytest.approx(4 / 6)
+    assert by_scorer(score(task, both, rng=rng()).scores)["random label"] == pytest.approx(1 / 3)
+    with pytest.raises(ValueError, match="'expected' or 'first'"):
+        aggregate(both, "label", ties="last")  # type: ignore[arg-type]
+
+
+def test_the_expected_vote_is_the_mean_over_all_ways_to_settle_ties() -> None:
+    generator = rng()
+    labels = np.array(["a", "b", "c"])
+    said = {str(k): labels[generator.integers(0, 3, 8)].tolist() for k in range(4)}
+    right = labels[generator.integers(0, 3, 8)].tolist()
+    best = []
+    for each in zip(*said.values(), strict=True):
+        votes = pd.Series(each).value_counts()
+        best.append(list(votes.index[votes == votes.max()]))
+    assert any(len(one) > 1 for one in best)
+    every = [accuracy_score(right, one) for one in itertools.product(*best)]
+    task = task_of(right, "label", "accuracy")
+    assert by_scorer(score(task, people(task, said), rng=rng()).scores)["aggregate"] == pytest.approx(np.mean(every))
+
+
+def test_each_of_three_is_left_out_and_of_two_nobody() -> None:
+    task = task_of(RIGHT, "label", "accuracy")
+    three = people(task, {**SAID, "c": ["joy", "joy", "joy", "joy", "joy", "joy"]})
+    found = by_scorer(score(task, three, rng=rng()).scores)
+    # Without c as above, 4.5; without a (b, c): 1, 1/2, 1/2, 1/2, 0, 1/2; without b (a, c): 1, 1, 1/2, 0, 1/2, 1/2.
+    assert [found[f"without {one}"] for one in "abc"] == pytest.approx([3 / 6, 3.5 / 6, 4.5 / 6])
+    # All three: joy, joy, fear, then love, fear and joy with a vote each, joy against love, love.
+    assert found["aggregate"] == pytest.approx((1 + 1 + 1 + 1 / 3 + 0 + 1) / 6)
+    assert leaving_one_out(three[:2], "label") == []
+
+
+def test_numbers_are_scipys_rho_and_the_aggregate_is_the_mean_rating() -> None:
+    gold = [1.0, 2.0, 2.5, 3.0, 4.0, 5.0, 0.5]
+    said = {"a": [1.0, 2, 2, 4, 4, 5, 0], "b": [2.0, 1, 3, 3, 5, 4, 2]}
+    task = task_of(gold, "score", "cosine_spearman")
+    found = by_scorer(score(task, people(task, said), rng=rng()).scores)
+    rhos = [spearmanr(gold, said[one]).statistic for one in "ab"]
+    assert [found["a"], found["b"], found["raters_mean"]] == pytest.approx([*rhos, np.mean(rhos)])
+    assert found["aggregate"] == pytest.approx(spearmanr(gold, np.mean(list(said.values()), axis=0)).statistic)
+
+
+def test_who_gives_one_score_throughout_has_none_and_the_mean_says_so() -> None:
+    gold = [1.0, 2.0, 3.0, 4.0, 5.0, 2.0]
+    task = task_of(gold, "score", "cosine_spearman")
+    scores = score(task, people(task, {"a": gold, "b": [3.0] * 6}), rng=rng()).scores.set_index("scorer")
+    assert math.isnan(scores.at["b", "score"]) and "does not vary" in scores.at["b", "reason"]
+    assert scores.at["raters_mean", "score"] == pytest.approx(1.0)
+    assert "of 1 of 2 raters" in scores.at["raters_mean", "reason"]
+
+
+def test_clusterings_have_a_mean_of_raters_no_common_answer_and_jackknife_intervals() -> None:
+    generator = rng()
+    right = [f"topic {k % 3}" for k in range(18)]
+    said = {one: [str(k % 3 if generator.random() < 0.8 else generator.integers(3)) for k in range(18)] for one in "ab"}
+    task = Task.of(("made", "clustering", "eng"), "cluster", "v_measure", gold_of(right))
+    scores = score(task, people(task, said), rng=rng()).scores
+    found = by_scorer(scores, metric="v_measure")
+    plain = [v_measure_score(right, said[one]) for one in "ab"]
+    assert [found["a"], found["b"], found["raters_mean"]] == pytest.approx([*plain, np.mean(plain)])
+    assert math.isnan(found["aggregate"])
+    own = scores[(scores["metric"] == "v_measure") & (scores["scorer"] == "a")].iloc[0]
+    assert own["interval"] == "jackknife over items" and own["low"] < own["score"] < own["high"]
+    assert by_scorer(scores, metric="ari")["one cluster an item"] == pytest.approx(0)
+    assert by_scorer(scores, metric="v_measure")["one cluster an item"] > 0.5
+
+
+def test_marks_of_candidates_count_by_the_expected_precision_with_scikit_learns_beside() -> None:
+    gold = [[1, 1, 1, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0], [0] * 7]
+    said = {"a": [[1, 1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0], [0] * 7]}
+    task = task_of(gold, "binary", "map_at_1000")
+    made = score(task, people(task, said), rng=rng())
+    assert by_scorer(made.scores)["a"] == pytest.approx((0.840278 + 0.75) / 2, abs=1e-6)
+    assert by_scorer(made.scores, metric="map (scikit-learn)")["a"] == pytest.approx((0.75 + 0.5) / 2)
+    assert set(made.scores["n_items"]) == {2}
+    assert made.notes == ("made (eng): 1 of 3 items cannot be scored: no gold, or nothing is relevant",)
+
+
+def test_what_somebody_compared_lacks_falls_out_for_all_and_is_said() -> None:
+    right = ["x", "y"] * 10
+    some = list(right)
+    some[0], some[1] = "?", None  # cannot tell; no answer: 18 of 20 are enough to be compared
+    half = [*right[:10], *[None] * 10]
+    task = task_of(right, "label", "accuracy")
+    model = Given("m", "model", made=np.array([0.0] + [1.0] * 19))
+    made = score(task, people(task, {"a": right, "b": some, "c": half}), [model], rng=rng())
+    scores = made.scores.set_index(["scorer_kind", "scorer"])
+    assert scores.at[("model", "m"), "n_items"] == scores.at[("rater", "a"), "n_items"] == 18
+    assert scores.at[("model", "m"), "score"] == 1.0  # its mistake was on an item that b left out
+    assert scores.at[("rater", "c"), "n_items"] == 10
+    assert scores.at[("rater", "c"), "reason"].endswith("scored on these alone, and compared with nobody")
+    assert scores.at[("rater", "b"), "n_abstained"] == 1
+    assert made.notes == (
+        "made (eng): 2 of 20 items are left out, which b 2 lack",
+        "made (eng): b cannot tell of 1 items, has no answer to 1",
+        "made (eng): c cannot tell of 0 items, has no answer to 10",
+    )
+
+
+def test_answers_for_some_candidates_alone_are_no_answer() -> None:
+    task = task_of([[1, 0, 0], [0, 1, 0]], "graded", "ndcg_at_10")
+    answers = answers_of({"a": [[3, 0, 1], [1, 3, 0]]})
+    (given,) = given_by(task, answers[~((answers["item"] == "1") & (answers["candidate"] == "d2"))])
+    assert given.values[1] is None and given.missing == 1 and given.abstained == 0
+    with pytest.raises(ValueError, match="more than once"):
+        given_by(task, pd.concat([answers, answers.head(1)]))
+
+
+def test_without_gold_there_is_nothing_and_it_is_said() -> None:
+    task = task_of(RIGHT, "label", "accuracy")
+    bare = Task(task.name, task.task_type, "", task.asked, task.metrics, task.items, (None,) * 6)
+    made = score(bare, people(bare, SAID), rng=rng())
+    assert made.scores["score"].isna().all() and (made.scores["reason"] != "").all()
+    assert made.notes[0] == "made: 6 of 6 items cannot be scored: no gold, or nothing is relevant"
+
+
+def test_a_rater_of_a_known_confusion_is_recovered() -> None:
+    generator = rng()
+    labels, n = ["anger", "fear", "joy"], 3000
+    known = np.array([[0.8, 0.15, 0.05], [0.3, 0.6, 0.1], [0.0, 0.1, 0.9]])
+    right = [labels[k % 3] for k in range(n)]
+    said = [labels[generator.choice(3, p=known[k % 3])] for k in range(n)]
+    task = task_of(right, "label", "accuracy")
+    (given,) = people(task, {"a": said})
+    found = confusion(task, given)
+    errors = np.sqrt(known * (1 - known) / (n / 3))
+    assert (np.abs(found.to_numpy() / (n / 3) - known) <= 4 * errors + 1e-12).all()
+    row = score(task, [given], rng=rng()).scores.iloc[0]
+    assert row["low"] < np.trace(known) / 3 < row["high"]
+    assert row["score"] == pytest.approx(np.trace(found.to_numpy()) / n)
+
+
+def test_differences_are_paired_and_corrected_over_tasks() -> None:
+    right = ["x", "y"] * 20
+    wrong = ["y", "x"] * 20
+    said = [*right[:30], *wrong[30:]]
+    task = task_of(right, "label", "accuracy")
+    made = score(task, people(task, {"a": said}), [Given("m", "model", made=np.ones(40))], rng=rng())
+    row = made.differences.iloc[0]
+    assert tuple(made.differences.columns) == DIFFERENCES
+    # A quarter of the items is lost: the mean of 40 values of 0 and -1, whose error is sqrt(.25 * .75 / 40) = .068.
+    assert row["difference"] == pytest.approx(-0.25)
+    assert [row["low"], row["high"]] == pytest.approx([-0.25 - 1.96 * 0.068, -0.25 + 1.96 * 0.068], abs=0.03)
+    tasks = pd.concat(
+        [made.differences.assign(task=name, p=p) for name, p in zip("abc", (0.01, 0.04, 0.03), strict=True)]
+    )
+    holm = with_holm(tasks.reset_index(drop=True)).query("people == 'aggregate'")
+    assert holm["p_holm"].tolist() == pytest.approx([0.03, 0.06, 0.06])  # 3 x .01; 2 x .03, and no less for .04
+    assert enough_resamples(100) == 4000 and enough_resamples(10) == 1000
+    same = score(task, people(task, {"a": right}), [Given("m", "model", made=np.ones(40))], rng=rng()).differences
+    assert same["difference"].tolist() == [0, 0] and same["p"].isna().all() and (same["reason"] != "").all()
