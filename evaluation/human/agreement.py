@@ -1,0 +1,231 @@
+"""How well raters agree on a task, by its way of asking, with bands and flags as HUME has them.
+
+The first measure of a task is the one that its paper prints: Fleiss' kappa of labels, the mean over raters of the
+adjusted Rand index of clusterings, of Spearman's rho of scores, and its mean over items of candidates. Others follow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from annotation.records import Estimate as OfPairs
+from annotation.statistics.agreement import Answers, krippendorff_alpha, raw_agreement
+from annotation.statistics.intervals import jackknife
+from annotation.statistics.labels import ac1, fleiss_kappa, masi_alpha, nominal_alpha
+from annotation.statistics.paired import DEFINED_SHARE, Estimate, Floats, row_correlations
+from annotation.statistics.ranks import average_ranks
+from evaluation.human.answers import Given, Task
+from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, ari, cohen
+from evaluation.human.resampled import ALIKE
+from evaluation.statistics.counted import Counted, Measure, rho
+from evaluation.statistics.rankings import kendall_rows
+
+COLUMNS = ("task", "language", "measure", "value", "low", "high", "interval", "n", "band", "flag", "reason")
+SHARED = 3  # items that two raters must share, for a measure of theirs
+_KAPPA = ((0.8, "excellent"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"), (-math.inf, "poor"))
+_RHO = ((0.7, "strong"), (0.4, "moderate"), (-math.inf, "weak"))
+_FLAGS = {"kappa": (0.4, 0.6), "rho": (0.6, 0.7)}
+_BOOTSTRAP, _JACKKNIFE, _T = "bootstrap over items", "jackknife over items", "t over items"
+
+
+def agreement(
+    task: Task,
+    raters: Sequence[Given],
+    *,
+    scale: Sequence[int] = (),
+    labels: Sequence[str] = (),
+    n_resamples: int = 1000,
+    rng: np.random.Generator,
+) -> pd.DataFrame:
+    """Agreement of a task's raters, a row a measure: `COLUMNS`, with 95% intervals over items.
+
+    `raters` are what `answers.given_by` gives of people; gold has no part in it. `scale` has the points of scores, for
+    Krippendorff's alpha, which is left out without it; `labels` all that raters could choose, for AC1 (those that were
+    chosen where none are named). NaN with a reason for a single rater, for answers that do not vary, and for raters who
+    share too little.
+    """
+    if task.asked in OF_LABELS or task.asked == "same":
+        found = _of_labels(task, raters, labels, n_resamples, rng)
+    elif task.asked == "cluster":
+        found = {"ARI": (_pairwise(ari, _clusters(raters), n_resamples, rng, smooth=False), _JACKKNIFE)}
+    elif task.asked in OF_CANDIDATES or task.candidates:
+        found = _of_candidates(task, raters, n_resamples, rng)
+    else:
+        columns = [np.array([math.nan if one is None else one for one in rater.values], float) for rater in raters]
+        found = {"Spearman": (_pairwise(rho, columns, n_resamples, rng), _BOOTSTRAP)}
+        if scale:
+            points = _answers(columns, scale)
+            found["alpha"] = _estimate(krippendorff_alpha(points, rng), points), _BOOTSTRAP
+    rows = []
+    for measure, (one, interval) in found.items():
+        numbers = (one.value, one.low, one.high, "" if math.isnan(one.low) else interval, one.n)
+        said = (band(measure, one.value), flag(measure, one.value), one.reason)
+        rows.append((task.name, task.language, measure, *numbers, *said))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def band(measure: str, value: float) -> str:
+    """The word for an agreement: of kappas above .8, .6, .4, .2; of correlations above .7, .4 (HUME, F.1).
+
+    Empty for measures that the paper gives no bands for, the Rand index among them, and for what is undefined.
+    """
+    bands = {"kappa": _KAPPA, "rho": _RHO}.get(_family(measure), ())
+    return next((word for above, word in bands if value > above), "")
+
+
+def flag(measure: str, value: float) -> str:
+    """Whether agreement is "problematic" (kappa below .4, rho below .6) or "reliable" (above .6 and .7), else empty.
+
+    HUME, D and 5.3: a convention, as kappa and rho are on no common scale and 30 items do not tell them to a tenth.
+    """
+    low, high = _FLAGS.get(_family(measure), (-math.inf, math.inf))
+    return "problematic" if value < low else "reliable" if value > high else ""
+
+
+def _family(measure: str) -> str:
+    return "kappa" if "kappa" in measure else "rho" if measure.startswith("Spearman") else ""
+
+
+def _of_labels(
+    task: Task, raters: Sequence[Given], named: Sequence[str], number: int, rng: np.random.Generator
+) -> dict[str, tuple[Estimate, str]]:
+    """Labels, several labels, marks: kappas of equal or not."""
+    said = [[_label(task, one) for one in rater.values] for rater in raters]
+    labels = list(named) if task.asked == "label" else []
+    labels += sorted({one for column in said for one in column if one is not None} - set(labels))
+    place = {label: float(number) for number, label in enumerate(labels)}
+    columns = [np.array([math.nan if one is None else place[one] for one in column]) for column in said]
+    points = _answers(columns, range(max(2, len(labels))))
+    found = {
+        "Fleiss' kappa": (_estimate(fleiss_kappa(points), points), _T),
+        "AC1": (_estimate(ac1(points), points), _T),
+        "alpha (nominal)": (_estimate(nominal_alpha(points, rng), points), _BOOTSTRAP),
+        "Cohen's kappa": (_pairwise(cohen, columns, number, rng), _BOOTSTRAP),
+        "equal answers": (_estimate(raw_agreement(points, rng), points), _BOOTSTRAP),
+    }
+    if task.asked == "labels" and len(labels) > 1:
+        found["alpha (MASI)"] = _estimate(masi_alpha(points, labels, rng), points), _BOOTSTRAP
+    return found
+
+
+def _label(task: Task, answer: Any) -> str | None:
+    if answer is None:
+        return None
+    return str(answer) if task.asked == "same" else str(answer[0])
+
+
+def _answers(columns: Sequence[Floats], scale: Sequence[int]) -> Answers:
+    """Each rater's answers (points of the scale, NaN for none) as the functions of ratings have them."""
+    whole = np.stack(columns) if columns else np.full((0, 0), math.nan)
+    rater, item = np.nonzero(np.isfinite(whole))
+    point = np.searchsorted(np.array(scale), whole[rater, item])
+    pair = np.unique(item, return_inverse=True)[1]
+    return Answers(pair.astype(np.int64), rater.astype(np.int64), point.astype(np.int64), tuple(scale))
+
+
+def _estimate(found: OfPairs, answers: Answers) -> Estimate:
+    """With the number of items that have two answers."""
+    counts = answers.counts() if answers.pairs else np.zeros((0, 1))
+    return Estimate(found.value, found.low, found.high, int((counts.sum(axis=1) >= 2).sum()), found.reason)
+
+
+def _of_candidates(
+    task: Task, raters: Sequence[Given], number: int, rng: np.random.Generator
+) -> dict[str, tuple[Estimate, str]]:
+    """Marks, grades or ranks of candidates: for each item the mean over raters two by two, then the mean over items.
+
+    Where a rater gives all candidates of an item the same, it has no correlation with anybody's there and is left out
+    of that item, as HUME has it (`n` counts the items that are left). Cohen's kappa is of binary marks alone.
+    """
+    measures: dict[str, Callable[[Floats, Floats], Floats]] = {
+        "Spearman within items": lambda x, y: row_correlations(average_ranks(x), average_ranks(y)),
+        "Kendall within items": kendall_rows,
+    }
+    if task.asked == "binary":
+        once = np.ones((1, max(map(len, task.candidates), default=0)))
+        measures["Cohen's kappa within items"] = lambda x, y: np.array(
+            [cohen(a, b)(once[:, : len(a)])[0] for a, b in zip(x, y, strict=True)]
+        )
+    found = {}
+    for name, measure in measures.items():
+        values = [_within(measure, one) for one in zip(*(rater.values for rater in raters), strict=True)]
+        known = np.array([one for one in values if not math.isnan(one)])
+        shared = sum(sum(one is not None for one in each) > 1 for each in zip(*(r.values for r in raters), strict=True))
+        found[name] = _mean_over_items(known, shared, number, rng), _BOOTSTRAP
+    return found
+
+
+def _within(measure: Callable[[Floats, Floats], Floats], each: Sequence[Floats | None]) -> float:
+    """The mean of a measure over raters two by two, of one item."""
+    there = [one for one in each if one is not None]
+    twos = list(combinations(there, 2))
+    if not twos:
+        return math.nan
+    found = measure(np.stack([one for one, _ in twos]), np.stack([other for _, other in twos]))
+    defined = found[~np.isnan(found)]
+    return float(defined.mean()) if len(defined) else math.nan
+
+
+def _mean_over_items(values: Floats, shared: int, number: int, rng: np.random.Generator) -> Estimate:
+    """A mean over items with its bootstrap interval."""
+    n = len(values)
+    if not n:
+        why = "no two raters vary on one item" if shared else "no item has two raters"
+        return Estimate(math.nan, math.nan, math.nan, 0, why)
+    if n == 1 or np.ptp(values) < 1e-12:
+        why = "one item has no spread" if n == 1 else ALIKE
+        return Estimate(float(values.mean()), math.nan, math.nan, n, why)
+    drawn = values[rng.integers(0, n, (number, n))].mean(axis=1)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return Estimate(float(values.mean()), float(low), float(high), n, "")
+
+
+def _pairwise(
+    measure: Measure, columns: Sequence[Floats], number: int, rng: np.random.Generator, *, smooth: bool = True
+) -> Estimate:
+    """The mean over raters two by two, each two on the items that both answered; with an interval over items."""
+    twos: list[tuple[np.ndarray, Counted]] = []
+    for one, other in combinations(columns, 2):
+        both = np.isfinite(one) & np.isfinite(other)
+        if both.sum() >= SHARED:
+            twos.append((both, measure(one[both], other[both])))
+    shared = np.logical_or.reduce([both for both, _ in twos]) if twos else np.zeros(0, bool)
+    n = int(shared.sum())
+    if not twos:
+        why = "one rater agrees with nobody" if len(columns) < 2 else f"no two raters share {SHARED} items"
+        return Estimate(math.nan, math.nan, math.nan, n, why)
+
+    def mean_of(counts: Floats) -> Floats:
+        each = np.stack([of(counts[:, both]) for both, of in twos])
+        defined = np.isfinite(each)
+        sums, number = np.where(defined, each, 0).sum(axis=0), defined.sum(axis=0)
+        return np.where(number > 0, sums / np.maximum(number, 1), math.nan)
+
+    value = float(mean_of(np.ones((1, len(shared))))[0])
+    if math.isnan(value):
+        return Estimate(value, value, value, n, "the raters do not vary")
+    if not smooth:
+        low, high = jackknife(value, mean_of((1 - np.eye(len(shared)))[shared]))
+        return Estimate(value, low, high, n, ALIKE if math.isnan(low) else "")
+    counts = np.zeros((number, len(shared)))
+    counts[:, shared] = rng.multinomial(n, np.full(n, 1 / n), number)
+    with np.errstate(invalid="ignore", divide="ignore"):  # where none of what two raters share is drawn
+        drawn = mean_of(counts)
+    defined = drawn[np.isfinite(drawn)]
+    if len(defined) < DEFINED_SHARE * number or np.ptp(defined) < 1e-12:
+        why = ALIKE if len(defined) and np.ptp(defined) < 1e-12 else "undefined in too many resamples"
+        return Estimate(value, math.nan, math.nan, n, why)
+    low, high = np.percentile(defined, [2.5, 97.5])
+    return Estimate(value, float(low), float(high), n, "")
+
+
+def _clusters(raters: Sequence[Given]) -> list[Floats]:
+    """Each rater's clusters by number, NaN where there is none."""
+    codes = [pd.factorize(pd.Series(rater.values, dtype=object))[0].astype(np.float64) for rater in raters]
+    return [np.where(one < 0, math.nan, one) for one in codes]

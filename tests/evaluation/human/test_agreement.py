@@ -1,0 +1,137 @@
+"""Agreement of raters against irrCAC, scikit-learn and scipy; bands and flags as the paper has them."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import krippendorff
+import numpy as np
+import pandas as pd
+import pytest
+from irrCAC.raw import CAC
+from scipy.stats import kendalltau, spearmanr
+from sklearn.metrics import adjusted_rand_score, cohen_kappa_score
+
+from evaluation.human.agreement import agreement, band, flag
+from tests.evaluation.human.made import people, task_of
+
+ITEMS = 24
+
+
+def found(asked: str, right: list[Any], said: dict[str, list[Any]], **options: Any) -> pd.DataFrame:
+    task = task_of(right, asked, "metric")
+    table = agreement(task, people(task, said), n_resamples=300, rng=np.random.default_rng(3), **options)
+    return table.set_index("measure")
+
+
+def labels(raters: int = 3) -> tuple[list[str], dict[str, list[Any]]]:
+    rng = np.random.default_rng(8)
+    right = [f"l{k % 3}" for k in range(ITEMS)]
+    said: dict[str, list[Any]] = {
+        f"r{k}": [one if rng.random() < 0.7 else f"l{rng.integers(3)}" for one in right] for k in range(raters)
+    }
+    said["r0"][4], said["r1"][7] = None, "?"
+    return right, said
+
+
+def test_labels_have_irrcacs_coefficients_and_scikit_learns_kappas() -> None:
+    right, said = labels()
+    table = found("label", right, said, labels=["l0", "l1", "l2"])
+    plain = pd.DataFrame({one: [None if v == "?" else v for v in column] for one, column in said.items()})
+    theirs = CAC(plain.replace({"l0": 0.0, "l1": 1.0, "l2": 2.0}).astype(float), categories=[0.0, 1.0, 2.0])
+    assert table.at["Fleiss' kappa", "value"] == pytest.approx(theirs.fleiss()["est"]["coefficient_value"], abs=1e-5)
+    assert table.at["AC1", "value"] == pytest.approx(theirs.gwet()["est"]["coefficient_value"], abs=1e-5)
+    alpha = theirs.krippendorff()["est"]["coefficient_value"]
+    assert table.at["alpha (nominal)", "value"] == pytest.approx(alpha, abs=1e-5)
+    kappas = []
+    for one, other in combinations(plain, 2):
+        both = plain[[one, other]].dropna()
+        kappas.append(cohen_kappa_score(both[one], both[other]))
+    assert table.at["Cohen's kappa", "value"] == pytest.approx(np.mean(kappas))
+    assert (table["low"] < table["value"]).all() and (table["value"] < table["high"]).all()
+    assert table.index[0] == "Fleiss' kappa" and set(table["n"]) == {ITEMS}
+
+
+def test_fleiss_kappa_of_two_by_hand() -> None:
+    """48 items, 25 of them equal (52.08%, as HUME's Emotion has it), of two labels here, 48 answers each.
+
+    p_e = 1/2, kappa = (25/48 - 1/2) / (1/2) = 2/48.
+    """
+    one = ["a"] * 24 + ["b"] * 24
+    other = ["a"] * 12 + ["b"] * 12 + ["b"] * 13 + ["a"] * 11
+    assert sum(x == y for x, y in zip(one, other, strict=True)) == 25
+    shares = (one + other).count("a") / 96
+    by_hand = (25 / 48 - shares**2 - (1 - shares) ** 2) / (1 - shares**2 - (1 - shares) ** 2)
+    table = found("label", one, {"x": one, "y": other})
+    assert table.at["Fleiss' kappa", "value"] == pytest.approx(by_hand)
+    assert table.at["equal answers", "value"] == pytest.approx(25 / 48)
+
+
+def test_clusterings_have_scikit_learns_rand_index_whatever_clusters_are_called() -> None:
+    right, said = labels()
+    table = found("cluster", right, {"r0": said["r0"], "r2": said["r2"]})
+    both = [(a, b) for a, b in zip(said["r0"], said["r2"], strict=True) if a is not None]
+    assert table.at["ARI", "value"] == pytest.approx(adjusted_rand_score(*zip(*both, strict=True)))
+    assert table.at["ARI", "n"] == ITEMS - 1 and table.at["ARI", "interval"] == "jackknife over items"
+    assert table.at["ARI", "band"] == table.at["ARI", "flag"] == ""
+
+
+def test_scores_have_the_mean_of_scipys_rho_over_raters_two_by_two() -> None:
+    rng = np.random.default_rng(2)
+    right = [float(one) for one in rng.integers(0, 6, ITEMS)]
+    said = {one: [float(np.clip(v + rng.integers(-1, 2), 0, 5)) for v in right] for one in "abc"}
+    table = found("score", right, said, scale=range(6))
+    rhos = [spearmanr(said[one], said[other]).statistic for one, other in combinations("abc", 2)]
+    assert table.at["Spearman", "value"] == pytest.approx(np.mean(rhos))
+    assert table.at["Spearman", "low"] < np.mean(rhos) < table.at["Spearman", "high"]
+    theirs = krippendorff.alpha(list(said.values()), value_domain=list(range(6)), level_of_measurement="ordinal")
+    assert table.at["alpha", "value"] == pytest.approx(theirs)
+
+
+def test_marks_have_means_over_items_without_those_that_do_not_vary() -> None:
+    right = [[1, 1, 1, 0, 0, 0, 0]] * 4
+    said = {
+        "a": [[1, 1, 1, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0], [1, 0, 0, 0, 1, 0, 0], [0] * 7],
+        "b": [[1, 1, 0, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0], [1, 1, 0, 0, 1, 0, 1], [1, 0, 0, 0, 0, 0, 0]],
+    }
+    table = found("binary", right, said)
+    both = list(zip(said["a"], said["b"], strict=True))
+    rhos = [spearmanr(*one).statistic for one in both[:3]]
+    taus = [kendalltau(*one).statistic for one in both[:3]]
+    kappas = [cohen_kappa_score(*one) for one in both]  # of the last item 0: one side alone varies
+    assert table.at["Spearman within items", "value"] == pytest.approx(np.mean(rhos)) == pytest.approx(np.mean(taus))
+    assert table.at["Kendall within items", "value"] == pytest.approx(np.mean(taus))
+    assert table.at["Cohen's kappa within items", "value"] == pytest.approx(np.mean(kappas))
+    assert table["n"].tolist() == [3, 3, 4]
+    graded = found("graded", right, said)
+    assert "Cohen's kappa within items" not in graded.index
+
+
+def test_one_rater_and_answers_that_do_not_vary_have_no_number() -> None:
+    right, said = labels()
+    for asked, gold, one in (
+        ("label", right, said["r0"]),
+        ("cluster", right, said["r0"]),
+        ("score", [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]),
+        ("binary", [[1, 0], [0, 1]], [[1, 0], [0, 1]]),
+    ):
+        table = found(asked, gold, {"a": one})
+        assert table["value"].isna().all() and (table["reason"] != "").all(), asked
+        assert (table["band"] == "").all() and (table["flag"] == "").all()
+    flat = found("score", [1.0, 2.0, 3.0, 4.0], {"a": [3.0] * 4, "b": [3.0] * 4})
+    assert math.isnan(flat.at["Spearman", "value"]) and flat.at["Spearman", "reason"] == "the raters do not vary"
+    same = found("label", right, {"a": ["l1"] * ITEMS, "b": ["l1"] * ITEMS})
+    assert same.loc["Fleiss' kappa":"Cohen's kappa", "value"].isna().all()  # type: ignore[misc]
+
+
+def test_bands_and_flags_are_the_papers() -> None:
+    """F.1's bands, and Table 8's kappas and rhos with what section 5.3 calls them."""
+    words = {0.81: "excellent", 0.8: "substantial", 0.6: "moderate", 0.4: "fair", 0.2: "poor", -0.1: "poor"}
+    assert {value: band("Fleiss' kappa", value) for value in words} == words
+    assert [band("Spearman", value) for value in (0.75, 0.7, 0.4)] == ["strong", "moderate", "weak"]
+    emotion, toxic, robust, sts = 0.39, 0.55, 0.75, 0.58
+    assert [flag("Fleiss' kappa", one) for one in (emotion, toxic, 0.61)] == ["problematic", "", "reliable"]
+    assert [flag("Spearman", one) for one in (robust, sts, 0.63)] == ["reliable", "problematic", ""]
+    assert band("ARI", 0.91) == band("Spearman", math.nan) == flag("Spearman", math.nan) == flag("ARI", 0.0) == ""
