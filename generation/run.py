@@ -49,7 +49,7 @@ def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code
         if cluster and todo:
             from generation.cluster import generate_on  # noqa: PLC0415 (extra `ray`)
 
-            counts += generate_on(cluster, plan, todo, again=again, allow_code=allow_code)
+            counts += generate_on(cluster, plan, todo, allow_code=allow_code)
         elif todo:
             import uvloop  # noqa: PLC0415 (extra `generation`; who only reads outputs does without)
 

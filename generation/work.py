@@ -90,16 +90,16 @@ async def all_through(
 
     try:
         async with asyncio.TaskGroup() as beside:  # a disk that fails ends the run, not the syncing alone
-            syncing = beside.create_task(_sync(journals))
+            syncing = beside.create_task(sync_always(journals))
             async with asyncio.TaskGroup() as group:
                 for _ in range(workers):
                     group.create_task(worker())
             syncing.cancel()
     except* (PlumblineError, OSError) as errors:
-        raise _first(errors) from None
+        raise first_error(errors) from None
 
 
-async def _sync(journals: Sequence[Journal]) -> None:
+async def sync_always(journals: Sequence[Journal]) -> None:
     """Hand the journals to the disk every half second, until cancelled."""
     while True:
         await asyncio.sleep(SYNC_SECONDS)
@@ -107,7 +107,7 @@ async def _sync(journals: Sequence[Journal]) -> None:
             await asyncio.to_thread(journal.sync)
 
 
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first single error of a group, however deep."""
     first = errors.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    return first_error(first) if isinstance(first, BaseExceptionGroup) else first
