@@ -49,6 +49,7 @@ LONGEST = (
     "streamlit_app/test_app.py",
     "annotation/argilla/test_own_study.py",
     "test_site.py",
+    "test_tutorials.py",
     "annotation/argilla/test_collect.py",
     "annotation/argilla/test_campaign.py",
     "annotation/server/test_server.py",

@@ -1,0 +1,75 @@
+"""The tutorials: every command is run, and every line of output that they show is printed by the commands above it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from annotation import server
+from plumbline.study import ROOT
+from tests.commands import here
+from tests.scale import scaled
+
+TUTORIALS = ROOT / "docs" / "tutorials"
+#: In this order: those that go on where another ends come after it.
+ORDER = ("own_transformation", "robustness", "judges", "prompt_sensitivity")
+_BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+pytestmark = pytest.mark.timeout(900)
+
+
+def blocks(name: str) -> list[tuple[str, list[str]]]:
+    text = (TUTORIALS / f"{name}.md").read_text(encoding="utf-8")
+    return [(kind, [line for line in body.splitlines() if line.strip()]) for kind, body in _BLOCK.findall(text)]
+
+
+def words(line: str) -> str:
+    return " ".join(line.split())
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of records, and a running Argilla of its own."""
+    folder = tmp_path_factory.mktemp("tutorials")
+    home = server.Home(folder / "argilla")
+    with pytest.MonkeyPatch.context() as patch, server.running(home):
+        for name in [name for name in os.environ if name.startswith("ARGILLA_")]:
+            patch.delenv(name)
+        patch.setenv("PLUMBLINE_ARGILLA_HOME", str(home.path))
+        yield folder / "exports"
+
+
+@pytest.mark.parametrize("name", ORDER[: scaled(1, 4)])
+def test_a_tutorial_shows_what_its_commands_print(name: str, place: Path) -> None:
+    printed = ""
+    before = ""
+    for kind, lines in blocks(name):
+        if kind == "sh":
+            printed = "" if before == "text" else printed
+            for line in lines:
+                _, _, module, *rest = shlex.split(line, comments=True)
+                done = here(module, *rest, "--exports", str(place))
+                assert not done.returncode, f"{line}: {done.stderr}"
+                printed += "\n".join(map(words, (done.stdout + done.stderr).splitlines())) + "\n"
+            said = printed
+        else:
+            for line in lines:
+                assert words(line) in said, f"{name}: not printed: {line}"
+        before = kind
+
+
+def test_every_tutorial_is_run_and_shows_output() -> None:
+    assert {file.stem for file in TUTORIALS.glob("*.md")} - {"index"} == set(ORDER)
+    for name in ORDER:
+        kinds = [kind for kind, _ in blocks(name)]
+        assert kinds[0] == "sh" and "text" in kinds
+        lines = [line for kind, body in blocks(name) if kind == "sh" for line in body]
+        assert all(line.startswith("python -m ") for line in lines)
+        assert len(
+            re.findall(r"^```", (TUTORIALS / f"{name}.md").read_text(encoding="utf-8"), re.MULTILINE)
+        ) == 2 * len(kinds)
