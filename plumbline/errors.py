@@ -34,6 +34,10 @@ class TextFailedError(PlumblineError):
     """One text cannot be transformed; its record says why, and the others go on."""
 
 
+class TextRefusedError(TextFailedError):
+    """What was asked for one text is not taken: by the model's server, or by the engine; it was not answered badly."""
+
+
 class TextUnansweredError(TextFailedError):
     """One text got no answer this time (time-outs, overload); the next run asks for it again."""
 

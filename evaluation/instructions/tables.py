@@ -117,9 +117,17 @@ def inflation_table(grid: Grid, *, seed: int) -> pd.DataFrame:
             {"model": model, "n_tasks": share.n, "share": share.value, "share_low": share.low, "share_high": share.high}
             | {"figure5": figure5.value, "figure5_low": figure5.low, "figure5_high": figure5.high}
             | {"points": float(own["difference"].mean()), "in_sds": float(own["in_sds"].median())}
-            | {"above_all": int((own["default"] > own["max"]).sum()), "reason": share.reason}
+            | {"above_all": int((own["default"] > own["max"]).sum()), "reason": _why(share.reason, figure5.reason)}
         )
     return pd.DataFrame(rows)
+
+
+def _why(of_share: str, of_ecdf: str) -> str:
+    """Why a share above the median, and a median of the ECDF, have no value or interval."""
+    if of_share == of_ecdf:
+        return of_share
+    told = {"default above median": of_share, "median of its ECDF": of_ecdf}
+    return "; ".join(f"{name}: {why}" for name, why in told.items() if why)
 
 
 def gate_table(grid: Grid) -> pd.DataFrame:

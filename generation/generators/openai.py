@@ -24,7 +24,7 @@ from generation.generators.chat import Chat
 from generation.generators.pages import complaint, hidden, label_shares, one_line, prompt_tokens, stated_wait, whole
 from generation.jobs import Plan
 from plumbline.addresses import key_in, proxy_for
-from plumbline.errors import ServiceError, StudyError, TextFailedError, TextUnansweredError
+from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
 from plumbline.prompts import Prompt
 from plumbline.study import Study
 from plumbline.study.generator import OpenAIGenerator
@@ -215,7 +215,7 @@ class ChatServer(Chat):
             if self._refusals[said] >= REFUSALS:
                 line = f"{self.spec.base_url} refused {REFUSALS} texts in the same words and answered none: {said}"
                 return ServiceError(f"{line}; correct what it names in the study, then run again with --again")
-        return TextFailedError(f"the server refused the text: {said}")
+        return TextRefusedError(f"the server refused the text: {said}")
 
     def _trouble(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
         """What a status other than 200 means."""
@@ -233,7 +233,7 @@ class ChatServer(Chat):
             place = one_line(headers.get("location", "").partition("?")[0])
             return ServiceError(f"{url} sends us on to {place!r}, which is not followed; correct {self.where}.base_url")
         line = ": ".join(filter(None, (f"status {status}", said)))
-        return ServiceError(f"{url}: {line}") if status in FOR_ALL else TextFailedError(line)
+        return ServiceError(f"{url}: {line}") if status in FOR_ALL else TextRefusedError(line)
 
 
 def held_to(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from pydantic import ValidationError
 from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
 from generation.jobs import Plan
-from plumbline.errors import ServiceError, StudyError, TextFailedError, TextUnansweredError
+from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
 from plumbline.prompts import Prompt
 from plumbline.resources import installing
 from plumbline.study import Study
@@ -167,7 +167,7 @@ class VllmEngine(Chat):
         except EngineGenerateError as error:
             raise TextUnansweredError(f"vLLM gave the request up: {_line(error.__cause__ or error)}") from None
         except VLLMClientError as error:
-            raise TextFailedError(f"vLLM refused the text: {_line(error)}") from None
+            raise TextRefusedError(f"vLLM refused the text: {_line(error)}") from None
         if final is None or final.finish_reason not in {"stop", "length"}:
             raise TextUnansweredError(f"vLLM gave the request up: {final.finish_reason if final else 'no answer'}")
         first = final.logprobs[0] if labels and final.logprobs else {}

@@ -15,7 +15,7 @@ from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
 from generation.instructions.calls import Call
 from generation.instructions.replies import KEY, schema
-from plumbline.errors import DataError, StudyError, TextFailedError, TextUnansweredError
+from plumbline.errors import DataError, StudyError, TextRefusedError, TextUnansweredError
 from plumbline.records import Record
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
@@ -59,9 +59,7 @@ class ChatAsker:
         held = self.chat.schema
         try:
             return await self.chat.ask(call.message, attempt)
-        except TextUnansweredError:
-            raise
-        except TextFailedError as error:
+        except TextRefusedError as error:
             if held is None:
                 raise
             refused = error

@@ -1,6 +1,7 @@
 """Wordings that are nearly the same: clusters by average linkage of normalised Levenshtein distances.
 
-Source: the revision of arXiv 2605.22544 (threshold .1, the medoid of each cluster kept).
+Source: the revision of arXiv 2605.22544 (threshold .1, the medoid of each cluster kept). The linkage is computed here
+and not by scipy, with which the tests compare it: on a GPU host the extra `generation` is all there is, and has none.
 """
 
 from __future__ import annotations

@@ -252,3 +252,18 @@ def test_a_verdict_goes_by_the_quartiles_and_needs_a_default() -> None:
     assert found["difference"].tolist()[:3] == pytest.approx([15, 0, -15])
     assert found["in_sds"][0] == pytest.approx(0.15 / math.sqrt(0.02))
     assert found["reason"].tolist()[3] == "no default of the same run and part"
+
+
+def test_an_interval_that_is_not_there_has_its_reason_whichever_of_the_two_it_is() -> None:
+    # Above both wordings of one task and of the other: the ECDF is 3/3 on both, and no resample differs.
+    (row,) = tables.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.5]]), seed=1).to_dict("records")
+    assert np.isnan([row["share_low"], row["figure5_low"]]).all()
+    assert row["reason"] == "the same on every task: resamples are all alike"
+    # Above the median of both (0.15 and 0.35), but above all wordings of one alone: 3/3 and 2/3.
+    (row,) = tables.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.36]]), seed=1).to_dict("records")
+    assert np.isnan(row["share_low"]) and row["figure5_low"] < row["figure5_high"]
+    assert row["reason"] == "default above median: the same on every task: resamples are all alike"
+    # Below the median of one and above that of the other, each time above one of its two wordings: 2/3 and 2/3.
+    (row,) = tables.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.11, 0.36]]), seed=1).to_dict("records")
+    assert row["share_low"] < row["share_high"] and np.isnan(row["figure5_low"])
+    assert row["reason"] == "median of its ECDF: the same on every task: resamples are all alike"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from annotation.sampling.sample import draw_sample
+from generation.generators import openai
 from generation.instructions.calls import calls_of
 from generation.instructions.kept import Replies
 from generation.instructions.records import REMOVED, REPLIES, Instruction, Reply
@@ -17,7 +19,7 @@ from generation.instructions.replies import InvalidReplyError, read_reply, schem
 from generation.instructions.run import word_instructions
 from generation.instructions.wordings import read_wordings
 from generation.jobs import Plan
-from plumbline.errors import DataError, PlumblineError, StudyError
+from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
 from plumbline.journal import Journal
 from plumbline.store import read_records, write_table
 from plumbline.study import ROOT, load_study
@@ -60,6 +62,65 @@ def test_a_server_is_held_to_the_exact_number_and_asked_again_for_what_is_not(tm
     assert [one["schema"] for one in held] == [schema(5)] * 4 and held[0]["strict"] is True
     assert schema(5)["properties"]["prompts"]["minItems"] == schema(5)["properties"]["prompts"]["maxItems"] == 5
     assert len({asked.body["seed"] for asked in stub.asked}) == 2  # both calls begin with the study's, then draw anew
+
+
+def wordings(asked: Asked) -> Answer:
+    """Five lines that no other message gets."""
+    return says(json.dumps({"prompts": [f"{asked.message[:n]} {len(asked.message)} {n}" for n in range(1, 6)]}))
+
+
+GOOD = says(json.dumps({"prompts": ["one", "two", "three", "four", "five"]}))
+SOON = {"retry_after": "0.01"}
+#: What six calls get before a good answer, and what becomes of each where `retry` and the client ask three times.
+FAULTS: tuple[tuple[list[Answer], str, str], ...] = (
+    ([refuses(429, "slow down", **SOON), Answer(b"", cut=True)], "ok", ""),
+    ([replace(GOOD, half=True), refuses(500, "oops", **SOON)], "ok", ""),
+    ([says('{"prompts": ["one"', finish_reason="length"), says("Certainly! Here they are")], "ok", ""),
+    ([says(None), says("\ud83d")], "failed", "an answer with half a character in it"),
+    ([refuses(503, "loading", retry_after_ms="10")] * 3, "unanswered", "status 503, asked 3 times: loading"),
+    ([says('{"prompts": [' + '"x", ' * 999 + '"x"]}')] * 3, "failed", "1000 wordings instead of 5"),
+)
+
+
+def test_bad_answers_cost_their_own_calls_alone_and_a_later_run_asks_for_those(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai, "FIRST_DELAY", 0.001)
+    seen = list[str]()
+
+    def script(asked: Asked) -> Answer:
+        if asked.message not in seen:
+            seen.append(asked.message)
+        ahead = FAULTS[seen.index(asked.message)][0]
+        return ahead[asked.times - 1] if asked.times <= len(ahead) else wordings(asked)
+
+    with ChatStub(script) as stub:
+        server = {"kind": "openai", "model": "m", "base_url": stub.url, "concurrency": 1, "retries": 2}
+        study = made(tmp_path, generator=server, retry={"attempts": 3}, subject={"prompts": ""})
+        found = word_instructions(study)
+        replies = {row.key: row for row in read_records(study.folder / REPLIES, Reply, "")}
+        told = [replies[call.key] for call in calls_of(study)]
+        assert [(one.status, one.reason) for one in told] == [(status, reason) for _, status, reason in FAULTS]
+        assert found.counts == {"ok": 3, "failed": 2, "unanswered": 1, "reused": 0} and len(found.kept) == 15
+        before = len(stub.asked)
+        assert word_instructions(study).counts == {"ok": 1, "reused": 5}  # what got no answer
+        again = word_instructions(study, again=True)
+        assert again.counts == {"ok": 2, "reused": 4} and len(again.kept) == 30 and not again.trouble
+        assert len(stub.asked) == before + 1 + 2 and all("response_format" in one.body for one in stub.asked)
+
+
+def test_a_key_that_is_refused_ends_the_run_and_what_came_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
+    with ChatStub(lambda asked: wordings(asked) if len(stub.asked) < 3 else refuses(401, "bad key s3cret")) as stub:
+        server = {"kind": "openai", "model": "m", "base_url": stub.url, "concurrency": 1}
+        study = made(tmp_path, generator=server, subject={"prompts": ""})
+        with pytest.raises(ServiceError, match="the key is not accepted; set OPENAI_API_KEY") as error:
+            word_instructions(study)
+        assert "s3cret" not in str(error.value)
+        stub.script = wordings
+        assert word_instructions(study).counts == {"reused": 2, "ok": 4}
 
 
 def last(asked: Asked) -> str:
