@@ -1,0 +1,190 @@
+"""HUME's tables, ranks, wins, intervals and stars, from the scores that its authors published."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.stats.proportion import proportion_confint
+
+from evaluation.human.agreement import flag
+from evaluation.human.paper import fisher_interval, paper_interval, paper_score, star, wilson_interval
+from evaluation.human.standing import (
+    by_group,
+    by_task,
+    difficulty,
+    gaps,
+    pairs_by_scorer,
+    rank,
+    relative,
+    shared_difficulty,
+    wins,
+)
+from plumbline.study import ROOT
+
+PRINTED = ROOT / "tests" / "evaluation" / "printed"
+SHARED = ROOT.parent / "shared" / "data" / "hume"
+FACTS = ["task_type", "task", "language", "n", "raters", "lower", "higher"]
+ROUNDED, HALF = 0.05, 0.0551  # printed to a tenth; some were so to a hundredth before: 41.7451, 41.75, 41.8
+
+
+def printed(name: str) -> pd.DataFrame:
+    return pd.read_csv(PRINTED / f"hume_{name}.csv")
+
+
+@pytest.fixture(scope="module")
+def scores() -> pd.DataFrame:
+    """One row for each pair and scorer: the paper's people, the mean of its raters, its models."""
+    wide = printed("scores")
+    wide["raters_mean"] = (wide["lower"] + wide["higher"]) / 2
+    long = wide.melt(FACTS, var_name="scorer", value_name="score")
+    return long.assign(score=long["score"] / 100)
+
+
+@pytest.fixture(scope="module")
+def pairs(scores: pd.DataFrame) -> pd.DataFrame:
+    return pairs_by_scorer(scores)
+
+
+def test_table_1_comes_out(pairs: pd.DataFrame) -> None:
+    assert len(pairs) == 26 and pairs.attrs["left_out"] == 2  # the French ones
+    mine, paper = 100 * by_group(pairs), printed("table_1").set_index("model")
+    mine.columns = [" ".join(one).strip() for one in mine.columns]
+    apart = (mine.loc[paper.index, paper.drop(columns="overall").columns] - paper.drop(columns="overall")).abs()
+    assert apart.size == 14 * 14
+    exact = mine.loc[paper.index, apart.columns].round(1) == paper[apart.columns]
+    assert int(exact.to_numpy().sum()) >= 193  # the others are halves
+    assert apart.to_numpy().max() <= HALF
+    np.testing.assert_allclose(mine.loc[paper.index, "overall"], paper["overall"], atol=ROUNDED)
+    assert by_group(pairs).attrs["pairs"]["classification", "eng"] == 4
+
+
+def test_people_are_fourth_by_the_papers_aggregate_and_seventh_by_the_mean_of_raters(pairs: pd.DataFrame) -> None:
+    assert rank(pairs, "Human", ["raters_mean"]) == (4, 14)
+    assert rank(pairs, "raters_mean", ["Human"]) == (7, 14)
+    assert 100 * pairs["raters_mean"].mean() == pytest.approx(76.2, abs=ROUNDED)
+
+
+def test_wins_are_those_of_the_paper(pairs: pd.DataFrame) -> None:
+    found = wins(pairs, "Human", ["raters_mean"]).set_index("against")
+    assert found["wins"].to_dict() == {"best": 4, "median": 16, "mean": 16} and set(found["n"]) == {26}
+    assert found["share"].round(3).to_dict() == {"best": 0.154, "median": 0.615, "mean": 0.615}
+    of_raters = wins(pairs, "raters_mean", ["Human"]).set_index("against")
+    assert of_raters.at["median", "wins"] == 13
+    by_language = wins(pairs, "Human", ["raters_mean"], by="language").set_index(["against", "group"])
+    best = {"ara": 67, "nob": 50, "rus": 33, "dan": 0, "eng": 0}
+    assert {one: round(100 * by_language.at[("best", one), "share"]) for one in best} == best
+    assert by_language.at[("mean", "ara"), "share"] == 1.0
+    by_type = wins(pairs, "Human", ["raters_mean"], by="task_type").set_index(["against", "group"])
+    assert by_type.at[("best", "classification"), "wins"] == 3 and by_type.at[("best", "sts"), "wins"] == 1
+
+
+def test_tables_4_to_7_come_out_with_the_languages_that_each_scorer_has(scores: pd.DataFrame) -> None:
+    whole = pairs_by_scorer(scores, complete=False)
+    paper = printed("tables_4_to_7").pivot(index="model", columns="task", values="score")
+    for kind in ("classification", "clustering", "reranking", "sts"):
+        mine = 100 * by_task(whole, kind)
+        np.testing.assert_allclose(mine.loc[paper.index], paper[mine.columns], atol=HALF)
+    # On the pairs that people and models both have, 24 of 224 are others: a model's French items moved them.
+    both = pd.concat([100 * by_task(pairs_by_scorer(scores), kind).T for kind in ("clustering", "sts")]).T
+    assert ((both.loc[paper.index] - paper[both.columns]).abs() > HALF).to_numpy().sum() == 24
+
+
+def test_intervals_and_stars_of_table_8_come_out(scores: pd.DataFrame) -> None:
+    facts = printed("scores").set_index(["task", "language"])
+    models = [one for one in facts.columns if one not in (*FACTS, "Human")]
+    stars, methods = [], []
+    for row in printed("table_8").itertuples():
+        own = facts.loc[(row.task, row.language)]
+        raters = [own["lower"], own["higher"]][: row.raters]
+        value = paper_score(own["task_type"], [one / 100 for one in raters], own["Human"] / 100)
+        assert 100 * value == pytest.approx(own["Human"], abs=1e-3)  # of clustering and reranking the mean of raters
+        found, method = paper_interval(own["task_type"], value, row.n, [one / 100 for one in raters])
+        methods.append(method)
+        loose = 0.1001 if method == "Wilson" and own["task_type"] != "classification" else HALF
+        assert [100 * found.low, 100 * found.high] == pytest.approx([row.low, row.high], abs=loose), row
+        best = own[models].max()
+        assert best == pytest.approx(row.best, abs=HALF)
+        stars.append(star(found, best / 100) == bool(row.star))
+    assert len(stars) == 26 and all(stars) and printed("table_8")["star"].sum() == 14
+    assert {one: methods.count(one) for one in set(methods)} == {"Wilson": 12, "Fisher z": 6, "range of raters": 8}
+
+
+def test_flags_of_table_8_are_those_of_the_text() -> None:
+    table = printed("table_8").merge(printed("scores")[["task", "language", "task_type"]], on=["task", "language"])
+    measure = {"classification": "Fleiss' kappa", "clustering": "ARI", "reranking": "Spearman", "sts": "Spearman"}
+    found = [flag(measure[one.task_type], one.agreement) for one in table.itertuples()]
+    problematic = set(table["task"][[one == "problematic" for one in found]])
+    assert problematic == {"EmotionClassification", "MultilingualSentimentClassification", "STSBenchmark"}
+    # The text calls STSBenchmark an example of high agreement; its rho is .58.
+    reliable = set(table["task"][[one == "reliable" for one in found]])
+    assert {"STS12", "News21InstructionReranking", "Core17InstructionReranking"} <= reliable
+
+
+@pytest.mark.parametrize(("right", "n"), [(22, 48), (38, 40), (0, 20), (20, 20)])
+def test_wilsons_interval_is_statsmodels(right: int, n: int) -> None:
+    theirs = proportion_confint(right, n, alpha=0.05, method="wilson")
+    assert wilson_interval(right / n, n, 1.959963984540054) == pytest.approx(theirs, abs=1e-12)
+
+
+def test_fishers_interval_by_hand_and_what_has_none() -> None:
+    # atanh(.5) = .549306, 1.96 / sqrt(25) = .392: tanh(.157306) and tanh(.941306).
+    assert fisher_interval(0.5, 28) == pytest.approx((0.156021, 0.735822), abs=1e-5)
+    for kind, value, n in (("sts", 1.0, 30), ("sts", 0.5, 3), ("classification", 1.2, 30), ("reranking", 0.5, 0)):
+        found, _ = paper_interval(kind, value, n, [value])
+        assert np.isnan(found.low) and found.reason and not star(found, 0.9)
+
+
+def test_difficulty_and_gaps_are_the_papers(pairs: pd.DataFrame) -> None:
+    table = gaps(pairs, "Human", ["raters_mean"])
+    assert table["difficulty"].value_counts().to_dict() == {"easy": 18, "moderate": 6, "hard": 2}  # 69%; two below .5
+    arabic = table[(table["task"] == "STS22") & (table["language"] == "ara")].iloc[0]
+    assert 100 * arabic["over_best"] == pytest.approx(26.7, abs=ROUNDED) and arabic["best_model"].startswith("jasper")
+    assert difficulty(float("nan")) == ""
+    # Emotion: "85%" of one model, and jasper's 75.4 as a share of people's 45.8.
+    assert table.set_index("task").at["EmotionClassification", "relative"] == pytest.approx(75.4167 / 45.8333, abs=1e-4)
+    plain, beyond = relative(0.846, 0.492, 0.642)  # arXiv: people are below what one cluster an item has
+    assert plain == pytest.approx(1.72, abs=0.005) and np.isnan(beyond)
+    assert relative(0.9, 0.7, 0.5) == pytest.approx((9 / 7, 2.0))
+
+
+def test_table_13_and_2_come_out_of_tables_10_to_12() -> None:
+    wide = printed("tables_10_to_12").set_index(["task", "language"])
+    paper = {"GPT-5 Full": (0.47, 0.042), "GPT-5 Mini": (0.52, 0.023), "GPT-4.1 Full": (0.43, 0.066),
+             "GPT-4.1 Mini": (0.57, 0.012), "Gemini 2.5 Flash": (0.50, 0.029), "Mistral Small": (0.30, 0.215),
+             "Qwen3-30B": (0.50, 0.031), "Qwen3-32B": (0.52, 0.022), "Qwen3-Coder": (0.57, 0.011)}  # fmt: skip
+    wide["Average"] = wide[list(paper)].mean(axis=1)
+    same = []
+    for name, (rho, p) in {**paper, "Average": (0.52, 0.023)}.items():
+        found, mine = shared_difficulty(wide, "Human", name, np.random.default_rng(1))
+        assert found.n == 19 and found.low < found.value < found.high
+        same += [abs(found.value - rho) < 0.0051, abs(mine - p) < 0.00051]
+        assert found.value == pytest.approx(rho, abs=0.011) and mine == pytest.approx(p, abs=0.0031)
+    assert sum(same) == 18  # Gemini's rho is .507 of these rounded scores, and its p .027
+
+
+def test_bad_tables_are_one_line(scores: pd.DataFrame, pairs: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match="more than once"):
+        pairs_by_scorer(pd.concat([scores, scores.head(1)]))
+    with pytest.raises(ValueError, match="no scorer is called 'people'"):
+        rank(pairs, "people")
+    with pytest.raises(ValueError, match="no model to compare"):
+        wins(pairs[["Human"]], "Human")
+
+
+@pytest.mark.data
+def test_printed_agreement_is_what_the_authors_published() -> None:
+    if not SHARED.exists():
+        pytest.skip("HUME's published results are not beside the checkout")
+    rows = json.loads((SHARED / "agreement.json").read_text(encoding="utf-8"))["rows"]
+    table = printed("table_8").set_index(["task", "language"])["agreement"].dropna()
+    found = {}
+    for row in rows:
+        if row["revision"] == "2025_09_25":
+            own = row["agreement"]
+            found[row["task"].removeprefix("HUME"), row["language"]] = own.get("value", own.get("mean_spearman"))
+    for key, value in table.items():
+        assert found[key] == pytest.approx(value, abs=0.0051), key
+    assert len(table) == 16
