@@ -6,6 +6,7 @@ are files of its own, so that a link that leads nowhere ends the build.
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 import sys
@@ -36,6 +37,7 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are made of the code and of documents elsewhere."""
     made = {name: make() for name, make in reference.PAGES.items()}
     made |= {page: (ROOT / file).read_text(encoding="utf-8") for file, page in ELSEWHERE.items()}
+    made |= {f"notebooks/{file.stem}.md": _notebook(file) for file in (ROOT / "docs" / "notebooks").glob("*.ipynb")}
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
     read = {f"docs/{name}": text for name, text in made.items()}
@@ -67,6 +69,14 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return posixpath.relpath(there, posixpath.dirname(place) or ".") + (found[2] or "")
 
     return _LINK.sub(led, markdown)
+
+
+def _notebook(file: Path) -> str:
+    """A notebook as a page: its words and its code, and the file to download."""
+    cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    parts = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+    shown = [text if kind == "markdown" else f"```python\n{text}\n```" for kind, text in parts]
+    return "\n\n".join([shown[0], f"[The notebook]({file.name})", *shown[1:]]) + "\n"
 
 
 def _target(place: str, link: str) -> str:
