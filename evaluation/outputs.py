@@ -12,9 +12,11 @@ from typing import Literal
 
 from generation.datasets.dataset import Dataset
 from plumbline.errors import DataError
+from plumbline.identity import canonical, identity_from, prefix
 from plumbline.records import Text
 
 Policy = Literal["drop", "original"]
+_PIECE = 4096  # outputs that are hashed at a time
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,16 @@ class Outputs:
     def _lacks(self, text: str) -> bool:
         return not self.made.get(text) and text not in self.failed
 
-    def identity(self) -> list[object]:
-        """All that decides what a data set becomes."""
-        return [sorted(self.made.items()), [self.policy, sorted(self.failed)] if self.failed else []]
+    def content_id(self, original: str) -> str:
+        """Identity of what a data set becomes, from that of the untouched one: all that decides it."""
+        whole = prefix("transformed-v2", original)
+        whole.update(b"[")
+        texts = sorted(self.made)
+        for first in range(0, len(texts), _PIECE):
+            some = (f"[{canonical(one)},{canonical(self.made[one])}]" for one in texts[first : first + _PIECE])
+            whole.update((("," if first else "") + ",".join(some)).encode())
+        whole.update(b"],")
+        return identity_from(whole, [self.policy, sorted(self.failed)] if self.failed else [])
 
 
 def _items(dataset: Dataset, texts: Collection[str]) -> int:

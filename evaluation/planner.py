@@ -1,90 +1,29 @@
-"""What a study has to score, planned before any model is loaded: its units, with what the gate says and their outputs.
+"""What a study has to score, planned before any model is loaded: its units, with what the gate says.
 
-Each table is read once, and the identity of each text's output (its key) is computed once: what comes later finds in
-the units which texts the sample's pairs are of.
+One data set and the outputs of one unit are in memory at a time; what was found out about them is remembered, so that a
+run with nothing left to do reads neither (`evaluation.remembered`).
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any
 
 from annotation.records import Verdict
 from evaluation import gate
 from evaluation.outputs import Outputs, transformed
 from evaluation.rated_outputs import replaced_outputs
+from evaluation.sources import Folder, Source
 from evaluation.tasks import scoring
+from evaluation.texts import Texts
 from evaluation.units import Unit
 from generation.datasets.dataset import Dataset
-from generation.datasets.loading import iter_datasets
-from generation.jobs import Job, Plan
-from generation.unit import COMMAND as GENERATE
-from generation.unit import refuse_other_outputs
 from plumbline.identity import identity
-from plumbline.records import Pair, Text, TransformedText
-from plumbline.store import read_table
+from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec, LocalDataset
 from plumbline.transformations import ORIGINAL
-
-_COLUMNS = ("key", "status", "output", "flags")  # of a transformed text
-Table = dict[str, tuple[str | None, frozenset[str]]]
-
-
-class Source(Protocol):
-    """Where a study's data sets and outputs are: its folder, or a bundle of it."""
-
-    @property
-    def plan(self) -> Made:
-        """What made the outputs, and which text each is of."""
-        ...
-
-    def datasets(self) -> Iterator[Dataset]:
-        """The data sets one by one, in the study's order."""
-        ...
-
-    def outputs(self, transformation: str, seed: int) -> Table:
-        """A unit's outputs by key with their error types: None for those that failed, and no unanswered ones."""
-        ...
-
-
-class Made(gate.Makers, Protocol):
-    """What the gate asks, and the job of each text."""
-
-    def job(self, text: Text, transformation: str, seed: int) -> Job:
-        """The job whose output stands for this text of this data set."""
-        ...
-
-
-@dataclass(frozen=True)
-class Folder:
-    """A study's own folder. Raises as `Plan`."""
-
-    study: Study
-
-    @functools.cached_property
-    def plan(self) -> Plan:
-        """The study's plan."""
-        return Plan(self.study)
-
-    def datasets(self) -> Iterator[Dataset]:
-        """Its data sets, read from where they are."""
-        return iter_datasets(self.study)
-
-    def outputs(self, transformation: str, seed: int) -> Table:
-        """What the generator left. Raises DataError for a table that is not the one that was written."""
-        file = self.study.transformation_file(transformation, seed)
-        refuse_other_outputs(self.study, transformation, seed)
-        if not file.exists():
-            return {}
-        rows = read_table(file, TransformedText, self.study.command(GENERATE), _COLUMNS).to_pylist()
-        return {
-            row["key"]: (row["output"] if row["status"] == "ok" else None, frozenset(row["flags"]))
-            for row in rows
-            if row["status"] != "unanswered"
-        }
 
 
 def plan_units(
@@ -100,17 +39,15 @@ def plan_units(
     `pairs` are the sample's; `source` has the data sets and outputs, without one the study's folder. Raises DataError
     for data sets or outputs that cannot be read, StudyError for missing prompts.
     """
-    source = source or Folder(study)
-    planner = _Planner(study, source, verdicts, pairs, include_rejected)
-    return [
-        unit
-        for spec, dataset in zip(study.datasets, source.datasets(), strict=True)
-        for unit in planner.units(spec, dataset)
-    ]
+    planner = _Planner(study, source or Folder(study), verdicts, pairs, include_rejected)
+    try:
+        return [unit for spec in study.datasets for unit in planner.units(spec)]
+    finally:
+        planner.texts.remembered.keep()
 
 
 class _Planner:
-    """What all units of a run share: the jobs' identities, the verdicts, and the outputs, each table read once."""
+    """What all units of a run share: the jobs' identities, the verdicts, and the texts."""
 
     def __init__(
         self,
@@ -123,65 +60,136 @@ class _Planner:
         self._study, self._verdicts, self._include_rejected = study, verdicts, include_rejected
         self._source, self._plan = source, source.plan
         self._pairs, self._by_key = pairs, {pair.key: pair for pair in pairs}
-        self._tables: dict[tuple[str, int], Table] = {}
         self._others: dict[str, dict[str, str]] = {}
-        self._without: dict[tuple[str, str], set[str]] = {}
+        without: dict[str, dict[str, set[str]]] = {}
         for verdict in verdicts:
-            self._without.setdefault((verdict.transformation, verdict.language), set()).update(verdict.without)
+            without.setdefault(verdict.transformation, {}).setdefault(verdict.language, set()).update(verdict.without)
+        self.texts = Texts(source, study.evaluation.failed, without)
+        self._remembered = self.texts.remembered
 
-    def units(self, spec: DatasetSpec, dataset: Dataset) -> Iterator[Unit]:
+    def units(self, spec: DatasetSpec) -> Iterator[Unit]:
         """The units of one data set: the original, then transformations and seeds."""
-        texts = list({text.text_id: text for text in dataset.texts()}.values())
-        original = self._original(spec, dataset, texts)
+        original = self._original(spec)
         yield original
         for name in self._study.transformations:
             for seed in self._study.seeds:
-                yield self._changed(original, texts, name, seed)
+                yield self._changed(original, name, seed)
 
-    def _original(self, spec: DatasetSpec, dataset: Dataset, texts: Iterable[Text]) -> Unit:
+    def _original(self, spec: DatasetSpec) -> Unit:
         """The unit of the untouched data set; left out if it can give no score at all."""
-        reason = scoring.unusable(dataset, self._study.evaluation.protocol)
-        decision = gate.Decision("left_out", reason) if reason else gate.Decision("evaluated", "")
-        languages = tuple(sorted({text.language for text in texts}))
-        return Unit(dataset, ORIGINAL, 0, decision, None, content_id(spec, dataset), languages, scoring.size(dataset))
+        protocol, revision = self._study.evaluation.protocol, self._source.revision(spec)
+        if not revision:
+            revision = self.texts.dataset(spec).revision
+        state = self._remembered.key("data set", spec.model_dump(mode="json"), revision)
 
-    def _changed(self, original: Unit, texts: Sequence[Text], transformation: str, seed: int) -> Unit:
-        """The unit of a transformed data set."""
-        dataset, decision, outputs = original.dataset, original.decision, Outputs({})
-        jobs = {text.text_id: self._plan.job(text, transformation, seed) for text in texts}
-        if decision.status != "left_out":
-            decision = self._decide(transformation, dataset.task, jobs.values())
-        n, n_failed = original.n, 0
-        if decision.status != "left_out":
-            outputs = self._outputs(jobs, transformation, seed)
-            reason = outputs.missing(jobs)
-            n_failed = outputs.failed_items(dataset)
-            if n_failed and not reason and outputs.policy == "drop":
-                left = transformed(dataset, outputs)
-                n, reason = scoring.size(left), scoring.unusable(left, self._study.evaluation.protocol)
-                what = "failed or were kept out of the sample" if outputs.kept_out else "failed"
-                reason = f"without the {n_failed} items whose outputs {what} {reason}" if reason else ""
-            decision = replace(decision, status="left_out", reason=reason) if reason else decision
+        def find() -> dict[str, Any]:
+            dataset = self.texts.dataset(spec, revision)
+            return {
+                "task": dataset.task,
+                "content_id": content_id(spec, dataset),
+                "languages": sorted(set(self.texts.originals(spec).languages)),
+                "n": scoring.size(dataset),
+                "reason": scoring.unusable(dataset, protocol),
+            }
+
+        found = self._remembered.found(self._remembered.key("original", state, protocol), find)
+        decision = gate.Decision("left_out", found["reason"]) if found["reason"] else gate.Decision("evaluated", "")
         return Unit(
-            dataset,
-            transformation,
-            seed,
+            spec,
+            spec.name,
+            found["task"],
+            revision,
+            self.texts,
+            ORIGINAL,
+            0,
             decision,
-            outputs,
-            identity("transformed-v2", original.content_id, *outputs.identity()),
-            original.languages,
-            n,
-            n_failed,
-            outputs.kept_out_items(dataset),
-            self._plan.makers[transformation].hash,
-            self._plan.prompt_hashes[transformation],
-            {text: pair for text, job in jobs.items() if (pair := self._by_key.get(job.key)) is not None},
+            found["content_id"],
+            tuple(found["languages"]),
+            found["n"],
+            state=state,
         )
 
-    def _decide(self, transformation: str, task: str, jobs: Iterable[Job]) -> gate.Decision:
-        languages: dict[str, set[str]] = {}
-        for job in jobs:
-            languages.setdefault(job.source_language, set()).add(job.languages[-1])
+    def _changed(self, original: Unit, transformation: str, seed: int) -> Unit:
+        """The unit of a transformed data set."""
+        decision, asked = original.decision, self._asked(original, transformation, seed)
+        if decision.status != "left_out":
+            decision = self._decide(transformation, original.task, asked.languages)
+        unit = replace(
+            original,
+            transformation=transformation,
+            seed=seed,
+            decision=decision,
+            generator_hash=self._plan.makers[transformation].hash,
+            prompt_hash=self._plan.prompt_hashes[transformation],
+            sampled={text: self._by_key[key] for text, key in asked.sampled.items()},
+            unread=decision.status == "left_out",
+            state="",
+        )
+        if unit.unread:
+            return replace(unit, content_id=Outputs({}).content_id(original.content_id))
+        protocol, policy = self._study.evaluation.protocol, self._study.evaluation.failed
+        without = {code: sorted(some) for code, some in self.texts.without.get(transformation, {}).items()}
+        outputs = self._source.state(transformation, seed)
+        key = self._remembered.key("outputs", asked.state, outputs, without, policy, protocol)
+        found = self._remembered.found(key, lambda: self._found(unit, original.content_id))
+        reason = found.pop("reason")
+        return replace(
+            unit,
+            decision=replace(decision, status="left_out", reason=reason) if reason else decision,
+            state=key,
+            **found,
+        )
+
+    def _found(self, unit: Unit, original: str) -> dict[str, Any]:
+        """What a unit's outputs make of its data set; `original` is the untouched one's identity."""
+        outputs, originals = (
+            unit.texts.outputs(unit.spec, unit.transformation, unit.seed),
+            unit.texts.originals(unit.spec),
+        )
+        n, reason, n_failed = unit.n, outputs.missing(originals.ids), originals.items_of(outputs.failed)
+        if n_failed and not reason and outputs.policy == "drop":
+            left = transformed(unit.dataset, outputs)
+            n, reason = scoring.size(left), scoring.unusable(left, self._study.evaluation.protocol)
+            what = "failed or were kept out of the sample" if outputs.kept_out else "failed"
+            reason = f"without the {n_failed} items whose outputs {what} {reason}" if reason else ""
+        return {
+            "n": n,
+            "n_failed": n_failed,
+            "n_kept_out": originals.items_of(outputs.kept_out),
+            "content_id": outputs.content_id(original),
+            "reason": reason,
+        }
+
+    def _asked(self, original: Unit, transformation: str, seed: int) -> _Asked:
+        """What is asked of the generator for a data set's texts."""
+        keys = sorted(pair.key for pair in self._pairs if (pair.transformation, pair.seed) == (transformation, seed))
+        kind, maker = self._study.transforming[transformation], self._plan.makers[transformation].hash
+        known = bool(self._source.state(transformation, seed)) and original.state
+        key = self._remembered.key(
+            "asked",
+            known or "",
+            transformation,
+            seed,
+            maker,
+            [self._plan.prompt_hashes[transformation]],
+            kind.model_dump(mode="json"),
+            keys,
+        )
+
+        def find() -> dict[str, Any]:
+            languages: dict[str, set[str]] = {}
+            originals, asked = (
+                self.texts.originals(original.spec),
+                self.texts.asked(original.spec, transformation, seed),
+            )
+            for source, language in zip(originals.languages, asked.languages, strict=True):
+                languages.setdefault(source, set()).add(language)
+            sampled = {text: key for text, key in zip(originals.ids, asked.keys, strict=True) if key in self._by_key}
+            return {"languages": {code: sorted(some) for code, some in languages.items()}, "sampled": sampled}
+
+        return _Asked(state=key, **self._remembered.found(key, find))
+
+    def _decide(self, transformation: str, task: str, languages: dict[str, list[str]]) -> gate.Decision:
         decision = gate.decide(
             self._verdicts,
             self._plan,
@@ -200,30 +208,25 @@ class _Planner:
                 one.transformation == transformation and one.decision == "accepted" for one in self._verdicts
             )
             own = [pair for pair in self._pairs if accepted and pair.transformation == transformation]
-            self._others[transformation] = replaced_outputs(own, self._table)
+            states = [self._source.state(*unit) for unit in sorted({(pair.transformation, pair.seed) for pair in own})]
+            said = [[pair.pair_id, pair.key, pair.language, pair.seed, pair.transformed] for pair in own]
+            key = self._remembered.key("rated", transformation, identity(said), *states)
+            self._others[transformation] = self._remembered.found(
+                key, lambda: replaced_outputs(own, self._source.outputs)
+            )
         return self._others[transformation]
 
-    def _outputs(self, jobs: Mapping[str, Job], transformation: str, seed: int) -> Outputs:
-        """The outputs of a data set's texts."""
-        table = self._table(transformation, seed)
-        found = {text: table[job.key] for text, job in jobs.items() if job.key in table}
-        kept_out = frozenset(
-            text
-            for text, (output, flags) in found.items()
-            if output is not None and flags & self._without.get((transformation, jobs[text].source_language), set())
-        )
-        return Outputs(
-            {text: output for text, (output, _) in found.items() if output is not None and text not in kept_out},
-            kept_out.union(text for text, (output, _) in found.items() if output is None),
-            self._study.evaluation.failed,
-            kept_out,
-        )
 
-    def _table(self, transformation: str, seed: int) -> Table:
-        """A unit's outputs, read once."""
-        if (transformation, seed) not in self._tables:
-            self._tables[transformation, seed] = self._source.outputs(transformation, seed)
-        return self._tables[transformation, seed]
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of the generator for a data set's texts.
+
+    `languages` are the outputs' by the originals', `sampled` the texts (ids) that have a pair of the sample (its key).
+    """
+
+    state: str
+    languages: dict[str, list[str]]
+    sampled: dict[str, str]
 
 
 def content_id(spec: DatasetSpec, dataset: Dataset) -> str:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
+from evaluation.sources import Table
 from plumbline.records import Pair
 
-Outputs = Mapping[str, tuple[str | None, frozenset[str]]]  # by key, with their error types
 
-
-def replaced_outputs(pairs: Iterable[Pair], outputs: Callable[[str, int], Outputs]) -> dict[str, str]:
+def replaced_outputs(pairs: Iterable[Pair], outputs: Callable[[str, int], Table]) -> dict[str, str]:
     """Why rated pairs do not stand for the outputs any more, by language of the originals; nothing where they do.
 
-    `pairs` are those of one transformation's sample; `outputs` has, of a transformation and seed, each output by its
-    key (None: it failed). One that is another text is refused. Single ones that failed or are missing are not scored,
-    which is said elsewhere; where all are gone, what is there was not rated.
+    `pairs` are those of one transformation's sample; `outputs` has the table of a transformation and seed. One that is
+    another text is refused. Single ones that failed or are missing are not scored, which is said elsewhere; where all
+    are gone, what is there was not rated.
     """
     found: dict[str, list[tuple[Pair, str | None]]] = defaultdict(list)
+    units: dict[tuple[str, int], list[Pair]] = defaultdict(list)
     for pair in pairs:
-        if there := outputs(pair.transformation, pair.seed):
-            found[pair.language].append((pair, there.get(pair.key, (None,))[0]))
+        units[pair.transformation, pair.seed].append(pair)
+    for unit, own in units.items():
+        if there := outputs(*unit):
+            for pair, now in zip(own, there.of([pair.key for pair in own]), strict=True):
+                found[pair.language].append((pair, now[0] if now else None))
     reasons = {}
     for language, rated in found.items():
         other = [pair.pair_id for pair, now in rated if now is not None and now != pair.transformed]

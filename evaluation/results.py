@@ -186,8 +186,8 @@ class Results:
 
     def _row(self, model: Model, unit: Unit, numbers: Numbers) -> Score:
         """A score's row. Units come in the study's order, a data set's original before what it became."""
-        if not unit.lost and not math.isnan(numbers.score):
-            whole = self._scores.get((model.name, (unit.dataset.name, ORIGINAL, 0)))
+        if not unit.drops and not math.isnan(numbers.score):
+            whole = self._scores.get((model.name, (unit.name, ORIGINAL, 0)))
             original = numbers.score if unit.transformation == ORIGINAL else whole.score if whole else math.nan
             numbers = replace(numbers, original=original)
         return unit.row(self.study, model, numbers)

@@ -17,11 +17,13 @@ from evaluation.models.encoder import model_id
 from evaluation.models.in_process import fingerprint
 from evaluation.outputs import Outputs, same_items, transformed
 from evaluation.tasks.protocols import METRICS
+from evaluation.texts import Texts
 from generation.datasets.dataset import Dataset
 from plumbline.errors import StudyError, nearest
 from plumbline.identity import identity
 from plumbline.records import Pair, Score
 from plumbline.study import Study
+from plumbline.study.datasets import DatasetSpec, TaskType
 from plumbline.study.evaluation import ModelSpec
 from plumbline.transformations import ORIGINAL
 
@@ -71,18 +73,21 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Unit:
-    """One data set as it is, or as one transformation with one seed left it. `outputs` is None for the original.
+    """One data set as it is, or as one transformation with one seed left it, without its texts.
 
     `languages` are the codes of its texts, sorted; `n` counts the items that are scored, `n_failed` those whose outputs
     failed (classification's train split among them). `sampled` has the pairs that people were shown, by the texts (ids)
-    that they are of.
+    that they are of. `state` is another one once any of this could be another; empty where that is not known.
     """
 
-    dataset: Dataset
+    spec: DatasetSpec
+    name: str
+    task: TaskType
+    revision: str
+    texts: Texts
     transformation: str
     seed: int
     decision: gate.Decision
-    outputs: Outputs | None
     content_id: str
     languages: tuple[str, ...]
     n: int
@@ -91,17 +96,35 @@ class Unit:
     generator_hash: str = ""
     prompt_hash: str = ""
     sampled: Mapping[str, Pair] = field(default_factory=dict)
+    unread: bool = False  #: whether the gate left it out before its outputs were looked at
+    state: str = ""
 
     @property
     def place(self) -> Place:
         """Where its score stands among a model's."""
-        return self.dataset.name, self.transformation, self.seed
+        return self.name, self.transformation, self.seed
+
+    @property
+    def dataset(self) -> Dataset:
+        """The untouched data set, read unless it was the last to be read. DataError where it was changed meanwhile."""
+        return self.texts.dataset(self.spec, self.revision)
+
+    @property
+    def outputs(self) -> Outputs | None:
+        """What stands for its texts, likewise; None for the original, nothing where the gate left it out."""
+        if self.transformation == ORIGINAL:
+            return None
+        return Outputs({}) if self.unread else self.texts.outputs(self.spec, self.transformation, self.seed)
+
+    @property
+    def drops(self) -> bool:
+        """Whether items are not scored because their outputs failed."""
+        return self.n_failed > 0 and self.texts.policy == "drop"
 
     @property
     def lost(self) -> frozenset[str]:
-        """The texts (ids) whose items are not scored because their outputs failed."""
-        dropped = self.outputs is not None and self.n_failed and self.outputs.policy == "drop"
-        return self.outputs.failed if self.outputs is not None and dropped else frozenset()
+        """The texts (ids) of these items whose outputs failed."""
+        return self.outputs.failed if self.drops and self.outputs is not None else frozenset()
 
     def data(self) -> Dataset:
         """The data set to be scored."""
@@ -109,7 +132,7 @@ class Unit:
 
     def original(self) -> Dataset:
         """The untouched data set with the same items."""
-        return same_items(self.dataset, self.outputs) if self.outputs is not None and self.lost else self.dataset
+        return same_items(self.dataset, self.outputs) if self.drops and self.outputs is not None else self.dataset
 
     def unit_id(self, study: Study, model: Model) -> str:
         """Identity of the score: what is embedded, by which model, by which protocol and library."""
@@ -118,7 +141,7 @@ class Unit:
             self.content_id,
             model.model_id,
             study.evaluation.protocol,
-            METRICS[self.dataset.task],
+            METRICS[self.task],
             _mteb_version(),
         )
 
@@ -127,28 +150,28 @@ class Unit:
         kind = study.transforming.get(self.transformation)
         left_out = self.decision.status == "left_out"
         reason = self.decision.reason
-        if not left_out and (math.isnan(made.score) or (self.lost and math.isnan(made.original))):
+        if not left_out and (math.isnan(made.score) or (self.drops and math.isnan(made.original))):
             reason = "; ".join(filter(None, [reason, UNDEFINED if math.isnan(made.score) else UNDEFINED_ORIGINAL]))
         return Score(
             model=model.name,
-            dataset=self.dataset.name,
-            task_type=self.dataset.task,
+            dataset=self.name,
+            task_type=self.task,
             language=", ".join(self.languages),
             transformation=self.transformation,
             axis=kind.axis if kind else ORIGINAL,
             seed=self.seed,
-            metric=METRICS[self.dataset.task],
+            metric=METRICS[self.task],
             score=made.score,
             original_score=made.original,
             n=self.n,
             n_failed=self.n_failed,
             n_kept_out=self.n_kept_out,
-            failed_policy=self.outputs.policy if self.outputs is not None and self.n_failed else "",
+            failed_policy=self.texts.policy if self.n_failed else "",
             status=self.decision.status,
             reason=reason,
             unit_id="" if left_out else self.unit_id(study, model),
             model_revision=model.revision or made.revision or UNKNOWN,
-            dataset_revision=self.dataset.revision,
+            dataset_revision=self.revision,
             protocol=study.evaluation.protocol,
             precision=study.evaluation.precision,
             generator_hash=self.generator_hash,

@@ -110,7 +110,7 @@ class _Originals:
         """The score; NaN where nothing was dropped. Raises what the encoder raises."""
         if not unit.lost:
             return math.nan
-        key = unit.dataset.name, unit.lost
+        key = unit.name, unit.lost
         if key not in self._known:
             evaluation = self._evaluation
             self._known[key] = scoring.evaluate(

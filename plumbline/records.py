@@ -5,14 +5,15 @@ Many go to Parquet (`plumbline.store.write_table`), few to JSON. `KEY` names the
 
 from __future__ import annotations
 
+import functools
 import math
 import unicodedata
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from plumbline.identity import identity
+from plumbline.identity import identity_from, prefix
 
 # JSON has no NaN: an undefined number is null in a file and NaN in the program.
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
@@ -225,4 +226,10 @@ def nfc(text: str) -> str:
 
 def text_id(text: str, language: str) -> str:
     """Identity of a text: equal for equal texts (in NFC) of one language, in whatever data set they stand."""
-    return identity("text-v1", language, nfc(text))
+    return identity_from(_texts_of(language), nfc(text))
+
+
+@functools.lru_cache(maxsize=512)
+def _texts_of(language: str) -> Any:
+    """What the identities of a language's texts begin with."""
+    return prefix("text-v1", language)

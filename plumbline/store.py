@@ -204,10 +204,10 @@ def read_table(
 
     `words` names columns of text whose cells are read as numbers into a dictionary of what stands there.
     """
-    with _parquet(path, made_by, words) as file:
-        schema = with_words(_wanted(file, path, record, made_by, columns), words)
+    with open_parquet(path, made_by, words) as file:
+        schema = with_words(asked_of(file, path, record, made_by, columns), words)
         threads = file.metadata.num_rows > BATCH  # handing a small table to others takes longer than reading it
-        table = cast_table(file.read(columns=_there(file, schema), use_threads=threads), schema, record, path, made_by)
+        table = cast_table(file.read(columns=among(file, schema), use_threads=threads), schema, record, path, made_by)
     if set(record.KEY) <= set(schema.names):
         refuse_duplicate_keys(table, record, path)
     return table
@@ -215,14 +215,14 @@ def read_table(
 
 def read_batches(path: Path, record: type[Record], made_by: str, columns: Sequence[str] = ()) -> Iterator[pa.Table]:
     """The same in pieces of `BATCH` rows, which is all that is in memory at a time; keys are not checked."""
-    with _parquet(path, made_by) as file:
-        schema = _wanted(file, path, record, made_by, columns)
-        for batch in file.iter_batches(batch_size=BATCH, columns=_there(file, schema)):
+    with open_parquet(path, made_by) as file:
+        schema = asked_of(file, path, record, made_by, columns)
+        for batch in file.iter_batches(batch_size=BATCH, columns=among(file, schema)):
             yield cast_table(pa.Table.from_batches([batch]), schema, record, path, made_by)
 
 
 @contextlib.contextmanager
-def _parquet(path: Path, made_by: str, words: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
+def open_parquet(path: Path, made_by: str, words: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
     """An open Parquet file; what is wrong with it, while it is opened or read, is a DataError."""
     try:
         with _here(path) as here, native_file(here) as file:
@@ -245,7 +245,7 @@ def native_file(path: Path) -> pa.NativeFile:
     return pa.OSFile(os.fsencode(path))
 
 
-def _wanted(file: pq.ParquetFile, path: Path, record: type[Record], made_by: str, columns: Sequence[str]) -> pa.Schema:
+def asked_of(file: pq.ParquetFile, path: Path, record: type[Record], made_by: str, columns: Sequence[str]) -> pa.Schema:
     """The part of a record's schema that is asked for, in the record's order; what has no default must be there."""
     schema, there = arrow_schema(record), file.schema_arrow.names
     missing = [name for name, field in record.model_fields.items() if field.is_required() and name not in there]
@@ -254,7 +254,7 @@ def _wanted(file: pq.ParquetFile, path: Path, record: type[Record], made_by: str
     return pa.schema([schema.field(name) for name in columns]) if columns else schema
 
 
-def _there(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
+def among(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
     """Which of a schema's columns a file has; one of an earlier version lacks those that came later."""
     there = set(file.schema_arrow.names)
     return [name for name in schema.names if name in there]

@@ -7,14 +7,15 @@ Each must be, place by place, the text that was transformed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 
 from evaluation.bundle import members, tables, withheld
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.manifest import Source
-from evaluation.planner import Table
+from evaluation.sources import Found, Given
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import load_local
 from generation.datasets.mteb_tasks import load_mteb
@@ -36,7 +37,7 @@ class BundlePlan:
     bundle: Bundle
     words: Callable[[], Mapping[str, str]]  #: of outputs that are texts which may not be handed on, by hash
     _made: dict[tuple[str, int], _Made] = field(default_factory=dict)
-    _tables: dict[tuple[str, int], Table] = field(default_factory=dict)
+    _tables: dict[tuple[str, int], Given] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)  #: by key
 
     @functools.cached_property
@@ -66,7 +67,7 @@ class BundlePlan:
         self.outputs(pair.transformation, pair.seed)
         return self._texts[pair.key]
 
-    def outputs(self, transformation: str, seed: int) -> Table:
+    def outputs(self, transformation: str, seed: int) -> Given:
         """A unit's outputs by key, read once."""
         unit = transformation, seed
         if unit not in self._tables:
@@ -74,9 +75,7 @@ class BundlePlan:
             for row in rows:
                 if row[withheld.COPY]:
                     row["output"] = self._copied(row[withheld.COPY], members.outputs_of(*unit))
-            self._tables[unit] = {
-                row["key"]: (row["output"] if row["status"] == "ok" else None, frozenset(row["flags"])) for row in rows
-            }
+            self._tables[unit] = Given({row["key"]: _found(row) for row in rows})
             self._made[unit] = {
                 (name, row["text_id"]): (row["key"], row["source_language"], row["language"])
                 for row in rows
@@ -105,6 +104,7 @@ class BundleSource:
     bundle: Bundle
     study: Study
     files: Mapping[str, Path] = field(default_factory=dict)
+    remembers: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         local = [one.name for one in self.bundle.manifest.datasets if one.kind == "local" and one.texts == "reference"]
@@ -118,13 +118,21 @@ class BundleSource:
         """What made the outputs."""
         return BundlePlan(self.bundle, lambda: self._words)
 
-    def datasets(self) -> Iterator[Dataset]:
-        """The data sets in the study's order."""
-        return iter(self._loaded)
+    def dataset(self, spec: DatasetSpec) -> Dataset:
+        """A data set of the study."""
+        return next(one for one in self._loaded if one.name == spec.name)
 
-    def outputs(self, transformation: str, seed: int) -> Table:
+    def revision(self, _: DatasetSpec) -> str:
+        """It is not known before a data set was read."""
+        return ""
+
+    def outputs(self, transformation: str, seed: int) -> Given:
         """A unit's outputs."""
         return self.plan.outputs(transformation, seed)
+
+    def state(self, _: str, __: int) -> str:
+        """Nothing is remembered of a bundle."""
+        return ""
 
     def pairs(self) -> list[Pair]:
         """The sample, with the texts that are not in the bundle from the data sets."""
@@ -135,7 +143,7 @@ class BundleSource:
 
     def _whole(self, pair: Pair) -> Pair:
         """A pair with both of its texts."""
-        output, _ = self.outputs(pair.transformation, pair.seed)[pair.key]
+        output, _ = self.outputs(pair.transformation, pair.seed).made[pair.key]
         original = pair.original or self._words[self.plan.text_of(pair)]
         return pair.model_copy(update={"original": original, "transformed": pair.transformed or output or ""})
 
@@ -194,3 +202,7 @@ class BundleSource:
                 )
         if next(due, None) is not None:
             raise DataError(f"data set {dataset.name!r} lacks texts of {members.texts_of(dataset.name)}: {OTHER}")
+
+
+def _found(row: Mapping[str, Any]) -> Found:
+    return row["output"] if row["status"] == "ok" else None, frozenset(row["flags"])

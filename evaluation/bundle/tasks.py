@@ -73,7 +73,7 @@ class BundleTask(AbsTask):
         for name, unit in self.units.items():
             if subsets_to_run is not None and name not in subsets_to_run:
                 continue
-            task, kind = make_task(unit.data(), self.protocol), unit.dataset.task
+            task, kind = make_task(unit.data(), self.protocol), unit.task
             settle(task, kind)
             asked = searcher(model, kind) if isinstance(model, EncoderProtocol) else model
             (part,) = task.eval_splits[:1]
@@ -196,7 +196,7 @@ def _grouped(units: Sequence[Unit]) -> Iterator[tuple[str, str, list[Unit]]]:
     """The units of each data set and transformation, its seeds."""
     by_place: dict[tuple[str, str], list[Unit]] = {}
     for unit in units:
-        by_place.setdefault((unit.dataset.name, unit.transformation), []).append(unit)
+        by_place.setdefault((unit.name, unit.transformation), []).append(unit)
     yield from ((*place, own) for place, own in by_place.items())
 
 
@@ -220,7 +220,7 @@ def _metadata(
         reference=said.reference or None,
         eval_splits=["test"],
         eval_langs=by_seed[0] if len(units) == 1 else dict(zip(subsets, by_seed, strict=True)),
-        main_score=METRICS[unit.dataset.task],
+        main_score=METRICS[unit.task],
         date=manifest.rated,
         domains=[one for one in said.domains if one in typing.get_args(TaskDomain)],
         task_subtypes=[],
@@ -247,7 +247,7 @@ def _languages(source: BundleSource, unit: Unit) -> list[str]:
         return [with_script(code) for code in unit.languages]
     jobs = (source.plan.job(text, unit.transformation, unit.seed) for text in unit.dataset.texts())
     codes = {job.languages[-1] for job in jobs}
-    codes |= set(unit.languages) if unit.dataset.task in (*SEARCHES, "bitext_mining") else set()
+    codes |= set(unit.languages) if unit.task in (*SEARCHES, "bitext_mining") else set()
     return [with_script(code) for code in sorted(codes)]
 
 

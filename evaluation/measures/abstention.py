@@ -27,6 +27,7 @@ from plumbline.records import Number
 from plumbline.streams import stream
 from plumbline.study import Study
 from plumbline.study.datasets import TaskType
+from plumbline.transformations import ORIGINAL
 
 FILE = "abstention.parquet"
 Curve = tuple[float, ...]
@@ -89,7 +90,7 @@ class Abstaining:
 
     def blank(self, unit: Unit) -> Fields | None:
         """NaN with the reason, where a query has no score or no several similarities."""
-        task = unit.dataset.task
+        task = unit.task
         if METRICS[task] in OF_QUERY:
             return None
         return self._fields(task, 0, {}, NOT_OF_PAIRS if task == "instruction_reranking" else NOT_OF_OTHERS)
@@ -97,7 +98,7 @@ class Abstaining:
     def measured(self, unit: Unit, encoder: Encoder) -> Fields:
         """Curves and thresholds of the unit's queries beside those of their originals."""
         before = self._originals(unit, encoder)
-        after = before if unit.outputs is None else self._parts(unit.data(), encoder)
+        after = before if unit.transformation == ORIGINAL else self._parts(unit.data(), encoder)
         made: dict[str, object] = {}
         reasons = []
         for place, name in enumerate(CONFIDENCES):
@@ -106,7 +107,7 @@ class Abstaining:
             answered, kept = _at(thresholds, after, place)
             made |= {
                 f"nauc_{name}": found.nauc,
-                f"nauc_error_{name}": _error(after, place, stream(self._study.sample.seed, "nauc", unit.dataset.name)),
+                f"nauc_error_{name}": _error(after, place, stream(self._study.sample.seed, "nauc", unit.name)),
                 f"nauc_original_{name}": original.nauc,
                 f"curve_{name}": found.curve,
                 f"curve_original_{name}": original.curve,
@@ -118,10 +119,10 @@ class Abstaining:
             }
             reasons.append(found.reason or original.reason)
         n = sum(len(part.metric) for part in after)
-        return self._fields(unit.dataset.task, n, made, next(filter(None, reasons), ""))
+        return self._fields(unit.task, n, made, next(filter(None, reasons), ""))
 
     def _originals(self, unit: Unit, encoder: Encoder) -> list[Part]:
-        name, lost = unit.dataset.name, unit.lost
+        name, lost = unit.name, unit.lost
         if self._last is None or self._last[0] is not encoder or self._last[1:3] != (name, lost):
             self._last = encoder, name, lost, self._parts(unit.original(), encoder)
         return self._last[3]

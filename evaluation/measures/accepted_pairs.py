@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 from pydantic import Field
@@ -84,7 +85,7 @@ class AcceptedPairs:
         return self._fields(unit, before, after, UNDEFINED if math.isnan(before) or math.isnan(after) else "")
 
     def _fields(self, unit: Unit, before: float, after: float, reason: str) -> Fields:
-        selection, metric = self._selection(unit), METRICS[unit.dataset.task]
+        selection, metric = self._selection(unit), METRICS[unit.task]
         numbers = {"original": before, "score": after, "n": selection.n, "n_pairs": len(selection.texts)}
         return {"metric": metric, "reason": reason, **numbers}
 
@@ -99,16 +100,21 @@ class AcceptedPairs:
             return _Selection(frozenset(), 0, line)
         if (unit.transformation, unit.seed) not in self._seeds:
             return _Selection(frozenset(), 0, "no pair of this transformation and seed was rated and accepted")
-        made = outputs_of(unit).made
-        texts = frozenset(
-            text
-            for text, pair in unit.sampled.items()
-            if pair.pair_id in self._good and made.get(text) == pair.transformed
-        )
-        left, _ = accepted_alone(unit.dataset, outputs_of(unit), texts)
-        n, least = scoring.size(left), self._study.acceptance.min_pairs
-        few = f"{n} items consist of accepted pairs alone, of at least {least} that are needed"
-        return _Selection(texts, n, few if n < least else scoring.unusable(left, self._study.evaluation.protocol))
+        good = {text: pair for text, pair in unit.sampled.items() if pair.pair_id in self._good}
+        said = [[text, pair.pair_id, pair.transformed] for text, pair in sorted(good.items())]
+        least, protocol = self._study.acceptance.min_pairs, self._study.evaluation.protocol
+
+        def find() -> dict[str, Any]:
+            made = outputs_of(unit).made
+            texts = sorted(text for text, pair in good.items() if made.get(text) == pair.transformed)
+            left, _ = accepted_alone(unit.dataset, outputs_of(unit), frozenset(texts))
+            n = scoring.size(left)
+            few = f"{n} items consist of accepted pairs alone, of at least {least} that are needed"
+            return {"texts": texts, "n": n, "reason": few if n < least else scoring.unusable(left, protocol)}
+
+        remembered = unit.texts.remembered
+        found = remembered.found(remembered.key("accepted", unit.state, said, least, protocol), find)
+        return _Selection(frozenset(found["texts"]), found["n"], found["reason"])
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,7 @@ def accepted_alone(dataset: Dataset, outputs: Outputs, accepted: Collection[str]
 def outputs_of(unit: Unit) -> Outputs:
     """The outputs of a transformed unit. Raises ValueError for an original."""
     if unit.outputs is None:
-        raise ValueError(f"{unit.dataset.name}: the original has no outputs")
+        raise ValueError(f"{unit.name}: the original has no outputs")
     return unit.outputs
 
 

@@ -41,6 +41,8 @@ class Tables:
         """Read what there is; `made` are the tables' `measures`. Raises DataError for files that cannot be read."""
         self._measures = made
         self._tables = {one.file: MeasureTable(study, units, models, chosen, one) for one in self._measures}
+        for texts in {unit.texts for unit in units}:
+            texts.remembered.keep()
 
     def todo(self, model: Model) -> tuple[Unmeasured, ...]:
         """What needs the model to be loaded."""

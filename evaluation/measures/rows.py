@@ -119,10 +119,10 @@ class MeasureTable(Generic[R]):
         self._rows[model.name, place] = self._measure.record.model_validate(
             {
                 "model": model.name,
-                "dataset": unit.dataset.name,
-                "task_type": unit.dataset.task,
+                "dataset": unit.name,
+                "task_type": unit.task,
                 "transformation": unit.transformation,
-                "axis": ORIGINAL if unit.outputs is None else self._study.kinds[unit.transformation].axis,
+                "axis": ORIGINAL if unit.transformation == ORIGINAL else self._study.kinds[unit.transformation].axis,
                 "seed": unit.seed,
                 "status": unit.decision.status,
                 "unit_id": self._measure.identity(unit, model),

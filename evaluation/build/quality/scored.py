@@ -118,7 +118,7 @@ def known_scores(study: Study, scores: pd.DataFrame, unit: Unit) -> dict[str, fl
     if scores.empty:
         return {}
     own = scores[scores["status"] == "evaluated"].set_index("unit_id")
-    own = own[(own["dataset"] == unit.dataset.name) & (own["transformation"] == unit.transformation)]
+    own = own[(own["dataset"] == unit.name) & (own["transformation"] == unit.transformation)]
     made = {}
     for model in (Model.of(study, spec) for spec in study.evaluation.models):
         key = unit.unit_id(study, model)

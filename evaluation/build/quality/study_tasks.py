@@ -57,5 +57,5 @@ def original_of(study: Study, name: str) -> Unit:
 def name_of(unit: Unit) -> str:
     """A task's name: the data set's, with transformation and seed behind it."""
     if unit.transformation == ORIGINAL:
-        return unit.dataset.name
-    return f"{unit.dataset.name} {unit.transformation}-{unit.seed}"
+        return unit.name
+    return f"{unit.name} {unit.transformation}-{unit.seed}"

@@ -106,11 +106,11 @@ def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, 
     unit = original_of(study, options.task)
     draw.refuse_unfit(unit.dataset)
     for kind, names in _OF.items():
-        if kind != unit.dataset.task and (named := [name for name in names if getattr(options, name)]):
-            own = ", ".join(f"--{name}" for name in _OF[unit.dataset.task])
-            raise StudyError(f"--{named[0]} is for {kind}, and {options.task!r} is {unit.dataset.task}: it has {own}")
+        if kind != unit.task and (named := [name for name in names if getattr(options, name)]):
+            own = ", ".join(f"--{name}" for name in _OF[unit.task])
+            raise StudyError(f"--{named[0]} is for {kind}, and {options.task!r} is {unit.task}: it has {own}")
     pooled: list[str] = []
-    if unit.dataset.task == "clustering":
+    if unit.task == "clustering":
         number = options.documents or int(0.04 * len(contents_of(unit.dataset).scored[0].items))
         smaller = draw.draw_documents(
             unit.dataset, number, stratified=options.draw != "uniform", seed=options.seed,

@@ -1,0 +1,174 @@
+"""The texts that evaluation holds in memory: of a small study all, of a large one those that were asked for last.
+
+A study may have millions of texts; of these one data set is held, and the outputs of one transformation and seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.outputs import Outputs, Policy
+from evaluation.remembered import Remembered
+from evaluation.sources import Source
+from generation.datasets.dataset import Dataset
+from generation.datasets.local import TableDataset
+from plumbline.errors import DataError
+from plumbline.records import Text
+from plumbline.study.datasets import DatasetSpec, TaskType
+from plumbline.transformations import ORIGINAL
+
+T = TypeVar("T")
+MOST = 200_000  # texts that are held beside the data set and the outputs that are worked on
+Without = Mapping[str, Collection[str]]  # error types that no verdict covers, by language of the originals
+
+
+@dataclass(frozen=True)
+class Originals:
+    """The distinct texts of a data set, column by column, and where they stand.
+
+    `places` has, for each occurrence, which of the texts it is; `items` the number of its item.
+    """
+
+    name: str
+    task: TaskType
+    ids: list[str]
+    texts: list[str]
+    languages: list[str]
+    places: NDArray[np.int64]
+    items: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Originals:
+        """Those of a data set."""
+        known: dict[str, int] = {}
+        numbers: dict[tuple[str, str], int] = {}
+        texts: list[str] = []
+        languages: list[str] = []
+        places, items = [], []
+        for text in dataset.texts():
+            place = known.setdefault(text.text_id, len(known))
+            if place == len(texts):
+                texts.append(text.text)
+                languages.append(text.language)
+            places.append(place)
+            items.append(numbers.setdefault((text.split, text.item), len(numbers)))
+        found = (np.asarray(column, np.int64) for column in (places, items))
+        return cls(dataset.name, dataset.task, list(known), texts, languages, *found)
+
+    def records(self) -> Iterator[Text]:
+        """The texts as records of one place each."""
+        own: dict[str, Any] = {"dataset": self.name, "task_type": self.task, "split": "", "item": "", "field": ""}
+        for text_id, text, language in zip(self.ids, self.texts, self.languages, strict=True):
+            yield Text.model_construct(**own, text_id=text_id, text=text, language=language)
+
+    def items_of(self, ids: Collection[str]) -> int:
+        """How many items have one of these texts."""
+        if not ids:
+            return 0
+        chosen = np.fromiter((one in ids for one in self.ids), np.bool_, len(self.ids))
+        return len(np.unique(self.items[chosen[self.places]]))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of the makers for a data set's texts: the key of each output, and the language it is to be in."""
+
+    keys: list[str]
+    languages: list[str]
+
+
+class _Held:
+    """Things that were asked for last: as many as have `MOST` texts in all, and the newest one however large it is."""
+
+    def __init__(self) -> None:
+        self._things: dict[tuple[Any, ...], tuple[int, Any]] = {}
+
+    def get(self, key: tuple[Any, ...], make: Callable[[], T], size: Callable[[T], int], beside: Sequence[Any]) -> T:
+        """The thing of a key; before it is made, others go that were not asked for lately, but none `beside` it."""
+        known = self._things.pop(key, None)
+        if known is None:
+            for old in [one for one in self._things if one not in beside]:
+                if sum(held for held, _ in self._things.values()) <= MOST:
+                    break
+                del self._things[old]
+            made = make()
+            known = size(made), made
+        self._things[key] = known
+        thing: T = known[1]
+        return thing
+
+
+class Texts:
+    """Data sets and outputs, read when they are asked for, and what was found out of all.
+
+    `without` has what no verdict covers, by transformation.
+    """
+
+    def __init__(self, source: Source, policy: Policy, without: Mapping[str, Without]) -> None:
+        self.policy, self.without = policy, without
+        self.remembered = Remembered(source.study if source.remembers else None)
+        self._source, self._held = source, _Held()
+
+    def dataset(self, spec: DatasetSpec, revision: str = "") -> Dataset:
+        """A data set of the study; DataError where it is no more the one of this revision."""
+        found = self._held.get((spec.name,), lambda: self._source.dataset(spec), _size, [])
+        if revision not in ("", found.revision):
+            raise DataError(f"data set {spec.name!r} was changed while it was evaluated; run the command again")
+        return found
+
+    def originals(self, spec: DatasetSpec) -> Originals:
+        """Its distinct texts."""
+        dataset = self.dataset(spec)
+        return self._held.get(
+            (spec.name, ORIGINAL), lambda: Originals.of(dataset), lambda one: len(one.ids), [(spec.name,)]
+        )
+
+    def asked(self, spec: DatasetSpec, transformation: str, seed: int) -> Asked:
+        """What is asked for each of its distinct texts."""
+        originals = self.originals(spec)
+
+        def ask() -> Asked:
+            keys, languages = [], []
+            for text in originals.records():
+                job = self._source.plan.job(text, transformation, seed)
+                keys.append(job.key)
+                languages.append(job.languages[-1])
+            return Asked(keys, languages)
+
+        beside = [(spec.name,), (spec.name, ORIGINAL)]
+        return self._held.get((spec.name, transformation, seed, "asked"), ask, lambda one: len(one.keys), beside)
+
+    def outputs(self, spec: DatasetSpec, transformation: str, seed: int) -> Outputs:
+        """The outputs of a data set's texts."""
+        unit = spec.name, transformation, seed
+        beside = [(spec.name,), (spec.name, ORIGINAL), (*unit, "asked")]
+        return self._held.get(unit, lambda: self._read(spec, *unit[1:]), lambda one: len(one.made), beside)
+
+    def _read(self, spec: DatasetSpec, transformation: str, seed: int) -> Outputs:
+        originals, without = self.originals(spec), self.without.get(transformation, {})
+        asked = self.asked(spec, transformation, seed)
+        made, failed, kept_out = dict[str, str](), set[str](), set[str]()
+        found = self._source.outputs(transformation, seed).of(asked.keys)
+        for text, language, one in zip(originals.ids, originals.languages, found, strict=True):
+            if one is None:
+                continue
+            output, flags = one
+            if output is None:
+                failed.add(text)
+            elif flags and not flags.isdisjoint(without.get(language, ())):
+                kept_out.add(text)
+            else:
+                made[text] = output
+        return Outputs(made, frozenset(failed | kept_out), self.policy, frozenset(kept_out))
+
+
+def _size(dataset: Dataset) -> int:
+    """How much of a data set is in memory, in texts: nothing of mteb's, which stay in their files."""
+    if not isinstance(dataset, TableDataset):
+        return 0
+    return sum(frame.size for frame in dataset.splits.values()) + len(dataset.corpus)

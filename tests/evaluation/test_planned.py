@@ -1,0 +1,123 @@
+"""Planning holds few texts and remembers what it found; nothing that was changed is taken for what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from annotation.sampling.sample import read_pairs
+from evaluation import sources, texts
+from evaluation.outputs import Outputs
+from evaluation.planner import plan_units
+from evaluation.remembered import FILE
+from evaluation.results import read_scores
+from evaluation.run import evaluate
+from evaluation.units import Unit
+from generation.run import read_transformed
+from plumbline.errors import DataError
+from plumbline.identity import identity
+from plumbline.records import TransformedText
+from plumbline.store import write_table
+from plumbline.study import Study
+
+from .conftest import Loader, verdict
+
+
+def planned(study: Study, **changes: Any) -> list[Unit]:
+    return plan_units(study, [verdict(study, name, **changes) for name in study.transformations], read_pairs(study))
+
+
+def said(units: list[Unit]) -> list[tuple[object, ...]]:
+    """All that a unit says without its texts."""
+    return [
+        (u.place, u.content_id, u.decision, u.n, u.n_failed, u.n_kept_out, u.languages, sorted(u.sampled), u.revision)
+        for u in units
+    ]
+
+
+def afresh(study: Study, **changes: Any) -> list[tuple[object, ...]]:
+    """The same by a plan that remembers nothing."""
+    (study.scratch / FILE).unlink()
+    return said(planned(study, **changes))
+
+
+def rewrite(study: Study, change: Callable[[TransformedText], TransformedText]) -> None:
+    for seed in study.seeds:
+        rows = read_transformed(study, "paraphrasing", seed)
+        write_table(study.transformation_file("paraphrasing", seed), [change(rows[0]), *rows[1:]], TransformedText)
+
+
+def test_a_plan_with_nothing_new_reads_no_texts(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = said(planned(study))
+
+    def read(*_: Any) -> None:
+        raise AssertionError("texts were read")
+
+    with monkeypatch.context() as without:
+        without.setattr(sources, "load_dataset", read)
+        without.setattr(sources, "KeyedTable", read)
+        assert said(planned(study)) == first
+    assert afresh(study) == first
+    (study.scratch / FILE).write_text("{damaged", encoding="utf-8")
+    assert said(planned(study)) == first
+
+
+@pytest.mark.parametrize("status", ["failed", "unanswered", "other"])
+def test_outputs_that_were_changed_are_read_again(study: Study, status: str) -> None:
+    before = said(planned(study))
+    update: dict[str, Any] = {"output": "another one"} if status == "other" else {"status": status, "output": ""}
+    rewrite(study, lambda row: row.model_copy(update=update))
+    assert before != said(planned(study)) == afresh(study)
+
+
+def test_a_data_set_that_was_changed_is_read_again(study: Study) -> None:
+    before = said(planned(study))
+    file = study.file.parent / "sts.csv"
+    file.write_text("\n".join(file.read_text(encoding="utf-8").splitlines()[:-1]), encoding="utf-8")
+    assert before != said(planned(study)) == afresh(study)
+
+
+def test_what_no_verdict_covers_any_more_is_looked_for_again(study: Study) -> None:
+    rewrite(study, lambda row: row.model_copy(update={"flags": ("wrong_language",)}))
+    before = said(planned(study))
+    assert before != said(planned(study, without=("wrong_language",))) == afresh(study, without=("wrong_language",))
+    assert said(planned(study)) == before
+
+
+def test_scores_are_the_same_however_few_texts_are_held(
+    study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate(study, load=loader)
+    before = read_scores(study)
+    for name in ("scores.parquet", FILE):
+        (study.folder / name).unlink()
+    monkeypatch.setattr(texts, "MOST", 0)
+    evaluate(study, load=Loader())
+    assert read_scores(study).equals(before)
+
+
+def test_a_data_set_that_changes_while_it_is_evaluated_is_refused(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(texts, "MOST", 0)
+    units = planned(study)
+    file = study.file.parent / "sts.csv"
+    file.write_text("\n".join(file.read_text(encoding="utf-8").splitlines()[:-1]), encoding="utf-8")
+    with pytest.raises(DataError, match="data set 'sts' was changed while it was evaluated; run the command again"):
+        [unit.data() for unit in units]
+
+
+@pytest.mark.parametrize("failed", [frozenset(), frozenset({"z", "y"})])
+def test_the_identity_of_a_data_set_with_outputs_is_what_it_was(
+    failed: frozenset[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {"b": 'say "ü" \u2028 \\ x', "a": "", "c": "\U0001f600"}
+    for piece in (1, 2, 4096):
+        monkeypatch.setattr("evaluation.outputs._PIECE", piece)
+        expected = [["drop", sorted(failed)]] if failed else [[]]
+        assert Outputs(made, failed).content_id("xy") == identity(
+            "transformed-v2", "xy", sorted(made.items()), *expected
+        )
+    assert Outputs({}).content_id("xy") == identity("transformed-v2", "xy", [], [])
