@@ -120,7 +120,7 @@ class BundleSource:
 
     def dataset(self, spec: DatasetSpec) -> Dataset:
         """A data set of the study."""
-        return next(one for one in self._loaded if one.name == spec.name)
+        return next(one for one in self.loaded if one.name == spec.name)
 
     def revision(self, _: DatasetSpec) -> str:
         """It is not known before a data set was read."""
@@ -150,10 +150,11 @@ class BundleSource:
     @functools.cached_property
     def _words(self) -> dict[str, str]:
         """The data sets' texts by hash."""
-        return withheld.words_of(text for dataset in self._loaded for text in dataset.texts())
+        return withheld.words_of(text for dataset in self.loaded for text in dataset.texts())
 
     @functools.cached_property
-    def _loaded(self) -> list[Dataset]:
+    def loaded(self) -> list[Dataset]:
+        """All data sets, in the study's order."""
         both = zip(self.study.datasets, self.bundle.manifest.datasets, strict=True)
         return [self._load(spec, said) for spec, said in both]
 

@@ -146,10 +146,10 @@ def test_what_it_tells_beside_its_numbers_is_held_against_them(edited: Edit, cha
 
 def test_data_sets_without_what_is_scored_are_one_line(edited: Edit) -> None:
     whole = Bundle.open(renewed(edited({"data/sample_sts/test.parquet": with_rows(lambda f: f)})))
-    assert list(BundleSource(whole, whole.study()).datasets())
+    assert BundleSource(whole, whole.study()).loaded
     found = Bundle.open(renewed(edited({"data/sample_sts/test.parquet": without_scores})))
     with pytest.raises(DataError, match="'sample_sts' is not whole"):
-        list(BundleSource(found, found.study()).datasets())
+        _ = BundleSource(found, found.study()).loaded
 
 
 @pytest.mark.parametrize("version", ["2", 0, True, None])

@@ -45,7 +45,7 @@ def test_data_of_the_hub_are_joined_by_place_and_hash_and_refused_where_they_cha
     task = site().tasks[NAME]
     monkeypatch.setattr(joining, "load_mteb", lambda _: task)
     rows = tables.of_records((text.model_copy(update={"text": ""}) for text in task.texts()), Text)
-    (found,) = source(rows, task.revision).datasets()
+    (found,) = source(rows, task.revision).loaded
     assert found is task and rows.num_rows == 24
     ids = rows["text_id"].to_pylist()
     swapped = rows.set_column(rows.schema.get_field_index("text_id"), "text_id", pa.array([ids[1], ids[0], *ids[2:]]))
@@ -56,7 +56,7 @@ def test_data_of_the_hub_are_joined_by_place_and_hash_and_refused_where_they_cha
         (pa.concat_tables([rows, rows.slice(0, 1)]), task.revision, "lacks texts of texts/STSBenchmark.parquet"),
     ):
         with pytest.raises(DataError, match=what):
-            source(other, revision).datasets()
+            _ = source(other, revision).loaded
 
 
 def test_verdicts_that_are_lacking_and_another_scale_are_named(edited: Callable[..., Path], tmp_path: Path) -> None:
