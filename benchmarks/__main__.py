@@ -14,6 +14,7 @@ from pathlib import Path
 import benchmarks.build
 import benchmarks.bundle
 import benchmarks.campaign
+import benchmarks.cluster
 import benchmarks.dashboard
 import benchmarks.engine
 import benchmarks.evaluation

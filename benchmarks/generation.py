@@ -65,7 +65,7 @@ def _share(url: str, concurrency: int) -> float:
 def _run(url: str, concurrency: int, jobs: int) -> dict[str, Any]:
     """Generate a study of so many jobs in a process of its own; what it tells of itself."""
     with tempfile.TemporaryDirectory() as folder:
-        study = _write_study(Path(folder), url, concurrency, jobs)
+        study = write_study(Path(folder), url, concurrency, jobs)
         command = [sys.executable, "-m", "benchmarks.generation", str(study)]
         told: dict[str, Any] = json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
     if told["ok"] != jobs:
@@ -73,7 +73,7 @@ def _run(url: str, concurrency: int, jobs: int) -> dict[str, Any]:
     return told
 
 
-def _write_study(folder: Path, url: str, concurrency: int, jobs: int) -> Path:
+def write_study(folder: Path, url: str, concurrency: int, jobs: int) -> Path:
     rows = "".join(f"request number {number} of a person who waits,a\n" for number in range(jobs))
     (folder / "texts.csv").write_text("text,label\n" + rows, encoding="utf-8")
     study = {

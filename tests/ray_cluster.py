@@ -1,4 +1,4 @@
-"""A real Ray cluster for tests: two nodes on this machine, of the environment of `make engine`, which has Ray."""
+"""A real Ray cluster for tests and benchmarks: nodes on this machine, of `make engine`'s environment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ import sys
 from ray.cluster_utils import Cluster
 node = {"num_cpus": 1, "object_store_memory": 80_000_000}
 cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-cluster.add_node(**node)
+for _ in range(int(sys.argv[1]) - 1):
+    cluster.add_node(**node)
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -52,8 +53,8 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def running(python: Path | str, packages: Sequence[str] = ()) -> Iterator[Cluster]:
-    """A cluster whose nodes run `python`; `packages` (patterns) are linked to from Ray's own environment."""
+def running(python: Path | str, packages: Sequence[str] = (), nodes: int = 2) -> Iterator[Cluster]:
+    """A cluster of nodes that run `python`; `packages` (patterns) are linked to from Ray's own environment."""
     if not PYTHON.exists():
         if os.environ.get("CI"):
             pytest.fail("CI must have the environment with Ray: make engine")
@@ -73,7 +74,7 @@ def running(python: Path | str, packages: Sequence[str] = ()) -> Iterator[Cluste
     if packages:
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(folder / "packages")])
     with subprocess.Popen(
-        [str(python), "-c", NODES],
+        [str(python), "-c", NODES, str(nodes)],
         env=environment,
         text=True,
         stdin=subprocess.PIPE,

@@ -1,0 +1,51 @@
+"""How much faster several workers of a Ray cluster are than one: nodes on this machine, and services that only wait.
+
+A node has a CPU of its own in name alone, so what is measured is what handing out and taking back cost, and what
+workers wait for each other.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.generation import chat_server, server_stats, write_study
+from benchmarks.registry import Measurement, benchmark
+from plumbline.errors import StudyError
+from plumbline.study import ROOT
+from tests.ray_cluster import PYTHON, running
+
+LATENCY = 0.2  # seconds of an answer, up to a third more or less
+IN_FLIGHT = 8  # of each worker
+ROUNDS = 150  # texts for each request in flight, so that start and end weigh little
+WORKERS = 4
+
+
+@benchmark
+def generation() -> Iterator[Measurement]:
+    """Texts a second of four workers as so many times those of one: one transformation, one seed.
+
+    The server measures it, from the first request that it saw to the last answer that it gave. All but the starting of
+    Ray and planning is in that: workers that start later than the first, and those that end before the last.
+    """
+    if not PYTHON.exists():
+        raise StudyError("the benchmark of the cluster needs the environment with Ray; run `make engine`")
+    one, all_of_them = (texts_a_second(workers) for workers in (1, WORKERS))
+    yield Measurement("cluster.generation_speedup_4", all_of_them / one, "times", at_least=3.6)
+
+
+def texts_a_second(workers: int) -> float:
+    """What so many workers of a cluster make of a study, each with as much to do."""
+    jobs = workers * IN_FLIGHT * ROUNDS
+    with tempfile.TemporaryDirectory() as folder, chat_server(LATENCY) as url, running(PYTHON, nodes=workers) as nodes:
+        study = write_study(Path(folder), url, IN_FLIGHT, jobs)
+        command = [str(PYTHON), "-m", "generation.run", "--study", str(study), "--ray", "auto"]
+        command += ["--exports", str(Path(folder) / "exports")]
+        nothing = subprocess.DEVNULL
+        subprocess.run(command, cwd=ROOT, env=nodes.environment, check=True, stdout=nothing, stderr=nothing)
+        stats = server_stats(url)
+    if stats["answered"] != jobs:
+        raise RuntimeError(f"{jobs} jobs took {stats['answered']} requests: something else was measured")
+    return float(jobs / stats["seconds"])
