@@ -7,21 +7,26 @@ next run, failed ones with `--again`.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from generation.flagged import flagged_lines, flagged_outputs
 from generation.forecast import forecast
 from generation.generators import make_generator, refuse_code
 from generation.jobs import Plan
+from generation.shards import Shard, as_shard, take_over
 from generation.unit import COMMAND, Unit, refuse_other_outputs
 from generation.work import generate_units, planned
 from plumbline import cli
 from plumbline.commands import as_called
+from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.records import TransformedText
-from plumbline.store import only_one, read_batches, read_records
+from plumbline.store import is_remote, only_one, read_batches, read_records
 from plumbline.study import Study
 
 _M_MMAP_THRESHOLD, _LARGE = -3, 1 << 17  # glibc's mallopt, and its own default in bytes
@@ -38,11 +43,11 @@ def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code
     _return_large_blocks()
     plan = Plan(study)
     busy = f"another run is generating for {study.name!r}"
-    with only_one(study.scratch / ".generation.lock", busy), planned(plan, again=again) as units:
-        counts: Counter[str] = Counter(reused=sum(unit.wanted - unit.todo for unit in units))
-        todo = [unit for unit in units if unit.todo]
-        if not allow_code:
-            refuse_code(plan, {unit.transformation: None for unit in todo})
+    with contextlib.ExitStack() as held:
+        held.enter_context(only_one(study.scratch / ".generation.lock", busy))
+        take_over(study, [(name, seed) for name in study.transformations for seed in study.seeds])
+        units = held.enter_context(planned(plan, again=again))
+        counts, todo = _left(plan, units, allow_code=allow_code)
         for unit in units:
             if not unit.todo:
                 unit.settle()
@@ -51,10 +56,37 @@ def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code
 
             counts += generate_on(cluster, plan, todo, allow_code=allow_code)
         elif todo:
-            import uvloop  # noqa: PLC0415 (extra `generation`; who only reads outputs does without)
-
-            counts += uvloop.run(_generate_here(plan, todo, allow_code=allow_code))
+            counts += _generate_here(plan, todo, allow_code=allow_code)
     return counts
+
+
+def generate_shard(study: Study, shard: Shard, *, again: bool = False, allow_code: bool = False) -> Counter[str]:
+    """Make what is missing of one shard's texts, beside processes that do the same for others; counts as `generate`.
+
+    Writes journals alone: the next `generate` takes them over. Raises as `generate`, and StudyError where the records
+    are at an address, or this shard is being worked on.
+    """
+    if is_remote(study.folder):
+        raise StudyError("--shard needs a folder that all machines share, not an address; name one with --exports")
+    _return_large_blocks()
+    plan = Plan(study)
+    busy = f"a run without --shard is generating for {study.name!r}"
+    twice = f"shard {shard.number}/{shard.of} of {study.name!r} is being generated"
+    with contextlib.ExitStack() as held:
+        held.enter_context(only_one(study.scratch / ".generation.lock", busy, shared=True))
+        held.enter_context(only_one(study.scratch / f".generation.{shard.name}.lock", twice))
+        folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="plumbline-")))
+        units = held.enter_context(planned(plan, again=again, texts=folder / "texts.parquet", shard=shard))
+        counts, todo = _left(plan, units, allow_code=allow_code)
+        return counts + _generate_here(plan, todo, allow_code=allow_code) if todo else counts
+
+
+def _left(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> tuple[Counter[str], list[Unit]]:
+    """How many outputs are there, and the units that lack some."""
+    todo = [unit for unit in units if unit.todo]
+    if not allow_code:
+        refuse_code(plan, {unit.transformation: None for unit in todo})
+    return Counter(reused=sum(unit.wanted - unit.todo for unit in units)), todo
 
 
 def failures(study: Study) -> Counter[str]:
@@ -85,13 +117,23 @@ def _return_large_blocks() -> None:
         mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
-async def _generate_here(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> Counter[str]:
-    names = list(dict.fromkeys(unit.transformation for unit in units))
-    generator = make_generator(plan, names, allow_code=allow_code)
-    try:
-        return await generate_units(plan, generator, units)
-    finally:
-        await generator.close()
+def _generate_here(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> Counter[str]:
+    import uvloop  # noqa: PLC0415 (extra `generation`; who only reads outputs does without)
+
+    async def work() -> Counter[str]:
+        names = list(dict.fromkeys(unit.transformation for unit in units))
+        generator = make_generator(plan, names, allow_code=allow_code)
+        try:
+            return await generate_units(plan, generator, units)
+        finally:
+            await generator.close()
+
+    return uvloop.run(work())
+
+
+def _counted(counts: Counter[str]) -> str:
+    made = f"{counts['ok']} texts transformed, {counts['failed']} failed, {counts['unanswered']} unanswered"
+    return f"{made}, {counts['reused']} were there"
 
 
 def main() -> int:
@@ -115,7 +157,14 @@ def main() -> int:
     parser.add_argument(
         "--rate", type=cli.positive, metavar="N", help="with --dry-run: requests per second, to estimate the hours"
     )
-    parser.add_argument("--ray", metavar="ADDRESS", default="", help="run on a Ray cluster: `auto` or its address")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--ray", metavar="ADDRESS", default="", help="run on a Ray cluster: `auto` or its address")
+    how.add_argument(
+        "--shard",
+        metavar="K/N",
+        type=as_shard,
+        help="make the K-th of N parts of the texts alone, as an array job of Slurm does (docs/cluster.md)",
+    )
     options = parser.parse_args()
     study = cli.study_of(options)
     if options.generator:
@@ -123,13 +172,14 @@ def main() -> int:
     if options.dry_run:
         print(forecast(study, again=options.again, rate=options.rate))
         return 0
+    if options.shard:
+        counts = generate_shard(study, options.shard, again=options.again, allow_code=options.allow_code)
+        print(f"{study.name}: {_counted(counts)}; when all shards have ended, run again without --shard")
+        return 0
     outputs = [study.folder / "texts.parquet", study.outputs]
     with stage(study, "generation", study.data_files(), outputs):
         counts = generate(study, again=options.again, cluster=options.ray, allow_code=options.allow_code)
-    print(
-        f"{study.name}: {counts['ok']} texts transformed, {counts['failed']} failed, {counts['unanswered']} unanswered,"
-        f" {counts['reused']} were there -> {study.outputs}"
-    )
+    print(f"{study.name}: {_counted(counts)} -> {study.outputs}")
     if counts["failed"] or counts["unanswered"]:
         for reason, count in failures(study).most_common(3):
             print(f"  {count}: {reason}")

@@ -21,6 +21,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from generation.jobs import Plan
+from generation.shards import journal_files
 from generation.unit import COMMAND, refuse_other_outputs
 from plumbline.errors import DataError, StudyError
 from plumbline.journal import Journal
@@ -138,7 +139,7 @@ def _generators(study: Study) -> Iterator[Study]:
     """The study with its generator and with each of its candidates, if there are outputs (or a journal of them)."""
     for spec in dict.fromkeys((study.generator, *study.candidates)):
         by = study.by(spec)
-        if any(by.transformation_file(*unit).exists() or by.journal_file(*unit).exists() for unit in _units(by)):
+        if any(by.transformation_file(*unit).exists() or journal_files(by, *unit) for unit in _units(by)):
             yield by
 
 
@@ -208,13 +209,14 @@ def _outputs(
 
 
 def _rows(study: Study, transformation: str, seed: int, columns: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
-    """A unit's outputs in pieces: those of its table, then those of its journal, which are newer."""
+    """A unit's outputs in pieces: those of its table, then those of its journals, which are newer."""
     path = study.transformation_file(transformation, seed)
     if path.exists():
         refuse_other_outputs(study, transformation, seed)
         for table in read_batches(path, TransformedText, study.command(COMMAND), columns):
             yield table.to_pylist()
-    lines = (row for _, row in Journal(study.journal_file(transformation, seed)).lines(TransformedText))
+    journals = journal_files(study, transformation, seed)
+    lines = (row for path in journals for _, row in Journal(path).lines(TransformedText))
     while rows := list(itertools.islice(lines, BATCH)):
         yield rows
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from generation.jobs import Job, Plan
 from generation.output import with_language
+from generation.shards import Shard, journal_files
 from plumbline.journal import Journal
 from plumbline.manifest import refuse_replaced_table, write_kept_table
 from plumbline.records import Text, TransformedText
@@ -21,9 +22,9 @@ from plumbline.store import BATCH, as_record, read_batches
 from plumbline.study import Study
 
 COMMAND = "generation.run"
-IN_TABLE = -1
+IN_TABLE, ELSEWHERE = -1, -2
 # place: number of the text's row; for outputs that the study does not want now, a number after those.
-# line: place in the journal, or IN_TABLE; NULL: there is none yet.
+# line: place in the journal, IN_TABLE, or ELSEWHERE (another process's journal); NULL: there is none yet.
 # todo: 1 if it is asked for in this run, 0 if it is there, NULL if the study does not want it.
 _SCHEMA = "CREATE TABLE outputs (place INTEGER PRIMARY KEY, key TEXT UNIQUE, line INTEGER, todo INTEGER)"
 
@@ -43,14 +44,25 @@ class Unit:
 
     `wanted` and `todo` are numbers of distinct outputs, `characters` those of the texts that are left to do. With
     `again` failed outputs are asked for again; unanswered ones always are. Outputs that the study does not want now
-    (of another prompt, say, or a data set that was taken out) cost GPU time, so they are kept.
+    (of another prompt, say, or a data set that was taken out) cost GPU time, so they are kept. A `shard`'s unit has a
+    journal of its own and no table.
     """
 
-    def __init__(self, plan: Plan, transformation: str, seed: int, texts: Path, *, again: bool = False) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        transformation: str,
+        seed: int,
+        texts: Path,
+        *,
+        again: bool = False,
+        shard: Shard | None = None,
+    ) -> None:
         self.plan, self.transformation, self.seed, self.texts = plan, transformation, seed, texts
         self.path = plan.study.transformation_file(transformation, seed)
         self._name = _name(plan.study, transformation, seed)
-        self.journal = Journal(plan.study.journal_file(transformation, seed))
+        self._shard = shard
+        self.journal = Journal(plan.study.journal_file(transformation, seed, shard.name if shard else ""))
         self._keys = sqlite3.connect("", check_same_thread=False)  # a temporary file, gone with the process
         self._keys.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA}")
         self._want()
@@ -82,7 +94,7 @@ class Unit:
 
     def settle(self) -> None:
         """Turn the journal into the table: outputs in the texts' order, kept ones last. Without a journal, nothing."""
-        if self.path.exists() and not self.journal.path.exists():
+        if self._shard or (self.path.exists() and not self.journal.path.exists()):
             return
         self._move_table()
         if self.journal.path.exists():
@@ -118,6 +130,10 @@ class Unit:
             for table in read_batches(self.path, TransformedText, self.plan.study.command(COMMAND), ["key", "status"]):
                 self._note((row["key"], IN_TABLE, row["status"]) for row in table.to_pylist())
             refuse_other_outputs(self.plan.study, self.transformation, self.seed)
+        for path in journal_files(self.plan.study, self.transformation, self.seed):
+            if path != self.journal.path and not (self._shard and path.stem.endswith(f"-of-{self._shard.of}")):
+                found = Journal(path).lines(TransformedText)
+                self._note((row["key"], ELSEWHERE, row["status"]) for _, row in found)
         self._note((row["key"], line, row["status"]) for line, row in self.journal.lines(TransformedText))
 
     def _note(self, found: Iterable[tuple[str, int, str]]) -> None:

@@ -16,6 +16,7 @@ from generation.datasets.loading import iter_datasets
 from generation.generators import Generator
 from generation.jobs import Job, Plan
 from generation.output import make_output
+from generation.shards import Shard
 from generation.unit import Unit
 from plumbline.errors import PlumblineError
 from plumbline.journal import Journal
@@ -28,22 +29,22 @@ SYNC_SECONDS = 0.5  # an output that was received is on the disk itself within a
 
 @contextlib.contextmanager
 def planned(
-    plan: Plan, *, again: bool = False, units: Sequence[tuple[str, int]] = (), texts: Path | None = None
+    plan: Plan, *, again: bool = False, texts: Path | None = None, shard: Shard | None = None
 ) -> Iterator[list[Unit]]:
-    """The units of a study (or some, by transformation and seed), with what each has and lacks.
+    """The units of a study, with what each has and lacks; of a `shard`, where there is one, its texts alone.
 
-    Without `units` the study's texts are read and written to `texts` first (by default the study's `texts.parquet`).
+    The texts are read and written to `texts` first (by default the study's `texts.parquet`).
     """
     study = plan.study
     file = texts or study.folder / "texts.parquet"
-    if not units:
-        write_table(file, (text for dataset in iter_datasets(study) for text in dataset.texts()), Text)
-        pa.default_memory_pool().release_unused()  # what the data sets took, which a long run has no more use for
-    chosen = units or [(name, seed) for name in study.transformations for seed in study.seeds]
+    all_texts = (text for dataset in iter_datasets(study) for text in dataset.texts())
+    write_table(file, (text for text in all_texts if shard is None or shard.has(text.text)), Text)
+    pa.default_memory_pool().release_unused()  # what the data sets took, which a long run has no more use for
+    places = [(name, seed) for name in study.transformations for seed in study.seeds]
     made: list[Unit] = []
     try:
-        for name, seed in tqdm(chosen, unit="unit", desc="planning", leave=False, delay=1):
-            made.append(Unit(plan, name, seed, file, again=again))
+        for name, seed in tqdm(places, unit="unit", desc="planning", leave=False, delay=1):
+            made.append(Unit(plan, name, seed, file, again=again, shard=shard))
         yield made
     finally:
         for unit in made:

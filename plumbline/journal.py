@@ -8,6 +8,7 @@ Threads may share a journal.
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -97,6 +98,16 @@ class Journal:
             for place in places:
                 file.seek(place)
                 yield record.model_validate_json(file.readline())
+
+    def take_over(self, other: Path) -> None:
+        """Append the lines of another journal, and delete it. A kill in between leaves them in both."""
+        self.close()
+        with self.path.open("ab") as file, other.open("rb") as lines:
+            _end_last_line(file, self.path)
+            shutil.copyfileobj(lines, file)
+            file.flush()
+            os.fsync(file.fileno())
+        other.unlink()
 
     def close(self) -> None:
         """Close the file; what it holds stays."""

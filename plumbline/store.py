@@ -110,15 +110,15 @@ def _here(path: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def only_one(path: Path, busy: str) -> Iterator[None]:
+def only_one(path: Path, busy: str, *, shared: bool = False) -> Iterator[None]:
     """Hold a lock file while a stage works; refuse with StudyError(`busy`) where another process holds it.
 
-    The lock goes with the process, however it ends.
+    The lock goes with the process, however it ends. `shared` ones are refused by one that is not, and refuse it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StudyError(f"{busy}; wait until it has ended") from None
         yield

@@ -19,6 +19,7 @@ from annotation.offering import LEDGER, is_complete, ledgers, read_waves
 from annotation.sampling.origin import refuse_other_makers
 from annotation.sampling.sample import sample_settings
 from annotation.verdicts.rule_changes import changes
+from generation.shards import journal_files
 from plumbline.errors import DataError, PlumblineError
 from plumbline.manifest import read_manifest, refuse_replaced_table
 from plumbline.records import ARGILLA
@@ -125,7 +126,7 @@ def _generated(noted: _Noted) -> tuple[Stage, Stage]:
         texts = Stage("texts", "stale" if changed else "done", at, note)
     units = [(name, seed) for name in noted.study.transformations for seed in noted.study.seeds]
     there = sum(noted.study.transformation_file(*unit).exists() for unit in units)
-    begun = bool(there) or any(noted.study.journal_file(*unit).exists() for unit in units)
+    begun = bool(there) or any(journal_files(noted.study, *unit) for unit in units)
     if there < len(units):
         note = f"{there} of {len(units)} units (transformation and seed)" if begun else ""
         return texts, Stage("transformations", "under way" if begun else "not yet", None, note)

@@ -219,9 +219,9 @@ class Study(Part):
         """Where the outputs of one unit of generation stand."""
         return self.outputs / transformation / f"{seed}.parquet"
 
-    def journal_file(self, transformation: str, seed: int) -> Path:
-        """Where one unit's outputs stand while they come in: always on this machine."""
-        return self.scratch / self._outputs / transformation / f"{seed}.journal"
+    def journal_file(self, transformation: str, seed: int, shard: str = "") -> Path:
+        """Where one unit's outputs (or a shard's of them) stand while they come in: always on this machine."""
+        return self.scratch / self._outputs / transformation / f"{seed}{shard and f'.{shard}'}.journal"
 
     @property
     def outputs(self) -> Path:
