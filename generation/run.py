@@ -7,6 +7,7 @@ next run, failed ones with `--again`.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import ctypes
 import tempfile
@@ -136,8 +137,7 @@ def _counted(counts: Counter[str]) -> str:
     return f"{made}, {counts['reused']} were there"
 
 
-def main() -> int:
-    """The command line."""
+def _options() -> argparse.Namespace:
     parser = cli.Parser(
         prog=as_called("python -m generation.run"),
         description="Transform every text of a study. Can be stopped at any time; run again, it continues.",
@@ -165,7 +165,12 @@ def main() -> int:
         type=as_shard,
         help="make the K-th of N parts of the texts alone, as an array job of Slurm does (docs/cluster.md)",
     )
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    """The command line."""
+    options = _options()
     study = cli.study_of(options)
     if options.generator:
         study = study.by(study.generator_called(options.generator))
