@@ -1,4 +1,4 @@
-"""The whole flow on the sample study, by the commands that the README shows, on a really started Argilla."""
+"""The whole flow on the sample study, by the commands that documents show, on a really started Argilla."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.commands import here
 from tests.scale import scaled
 from tests.test_layout import commands
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+SHOWN = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/own_study.md"))
 STUDY = "studies/demo.yaml"
 #: Of each transformation: Argilla takes most of the time, for answers to them.
 PAIRS = scaled(8, 24)
@@ -82,9 +82,9 @@ def sample_study(folder: Path, pairs: int) -> Path:
 
 @pytest.fixture(scope="module")
 def flow(tmp_path_factory: pytest.TempPathFactory) -> Flow:
-    """The README's commands, run in its order."""
+    """The commands of the README and of the page on one's own study, run in their order."""
     made = Flow(tmp_path_factory.mktemp("flow"))
-    lines = [line for line in commands(README) if line.startswith("python -m") and " serve" not in line]
+    lines = [line for line in commands(SHOWN) if line.startswith("python -m") and " serve" not in line]
     lines = [line for line in lines if STUDY in line and "--include-rejected" not in line]
     stages = [line.split(" --")[0].removeprefix("python -m ") for line in lines]
     assert stages == [
