@@ -27,12 +27,13 @@ from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec, LocalDataset
 from plumbline.study.evaluation import EvaluationSpec, NoEvaluation
 from plumbline.study.generator import TAKE_GENERATOR, CandidateSpec, GeneratorSpec, NoGenerator, RetrySpec
+from plumbline.study.human import HUMAN, HumanSubject, with_human
 from plumbline.study.judged import Judged
 from plumbline.study.judges import JudgeSpec, refuse_unfit_judges
 from plumbline.study.own_transformations import own_transformations, within_languages
 from plumbline.study.places import exports_folder, resolved
 from plumbline.study.places import file_hash as file_hash
-from plumbline.study.subject import OF_TEXTS, Called, Group, SubjectSpec, TextsSubject, called, groups_of_subject
+from plumbline.study.subject import OF_TEXTS, Called, SubjectSpec, TextsSubject, called, groups_of_subject
 from plumbline.study.transformations import EIGHT, Transformation
 
 
@@ -97,7 +98,7 @@ class Study(Part):
     _outputs: str = PrivateAttr(default="transformations")
     _by_candidate: bool = PrivateAttr(default=False)
     _own: Mapping[str, Transformation] = PrivateAttr(default_factory=dict)
-    _groups: Mapping[str, Group] = PrivateAttr(default_factory=dict)
+    _groups: Mapping[str, Judged] = PrivateAttr(default_factory=dict)
 
     @field_validator("transformations")
     @classmethod
@@ -181,6 +182,10 @@ class Study(Part):
     def transforming(self) -> Mapping[str, Transformation]:
         """The study's transformations by name, in its order: HTEB's, and those of its own; none of another subject."""
         return {name: self._own.get(name) or EIGHT[name] for name in self.transformations}
+
+    def raters_of(self, name: str) -> int:
+        """How many raters each item of what is judged is to have."""
+        return self.subject.task(name).raters if isinstance(self.subject, HumanSubject) else self.raters.per_pair
 
     @property
     def called(self) -> Called:
@@ -280,6 +285,7 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
         raise StudyError(f"{path}: a study is a mapping of keys to values; see {resource('studies/demo.yaml')}")
     own: dict[str, Transformation] = {}
     try:
+        data = with_human(data) if HUMAN in data else data
         if isinstance(data.get("transformations"), list):
             names, own = own_transformations(data["transformations"], path.resolve().parent)
             data = {**data, "transformations": names}

@@ -13,7 +13,7 @@ from plumbline.errors import StudyError, nearest
 from plumbline.languages import language_code
 from plumbline.words import shows
 
-_KINDS = ("local", "mteb", "recorded", "openai", "vllm", "none", "texts", "instructions", "items")
+_KINDS = ("local", "mteb", "recorded", "openai", "vllm", "none", "texts", "instructions", "items", "human")
 LONGEST = 500  # characters of a complaint, and of a name or path
 LARGEST = 2**63 - 1  # what a column of whole numbers can hold
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol
 
@@ -13,6 +13,7 @@ from plumbline.errors import StudyError, nearest
 from plumbline.languages import language_code
 from plumbline.study.base import Code, Line, Name, Part, Seed, refuse_duplicates
 from plumbline.study.datasets import DatasetName, DatasetSpec
+from plumbline.study.human import HumanSubject
 from plumbline.study.judged import NAME, Judged, JudgedName
 
 TEXT = "text"  # the field that holds a row's text
@@ -167,25 +168,27 @@ class Called(NamedTuple):
 PAIRS = Called("transformation", "pair")
 
 
-SubjectSpec = Annotated[TextsSubject | InstructionsSubject | ItemsSubject, Field(discriminator="kind")]
+SubjectSpec = Annotated[TextsSubject | InstructionsSubject | ItemsSubject | HumanSubject, Field(discriminator="kind")]
 OF_TEXTS = (TextsSubject, InstructionsSubject)  # whose items are rows of a file
 _OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates", "retry")
 _ASKED = ("generator", "retry")  # of these, what wordings of instructions take too
 
 
-def called(subject: TextsSubject | InstructionsSubject | ItemsSubject | None) -> Called:
+def called(subject: TextsSubject | InstructionsSubject | ItemsSubject | HumanSubject | None) -> Called:
     """The words for a subject's groups and items; None is pairs."""
     if subject is None:
         return PAIRS
+    if isinstance(subject, HumanSubject):
+        return Called("task", "item")
     items = {"texts": "text", "instructions": "wording", "items": "item"}
     return Called("group", items[subject.kind])
 
 
 def groups_of_subject(
-    subject: TextsSubject | InstructionsSubject | ItemsSubject,
+    subject: TextsSubject | InstructionsSubject | ItemsSubject | HumanSubject,
     datasets: Sequence[DatasetSpec],
     given: Collection[str],
-) -> dict[str, Group]:
+) -> Mapping[str, Judged]:
     """What gets a verdict under a subject. Raises ValueError for keys of a study (`given`) that have no use."""
     asked = _ASKED if isinstance(subject, InstructionsSubject) else ()
     if made := [name for name in _OF_TRANSFORMATIONS if name in given and name not in asked]:
