@@ -111,7 +111,7 @@ class HumanSubject(Part):
 
 
 def with_human(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a study's file says, with its key `human` as a subject. Raises StudyError for what cannot stand beside it."""
+    """What a study's file says, with its key `human` as a subject. Raises StudyError for what cannot be beside it."""
     data = dict(data)
     written = data.pop(HUMAN)
     if not isinstance(written, dict):
