@@ -141,7 +141,7 @@ def with_human(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known(name: str, known: Sequence[str]) -> str:
-    return nearest(name, known) if known else "the study has none: add it to `datasets`"
+    return nearest(name, list(known)) if known else "the study has none: add it to `datasets`"
 
 
 def _of_tasks(tasks: Sequence[HumanTaskSpec]) -> dict[str, dict[str, Any]]:
