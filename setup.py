@@ -20,6 +20,7 @@ CARRIED = [
     "studies/texts.yaml",
     "studies/texts/*.*",
     "studies/items.yaml",
+    "studies/human.yaml",
     "studies/instructions.yaml",
     "studies/instructions/*.*",
     "studies/hteb_*.yaml",

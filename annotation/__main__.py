@@ -19,6 +19,8 @@ from annotation.argilla.workspaces import names_at
 from annotation.argilla_files import collect_files
 from annotation.crowd.commands import add_crowd_commands
 from annotation.csv_answers import collect_csv, columns_of
+from annotation.human.records import ANSWERS
+from annotation.human.tasks import task_lines
 from annotation.judges.beside import FILE as WITH_JUDGES
 from annotation.judges.beside import different, read_beside, write_beside
 from annotation.judges.check_text import beside_text
@@ -44,6 +46,7 @@ from annotation.status.text import status_text
 from annotation.user_commands import add_user_commands
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.doubts import doubts_text
+from annotation.verdicts.people import answers_lines
 from annotation.verdicts.tables import SIMULATED, agreement_text, count, verdict_text
 from plumbline import cli
 from plumbline.commands import as_called
@@ -51,6 +54,7 @@ from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.records import SUGGESTED
 from plumbline.resources import installing
+from plumbline.study.human import HumanSubject
 from plumbline.study.subject import InstructionsSubject
 
 
@@ -93,7 +97,9 @@ def _sample(options: argparse.Namespace) -> int:
         more += f", {kinds[SUGGESTED]} {item}s that will show judges' scores and never count (raters.suggestions)"
     print(f"{study.name}: {len(pairs)} {item}s drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
     sources = "items" if study.subject else "outputs"
-    for name in study.kinds:
+    for line in task_lines(study) if isinstance(study.subject, HumanSubject) else ():
+        print(f"  {line}")
+    for name in study.kinds if not isinstance(study.subject, HumanSubject) else ():
         drawn = sum(pair.transformation == name for pair in (*pairs, *controls) if pair.drawn)
         if drawn < study.sample.pairs and not isinstance(study.subject, InstructionsSubject):  # it takes all
             print(f"  {name}: {drawn} {item}s, the study asks for {study.sample.pairs}; there are no more {sources}")
@@ -116,6 +122,8 @@ def _simulate(options: argparse.Namespace) -> int:
     with connect(home_of(options), existing=True) as argilla:
         given = simulate(study, argilla)
     drawn = "; what they think of an item was drawn by the seed" if study.subject and given else ""
+    if isinstance(study.subject, HumanSubject):
+        drawn = "; they know the gold, and err as the study says" if given else ""
     print(f"{study.name}: {given} answers given by simulated raters{drawn}")
     return 0
 
@@ -166,15 +174,23 @@ def _accept(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     inputs = [study.folder / "pairs.parquet", study.folder / "ratings.parquet"]
     outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet", WITH_JUDGES)]
+    people = isinstance(study.subject, HumanSubject)
+    outputs += [study.folder / ANSWERS] if people else []
+    answered: list[str] = []
     with alone(study), stage(study, "accept", inputs, outputs):
         done = accept(study, options.amend, judged_means)
+        if people:
+            answered = answers_lines(study, done)
         judges, why_not = read_beside(done.evidence, done.verdicts)
         write_beside(study, done.verdicts, judges)
     status = read_status(study, datetime.now(UTC), evidence=done.evidence, reached=done.verdicts)
     told = headline(status, done.verdicts)
     print(as_called("\n".join([*told, *([SIMULATED] if status.simulated else [])])), end="\n\n")
     table = "Answers and agreement" if study.subject else "Ratings and agreement (HTEB, Table 2)"
-    print(f"{table}, study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
+    if not people:  # their agreement is the evaluation's, of whole answers and not of single questions
+        print(f"{table}, study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
+    if answered:
+        print("\n".join([f"Answers that count, study {study.name}\n", *answered]), end="\n\n")
     rules = [verdict_text(done.verdicts, study.called), *done.amendments]
     print(
         f"Verdicts, study {study.name}\n\n"

@@ -69,7 +69,7 @@ def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> P
         name, worded = queue.dataset(study), Words.of(rubric, queue)
         records = [_record(pair, worded.beside, given.get(pair.pair_id, {})) for pair in pairs]
         files |= {
-            f"{name}/{SETTINGS}": _json(_settings(study, worded, words=words)),
+            f"{name}/{SETTINGS}": _json(_settings(worded, study.raters_of(queue.pool), words=words)),
             f"{name}/{DATASET}": _json({"name": name}),
             f"{name}/{RECORDS}": _json(records),
         }
@@ -126,10 +126,10 @@ def _record(pair: Pair, beside: Mapping[str, str], responses: Mapping[str, Any])
     } | empty
 
 
-def _settings(study: Study, worded: Words, *, words: bool) -> dict[str, Any]:
+def _settings(worded: Words, raters: int, *, words: bool) -> dict[str, Any]:
     """The dataset's settings; answers in words that are left out cannot be required."""
     nowhere = SimpleNamespace(api=SimpleNamespace(fields=None, questions=None, metadata=None))  # no server is asked
-    found: dict[str, Any] = settings_of(worded, study.raters.per_pair, nowhere).serialize()
+    found: dict[str, Any] = settings_of(worded, raters, nowhere).serialize()
     for question in found["questions"]:
         question["required"] &= words or question["type"] != "text"
     return found

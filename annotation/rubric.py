@@ -9,14 +9,15 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import langcodes
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from annotation.asked_rules import without_effect, wrong_rules
+from annotation.human.records import HumanTask
+from annotation.human.tasks import rubric_of as rubric_of_tasks
 from annotation.questions import Asked, FieldTitles, PoolText, Question, Sense, Value, Words, said, wordings
-from annotation.subject_words import with_groups, wrong_fields
+from annotation.subject_words import with_groups, with_own_words, wrong_fields
 from annotation.wordings import ENGLISH, rubric_file, rubric_folders, with_wordings
 from plumbline.errors import DataError, StudyError
 from plumbline.fields import SECOND, expected_of
@@ -26,7 +27,7 @@ from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.base import Part, first_complaint
 from plumbline.study.campaign import AcceptanceSpec
-from plumbline.study.transformations import EIGHT
+from plumbline.study.human import HumanSubject
 from plumbline.words import trim
 
 CONTROLS = ("positive", "negative")
@@ -202,12 +203,17 @@ def _strange(name: str, pool: PoolText, asked: Mapping[str, Asked]) -> Iterator[
                 yield f"pool {name!r}, {control}, {question!r}: {wrong}"
 
 
-def load_rubric(study: Study, folder: Path | None = None) -> Rubric:
-    """The study's rubric. Raises StudyError where it is missing, malformed, or not of the rules' scale."""
+def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanTask] | None = None) -> Rubric:
+    """The study's rubric. Raises StudyError where it is missing, malformed, or not of the rules' scale.
+
+    Of tasks that people do it is that of `tasks`, or of those that were drawn last; DataError before that.
+    """
     path = rubric_file(study, folder)
+    asked = rubric_of_tasks(study, tasks) if isinstance(study.subject, HumanSubject) else None
     try:
-        written = with_wordings(read_yaml(path), path, study.wordings)
-        rubric = Rubric.model_validate(with_groups(_with_words(written, study), study))
+        if asked is None:
+            asked = with_own_words(with_wordings(read_yaml(path), path, study.wordings), study)
+        rubric = Rubric.model_validate(with_groups(asked, study))
     except FileNotFoundError:
         folders = rubric_folders(folder)
         known = ", ".join(sorted(file.stem for one in folders for file in one.glob("*.yaml")))
@@ -223,23 +229,6 @@ def load_rubric(study: Study, folder: Path | None = None) -> Rubric:
         raise StudyError(f"{path}: {wrong}")
     _refuse_rules_of_another_scale(study, rubric)
     return rubric
-
-
-def _with_words(rubric: Any, study: Study) -> Any:
-    """What a rubric's file says, with the words of the study's own transformations for pools that it does not have."""
-    if not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
-        return rubric
-    own = {}
-    for name, kind in study.kinds.items():
-        if kind.raters and kind.pool == name and name not in EIGHT and name not in rubric["pools"]:
-            title = {"title": {ENGLISH: name.replace("_", " ").capitalize()}}
-            try:
-                PoolText.model_validate({**title, **kind.raters})
-            except ValidationError as error:
-                wrong = f"transformation {name!r}: raters.{first_complaint(error)}"
-                raise DataError(f"{study.file}: {wrong}") from None
-            own[name] = {**title, **kind.raters}
-    return {**rubric, "pools": {**rubric["pools"], **own}}
 
 
 def _unusable(rubric: Rubric) -> Iterator[str]:

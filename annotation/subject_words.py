@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from annotation.questions import Asked, FieldTitles
-from plumbline.errors import StudyError, nearest
+from pydantic import ValidationError
+
+from annotation.questions import Asked, FieldTitles, PoolText
+from annotation.wordings import ENGLISH
+from plumbline.errors import DataError, StudyError, nearest
 from plumbline.study import Study
+from plumbline.study.base import first_complaint
+from plumbline.study.human import HumanSubject
 from plumbline.study.subject import OF_TEXTS, TEXT, InstructionsSubject, TextsSubject
+from plumbline.study.transformations import EIGHT
 
 # What stands with an item in Argilla beside its texts: what was asked, and how to answer.
 ASKED, ANSWERING = BESIDE = ("asked", "answering")
@@ -28,7 +34,8 @@ class _Rubric(Protocol):
 
 def with_groups(rubric: Any, study: Study) -> Any:
     """What a rubric's file says, with the words of the subject's groups; pairs have none. Raises StudyError."""
-    if study.subject is None or not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
+    own = study.subject is None or isinstance(study.subject, HumanSubject)
+    if own or not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
         return rubric
     pools = rubric["pools"]
     bases = {name: _base(study, name, pools) for name in study.kinds}
@@ -94,3 +101,20 @@ def _of_texts(rubric: _Rubric, subject: TextsSubject | InstructionsSubject) -> I
             yield f"has no question {name!r}, which subject.expected has answers to; {nearest(name, list(asked))}"
         elif asked[name].kind == "text":
             yield f"asks {name!r} for a text, of which no answer is the right one; take it out of subject.expected"
+
+
+def with_own_words(rubric: Any, study: Study) -> Any:
+    """What a rubric's file says, with the words of the study's own transformations for pools that it does not have."""
+    if not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
+        return rubric
+    own = {}
+    for name, kind in study.kinds.items():
+        if kind.raters and kind.pool == name and name not in EIGHT and name not in rubric["pools"]:
+            title = {"title": {ENGLISH: name.replace("_", " ").capitalize()}}
+            try:
+                PoolText.model_validate({**title, **kind.raters})
+            except ValidationError as error:
+                wrong = f"transformation {name!r}: raters.{first_complaint(error)}"
+                raise DataError(f"{study.file}: {wrong}") from None
+            own[name] = {**title, **kind.raters}
+    return {**rubric, "pools": {**rubric["pools"], **own}}

@@ -15,15 +15,25 @@ from plumbline.languages import language_name
 from plumbline.prompts import prompt_folders
 from plumbline.reading import read_yaml
 from plumbline.study import Study
+from plumbline.study.human import HUMAN, HumanSubject
 
 CHECKED_BY = "checked_by"  #: who of its native speakers has checked a wording; empty for nobody
 ENGLISH = "en"
+HUMAN_GENERAL = "general.yaml"  # what stands for all tasks that people do, whatever their types
 
 
 def rubric_file(study: Study, folder: Path | None = None) -> Path:
     """The file of the study's rubric, which may be missing; it is looked for in `folder` alone, if that is given."""
+    if isinstance(study.subject, HumanSubject):
+        return human_file(HUMAN_GENERAL)
     files = [one / f"{study.rubric}.yaml" for one in rubric_folders(folder)]
     return next((file for file in files if file.is_file()), files[0])
+
+
+def human_file(name: str) -> Path:
+    """A file of `prompts/human/`: ours, or else the user's."""
+    files = [folder / HUMAN / name for folder in prompt_folders()]
+    return next((file for file in files if file.is_file()), files[-1])
 
 
 def rubric_folders(folder: Path | None = None) -> list[Path]:

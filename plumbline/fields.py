@@ -19,7 +19,7 @@ from plumbline.records import Pair
 Kind = Literal["text", "chat", "list"]
 Value = str | list[str] | list[dict[str, str]]
 PAIR = ("original", "transformed")  # the fields of a pair of a transformation
-SECOND = ("transformed", "sentence2", "candidates")  # fields in the item's second language, where it has two
+SECOND = ("transformed", "sentence2", "candidates", "passage")  # fields in the item's second language, where it has two
 ROLE, CONTENT = "role", "content"  # of a message of a chat
 
 

@@ -198,10 +198,10 @@ def _fill(
                 dataset = None
         if dataset is None:
             where = (queue.workspace(study), name)
-            dataset_id, present = create_dataset(argilla, rubric, queue, where, study.raters.per_pair), set[str]()
+            dataset_id, present = create_dataset(argilla, rubric, queue, where, study.raters_of(queue.pool)), set[str]()
         else:
             dataset_id = dataset.id
-            _check_answers(study, name, dataset.distribution["min_submitted"])
+            _check_answers(study, queue, dataset.distribution["min_submitted"])
             present = {record["external_id"] for record in argilla.records(dataset_id)}
         present |= set(withdrawn)
         missing = sorted((pair for pair in wanted if pair.pair_id not in present), key=lambda pair: pair.pair_id)
@@ -265,10 +265,11 @@ def settings_of(words: Words, per_pair: int, client: Any) -> rg.Settings:
     )
 
 
-def _check_answers(study: Study, name: str, asked: int) -> None:
+def _check_answers(study: Study, queue: Queue, asked: int) -> None:
     """Refuse a dataset that wants another number of answers a pair: they would be too few, or too many."""
-    if asked != study.raters.per_pair:
+    wanted = study.raters_of(queue.pool)
+    if asked != wanted:
         raise StudyError(
-            f"the dataset {name!r} in Argilla asks {asked} answers a pair, raters.per_pair is now"
-            f" {study.raters.per_pair}; undo the change, or give the new study another name"
+            f"the dataset {queue.dataset(study)!r} in Argilla asks {asked} answers a pair, raters.per_pair is now"
+            f" {wanted}; undo the change, or give the new study another name"
         )

@@ -19,6 +19,7 @@ from annotation import server
 from annotation.argilla.client import SIMULATED, Argilla, User
 from annotation.argilla.training import training_datasets
 from annotation.argilla.workspaces import admit, published, workspaces_of
+from annotation.human.rehearsing import rehearsal_of
 from annotation.offering import alone
 from annotation.questions import Asked, Value, labels_of, ranked
 from annotation.rubric import CHECKS, Rubric
@@ -35,6 +36,7 @@ from plumbline.identity import identity
 from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
+from plumbline.study.human import HumanSubject
 from plumbline.study.transformations import EIGHT, Transformation
 
 BULK = 100  # the most answers that Argilla takes at once
@@ -55,6 +57,7 @@ def simulate(study: Study, argilla: Argilla) -> int:
 
 def _simulate(study: Study, argilla: Argilla) -> int:
     rubric = asked_rubric(study)
+    rehearsal = rehearsal_of(study) if isinstance(study.subject, HumanSubject) else None
     truth, pools = _truths(study, rubric), {pair.pair_id: pair.pool for pair in shown(study)}
     accounts = _accounts(study, argilla)
     todo: dict[str, list[Answer]] = {rater.name: [] for rater in study.raters.simulated}
@@ -64,8 +67,12 @@ def _simulate(study: Study, argilla: Argilla) -> int:
             if pair_id not in truth:
                 continue
             answered = {response["user_id"] for response in record.get("responses") or []}
-            for rater in _turns(study, pair_id, answered, accounts):
-                values = simulated_answer(study, rater, pair_id, truth[pair_id], rubric)
+            for rater in _turns(study, (pair_id, pools[pair_id]), answered, accounts):
+                values = (
+                    rehearsal.answers(rater, pair_id)
+                    if rehearsal
+                    else simulated_answer(study, rater, pair_id, truth[pair_id], rubric)
+                )
                 asked = {one.name: one for one in rubric.asked(pools[pair_id])}
                 values_json = {name: {"value": asked[name].given(value)} for name, value in values.items()}
                 todo[rater.name].append({"record_id": record["id"], "values": values_json, "status": "submitted"})
@@ -236,11 +243,15 @@ def _accounts(study: Study, argilla: Argilla) -> dict[str, User]:
     return accounts
 
 
-def _turns(study: Study, pair_id: str, answered: set[str], accounts: Mapping[str, User]) -> Iterator[SimulatedRater]:
-    """Whose turn it is on a pair: raters in an order of the pair's own, until it has enough answers."""
-    raters = study.raters.simulated
-    first = int(identity("turn-v1", pair_id), 16) % len(raters)
-    left = study.raters.per_pair - len(answered)
+def _turns(
+    study: Study, pair: tuple[str, str], answered: set[str], accounts: Mapping[str, User]
+) -> Iterator[SimulatedRater]:
+    """Whose turn it is on a pair (id and pool): raters in an order of its own, until it has enough answers."""
+    raters, (pair_id, pool) = study.raters.simulated, pair
+    # Who does a task does all of it: a score is of a rater's own items.
+    whole = isinstance(study.subject, HumanSubject)
+    first = int(identity("turn-v1", pool if whole else pair_id), 16) % len(raters)
+    left = study.raters_of(pool) - len(answered)
     for rater in (*raters[first:], *raters[:first]):
         if left > 0 and accounts[rater.name].id not in answered:
             left -= 1

@@ -56,7 +56,11 @@ def next_batches(study: Study, mode: Mode, offered: Sequence[Offered], pilot: in
     spec, withdrawn = crowd_of(study), withdrawn_pairs(study)
     pairs, controls = ([one for one in some if one.pair_id not in withdrawn] for some in (pairs, controls))
     return [
-        Offered(batch, study.raters.per_pair, pay.reward([names[pair_id] for pair_id in batch.pair_ids], spec.pay))
+        Offered(
+            batch,
+            study.raters_of(batch.queue.pool),
+            pay.reward([names[pair_id] for pair_id in batch.pair_ids], spec.pay),
+        )
         for batch in make_batches(study, pairs, controls, known, pilot)
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -31,6 +31,7 @@ class HumanTask(Record):
     )
     scale: tuple[int, ...] = Field(default=(), description="points of scores and grades, ascending; empty for others")
     labels: tuple[str, ...] = Field(default=(), description="labels as the data set has them, in the order shown")
+    label_words: dict[str, str] = Field(default={}, description="what raters read for a label, where it is not itself")
     clusters_told: int = Field(default=0, description="how many clusters raters were told of; 0 = not told")
     candidates: int = Field(default=0, description="the most candidates of an item; 0 = it has none")
     relevant_in: Literal["", "always", "maybe_absent"] = Field(
@@ -44,7 +45,8 @@ class HumanTask(Record):
     n_cut: int = Field(default=0, description="texts that were longer than that, and shown in part")
     longest: int = Field(default=0, description="characters of the longest text, before any cut")
     left_out: dict[str, int] = Field(default={}, description="items that could not be drawn, by reason")
-    instructions_hash: str = Field(description="hash of what raters read beside the texts")
+    instructions_hash: str = Field(description="hash of the instructions' file that raters were addressed from")
+    settings: dict[str, Any] = Field(description="what the study said of the task when its items were drawn")
 
 
 class HumanItem(Record):
@@ -60,6 +62,10 @@ class HumanItem(Record):
     language: str = Field(description="code of its first text's language")
     candidates: tuple[str, ...] = Field(
         default=(), description="its candidates in the order of their ids: passages, or rows of bitext; empty for none"
+    )
+    shown: tuple[str, ...] = Field(default=(), description="the same in the order in which raters saw them")
+    records: tuple[str, ...] = Field(
+        default=(), description="of candidates that had a record each: these records' ids, in the order of `candidates`"
     )
     n_chars: int = Field(description="characters of all its texts, before any cut")
 

@@ -11,6 +11,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
+from annotation.human.tasks import prepared
 from annotation.offering import alone, offered, read_waves, refuse_other_sample
 from annotation.records import Wave
 from annotation.rubric import Rubric, load_rubric
@@ -20,13 +22,15 @@ from annotation.sampling.groups import Groups
 from annotation.sampling.near_duplicates import Seen, words_of
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.suggested import suggested_half
+from annotation.subjects.human import shown
 from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError
 from plumbline.fields import fields_of
-from plumbline.manifest import read_kept, write_kept
+from plumbline.manifest import read_kept, write_kept, write_kept_table
 from plumbline.records import Pair
 from plumbline.store import read_records, write_table
 from plumbline.study import Study
+from plumbline.study.human import HumanSubject
 from plumbline.study.subject import OF_TEXTS, InstructionsSubject
 
 COMMAND = "annotation sample"
@@ -62,6 +66,9 @@ def _draw(study: Study) -> list[Pair]:
     if _stays(study, [*drawn.pairs, *drawn.controls]):
         return read_pairs(study)
     write_kept(study, SUPPLY, drawn.supply)
+    if drawn.tasks:
+        write_kept_table(study, ITEMS, drawn.items, HumanItem)
+        write_kept(study, TASKS, drawn.tasks)
     write_table(study.folder / "controls.parquet", drawn.controls, Pair)
     write_table(study.folder / "pairs.parquet", drawn.pairs, Pair)
     return list(drawn.pairs)
@@ -74,10 +81,14 @@ class Drawn:
     pairs: Sequence[Pair]
     controls: Sequence[Pair]
     supply: Sequence[Supply]
+    tasks: Sequence[HumanTask] = ()  #: that people do
+    items: Sequence[HumanItem] = ()  #: of these tasks
 
 
 def draw(study: Study, before: Sequence[Pair] = ()) -> Drawn:
     """What a study's sample should be; with `before`, the pairs and controls that there are, what it lacks."""
+    if isinstance(study.subject, HumanSubject):
+        return _of_tasks(study)
     rubric = load_rubric(study)  # a rule that the scale cannot hold is refused before anybody rates
     for kind in study.kinds.values():
         rubric.pool(kind.pool)
@@ -95,9 +106,24 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> Drawn:
     pairs.sort(key=lambda pair: order.index(pair.transformation))
     known = groups.known(before) if groups else []
     controls = make_controls(study, rubric, pairs, spares, known)
-    shown = suggested_half(study, pairs)
-    told = {pair.pair_id for pair in shown}
-    return Drawn([pair for pair in pairs if pair.pair_id not in told], [*controls, *shown], candidates.supply)
+    halved = suggested_half(study, pairs)
+    told = {pair.pair_id for pair in halved}
+    return Drawn([pair for pair in pairs if pair.pair_id not in told], [*controls, *halved], candidates.supply)
+
+
+def _of_tasks(study: Study) -> Drawn:
+    """The items of tasks that people do, as the tasks draw them."""
+    every = list(prepared(study))
+    rubric = load_rubric(study, tasks=[one.task for one in every])
+    seen = {one.task.task: shown(one, study.kinds[one.task.task]) for one in every}
+    pairs = [pair for own in seen.values() for pair in own.pairs]
+    items = [item for own in seen.values() for item in own.items]
+    counts = Counter((item.task, item.language) for item in items)
+    supply = [
+        Supply(transformation=task, language=language, ok=number, failed=0, unanswered=0, failed_share=0.0)
+        for (task, language), number in counts.items()
+    ]
+    return Drawn(pairs, make_controls(study, rubric, pairs, [], []), supply, [one.task for one in every], items)
 
 
 def sample_settings(study: Study) -> dict[str, Any]:

@@ -6,8 +6,8 @@ An answer is what one rater gave to one pair, on all questions.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -36,27 +36,34 @@ class Asked:
     since: datetime | None  #: when raters could begin; None if unknown
     at: datetime  #: when the answers were collected: later ones are not known
     withdrawn: Collection[str] = ()  #: pairs that are not wanted any more
+    fewer: Mapping[str, int] = field(default_factory=dict)  #: raters of each pair of a dataset that wants other numbers
 
 
 def by_transformation(
-    pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, min_raters: int, withdrawn: Collection[str] = ()
+    pairs: pd.DataFrame,
+    ratings: pd.DataFrame,
+    per_pair: int | Callable[[str], int],
+    min_raters: int,
+    withdrawn: Collection[str] = (),
 ) -> pd.DataFrame:
     """A row for each transformation and language of the sample, in its order; `ratings` are of the sample's `pairs`.
 
     Columns: transformation, language; numbers of pairs: `withdrawn`, and without these `pairs`, `complete` (with
-    `per_pair` answers that count) and `enough` (with `min_raters`); numbers of answers to those that stay: `counting`,
-    `wanted` (`per_pair` for each pair), `open` (those that raters are still asked for; what was excluded is not asked
-    for again), `drafts`, `discarded`, `surplus` and `excluded`.
+    `per_pair` answers that count, which a transformation may say itself) and `enough` (with `min_raters`); numbers of
+    answers to those that stay: `counting`, `wanted` (`per_pair` for each pair), `open` (those that raters are still
+    asked for; what was excluded is not asked for again), `drafts`, `discarded`, `surplus` and `excluded`.
     """
     frame, answer = pairs[_UNIT].reset_index(drop=True), ["pair", "rater_id"]
     out = pairs["pair_id"].isin(list(withdrawn)).to_numpy()
+    asked = {one: per_pair if isinstance(per_pair, int) else per_pair(str(one)) for one in frame[_UNIT[0]].unique()}
+    wanted = frame[_UNIT[0]].astype(object).map(asked).astype(int)
     ratings = ratings[[*_ANSWER, "status", "excluded", "submitted_at"]].assign(pair=rows_of(pairs, ratings["pair_id"]))
     ratings = ratings[~out[ratings["pair"]]] if out.any() else ratings
     answers = ratings.drop_duplicates(answer)
     submitted = answers["status"] == "submitted"
     counts = {
         "submitted": answers[submitted],
-        "counting": counting_ratings(ratings, per_pair).drop_duplicates(answer),
+        "counting": counting_ratings(ratings, max(asked.values(), default=1)).drop_duplicates(answer),
         "drafts": answers[answers["status"] == "draft"],
         "discarded": answers[answers["status"] == "discarded"],
         "excluded": answers[submitted & (answers["excluded"] != "")],
@@ -64,10 +71,10 @@ def by_transformation(
     for name, some in counts.items():
         frame[name] = np.bincount(some["pair"], minlength=len(frame))
     frame["surplus"] = frame["submitted"] - frame["excluded"] - frame["counting"]
-    frame["open"] = (per_pair - frame["submitted"]).clip(lower=0) * ~out
-    frame["complete"] = frame["counting"] >= per_pair
+    frame["open"] = (wanted - frame["submitted"]).clip(lower=0) * ~out
+    frame["complete"] = frame["counting"] >= wanted
     frame["enough"] = frame["counting"] >= min_raters
-    frame = frame.assign(withdrawn=out, pairs=~out, wanted=per_pair * ~out)
+    frame = frame.assign(withdrawn=out, pairs=~out, wanted=wanted * ~out)
     found = frame.groupby(_UNIT, sort=False).sum()
     numbers = ["pairs", "withdrawn", "complete", "enough"]
     names = [*numbers, "counting", "wanted", "open", "drafts", "discarded", "surplus", "excluded"]
@@ -121,7 +128,8 @@ def by_rater(ratings: pd.DataFrame, asked: Asked, signs: Sequence[Sign]) -> pd.D
 def _left(answers: pd.DataFrame, asked: Asked) -> dict[str, Counter[str]]:
     """How many pairs each member could still answer, by dataset: wanting, and neither answered nor discarded."""
     got = answers.loc[answers["status"] == "submitted", "pair_id"].value_counts()
-    complete = [*got.index[got >= asked.per_pair], *(one for one in asked.withdrawn if one in asked.datasets)]
+    wanted = [asked.fewer.get(asked.datasets.get(one, ""), asked.per_pair) for one in got.index]
+    complete = [*got.index[got >= wanted], *(one for one in asked.withdrawn if one in asked.datasets)]
     complete = list(dict.fromkeys(complete))
     number = Counter(asked.datasets.values())
     number.subtract(asked.datasets[pair] for pair in complete)

@@ -187,8 +187,8 @@ def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
 
 
 def _progress(study: Study, read: Collected, found: Sequence[Verdict], *, fresh: bool) -> pd.DataFrame:
-    per_pair, min_raters = study.raters.per_pair, study.acceptance.min_raters
-    progress = by_transformation(read.sample, read.of_sample, per_pair, min_raters, read.withdrawn)
+    min_raters = study.acceptance.min_raters
+    progress = by_transformation(read.sample, read.of_sample, study.raters_of, min_raters, read.withdrawn)
     ready = not progress["open"].any()
     cells = []
     for row in progress.to_dict("records"):
@@ -210,11 +210,12 @@ def _verdict(decisions: Sequence[str], missing: int, *, fresh: bool, ready: bool
 
 
 def _asked(study: Study, stages: dict[str, Stage], read: Collected, now: datetime) -> Asked:
-    datasets = dict[str, str]()
+    datasets, wanted = dict[str, str](), dict[str, int]()
     for queue, own in frames_by_queue(read.pairs):
+        wanted[queue.dataset(study)] = study.raters_of(queue.pool)
         datasets |= dict.fromkeys(own["pair_id"].to_list(), queue.dataset(study))
     names = set(datasets.values())
     members = [member for member in read_members(study) if member.dataset in names]
     collected = stages["collected"].at
     since, at = stages["published"].at, collected or now
-    return Asked(datasets, members, study.raters.per_pair, since, at, read.withdrawn)
+    return Asked(datasets, members, study.raters.per_pair, since, at, read.withdrawn, wanted)

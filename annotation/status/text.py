@@ -171,7 +171,8 @@ def _progress_text(status: Status) -> str:
         ]
         for row in status.progress.to_dict("records")
     ]
-    answered = [f"By {number}" for number in (status.study.raters.per_pair, rule.min_raters)]
+    every = "all" if judged == "task" else status.study.raters.per_pair  # each task has a number of its own
+    answered = [f"By {number}" for number in (every, rule.min_raters)]
     more = ["Drafts", "Discarded", "Surplus", "Excluded", *(name.capitalize() for name in withdrawn), "Verdict"]
     header = [
         judged.capitalize(),

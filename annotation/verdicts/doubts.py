@@ -160,11 +160,11 @@ def _open(study: Study, collected: Collected, verdicts: Sequence[Verdict]) -> It
     submitted = (collected.of_sample["status"] == "submitted") & stays(collected.of_sample)
     answered = collected.of_sample.loc[submitted, ["pair_id", "rater_id"]]
     got = answered.drop_duplicates()["pair_id"].value_counts()
-    wanted = study.raters.per_pair
-    staying = int((~collected.sample["pair_id"].isin(list(collected.withdrawn))).sum())
-    left = staying * wanted - int(got.clip(upper=wanted).sum())
+    staying = collected.sample[~collected.sample["pair_id"].isin(list(collected.withdrawn))]
+    wanted = staying["pool"].astype(str).map(study.raters_of)
+    left = int((wanted - staying["pair_id"].map(got).fillna(0)).clip(lower=0).sum())
     if left:
-        yield f"{left} of the {count(staying * wanted, 'answer')} that the sample wants are still open"
+        yield f"{left} of the {count(int(wanted.sum()), 'answer')} that the sample wants are still open"
 
 
 def _thin(study: Study, collected: Collected, verdicts: Sequence[Verdict]) -> Iterator[str]:

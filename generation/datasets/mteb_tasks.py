@@ -86,7 +86,7 @@ class MtebTask(Dataset):
         """The passages of each query of a search, subset by subset."""
         for subset, parts in self.loaded.task.dataset.items() if self._searches else ():
             part, prefix = parts[self.loaded.split], "" if subset == "default" else f"{subset}/"
-            texts = dict(zip(part["corpus"]["id"], _passages(part["corpus"]), strict=True))
+            texts = dict(zip(part["corpus"]["id"], passage_texts(part["corpus"]), strict=True))
             ids = list(texts)
             for query in part["queries"]["id"]:
                 judged = part["relevant_docs"].get(query, {})
@@ -131,7 +131,7 @@ class MtebTask(Dataset):
             yield self._table(subset, ours, {QUERY: list(part["queries"]["text"])}, [first], ids=part["queries"]["id"])
             if self.passages:
                 yield self._table(
-                    subset, ours, {PASSAGE: _passages(part["corpus"])}, [second], ids=part["corpus"]["id"]
+                    subset, ours, {PASSAGE: passage_texts(part["corpus"])}, [second], ids=part["corpus"]["id"]
                 )
             return
         names = text_columns(self.loaded.task, self.task)
@@ -196,7 +196,7 @@ def load_mteb(spec: MtebDataset) -> MtebTask:
     return MtebTask(spec.name, loaded.kind, loaded.revision, loaded, spec.passages)
 
 
-def _passages(corpus: Any) -> list[str]:
+def passage_texts(corpus: Any) -> list[str]:
     """What mteb embeds of each passage."""
     titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
     return [f"{title} {text}".strip() if title else text for title, text in zip(titles, corpus["text"], strict=True)]

@@ -6,6 +6,7 @@ ones, which come last, would always win.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from generation.datasets.rows import in_memory
@@ -30,17 +31,21 @@ def search_data(frame: pd.DataFrame) -> dict[str, Any]:
             continue
         query = f"q{number}"
         queries[query], judged[query] = asked, {}
-        texts = [(text, 1) for text in right] + [(text, 0) for text in wrong]
-        for place, (text, relevance) in enumerate(texts):
-            passage = _passage(query, place, text)
+        texts = [*right, *wrong]
+        for place, (passage, text) in enumerate(zip(passage_names(query, texts), texts, strict=True)):
             corpus[passage] = text
-            judged[query][passage] = relevance
+            judged[query][passage] = int(place < len(right))
     return {
         "queries": in_memory({"id": list(queries), "text": list(queries.values())}),
         "corpus": in_memory({"id": list(corpus), "text": list(corpus.values())}),
         "relevant_docs": judged,
         "top_ranked": {query: list(passages) for query, passages in judged.items()},
     }
+
+
+def passage_names(query: str, texts: Sequence[str]) -> list[str]:
+    """The ids of a query's own passages, relevant ones first; `query` is `q` and its row."""
+    return [_passage(query, place, text) for place, text in enumerate(texts)]
 
 
 def _passage(query: str, place: int, text: str) -> str:

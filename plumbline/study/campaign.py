@@ -45,12 +45,18 @@ class SampleSpec(Part):
         return known_flags(value)
 
 
-class SimulatedRater(Part):
+class SimulatedRater(Later, Part):
     """A made-up rater: the author's own rating, plus this bias, plus normal noise, rounded to the scale."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"right", "cannot_tell"})
 
     name: Name = Field(description="what records call it, after `simulated-`")
     bias: float = Field(default=0.0, ge=-1000, le=1000, description="points that it adds to what is right")
     noise: float = Field(default=0.5, ge=0, le=1000, description="standard deviation of what it adds by chance")
+    right: float = Field(
+        default=0.85, ge=0, le=1, description="of tasks that people do: how often a label, mark or pair is right"
+    )
+    cannot_tell: float = Field(default=0.0, ge=0, le=1, description="of these tasks: how often nothing can be told")
 
 
 class RatersSpec(Later, Part):

@@ -16,6 +16,13 @@ HUMAN = "human"
 MOST_POINTS = 11  # of a scale
 #: Up to so many candidates stand in one record; of more each has a record of its own.
 TOGETHER = 10
+#: The answer of who cannot tell. A task is accepted where no more than half of the answers are that.
+CANNOT_TELL = "cannot_tell"
+_SAID = {
+    "pairs": "with `human` each task says it, as `items`",
+    "per_pair": "with `human` each task says it, as `raters`",
+    "rules": "with `human` it is accepted what enough people answered, and at least half of the time could tell",
+}
 _REFUSED = ("subject", "transformations", "rubric")
 _LONGEST = 40  # characters of a task's name: questions are called after it
 _TaskName = Annotated[str, Field(pattern=NAME, max_length=_LONGEST)]
@@ -150,7 +157,14 @@ def _of_tasks(tasks: Sequence[HumanTaskSpec]) -> dict[str, dict[str, Any]]:
     return {
         "sample": {"pairs": max(items), "repeats": 0},
         "raters": {"per_pair": max(raters)},
-        "acceptance": {"min_pairs": min(20, *items), "min_raters": min(2, *raters)},
+        "acceptance": {
+            "min_pairs": min(20, *items),
+            "min_raters": min(2, *raters),
+            "rules": [
+                {"question": one.name, "statistic": "share", "label": CANNOT_TELL, "at_most": 0.5, "pools": [one.name]}
+                for one in tasks
+            ],
+        },
     }
 
 
@@ -159,7 +173,7 @@ def _defaults(data: Mapping[str, Any], name: str, own: Mapping[str, Any]) -> Any
     given = data.get(name, {})
     if not isinstance(given, dict):
         return given
-    for key, where in (("pairs", "items"), ("per_pair", "raters")):
+    for key, why in _SAID.items():
         if key in own and key in given:
-            raise StudyError(f"{name}.{key}: with `human` each task says it, as `{where}`; take it out")
+            raise StudyError(f"{name}.{key}: {why}; take it out")
     return {**own, **given}

@@ -1,0 +1,158 @@
+"""What people are asked of an item of a task, and what their answers say: questions by type of task, and back.
+
+Every answer is a label of a question, for a button with words is read at a glance and "cannot tell" can stand among
+them: points of a scale are `p0`, `p1`, ..., labels `l1`, `l2`, ... in the order of `HumanTask.labels`, clusters `c1`,
+candidates `d1` by their places, grades `g0` to `g3`. The first question of a task has the task's name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from annotation.human.records import HumanAnswer, HumanItem, HumanTask
+from annotation.questions import Kind, labels_of, ranks_of
+from plumbline.study.human import CANNOT_TELL, TOGETHER
+
+NONE, YES, NO = "none", "yes", "no"
+GRADES = (0, 1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """One question of a task."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]  #: what can be chosen, in order
+    place: int = 0  #: the candidate that it is about, by its place among those shown; 0 for none
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class Given:
+    """What one rater answered of one record: kept answers by question."""
+
+    answers: Mapping[str, str]
+    seconds: float = math.nan
+
+
+def apart(task: HumanTask) -> bool:
+    """Whether each candidate has a record of its own."""
+    return task.asked in ("graded", "binary") and task.candidates > TOGETHER
+
+
+def questions_of(task: HumanTask) -> list[Asking]:
+    """The questions of a task, in order."""
+    own = _options(task)
+    if task.asked == "labels":
+        return [Asking(task.task, "multi_label", own)]
+    if task.asked == "ranked":
+        places = tuple(f"d{place}" for place in range(1, task.candidates + 1))
+        return [
+            Asking(task.task, "label", (YES, CANNOT_TELL)),
+            Asking(f"{task.task}-order", "ranking", places, required=False),
+        ]
+    if task.asked in ("graded", "binary") and not apart(task):
+        names = [task.task, *(f"{task.task}-{place}" for place in range(2, task.candidates + 1))]
+        return [Asking(name, "label", own, place) for place, name in enumerate(names, 1)]
+    return [Asking(task.task, "label", own)]
+
+
+def _options(task: HumanTask) -> tuple[str, ...]:
+    if task.asked in ("label", "labels"):
+        named = tuple(f"l{number}" for number in range(1, len(task.labels) + 1))
+        return (*named, *((NONE,) if task.asked == "labels" else ()), CANNOT_TELL)
+    if task.asked in ("score", "graded"):
+        return (*(point_name(task, point) for point in task.scale), CANNOT_TELL)
+    if task.asked == "cluster":
+        return (*(f"c{number}" for number in range(1, clusters_shown(task) + 1)), CANNOT_TELL)
+    if task.asked == "choice":
+        absent = (NONE,) if task.relevant_in == "maybe_absent" else ()
+        return (*(f"d{place}" for place in range(1, task.candidates + 1)), *absent, CANNOT_TELL)
+    return (YES, NO, CANNOT_TELL)
+
+
+def point_name(task: HumanTask, point: int) -> str:
+    """What a point of the scale is called among a question's labels."""
+    return f"{'g' if task.asked == 'graded' else 'p'}{point}"
+
+
+def clusters_shown(task: HumanTask) -> int:
+    """How many numbered clusters stand to be chosen: as many as were told, else one for each item, at most 30."""
+    return task.clusters_told or min(task.n_items, 30)
+
+
+def answers_of(
+    task: HumanTask,
+    item: HumanItem,
+    given: Mapping[str, Given],
+    rater_id: str,
+    *,
+    simulated: bool,
+    kind: str = "person",
+) -> Iterator[HumanAnswer]:
+    """What one rater said of one item, by its records (`given` by pair id); nothing of what was not answered.
+
+    An order that lacks its first question's yes is an abstention; one without an order is left out.
+    """
+    said: dict[str, object] = {"task": task.task, "subset": item.subset, "item": item.item, "rater_id": rater_id}
+    said |= {"rater_kind": kind, "simulated": simulated}
+    if apart(task):
+        seconds = [given[one].seconds for one in item.records if one in given]
+        total = sum(seconds) if len(seconds) == len(item.records) else math.nan
+        for record in item.records:
+            if record in given:
+                name = item.candidates[item.records.index(record)]
+                place = item.shown.index(name) + 1
+                one = _one(task, given[record].answers.get(task.task, ""))
+                yield HumanAnswer.model_validate({**said, **one, "candidate": name, "place": place, "seconds": total})
+        return
+    if item.pair_id not in given:
+        return
+    own = given[item.pair_id]
+    said |= {"seconds": own.seconds}
+    if task.asked == "ranked":
+        yield from _ranked(task, item, own, said)
+    elif item.shown and task.asked != "choice":
+        for asking in questions_of(task)[: len(item.shown)]:
+            one = _one(task, own.answers.get(asking.name, ""))
+            name = item.shown[asking.place - 1]
+            yield HumanAnswer.model_validate({**said, **one, "candidate": name, "place": asking.place})
+    else:
+        yield HumanAnswer.model_validate({**said, **_one(task, own.answers.get(task.task, ""), item.shown)})
+
+
+def _ranked(task: HumanTask, item: HumanItem, own: Given, said: Mapping[str, object]) -> Iterator[HumanAnswer]:
+    tells = own.answers.get(task.task) == YES
+    ranks = ranks_of(own.answers.get(f"{task.task}-order", "")) if tells else {}
+    if tells and any(f"d{place}" not in ranks for place in range(1, len(item.shown) + 1)):
+        return
+    for place, name in enumerate(item.shown, 1):
+        value = float(len(item.shown) + 1 - ranks[f"d{place}"]) if tells else math.nan
+        yield HumanAnswer.model_validate(
+            {**said, "candidate": name, "place": place, "value": value, "abstained": not tells}
+        )
+
+
+def _one(task: HumanTask, answer: str, shown: Sequence[str] = ()) -> dict[str, object]:
+    """What one kept answer says, in the fields of `HumanAnswer`."""
+    named = labels_of(answer)
+    if not named or CANNOT_TELL in named:
+        return {"abstained": True}
+    if task.asked == "labels":
+        return {
+            "label": json.dumps([task.labels[int(one[1:]) - 1] for one in named if one != NONE], ensure_ascii=False)
+        }
+    (one,) = named
+    if task.asked == "choice":
+        place = 0 if one == NONE else int(one[1:])
+        return {"label": shown[place - 1], "place": place} if place else {"label": ""}
+    if task.asked in ("same", "binary"):
+        return {"value": float(one == YES)}
+    number = int(one[1:])
+    if task.asked in ("score", "graded"):
+        return {"value": float(number)}
+    return {"label": str(number) if task.asked == "cluster" else task.labels[number - 1]}

@@ -1,0 +1,271 @@
+"""Which items of a data set people do, and which candidates stand beside each: by a seed, balanced where asked.
+
+Gold is used to draw by and left behind: what comes out for raters has texts and ids alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from generation.datasets.scored import Scored
+from plumbline.errors import StudyError
+from plumbline.fields import Value
+from plumbline.identity import identity
+from plumbline.languages import language_name
+from plumbline.study.human import HumanTaskSpec
+from plumbline.words import shows
+
+SEARCHES = ("reranking", "retrieval")
+CHOSEN_AMONG = (*SEARCHES, "bitext_mining")
+LABELLED = ("classification", "clustering", "multilabel_classification", "pair_classification")
+SCORED = ("sts", "str", "summarisation")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An item that was drawn, with the candidates that stand beside it, by id."""
+
+    one: Scored
+    candidates: tuple[str, ...] = ()  #: in the order of their ids
+    shown: tuple[str, ...] = ()  #: in the order in which they are shown, which a hash decides
+
+    def content(self) -> list[object]:
+        """All that people and models are given of it, and its gold."""
+        one = self.one
+        texts = [[name, one.candidates[name]] for name in self.candidates]
+        gold = [list(one.labels), None if math.isnan(one.score) else one.score, sorted(one.relevant)]
+        return [one.subset, one.item, one.language, one.output_language, dict(one.fields), texts, gold]
+
+
+@dataclass
+class Drawn:
+    """The items of a task, and what could not be drawn, by reason."""
+
+    items: list[Chosen] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    n_cut: int = 0
+    longest: int = 0
+
+
+def draw(spec: HumanTaskSpec, task_type: str, found: Sequence[Scored], seed: int) -> Drawn:
+    """Items for people: of each pair of languages so many as the task asks for, or as there are.
+
+    Raises StudyError where there are none, and for what balancing or clusters cannot be.
+    """
+    drawn = Drawn()
+    if spec.balance == "label" and task_type not in LABELLED:
+        raise StudyError(f"human.tasks: {spec.name!r}: {task_type} has no labels to balance; take `balance` out")
+    wanted = [one for one in found if _of_languages(spec, one)]
+    if not wanted:
+        there = ", ".join(sorted({one.language for one in found})) or "none"
+        raise StudyError(f"human.tasks: {spec.name!r}: no item in {', '.join(spec.languages)}; it has {there}")
+    by_languages = defaultdict[tuple[str, str], list[Scored]](list)
+    for one in _usable(wanted, task_type, drawn.left_out):
+        by_languages[one.language, one.output_language].append(one)
+    for own in by_languages.values():
+        rows = _one_set(own, spec, seed, drawn.left_out) if task_type == "clustering" else own
+        if task_type in CHOSEN_AMONG:
+            drawn.items += _searched(spec, task_type, rows, seed, drawn.left_out)
+        else:
+            drawn.items += [Chosen(one) for one in _picked(spec, rows, seed)]
+    if not drawn.items:
+        why = "; ".join(f"{number} {reason}" for reason, number in drawn.left_out.items()) or "it has no rows"
+        raise StudyError(f"human.tasks: {spec.name!r}: no item can be shown to people: {why}; take the task out")
+    return drawn
+
+
+def _of_languages(spec: HumanTaskSpec, one: Scored) -> bool:
+    return not spec.languages or {one.language, one.output_language} <= set(spec.languages)
+
+
+def _usable(found: Sequence[Scored], task_type: str, left_out: Counter[str]) -> list[Scored]:
+    """Items with all their texts and with gold, each text once."""
+    usable, seen = list[Scored](), set[str]()
+    for one in found:
+        key = identity("human-item-v1", one.language, one.output_language, dict(one.fields))
+        gold = (
+            bool(one.relevant)
+            if task_type in CHOSEN_AMONG
+            else not math.isnan(one.score)
+            if task_type in SCORED
+            else bool(one.labels) or task_type == "multilabel_classification"
+        )
+        if not one.whole:
+            left_out["without a text that shows"] += 1
+        elif not gold:
+            left_out["without gold"] += 1
+        elif key in seen:
+            left_out["with the texts of another"] += 1
+        else:
+            seen.add(key)
+            usable.append(one)
+    return usable
+
+
+def _one_set(found: Sequence[Scored], spec: HumanTaskSpec, seed: int, left_out: Counter[str]) -> list[Scored]:
+    """Of texts that stand in several sets to be clustered those of one: the first with enough, else the largest."""
+    sets = defaultdict[str, list[Scored]](list)
+    for one in found:
+        sets[one.drawn_with].append(one)
+    order = sorted(sets, key=lambda name: _rank(seed, spec.name, "set", name))
+    chosen = next((name for name in order if len(sets[name]) >= spec.items), max(order, key=lambda n: len(sets[n])))
+    if others := len(found) - len(sets[chosen]):
+        left_out["in other sets of texts"] += others
+    return sets[chosen]
+
+
+def _picked(spec: HumanTaskSpec, found: Sequence[Scored], seed: int) -> list[Scored]:
+    """So many items as are asked for, in the data set's order; what is drawn together comes whole or not at all."""
+    units = defaultdict[str, list[Scored]](list)
+    for one in found:
+        units[one.drawn_with if one.drawn_with and not one.labels else one.item].append(one)
+    order = sorted(units, key=lambda name: _rank(seed, spec.name, name))
+    if spec.balance == "label":
+        order = _in_turns(order, lambda name: ", ".join(sorted(units[name][0].labels)))
+    taken = set[str]()
+    for name in order:
+        if len(taken) and len(taken) + len(units[name]) > spec.items:
+            continue
+        taken |= {one.item for one in units[name]}
+        if len(taken) >= spec.items:
+            break
+    return [one for one in found if one.item in taken]
+
+
+def _in_turns(names: Sequence[str], label: Callable[[str], str]) -> list[str]:
+    """Names in their order, one of each label in turn."""
+    turns = Counter[str]()
+    placed = list[tuple[int, int, str]]()
+    for name in names:
+        own = label(name)
+        placed.append((turns[own], len(placed), name))
+        turns[own] += 1
+    return [name for *_, name in sorted(placed)]
+
+
+def _searched(
+    spec: HumanTaskSpec, task_type: str, found: Sequence[Scored], seed: int, left_out: Counter[str]
+) -> list[Chosen]:
+    """Queries with so many candidates each: as many as the task asks for, or fewer where there are none."""
+    own = [_with_candidates(spec, one, found, seed) for one in found] if task_type == "bitext_mining" else list(found)
+    usable = list[Scored]()
+    for one in own:
+        there = _apart(one)
+        if len(there) < len(one.candidates):
+            left_out["candidates without a text of their own"] += len(one.candidates) - len(there)
+        relevant = one.relevant & set(there)
+        if not relevant:
+            left_out["without a right candidate that has a text"] += 1
+        elif len(relevant) == len(there):
+            left_out["with right candidates alone"] += 1
+        else:
+            usable.append(replace(one, candidates=there, relevant=relevant))
+    counts = sorted((len(one.candidates) for one in usable), reverse=True)
+    if not counts:
+        return []
+    number = max(2, min(spec.candidates, counts[min(spec.items, len(counts)) - 1]))
+    enough = [one for one in usable if len(one.candidates) >= number]
+    if len(enough) < len(usable):
+        left_out[f"with fewer than {number} candidates"] += len(usable) - len(enough)
+    return [_chosen(spec, one, number, seed) for one in _picked(spec, enough, seed)]
+
+
+def _with_candidates(spec: HumanTaskSpec, one: Scored, found: Sequence[Scored], seed: int) -> Scored:
+    """A text of bitext with rows among which its translation is: so many others as are asked for, drawn by its id."""
+    places = sorted(
+        range(len(found)), key=lambda place: _rank(seed, spec.name, "other", one.item, found[place].item)
+    ) if len(found) <= _MANY else _some(len(found), seed, spec.name, one.item)  # fmt: skip
+    others = [found[place] for place in places if found[place].subset == one.subset and found[place].item != one.item]
+    more = {name: text for other in others[: 3 * spec.candidates] for name, text in other.candidates.items()}
+    return replace(one, candidates={**one.candidates, **more})
+
+
+_MANY = 500  # rows that are all ranked for each text; of more some are drawn
+
+
+def _some(number: int, seed: int, *what: str) -> list[int]:
+    return [_rank(seed, *what, str(turn)) % number for turn in range(100)]
+
+
+def _apart(one: Scored) -> dict[str, str]:
+    """Its candidates with something to read, each text once; right ones go before others with the same text."""
+    order = sorted(one.candidates, key=lambda name: name not in one.relevant)
+    by_text: dict[str, str] = {}
+    for name in order:
+        if shows(one.candidates[name]):
+            by_text.setdefault(one.candidates[name], name)
+    kept = set(by_text.values())
+    return {name: text for name, text in one.candidates.items() if name in kept}
+
+
+def _chosen(spec: HumanTaskSpec, one: Scored, number: int, seed: int) -> Chosen:
+    """A query with its candidates: half of them right, as far as there are so many; or whichever are drawn."""
+    order = sorted(one.candidates, key=lambda name: _rank(seed, spec.name, one.item, name))
+    if spec.relevant == "always":
+        right = [name for name in order if name in one.relevant]
+        others = [name for name in order if name not in one.relevant]
+        n_right = min(len(right), max(1, number // 2, number - len(others)))
+        order = [*right[:n_right], *others[: number - n_right]]
+    taken = order[:number]
+    shown = sorted(taken, key=lambda name: identity("human-order-v1", spec.name, one.item, name))
+    return Chosen(one, tuple(sorted(taken)), tuple(shown))
+
+
+def cut(value: Value, most: int) -> Value:
+    """A text, or texts, of at most so many characters each, with a sign where something is missing; 0 cuts nothing."""
+    if isinstance(value, str):
+        return f"{value[:most].rstrip()} […]" if most and len(value) > most else value
+    return [str(cut(str(one), most)) for one in value]
+
+
+def clusters_of(spec: HumanTaskSpec, items: Sequence[Chosen]) -> int:
+    """How many clusters raters are told of. Raises StudyError where that is another number in each language."""
+    if not spec.tell_clusters:
+        return 0
+    labels = defaultdict[str, set[str]](set)
+    for item in items:
+        labels[item.one.language] |= set(item.one.labels)
+    numbers = {language: len(own) for language, own in labels.items()}
+    if len(set(numbers.values())) > 1:
+        told = ", ".join(f"{language_name(language)} {number}" for language, number in numbers.items())
+        raise StudyError(
+            f"human.tasks: {spec.name!r}: its languages have other numbers of clusters ({told}); make a task of each"
+            " language, or write tell_clusters: false"
+        )
+    return next(iter(numbers.values()))
+
+
+def refuse_one_label(spec: HumanTaskSpec, items: Sequence[Chosen]) -> None:
+    """Raise StudyError where all drawn items have one label: there is nothing to tell apart."""
+    labels = {item.one.labels for item in items}
+    if len(labels) < 2:
+        only = ", ".join(next(iter(labels)))
+        raise StudyError(
+            f"human.tasks: {spec.name!r}: all {len(items)} drawn items have the label {only!r}, so that nothing can be"
+            " told apart; write `balance: label`, or more items"
+        )
+
+
+def refuse_other_scale(spec: HumanTaskSpec, scale: Sequence[int], found: Sequence[Scored]) -> None:
+    """Raise StudyError where gold lies outside the scale on which people are asked."""
+    scores = [one.score for one in found if not math.isnan(one.score)]
+    if scores and not scale[0] <= min(scores) <= max(scores) <= scale[-1]:
+        raise StudyError(
+            f"human.tasks: {spec.name!r}: gold goes from {min(scores):g} to {max(scores):g}, and people are asked from"
+            f" {scale[0]} to {scale[-1]}; write the data's own `scale: [{math.floor(min(scores))},"
+            f" {math.ceil(max(scores))}]`"
+        )
+
+
+def _rank(seed: int, *what: str) -> int:
+    """A place in an order that the seed and what is drawn decide, and nothing else."""
+    return int(identity("human-rank-v1", seed, *what)[:16], 16)
+
+
+def order_of(labels: Mapping[str, str] | Sequence[str]) -> tuple[str, ...]:
+    """Labels in the order in which they are shown: numbers by size, others by their letters."""
+    numbers = all(one.lstrip("-").isdigit() for one in labels)
+    return tuple(sorted(labels, key=(lambda one: (int(one), one)) if numbers else (lambda one: (0, one.casefold()))))

@@ -1,0 +1,104 @@
+"""Made-up people who do tasks, for rehearsals: they know what is right, and err as often as the study says.
+
+With the probability `right` a simulated rater chooses what is right where labels, marks, pairs, clusters or candidates
+are asked for, else any of the others alike: a confusion that is known and must be found again. Scores and grades are
+the gold plus the rater's bias plus normal noise, rounded to the scale. Nothing of the gold is sent but by such answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from annotation.human.asking import NO, NONE, YES, Asking, apart, clusters_shown, point_name, questions_of
+from annotation.human.records import HumanItem, HumanTask
+from annotation.questions import AND, ranked
+from generation.datasets.scored import Scored
+from plumbline.identity import identity
+from plumbline.study.campaign import SimulatedRater
+from plumbline.study.human import CANNOT_TELL
+
+
+class Rehearsal:
+    """What simulated raters answer: a pure function of seed, rater and record."""
+
+    def __init__(
+        self, tasks: Sequence[HumanTask], items: Sequence[HumanItem], gold: Mapping[tuple[str, str], Scored], seed: int
+    ) -> None:
+        self._tasks, self._gold, self._seed = {one.task: one for one in tasks}, gold, seed
+        self._items = {record: item for item in items for record in (item.records or (item.pair_id,))}
+        labels: dict[str, set[str]] = {}
+        for (task, _), one in gold.items():
+            labels.setdefault(task, set()).update(one.labels)
+        self._labels = {task: sorted(own) for task, own in labels.items()}
+
+    def answers(self, rater: SimulatedRater, pair_id: str) -> dict[str, str]:
+        """A rater's kept answers to one record, by question; nothing of a record that is no task's."""
+        item = self._items.get(pair_id)
+        if item is None:
+            return {}
+        task = self._tasks[item.task]
+        seed = int(identity("human-simulation-v1", self._seed, rater.name, pair_id), 16)
+        return dict(self._given(task, item, rater, pair_id, np.random.default_rng(seed)))
+
+    def _given(
+        self, task: HumanTask, item: HumanItem, rater: SimulatedRater, pair_id: str, draw: np.random.Generator
+    ) -> Iterator[tuple[str, str]]:
+        gold = self._gold[item.task, item.item]
+        if task.asked == "ranked":
+            cannot = draw.random() < rater.cannot_tell
+            yield task.task, CANNOT_TELL if cannot else YES
+            felt = [(name in gold.relevant) + rater.noise * draw.normal() for name in item.shown]
+            order = sorted(range(len(felt)), key=lambda place: -felt[place])
+            if not cannot:
+                yield f"{task.task}-order", ranked({f"d{place + 1}": rank for rank, place in enumerate(order, 1)})
+            return
+        names = [item.candidates[item.records.index(pair_id)]] if apart(task) else list(item.shown)
+        for asking in questions_of(task):
+            about = names[max(asking.place - 1, 0)] if names else ""
+            if draw.random() < rater.cannot_tell:
+                yield asking.name, CANNOT_TELL
+            else:
+                yield asking.name, self._one(task, asking, gold, (about, names), rater, draw)
+
+    def _one(
+        self, task: HumanTask, asking: Asking, gold: Scored, among: tuple[str, list[str]], rater: SimulatedRater,
+        draw: np.random.Generator,
+    ) -> str:  # fmt: skip
+        about, names = among
+        if task.asked in ("score", "graded"):
+            truth = gold.score if task.asked == "score" else float(task.scale[-1] * (about in gold.relevant))
+            felt = truth + rater.bias + rater.noise * draw.normal()
+            return point_name(task, int(np.clip(round(felt), task.scale[0], task.scale[-1])))
+        if task.asked == "labels":
+            return self._several(task, gold, rater, draw)
+        if task.asked == "binary":
+            truths = [YES if about in gold.relevant else NO]
+        elif task.asked == "same":
+            truths = [YES if gold.labels == ("1",) else NO]
+        elif task.asked == "label":
+            truths = [f"l{task.labels.index(label) + 1}" for label in gold.labels]
+        elif task.asked == "cluster":
+            truths = [self._cluster(task, gold.labels[0], rater)]
+        else:
+            truths = [f"d{place}" for place, name in enumerate(names, 1) if name in gold.relevant] or [NONE]
+        others = [one for one in asking.labels if one not in (*truths, CANNOT_TELL)]
+        sure = draw.random() < rater.right or not others
+        return truths[0] if sure else str(others[draw.integers(len(others))])
+
+    def _several(self, task: HumanTask, gold: Scored, rater: SimulatedRater, draw: np.random.Generator) -> str:
+        """Of each label of the task whether it fits, wrong as often as the rater errs; errors are shared by labels."""
+        wrong = (1 - rater.right) / max(len(task.labels), 1)
+        chosen = [
+            f"l{number}"
+            for number, label in enumerate(task.labels, 1)
+            if (label in gold.labels) != (draw.random() < wrong)
+        ]
+        return AND.join(chosen or [NONE])
+
+    def _cluster(self, task: HumanTask, label: str, rater: SimulatedRater) -> str:
+        """The number that a rater has for a label: one of the rater's own order."""
+        own = int(identity("human-clusters-v1", self._seed, rater.name, task.task), 16)
+        places = np.random.default_rng(own).permutation(clusters_shown(task))
+        return f"c{places[self._labels[task.task].index(label) % len(places)] + 1}"

@@ -1,0 +1,228 @@
+"""A study's tasks for people: drawn from its data sets, written with what was asked, read by all that comes after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from annotation.human.asking import GRADES
+from annotation.human.drawing import (
+    CHOSEN_AMONG,
+    LABELLED,
+    SCORED,
+    SEARCHES,
+    Drawn,
+    clusters_of,
+    draw,
+    order_of,
+    refuse_one_label,
+    refuse_other_scale,
+)
+from annotation.human.records import TASKS, HumanTask
+from annotation.human.wording import human_rubric, instructions_hash
+from generation.datasets.dataset import Dataset
+from generation.datasets.loading import load_dataset
+from generation.datasets.scored import Scored, label_words, scored_items, split_of
+from plumbline.errors import DataError, StudyError
+from plumbline.identity import identity
+from plumbline.manifest import read_kept
+from plumbline.study import Study
+from plumbline.study.datasets import LocalDataset
+from plumbline.study.human import MOST_POINTS, HumanSubject, HumanTaskSpec
+
+COMMAND = "annotation sample"
+#: By which people and models are scored: `evaluation.tasks.protocols.METRICS`, which a test holds it to.
+METRICS = {
+    "sts": "cosine_spearman",
+    "str": "cosine_spearman",
+    "pair_classification": "cosine_ap",
+    "classification": "accuracy",
+    "clustering": "v_measure",
+    "reranking": "map_at_1000",
+    "retrieval": "ndcg_at_10",
+    "summarisation": "cosine_spearman",
+    "bitext_mining": "f1",
+    "multilabel_classification": "accuracy",
+}
+_ASKED = {
+    "classification": "label",
+    "multilabel_classification": "labels",
+    "pair_classification": "same",
+    "clustering": "cluster",
+    "bitext_mining": "choice",
+}
+LONG, MANY = 20_000, 20  # characters of a text, and labels, that people are asked much by
+MOST_LABELS = 499  # that Argilla takes, beside the one of those who cannot tell
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A task with its items as they were drawn, gold and all; nothing of it is written but `task`."""
+
+    task: HumanTask
+    drawn: Drawn
+
+
+def prepared(study: Study) -> Iterator[Prepared]:
+    """The study's tasks one by one, each drawn anew from its data set. Raises StudyError or DataError."""
+    specs = {one.name: one for one in study.datasets}
+    for spec in subject_of(study).tasks:
+        data = specs[spec.dataset]
+        dataset = load_dataset(data, study.file.parent)
+        source = data.path if isinstance(data, LocalDataset) else data.mteb
+        yield prepare(study, spec, dataset, source, data.gold_scale)
+
+
+def prepare(
+    study: Study, spec: HumanTaskSpec, dataset: Dataset, source: str, gold_scale: tuple[float, float]
+) -> Prepared:
+    """One task drawn from its data set. Raises StudyError for what people cannot be asked."""
+    found, kind = scored_items(dataset), str(dataset.task)
+    drawn = draw(spec, kind, found, study.sample.seed)
+    words: dict[str, str] = {}
+    labels, scale = tuple[str, ...](), tuple[int, ...]()
+    if kind in LABELLED and kind != "multilabel_classification":
+        refuse_one_label(spec, drawn.items)
+    if kind in ("classification", "multilabel_classification"):
+        labels, words = _labels(spec, dataset, found)
+    if kind in SCORED:
+        scale = _scale(spec, gold_scale)
+        refuse_other_scale(spec, scale, [item.one for item in drawn.items])
+    asked = _ASKED.get(kind) or (spec.relevance if kind in SEARCHES else "score")
+    languages = dict.fromkeys(code for item in drawn.items for code in (item.one.language, item.one.output_language))
+    _measure(spec, drawn)
+    return Prepared(
+        HumanTask(
+            task=spec.name,
+            task_type=kind,
+            dataset=spec.dataset,
+            source=source,
+            revision=dataset.revision,
+            split=split_of(dataset),
+            metric=METRICS[kind],
+            asked=cast("Any", asked),
+            scale=GRADES if asked == "graded" else scale,
+            labels=labels,
+            label_words=words,
+            clusters_told=clusters_of(spec, drawn.items) if kind == "clustering" else 0,
+            candidates=max(len(item.candidates) for item in drawn.items),
+            relevant_in=_relevant_in(spec, kind),
+            raters=spec.raters,
+            n_items=len(drawn.items),
+            languages=tuple(languages),
+            content_hash=identity("human-content-v1", [item.content() for item in drawn.items]),
+            cut=spec.cut,
+            n_cut=drawn.n_cut,
+            longest=drawn.longest,
+            left_out=dict(drawn.left_out),
+            instructions_hash=instructions_hash(study, spec, kind),
+            settings=settings_of(study, spec),
+        ),
+        drawn,
+    )
+
+
+def _relevant_in(spec: HumanTaskSpec, kind: str) -> Literal["", "always", "maybe_absent"]:
+    return spec.relevant if kind in CHOSEN_AMONG else ""
+
+
+def _labels(spec: HumanTaskSpec, dataset: Dataset, found: Sequence[Scored]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """All labels of the data set's scored split, in order, and the words of those that are no words themselves."""
+    labels = order_of(sorted({label for one in found for label in one.labels}))
+    where = f"human.tasks: {spec.name!r}"
+    if len(labels) < 2:
+        raise StudyError(f"{where}: its data have the label {', '.join(labels) or 'none'} alone; take the task out")
+    if len(labels) > MOST_LABELS:
+        raise StudyError(
+            f"{where}: {len(labels)} labels are more than the {MOST_LABELS} that Argilla shows; take the task out, or"
+            " ask on a data set of fewer"
+        )
+    if strange := [label for label in spec.labels if label not in labels]:
+        raise StudyError(f"{where}: no label {strange[0]!r}; its labels are {', '.join(labels[:20])}")
+    words = {label: said for label, said in {**label_words(dataset), **spec.labels}.items() if label in labels}
+    if bare := [label for label in labels if label.lstrip("-").isdigit() and label not in words]:
+        raise StudyError(
+            f"{where}: the label {bare[0]!r} is a number, which says nothing to people; write their words, such as"
+            f" labels: {{{bare[0]!r}: complaint}}"
+        )
+    return labels, {label: said for label, said in words.items() if said != label}
+
+
+def _scale(spec: HumanTaskSpec, gold_scale: tuple[float, float]) -> tuple[int, ...]:
+    low, high = spec.scale or gold_scale
+    if low != int(low) or high != int(high) or not 1 <= high - low < MOST_POINTS:
+        raise StudyError(
+            f"human.tasks: {spec.name!r}: people answer in whole points, {MOST_POINTS} at most, and gold_scale is"
+            f" {low:g} to {high:g}; write `scale`, such as [1, 5]"
+        )
+    return tuple(range(int(low), int(high) + 1))
+
+
+def _measure(spec: HumanTaskSpec, drawn: Drawn) -> None:
+    """Count texts that are cut, and find the longest."""
+    for item in drawn.items:
+        values = [*item.one.fields.values(), *(item.one.candidates[name] for name in item.candidates)]
+        texts = [text for value in values for text in ([value] if isinstance(value, str) else value)]
+        drawn.longest = max([drawn.longest, *map(len, texts)])
+        drawn.n_cut += sum(len(text) > spec.cut for text in texts) if spec.cut else 0
+
+
+def settings_of(study: Study, spec: HumanTaskSpec) -> dict[str, Any]:
+    """What the study says of a task: with other settings it would be another one."""
+    return {**spec.model_dump(mode="json"), "seed": study.sample.seed}
+
+
+def subject_of(study: Study) -> HumanSubject:
+    """The study's tasks for people. Raises StudyError where it has none."""
+    if not isinstance(study.subject, HumanSubject):
+        raise StudyError(f"{study.file}: no people do tasks in this study; name some under `human`")
+    return study.subject
+
+
+def read_tasks(study: Study) -> list[HumanTask]:
+    """The tasks as they were drawn last.
+
+    Raises DataError where they were not drawn yet, or edited, and StudyError where the study says otherwise by now.
+    """
+    subject, path = subject_of(study), study.folder / TASKS
+    found = read_kept(study, TASKS, HumanTask, study.command(COMMAND))
+    if not found:
+        raise DataError(f"{path} is not there yet; run `{study.command(COMMAND)}` first")
+    drawn = {one.task: one for one in found}
+    for spec in subject.tasks:
+        one = drawn.get(spec.name)
+        if one is None or one.settings != settings_of(study, spec):
+            what = "is not among those that were drawn" if one is None else "was drawn with other settings"
+            raise StudyError(
+                f"{study.file}: task {spec.name!r} {what}; run `{study.command(COMMAND)}` again, or undo the change"
+            )
+        if one.instructions_hash != instructions_hash(study, spec, one.task_type):
+            raise StudyError(
+                f"{study.file}: the instructions of task {spec.name!r} changed; run `{study.command(COMMAND)}` again,"
+                " or undo the change"
+            )
+    return [drawn[spec.name] for spec in subject.tasks]
+
+
+def rubric_of(study: Study, tasks: Sequence[HumanTask] | None = None) -> dict[str, Any]:
+    """What the raters of a study's tasks are asked, as a rubric's file says it; of the tasks as they were drawn."""
+    specs: Mapping[str, HumanTaskSpec] = {one.name: one for one in subject_of(study).tasks}
+    return human_rubric(study, read_tasks(study) if tasks is None else tasks, specs)
+
+
+def task_lines(study: Study) -> Iterator[str]:
+    """A line for each task that was drawn: what people do on how many items, and what could not be drawn."""
+    for one in read_tasks(study):
+        line = f"{one.task}: {one.task_type} on {one.n_items} items, {one.raters} raters each"
+        if one.candidates:
+            sure = "a right one always among them" if one.relevant_in == "always" else "it may be that none is right"
+            line += f"; {one.candidates} candidates each, {sure}"
+        if one.cut:
+            line += f"; {one.n_cut} texts are shown up to character {one.cut}, and models read them whole"
+        out = ", ".join(f"{number} {reason}" for reason, number in one.left_out.items())
+        yield line + (f"; left out: {out}" if out else "")
+        if one.longest > LONG and not one.cut:
+            yield f"  {one.task}: a text has {one.longest} characters; `cut` shows people a part, and is recorded"
+        if len(one.labels) > MANY:
+            yield f"  {one.task}: {len(one.labels)} labels; Argilla shows all of them, with a field to search in"

@@ -1,0 +1,176 @@
+"""The words in which people are asked: `prompts/human/`, a file for each type of task, put together as one rubric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from annotation.human.asking import NO, NONE, YES, Asking, apart, clusters_shown, questions_of
+from annotation.human.records import HumanTask
+from annotation.wordings import ENGLISH, HUMAN_GENERAL, human_file, with_wordings
+from plumbline.errors import DataError, StudyError, nearest
+from plumbline.identity import identity
+from plumbline.reading import read_yaml
+from plumbline.study import Study
+from plumbline.study.human import CANNOT_TELL, HUMAN, HumanTaskSpec
+
+_NEEDED = {
+    "score": ("low", "high"),
+    "graded": ("grades", "one", "always", "maybe_absent"),
+    "binary": ("yes", "no", "one", "always", "maybe_absent"),
+    "ranked": ("order", "told", "always", "maybe_absent"),
+    "choice": ("always", "maybe_absent"),
+    "cluster": ("told", "untold"),
+}
+Words = Mapping[str, str]
+
+
+def instructions(study: Study, spec: HumanTaskSpec, task_type: str) -> dict[str, Any]:
+    """What a task's file of instructions says, with its wordings in the study's further languages.
+
+    Raises StudyError where it is missing, or no mapping.
+    """
+    if spec.instructions:
+        return _read(study, study.resolve(spec.instructions))
+    return _read(study, human_file(f"{task_type}.yaml"))
+
+
+def general(study: Study) -> dict[str, Any]:
+    """What stands for all tasks; raises as `instructions`."""
+    return _read(study, human_file(HUMAN_GENERAL))
+
+
+def instructions_hash(study: Study, spec: HumanTaskSpec, task_type: str) -> str:
+    """Hash of all that a task's raters are addressed from."""
+    return identity("instructions-v1", general(study), instructions(study, spec, task_type))
+
+
+def human_rubric(study: Study, tasks: Sequence[HumanTask], specs: Mapping[str, HumanTaskSpec]) -> dict[str, Any]:
+    """The rubric of tasks, as a file of `prompts/rubrics/` says one. Raises StudyError for incomplete instructions."""
+    every = general(study)
+    pools, questions, shown = {}, list[dict[str, Any]](), dict[str, list[str]]()
+    for task in tasks:
+        own = instructions(study, specs[task.task], task.task_type)
+        _refuse_incomplete(own, task)
+        pools[task.task] = _pool(own, task)
+        questions += [_question(every, own, task, asking) for asking in questions_of(task)]
+        for name in fields_of(task):
+            shown.setdefault(name, []).append(task.task)
+    fields = [{**one, "pools": shown[one["name"]]} for one in every["fields"] if one["name"] in shown]
+    return {
+        "name": HUMAN,
+        "source": every["source"],
+        "fields": fields,
+        "comment": every["comment"],
+        "questions": questions,
+        "guidelines": every["guidelines"],
+        "pools": pools,
+    }
+
+
+def fields_of(task: HumanTask) -> tuple[str, ...]:
+    """The fields that a task's raters read, in order."""
+    if task.task_type in ("sts", "str", "pair_classification"):
+        return ("sentence1", "sentence2")
+    if task.task_type == "bitext_mining":
+        return ("sentence1", "candidates")
+    if task.task_type == "summarisation":
+        return ("human_summaries", "summary")
+    if task.candidates:
+        return ("query", "passage") if apart(task) else ("query", "candidates")
+    return ("text",)
+
+
+def _pool(own: Mapping[str, Any], task: HumanTask) -> dict[str, Any]:
+    asked = own["one"] if apart(task) else own["asked"]
+    if task.relevant_in and not apart(task):
+        asked = _joined(asked, own[task.relevant_in])
+    if task.asked == "cluster":
+        told = own["told"] if task.clusters_told else own["untold"]
+        asked = _joined(asked, _filled(told, k=clusters_shown(task)))
+    hint = {task.task: {"hint": own["hint"]}} if "hint" in own else {}
+    return {"title": own["title"], "asked": asked, "questions": hint}
+
+
+def _question(every: Mapping[str, Any], own: Mapping[str, Any], task: HumanTask, asking: Asking) -> dict[str, Any]:
+    title = own["question"]
+    if task.asked == "ranked":
+        title = own["order"] if asking.kind == "ranking" else own["told"]
+    title = _filled(title, n=asking.place or 1)
+    words = {name: _words(every, own, task, name) for name in asking.labels}
+    return {
+        "name": asking.name,
+        "title": title,
+        "kind": asking.kind,
+        "labels": words,
+        "required": asking.required,
+        "pools": [task.task],
+    }
+
+
+def _words(every: Mapping[str, Any], own: Mapping[str, Any], task: HumanTask, name: str) -> Words:
+    """What stands on a button."""
+    if name in (CANNOT_TELL, NONE):
+        return dict(every[name])
+    if name in (YES, NO):
+        said: Words = own.get(name, every[name]) if task.asked == "binary" else every[name]
+        return dict(said)
+    if name[0] == "l":
+        label = task.labels[int(name[1:]) - 1]
+        return {ENGLISH: task.label_words.get(label, label)}
+    if name[0] == "c":
+        return _filled(every["cluster"], n=int(name[1:]))
+    if name[0] == "d":
+        return _filled(every["passage"], n=int(name[1:]))
+    return _point(own, task, int(name[1:]))
+
+
+def _point(own: Mapping[str, Any], task: HumanTask, point: int) -> Words:
+    """A point of the scale with what it means: all of a scale whose points have words, else its ends."""
+    if task.asked == "graded":
+        words = own["grades"].get(point)
+    else:
+        ends = {task.scale[0]: own["low"], task.scale[-1]: own["high"]}
+        words = own.get("scales", {}).get(f"{task.scale[0]} to {task.scale[-1]}", ends).get(point)
+    return {ENGLISH: str(point)} if words is None else {code: f"{point} {said}" for code, said in words.items()}
+
+
+def _joined(first: Words, second: Words) -> Words:
+    return {code: f"{said} {second.get(code, second[ENGLISH])}" for code, said in first.items()}
+
+
+def _filled(words: Words, **numbers: int) -> Words:
+    """Words with numbers in their places, which are `{n}` and `{k}`."""
+    found = dict(words)
+    for name, number in numbers.items():
+        found = {code: said.replace(f"{{{name}}}", str(number)) for code, said in found.items()}
+    return found
+
+
+def _read(study: Study, path: Path) -> dict[str, Any]:
+    try:
+        content = with_wordings(read_yaml(path), path, study.wordings)
+    except FileNotFoundError:
+        raise StudyError(f"{study.file}: no file {path}; correct `instructions`, or leave it out") from None
+    except DataError as error:
+        raise StudyError(str(error)) from None
+    if not isinstance(content, dict):
+        raise StudyError(f"{path}: is no mapping of title, asked, question; see {human_file('classification.yaml')}")
+    return content
+
+
+def _refuse_incomplete(own: Mapping[str, Any], task: HumanTask) -> None:
+    needed = ("title", "asked", "question", *_NEEDED.get(task.asked, ()))
+    lacking = [name for name in needed if name not in own]
+    if lacking:
+        there = nearest(lacking[0], list(map(str, own)))
+        raise StudyError(
+            f"the instructions of task {task.task!r} ({task.task_type}, {task.asked}) have no {lacking[0]!r}; {there}"
+        )
+    for name in needed:
+        words = own[name]
+        if name != "grades" and not (isinstance(words, dict) and isinstance(words.get(ENGLISH), str)):
+            raise StudyError(
+                f"the instructions of task {task.task!r}: {name} has no English wording; write {name}: {{en: ...}}"
+            )

@@ -1,0 +1,200 @@
+"""The items of a data set's scored split with what is right of them, for whoever draws by it or scores by it.
+
+What stands here as right is never shown to raters: `annotation.human` takes the texts and leaves it behind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from generation.datasets.dataset import Dataset, drawn_others
+from generation.datasets.local import TableDataset
+from generation.datasets.mteb_registry import BITEXT, text_columns
+from generation.datasets.mteb_tasks import MtebTask, passage_texts
+from generation.datasets.search_data import passage_names
+from plumbline.errors import StudyError
+from plumbline.languages import language_pair
+from plumbline.records import nfc
+from plumbline.words import shows
+
+SENTENCES = ("sentence1", "sentence2")
+SUMMARIES, SUMMARY = "human_summaries", "summary"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """An item that is scored, and its gold."""
+
+    subset: str  #: empty where the data set has one alone
+    item: str  #: as `texts.parquet` calls it
+    language: str  #: code, of its first text
+    output_language: str  #: of its second; the same where there is none
+    fields: Mapping[str, str | list[str]]  #: its texts
+    labels: tuple[str, ...] = ()  #: of classification, clustering and pairs ("1" or "0")
+    score: float = math.nan  #: of STS, STR and summaries
+    drawn_with: str = ""  #: those that share it are drawn together: a text's summaries, a set to be clustered
+    candidates: Mapping[str, str] = field(default_factory=dict)  #: texts by id: a query's passages; of bitext its own
+    relevant: frozenset[str] = frozenset()  #: ids of those that are right
+
+    @property
+    def whole(self) -> bool:
+        """Whether each of its texts has something that shows."""
+        texts = [text for value in self.fields.values() for text in ([value] if isinstance(value, str) else value)]
+        return bool(texts) and all(isinstance(text, str) and shows(text) for text in texts)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of one subset, under the names that columns have in local files."""
+
+    subset: str
+    names: Sequence[str]
+    columns: Mapping[str, Sequence[Any]]
+    languages: Sequence[tuple[str, str]]
+
+
+def scored_items(dataset: Dataset) -> list[Scored]:
+    """All items of the scored split, in order. Raises StudyError for a type that people are not asked to do."""
+    if dataset.task == "instruction_reranking":
+        raise StudyError(f"data set {dataset.name!r}: instruction reranking is no task for people yet; take it out")
+    if isinstance(dataset, MtebTask):
+        return list(_searches_of_mteb(dataset) if _searches(dataset) else _of_rows(dataset, _rows_of_mteb(dataset)))
+    if not isinstance(dataset, TableDataset):
+        raise TypeError(f"no items of {type(dataset).__name__}")
+    return list(_searches_of_files(dataset) if _searches(dataset) else _of_rows(dataset, [_rows_of_files(dataset)]))
+
+
+def label_words(dataset: Dataset) -> dict[str, str]:
+    """What labels are called, by label, where a task of mteb's says it beside numbers."""
+    if not isinstance(dataset, MtebTask) or dataset.task not in ("classification", "multilabel_classification"):
+        return {}
+    found: dict[str, str] = {}
+    for parts in dataset.loaded.task.dataset.values():
+        part, column = parts[dataset.loaded.split], dataset.loaded.task.label_column_name
+        feature = part.features[column]
+        names = getattr(getattr(feature, "feature", feature), "names", None)
+        found |= {str(number): name for number, name in enumerate(names or ())}
+        if dataset.task == "classification" and "label_text" in part.column_names and column != "label_text":
+            found |= {str(one): str(name) for one, name in zip(part[column], part["label_text"], strict=True)}
+    return found
+
+
+def split_of(dataset: Dataset) -> str:
+    """The name of the split that is scored."""
+    return dataset.loaded.split if isinstance(dataset, MtebTask) else "test"
+
+
+def _searches(dataset: Dataset) -> bool:
+    return dataset.task in ("reranking", "retrieval")
+
+
+def _rows_of_files(dataset: TableDataset) -> _Rows:
+    frame = dataset.splits["test"]
+    own = frame["language"] if "language" in frame else [dataset.language] * len(frame)
+    columns = {str(name): list(frame[name]) for name in frame}
+    return _Rows("", [str(row) for row in range(len(frame))], columns, [language_pair(one) for one in own])
+
+
+def _rows_of_mteb(dataset: MtebTask) -> Iterator[_Rows]:
+    task, kind = dataset.loaded.task, dataset.task
+    texts = BITEXT if kind == "bitext_mining" else text_columns(task, kind)
+    ours = {1: ("text",), 2: SENTENCES}[len(texts)] if kind != "summarisation" else (SUMMARIES, "machine_summaries")
+    gold = {"sts": "score", "str": "score", "bitext_mining": ""}.get(kind, "label")
+    theirs = "" if not gold else "score" if gold == "score" else getattr(task, "label_column_name", "label")
+    if kind == "summarisation":
+        gold, theirs = "relevance", task.relevancy_column_name
+    for subset, parts in task.dataset.items():
+        part, prefix = parts[dataset.loaded.split], "" if subset == "default" else f"{subset}/"
+        columns = {name: list(part[own]) for name, own in zip(ours, texts, strict=True)}
+        if gold:
+            columns[gold] = list(part[theirs])
+        names = [f"{prefix}{row}" for row in range(len(part))]
+        languages = [dataset.loaded.languages[subset]] * len(names)
+        yield _Rows("" if subset == "default" else subset, names, columns, languages)
+
+
+def _of_rows(dataset: Dataset, tables: Sequence[_Rows] | Iterator[_Rows]) -> Iterator[Scored]:
+    for rows in tables:
+        for place, name in enumerate(rows.names):
+            row = {column: cells[place] for column, cells in rows.columns.items()}
+            yield from _of_row(dataset, rows, name, row, rows.languages[place])
+
+
+def _of_row(
+    dataset: Dataset, rows: _Rows, name: str, row: Mapping[str, Any], languages: tuple[str, str]
+) -> Iterator[Scored]:
+    """The items of one row: itself; of lists of texts each."""
+    kind, (first, second) = dataset.task, languages
+    if kind in ("sts", "str", "pair_classification"):
+        fields = {one: _text(row[one]) for one in SENTENCES}
+        labels = (str(int(row["label"])),) if kind == "pair_classification" else ()
+        score = math.nan if labels else float(row["score"])
+        yield Scored(rows.subset, name, first, second, fields, labels, score)
+    elif kind == "bitext_mining":
+        own = {name: _text(row["sentence2"])}
+        yield Scored(
+            rows.subset, name, first, second, {"sentence1": _text(row["sentence1"])},
+            candidates=own, relevant=frozenset(own),
+        )  # fmt: skip
+    elif kind == "summarisation":
+        human = [_text(one) for one in row[SUMMARIES]]
+        for place, (text, score) in enumerate(zip(row["machine_summaries"], row["relevance"], strict=True)):
+            yield Scored(
+                rows.subset, f"{name}/machine_summaries/{place}", first, second,
+                {SUMMARIES: human, SUMMARY: _text(text)}, score=float(score), drawn_with=name,
+            )  # fmt: skip
+    elif isinstance(row["text"], list):
+        column = text_columns(dataset.loaded.task, kind)[0] if isinstance(dataset, MtebTask) else "text"
+        for place, (text, label) in enumerate(zip(row["text"], row["label"], strict=True)):
+            item = f"{name}/{column}/{place}"
+            yield Scored(rows.subset, item, first, first, {"text": _text(text)}, (str(label),), drawn_with=name)
+    else:
+        label = row["label"]
+        several = isinstance(label, (list, tuple))
+        yield Scored(
+            rows.subset, name, first, first, {"text": _text(row["text"])},
+            tuple(map(str, label)) if several else (() if label is None else (str(label),)),
+        )  # fmt: skip
+
+
+def _searches_of_files(dataset: TableDataset) -> Iterator[Scored]:
+    frame = dataset.splits["test"]
+    own = frame["language"] if "language" in frame else [dataset.language] * len(frame)
+    ids = list(dataset.corpus)
+    for row, language in enumerate(own):
+        (first, second), query = language_pair(language), _text(frame["query"].iloc[row])
+        if dataset.task == "retrieval":
+            name = str(frame["id"].iloc[row])
+            judged = dataset.qrels.get(name, {})
+            there = [*judged, *drawn_others(ids, list(judged), name)]
+            passages = {one: _text(dataset.corpus[one]) for one in there if one in dataset.corpus}
+            right = frozenset(one for one, value in judged.items() if value > 0 and one in passages)
+        else:
+            name, lists = str(row), (frame["positive"].iloc[row], frame["negative"].iloc[row])
+            texts = [*map(_text, lists[0]), *map(_text, lists[1])]
+            passages = dict(zip(passage_names(f"q{row}", [*lists[0], *lists[1]]), texts, strict=True))
+            right = frozenset(list(passages)[: len(lists[0])])
+        yield Scored("", name, first, second, {"query": query}, candidates=passages, relevant=right)
+
+
+def _searches_of_mteb(dataset: MtebTask) -> Iterator[Scored]:
+    for subset, parts in dataset.loaded.task.dataset.items():
+        part, prefix = parts[dataset.loaded.split], "" if subset == "default" else f"{subset}/"
+        texts = dict(zip(part["corpus"]["id"], passage_texts(part["corpus"]), strict=True))
+        ids, (first, second) = list(texts), dataset.loaded.languages[subset]
+        for query, text in zip(part["queries"]["id"], part["queries"]["text"], strict=True):
+            judged = part["relevant_docs"].get(query, {})
+            ranked = (part["top_ranked"] or {}).get(query) or drawn_others(ids, list(judged), query)
+            passages = {one: _text(texts[one]) for one in dict.fromkeys([*judged, *ranked]) if one in texts}
+            right = frozenset(one for one, value in judged.items() if value > 0 and one in passages)
+            yield Scored(
+                prefix.rstrip("/"), f"{prefix}{query}", first, second, {"query": _text(text)},
+                candidates=passages, relevant=right,
+            )  # fmt: skip
+
+
+def _text(value: Any) -> str:
+    return nfc(value) if isinstance(value, str) else ""
