@@ -42,9 +42,7 @@ class Study(Part):
 
     name: Name = Field(description="the study's name; its records are in exports/<name>/")
     description: str = Field(default="", description="what it is for, in a line; reports show it")
-    subject: SubjectSpec | None = Field(
-        default=None, description="what raters judge; unset: pairs of the transformations' originals and outputs"
-    )
+    subject: SubjectSpec | None = Field(default=None, description="what raters judge; unset: texts with outputs")
     datasets: tuple[DatasetSpec, ...] = Field(default=(), min_length=1, description="needed but by texts of a file")
     transformations: tuple[str, ...] = Field(
         default_factory=lambda before: () if before.get("subject") else tuple(EIGHT),
