@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -170,20 +170,32 @@ def read(task: Task, given: Given, metric: Metric) -> Floats | None:
     """What a metric reads of each item, NaN where there is nothing; None where a scorer is not known so far."""
     if given.made is not None:
         return np.asarray(given.made, np.float64) if metric is task.metrics[0] else None
+    both = list(zip(task.right, given.values, strict=True))
     if metric.of_item is not None:
-        both = zip(task.right, given.values, strict=True)
         found = [math.nan if right is None or said is None else metric.of_item(right, said) for right, said in both]
         return np.array(found, np.float64)
+    if metric.of_rows is not None:
+        return _of_candidates(both, metric.of_rows)
     if task.asked == "cluster":
         codes = {cluster: float(number) for number, cluster in enumerate(dict.fromkeys(given.values))}
         return np.array([math.nan if one is None else codes[one] for one in given.values])
     return np.array([math.nan if one is None else float(one) for one in given.values])
 
 
+def _of_candidates(both: Sequence[tuple[Any, Any]], of_rows: Callable[[Floats, Floats], Floats]) -> Floats:
+    """A metric of each item's candidates, of items with equally many at a time."""
+    sizes = np.array([0 if right is None or said is None else len(right) for right, said in both])
+    made = np.full(len(both), math.nan)
+    for size in set(sizes.tolist()) - {0}:
+        places = np.flatnonzero(sizes == size).tolist()
+        made[places] = of_rows(*(np.stack([both[place][side] for place in places]) for side in (0, 1)))
+    return made
+
+
 def right_numbers(task: Task, metric: Metric) -> Floats:
     """What is right, as numbers that a measure of all items reads; NaN where there is no gold."""
     known = np.array([one is not None for one in task.right])
-    if metric.of_item is not None:
+    if metric.of_item is not None or metric.of_rows is not None:
         return np.where(known, 0.0, math.nan)
     if task.asked == "cluster":
         codes = pd.factorize(pd.Series(task.right, dtype=object))[0].astype(np.float64)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from annotation.statistics.paired import Floats, row_correlations
 from annotation.statistics.ranks import average_ranks
-from evaluation.human.ties import counted_ap, expected_ap, expected_ndcg, expected_rr, sklearn_ap
-from evaluation.statistics.counted import Counted, Measure, group_sums, mean, rho, v_measure
+from evaluation.human.ties import ap_of_rows, counted_ap, ndcg_of_rows, rr_of_rows, sklearn_of_rows
+from evaluation.statistics.counted import Counted, Measure, entropies, group_sums, mean, rho, v_measure
 
 Asked = Literal["score", "label", "labels", "same", "cluster", "graded", "binary", "ranked", "choice"]
 OF_CANDIDATES = ("graded", "binary", "ranked")
@@ -29,13 +29,15 @@ OF_LABELS = ("label", "labels", "choice")
 class Metric:
     """One metric: its name as mteb has it, what measures items, and the value of one item where there is one.
 
-    `of_item(right, given)` may be NaN: then the item says nothing, whoever answers it. `smooth` metrics can be
-    resampled with replacement; those of clusterings cannot (`scores`).
+    `of_item(right, given)` is of labels and marks, `of_rows` of candidates, of many items with equally many. Either may
+    be NaN: then an item says nothing. `smooth` metrics can be resampled with replacement; those of clusterings cannot
+    (`resampled`).
     """
 
     name: str
     measure: Measure
     of_item: Callable[[Any, Any], float] | None = None
+    of_rows: Callable[[Floats, Floats], Floats] | None = None
     smooth: bool = True
 
 
@@ -48,7 +50,7 @@ def metrics_of(asked: str, name: str, *, candidates: bool = False) -> tuple[Metr
     if asked not in get_args(Asked):
         raise ValueError(f"{asked!r} is no way of asking; known are {', '.join(get_args(Asked))}")
     if asked == "score":
-        return (Metric(name, mean, _rho_of_item) if candidates else Metric(name, rho),)
+        return (Metric(name, mean, of_rows=_rho_of_rows) if candidates else Metric(name, rho),)
     if asked in OF_LABELS:
         return (Metric("accuracy", mean, accuracy),)
     if asked == "same":
@@ -57,14 +59,14 @@ def metrics_of(asked: str, name: str, *, candidates: bool = False) -> tuple[Metr
         kinds = {"v_measure": v_measure, "ami": ami, "ari": ari}
         return tuple(Metric(kind, measure, smooth=False) for kind, measure in kinds.items())
     searches = [
-        Metric("map", mean, expected_ap),
-        Metric("ndcg_at_10", mean, expected_ndcg),
-        Metric("mrr_at_10", mean, expected_rr),
-        Metric("map (scikit-learn)", mean, sklearn_ap),
+        Metric("map", mean, of_rows=ap_of_rows),
+        Metric("ndcg_at_10", mean, of_rows=ndcg_of_rows),
+        Metric("mrr_at_10", mean, of_rows=rr_of_rows),
+        Metric("map (scikit-learn)", mean, of_rows=sklearn_of_rows),
     ]
     if name.startswith("ndcg"):
         searches[:2] = searches[1::-1]
-    searches[0] = Metric(name, mean, searches[0].of_item)
+    searches[0] = Metric(name, mean, of_rows=searches[0].of_rows)
     return tuple(searches)
 
 
@@ -78,11 +80,11 @@ def _same(right: float, given: float) -> float:
     return 0.5 if given == 0.5 else float((given > 0.5) == (right > 0))
 
 
-def _rho_of_item(right: Floats, given: Floats) -> float:
-    """Spearman's rho of one item's candidates; NaN where one side does not vary."""
-    if len(right) < 3:
-        return math.nan
-    return float(row_correlations(average_ranks(right[None]), average_ranks(given[None]))[0])
+def _rho_of_rows(right: Floats, given: Floats) -> Floats:
+    """Spearman's rho of each item's candidates; NaN where one side does not vary."""
+    if right.shape[1] < 3:
+        return np.full(len(right), math.nan)
+    return row_correlations(average_ranks(right), average_ranks(given))
 
 
 def ari(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
@@ -102,14 +104,42 @@ def ari(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
 
 
 def ami(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
-    """The adjusted mutual information (Vinh et al. 2010; scikit-learn's), of items that are there once or not."""
-    from sklearn.metrics import adjusted_mutual_info_score  # noqa: PLC0415 (a second)
+    """The adjusted mutual information of two clusterings, of items that are there once or not; 1 where both are one.
+
+    Vinh, Epps and Bailey (2010), JMLR 11, 2837-2854, with the mean of the entropies, as scikit-learn has it, whose
+    function takes 4 ms a time: (MI - E) / ((H + H') / 2 - E), with E the mean over all clusterings of the same sizes.
+    """
+    _, labels = np.unique(gold, return_inverse=True)
+    _, clusters = np.unique(made, return_inverse=True)
+    sums = [group_sums(one) for one in (labels, clusters, labels * (int(clusters.max(initial=0)) + 1) + clusters)]
 
     def of(counts: Floats) -> Floats:
-        there = (np.repeat(np.arange(len(row)), row.astype(np.int64)) for row in counts)
-        return np.array([float(adjusted_mutual_info_score(gold[some], made[some])) for some in there])
+        first, second, joint = (one(counts) for one in sums)
+        h_first, h_second, h_joint = (entropies(one) for one in (first, second, joint))
+        sizes, which = np.unique(np.hstack([first, second]).astype(np.int64), axis=0, return_inverse=True)
+        by_chance = _by_chance(sizes[:, : first.shape[1]], sizes[:, first.shape[1] :])[which]
+        top, bottom = h_first + h_second - h_joint - by_chance, (h_first + h_second) / 2 - by_chance
+        return np.where(np.abs(bottom) > 1e-12, top / np.where(bottom == 0, 1, bottom), 1.0)
 
     return of
+
+
+def _by_chance(first: NDArray[np.int64], second: NDArray[np.int64]) -> Floats:
+    """The mean mutual information of clusterings of these sizes (a row each), by the hypergeometric distribution."""
+    n = first.sum(axis=1)[:, None, None, None]
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n.max() + 1)))])  # of factorials
+    a, b = first[:, :, None, None], second[:, None, :, None]
+    both = np.arange(1, int(min(first.max(), second.max())) + 1)
+
+    def log(number: NDArray[np.int64]) -> Floats:
+        return logs[np.clip(number, 0, len(logs) - 1)]
+
+    chance = log(a) + log(b) + log(n - a) + log(n - b) - log(n)
+    chance = chance - log(both) - log(a - both) - log(b - both) - log(n - a - b + both)
+    shared = both / n * np.log(n * both / np.maximum(a * b, 1))
+    possible = (both <= a) & (both <= b) & (both >= a + b - n)
+    found: Floats = np.where(possible, shared * np.exp(np.where(possible, chance, 0)), 0).sum(axis=(1, 2, 3))
+    return found
 
 
 def cohen(first: NDArray[Any], second: NDArray[Any]) -> Counted:

@@ -9,7 +9,6 @@ Information Retrieval Performance Measures Efficiently in the Presence of Tied S
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -36,10 +35,7 @@ def expected_ap(gold: Values, given: Values) -> float:
     >>> print(f"{expected_ap([1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 0, 0, 0]):.4f}")
     0.8403
     """
-    relevant, total = _groups(gold, given)
-    if not relevant.sum():
-        return math.nan
-    return float(_precisions(relevant[None], total[None])[0])
+    return float(ap_of_rows(*_sides(gold, given))[0])
 
 
 def expected_ndcg(gold: Values, given: Values, at: int = 10) -> float:
@@ -53,17 +49,7 @@ def expected_ndcg(gold: Values, given: Values, at: int = 10) -> float:
     >>> print(f"{expected_ndcg([1, 0], [1, 1]):.4f}")  # (1 + 1 / log2(3)) / 2
     0.8155
     """
-    grades, values = _sides(gold, given)
-    if at < 1 or (grades < 0).any():
-        raise ValueError("nDCG needs grades of 0 and more, and a place from 1 on")
-    discounts = 1 / np.log2(np.arange(2, len(grades) + 2))
-    discounts[at:] = 0
-    best = float(np.sort(grades)[::-1] @ discounts)
-    if not best:
-        return math.nan
-    _, group, sizes = np.unique(-values, return_inverse=True, return_counts=True)
-    mean_gain = np.bincount(group, grades) / sizes
-    return float(np.repeat(mean_gain, sizes) @ discounts / best)
+    return float(ndcg_of_rows(*_sides(gold, given), at)[0])
 
 
 def expected_rr(gold: Values, given: Values, at: int = 10) -> float:
@@ -72,13 +58,7 @@ def expected_rr(gold: Values, given: Values, at: int = 10) -> float:
     In the first group with any, r of n relevant behind N others, the first stands at the j-th place with probability
     C(n - j, r - 1) / C(n, r). NaN where none is relevant. Raises ValueError as `expected_ap` does.
     """
-    relevant, total = _groups(gold, given)
-    if not relevant.sum():
-        return math.nan
-    first = int(np.flatnonzero(relevant)[0])
-    r, n, before = int(relevant[first]), int(total[first]), int(total[:first].sum())
-    places = range(1, min(n - r + 1, at - before) + 1)
-    return sum(math.comb(n - j, r - 1) / (before + j) for j in places) / math.comb(n, r)
+    return float(rr_of_rows(*_sides(gold, given), at)[0])
 
 
 def sklearn_ap(gold: Values, given: Values) -> float:
@@ -86,10 +66,44 @@ def sklearn_ap(gold: Values, given: Values) -> float:
 
     Beside the expected value, and what HUME's program computes of binary marks. NaN where none is relevant.
     """
+    return float(sklearn_of_rows(*_sides(gold, given))[0])
+
+
+def ap_of_rows(gold: Floats, given: Floats) -> Floats:
+    """`expected_ap` of many queries with equally many candidates, a row each."""
+    return _precisions(*_groups(gold, given))
+
+
+def ndcg_of_rows(gold: Floats, given: Floats, at: int = 10) -> Floats:
+    """`expected_ndcg` of many queries with equally many candidates, a row each."""
+    if at < 1 or (gold < 0).any():
+        raise ValueError("nDCG needs grades of 0 and more, and a place from 1 on")
+    discounts = 1 / np.log2(np.arange(2, gold.shape[1] + 2))
+    discounts[at:] = 0
+    order, group = _order(given)
+    sums, sizes = (_by_group(group, one) for one in (np.take_along_axis(gold, order, axis=1), np.ones_like(gold)))
+    found = np.take_along_axis(sums / np.maximum(sizes, 1), group, axis=1) @ discounts
+    return _ratio(found, -np.sort(-gold, axis=1) @ discounts)
+
+
+def rr_of_rows(gold: Floats, given: Floats, at: int = 10) -> Floats:
+    """`expected_rr` of many queries with equally many candidates, a row each."""
     relevant, total = _groups(gold, given)
-    if not relevant.sum():
-        return math.nan
-    return float((relevant * np.cumsum(relevant) / np.cumsum(total)).sum() / relevant.sum())
+    first = (relevant > 0).argmax(axis=1)[:, None]
+    r, n, ends = (np.take_along_axis(one, first, axis=1) for one in (relevant, total, np.cumsum(total, axis=1)))
+    place = np.arange(gold.shape[1])  # in the group, from 0
+    missed = np.clip((n - r - place) / np.maximum(n - place, 1), 0, 1)
+    before = np.hstack([np.ones_like(r), np.cumprod(missed, axis=1)[:, :-1]])
+    rank = ends - n + place + 1
+    chance = before * r / np.maximum(n - place, 1) * ((place < n) & (rank <= at))
+    return _ratio((chance / rank).sum(axis=1), (r > 0)[:, 0].astype(np.float64))
+
+
+def sklearn_of_rows(gold: Floats, given: Floats) -> Floats:
+    """`sklearn_ap` of many queries with equally many candidates, a row each."""
+    relevant, total = _groups(gold, given)
+    precision = np.cumsum(relevant, axis=1) / np.maximum(np.cumsum(total, axis=1), 1)
+    return _ratio((relevant * precision).sum(axis=1), relevant.sum(axis=1))
 
 
 def counted_ap(gold: Floats, made: Floats) -> Callable[[Floats], Floats]:
@@ -119,23 +133,43 @@ def _precisions(relevant: Floats, total: Floats) -> Floats:
     before, relevant_before = at(np.cumsum(total, axis=1) - total), at(np.cumsum(relevant, axis=1) - relevant)
     others = (place - before - 1) * (r - 1) / np.maximum(size - 1, 1)
     terms = np.where(r > 0, r / size * (relevant_before + 1 + others) / place, 0)
-    every = relevant.sum(axis=1)
-    found = np.full(rows, np.nan)
-    np.divide(terms.sum(axis=1), every, out=found, where=every > 0)
+    return _ratio(terms.sum(axis=1), relevant.sum(axis=1))
+
+
+def _groups(gold: Floats, given: Floats) -> tuple[Floats, Floats]:
+    """(relevant ones, all) of each row's groups of equal values, the largest first; empty ones at the end."""
+    order, group = _order(given)
+    relevant = np.take_along_axis((gold > 0).astype(np.float64), order, axis=1)
+    return _by_group(group, relevant), _by_group(group, np.ones_like(relevant))
+
+
+def _order(given: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(the places of each row's values, the largest first; the number of the group that each is in)."""
+    order = np.argsort(-given, axis=1, kind="stable")
+    ranked = np.take_along_axis(given, order, axis=1)
+    new = np.hstack([np.zeros((len(given), 1), bool), ranked[:, 1:] != ranked[:, :-1]])
+    return order, np.cumsum(new, axis=1)
+
+
+def _by_group(group: NDArray[np.int64], values: Floats) -> Floats:
+    """Sums by group, a row each."""
+    rows, width = values.shape
+    cell = group + width * np.arange(rows)[:, None]
+    sums: Floats = np.bincount(cell.ravel(), values.ravel(), rows * width).reshape(rows, width).astype(np.float64)
+    return sums
+
+
+def _ratio(top: Floats, bottom: Floats) -> Floats:
+    found = np.full(len(top), np.nan)
+    np.divide(top, bottom, out=found, where=bottom > 0)
     return found
 
 
-def _groups(gold: Values, given: Values) -> tuple[Floats, Floats]:
-    """(relevant ones, all) of each group of equal values, the largest value first."""
-    grades, values = _sides(gold, given)
-    _, group = np.unique(-values, return_inverse=True)
-    return np.bincount(group, grades > 0).astype(np.float64), np.bincount(group).astype(np.float64)
-
-
 def _sides(gold: Values, given: Values) -> tuple[Floats, Floats]:
+    """Both sides of one query, as one row each."""
     grades, values = np.asarray(gold, np.float64), np.asarray(given, np.float64)
     if grades.shape != values.shape or grades.ndim != 1:
         raise ValueError(f"gold and answers of the same candidates are needed: {grades.shape}, {values.shape}")
     if not (np.isfinite(grades).all() and np.isfinite(values).all()):
         raise ValueError("gold and answers of every candidate are needed: some are not finite")
-    return grades, values
+    return grades[None], values[None]

@@ -63,7 +63,7 @@ def v_measure(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
     sums = [group_sums(one) for one in (labels, clusters, labels * (int(clusters.max(initial=0)) + 1) + clusters)]
 
     def of(counts: Floats) -> Floats:
-        h_labels, h_clusters, h_joint = (_entropies(one(counts)) for one in sums)
+        h_labels, h_clusters, h_joint = (entropies(one(counts)) for one in sums)
         shared = np.maximum(0, h_labels + h_clusters - h_joint)
         both = h_labels + h_clusters  # 2hc / (h + c), of h = shared / h_labels and c = shared / h_clusters
         return np.where(both > _NONE, 2 * shared / np.maximum(both, _NONE), 1.0)
@@ -109,7 +109,7 @@ def _ranks(values: NDArray[Any]) -> Counted:
     return of
 
 
-def _entropies(counts: Floats) -> Floats:
+def entropies(counts: Floats) -> Floats:
     """The entropy of each row's shares."""
     shares = counts / counts.sum(axis=1, keepdims=True)
     found: Floats = -(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)

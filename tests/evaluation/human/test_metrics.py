@@ -50,9 +50,9 @@ def test_each_way_of_asking_has_the_tasks_own_metric_first() -> None:
     assert [one.name for one in metrics_of("binary", "map_at_1000")][:2] == ["map_at_1000", "ndcg_at_10"]
     assert metrics_of("cluster", "v_measure")[0].name == "v_measure"
     (of_summaries,) = metrics_of("score", "cosine_spearman", candidates=True)
-    assert of_summaries.of_item is not None
-    assert of_summaries.of_item(np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 4])) == pytest.approx(0.8)
-    assert np.isnan(of_summaries.of_item(np.array([1.0, 2, 3]), np.array([2.0, 2, 2])))
+    assert of_summaries.of_rows is not None
+    right, given = np.array([[1.0, 2, 3, 4], [1, 2, 3, 4]]), np.array([[1.0, 3, 2, 4], [2, 2, 2, 2]])
+    assert of_summaries.of_rows(right, given) == pytest.approx([0.8, np.nan], nan_ok=True)
     with pytest.raises(ValueError, match="no way of asking"):
         metrics_of("guess", "accuracy")
 

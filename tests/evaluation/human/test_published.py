@@ -150,7 +150,7 @@ def test_difficulty_and_gaps_are_the_papers(pairs: pd.DataFrame) -> None:
     assert relative(0.9, 0.7, 0.5) == pytest.approx((9 / 7, 2.0))
 
 
-def test_table_13_and_2_come_out_of_tables_10_to_12() -> None:
+def test_table_13_comes_out_of_tables_10_to_12() -> None:
     wide = printed("tables_10_to_12").set_index(["task", "language"])
     paper = {"GPT-5 Full": (0.47, 0.042), "GPT-5 Mini": (0.52, 0.023), "GPT-4.1 Full": (0.43, 0.066),
              "GPT-4.1 Mini": (0.57, 0.012), "Gemini 2.5 Flash": (0.50, 0.029), "Mistral Small": (0.30, 0.215),
