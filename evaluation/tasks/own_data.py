@@ -124,7 +124,7 @@ def _retrieval(dataset: TableDataset, protocol: Protocol) -> tuple[type, dict[st
         "queries": in_memory({"id": list(frame["id"]), "text": list(frame["query"])}),
         "corpus": in_memory({"id": list(dataset.corpus), "text": list(dataset.corpus.values())}),
         "relevant_docs": {query: dict(dataset.qrels[query]) for query in frame["id"]},
-        "top_ranked": None,
+        "top_ranked": {query: list(dataset.candidates[query]) for query in frame["id"]} if dataset.candidates else None,
     }
     return AbsTaskRetrieval, {"k_values": RANKED} if protocol == "paper" else {}, {"test": data}
 

@@ -61,7 +61,8 @@ class TableDataset(Dataset):
 
     `splits` maps train and test to frames with the task's columns; a row's position is its item number, and a column
     `language` goes before the data set's own. `corpus` (id: passage), `corpus_languages` (id: code, where it is not
-    `language`) and `qrels` (query id: {passage id: relevance}) are retrieval's alone. `revision` hashes the file.
+    `language`) and `qrels` (query id: {passage id: relevance}) are retrieval's alone, and `candidates` (query id: the
+    passages that are ranked for it; all where it is empty). `revision` hashes the file.
     """
 
     name: str
@@ -72,6 +73,7 @@ class TableDataset(Dataset):
     corpus: Mapping[str, str] = field(default_factory=dict)
     qrels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     corpus_languages: Mapping[str, str] = field(default_factory=dict)
+    candidates: Mapping[str, Sequence[str]] = field(default_factory=dict)
     passages: bool = False
 
     def texts(self) -> Iterator[Text]:
@@ -223,7 +225,7 @@ def _load_retrieval(spec: LocalDataset, path: Path) -> TableDataset:
         found.corpus,
         found.qrels,
         dict(_languages(passages, spec, path / "corpus.jsonl")),
-        spec.passages,
+        passages=spec.passages,
     )
 
 

@@ -1,0 +1,283 @@
+"""The very items that people saw, as a data set of their own: a sampled task, which mteb scores as any other.
+
+Texts, candidates and gold are those of the data set, in the order of `human/items.parquet`; train splits stay whole.
+Of a search each query has the passages that raters saw, of bitext each sentence the rows that they chose among. What
+gives nobody a score is left out for people and models alike, and counted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from annotation.human.records import HumanItem, HumanTask
+from generation.datasets.dataset import Dataset
+from generation.datasets.local import TableDataset
+from generation.datasets.mteb_registry import text_columns
+from generation.datasets.mteb_tasks import MtebTask
+from generation.datasets.search_data import passage_names
+from plumbline.errors import DataError
+from plumbline.study.datasets import SEARCHES
+
+NOTHING_TO_FIND = "queries with no relevant candidate, or with relevant ones alone: every order of them is as good"
+NO_ORDER = "texts with fewer than 3 summaries, or whose summaries have one relevance: there is no order to find"
+ABSENT = "sentences whose other side is not among their candidates"
+_PLACE = re.compile(r"(.+)/([^/]+)/(\d+)")  # a text in a list: row, column, place
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The items of a task in one language and subset, as a data set that holds nothing else to be scored.
+
+    `items` are those that give a score, in the data set's order; `units` what is scored as one, in its order: the
+    items themselves, but of summaries the texts that they are of. `among` says of each row of bitext (items first)
+    with which rows it may be matched; None elsewhere. `judged` is the relevance of the candidates of each item of a
+    search. `left_out` counts what gives nobody a score, by reason.
+    """
+
+    task: HumanTask
+    subset: str
+    language: str
+    dataset: Dataset
+    items: tuple[str, ...]
+    units: tuple[str, ...]
+    among: NDArray[np.bool_] | None = None
+    judged: Sequence[Mapping[str, int]] = ()
+    left_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What it is called where there are several of a task."""
+        return f"{self.task.task} ({', '.join(filter(None, [self.language, self.subset]))})"
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Items that are kept with their rows in a table, columns with other cells, and units if not the items."""
+
+    items: Sequence[_Item]
+    rows: Sequence[int] = ()
+    cells: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
+    units: Sequence[str] = ()
+    among: NDArray[np.bool_] | None = None
+    judged: Sequence[Mapping[str, int]] = ()
+
+
+def sampled(dataset: Dataset, task: HumanTask, items: Sequence[HumanItem]) -> list[Sampled]:
+    """A task's items as data sets, one for each subset and language, in the items' order.
+
+    Raises DataError for items that the data set does not have.
+    """
+    found: dict[tuple[str, str], list[HumanItem]] = {}
+    for one in items:
+        found.setdefault((one.subset, one.language), []).append(one)
+    try:
+        return [_sampled(dataset, task, place, own) for place, own in found.items()]
+    except (KeyError, IndexError, ValueError) as error:
+        raise DataError(
+            f"data set {dataset.name!r} lacks an item that people of {task.task!r} saw ({error}); bring back the data"
+            f" of revision {task.revision}"
+        ) from None
+
+
+def _sampled(dataset: Dataset, task: HumanTask, place: tuple[str, str], items: Sequence[HumanItem]) -> Sampled:
+    subset, language = place
+    own = [_Item(one, subset) for one in items]
+    if isinstance(dataset, MtebTask):
+        made, chosen, left = _of_mteb(dataset, subset or "default", own)
+    elif isinstance(dataset, TableDataset):
+        made, chosen, left = _of_files(dataset, own)
+    else:
+        raise TypeError(f"no sample of {type(dataset).__name__}")
+    names = tuple(item.name for item in chosen.items)
+    units = tuple(chosen.units) or names
+    return Sampled(task, subset, language, made, names, units, chosen.among, chosen.judged, left)
+
+
+class _Item:
+    """An item's name taken apart: its id without the subset, and the row, column and place of a text in a list."""
+
+    def __init__(self, one: HumanItem, subset: str) -> None:
+        self.name, self.candidates = one.item, one.candidates
+        self.id = one.item.removeprefix(f"{subset}/") if subset else one.item
+        self.prefix = one.item.removesuffix(self.id)
+        found = _PLACE.fullmatch(self.id)
+        self.row, self.column, self.place = (found[1], found[2], int(found[3])) if found else (self.id, "", 0)
+
+
+def _of_files(dataset: TableDataset, items: Sequence[_Item]) -> tuple[Dataset, _Chosen, dict[str, int]]:
+    frame = dataset.splits["test"]
+    if dataset.task == "retrieval":
+        queries = {str(query): row for row, query in enumerate(frame["id"])}
+        judged = {one.id: _judged(dataset.qrels[one.id], one) for one in items}
+        kept, left = _findable(items, judged)
+        rows = frame.iloc[[queries[one.id] for one in kept]].reset_index(drop=True)
+        ids = dict.fromkeys(passage for one in kept for passage in one.candidates)
+        made = dataclasses.replace(
+            dataset,
+            splits={**dataset.splits, "test": rows},
+            corpus={name: dataset.corpus[name] for name in ids},
+            qrels={one.id: judged[one.id] for one in kept},
+            candidates={one.id: tuple(one.candidates) for one in kept},
+        )
+        return made, _Chosen(kept, judged=[judged[one.id] for one in kept]), left
+    if dataset.task == "reranking":
+        return _reranked(dataset, frame, items)
+    columns = {str(name): list(frame[name]) for name in frame}
+    lists, left = ("machine_summaries", "relevance"), dict[str, int]()
+    if dataset.task == "summarisation":
+        items, left = _ordered(columns[lists[1]], items)
+    elif dataset.task == "bitext_mining":
+        items, left = _matched(items)
+    chosen = _chosen(dataset.task, items, columns, lists)
+    return _with_rows(dataset, frame.iloc[chosen.rows], chosen.cells), chosen, left
+
+
+def _reranked(
+    dataset: TableDataset, frame: pd.DataFrame, items: Sequence[_Item]
+) -> tuple[Dataset, _Chosen, dict[str, int]]:
+    """Rows of a query and lists of passages, with those of its passages that people saw."""
+    lists: dict[str, dict[str, list[str]]] = {}
+    judged: dict[str, dict[str, int]] = {}
+    for one in items:
+        row = frame.iloc[int(one.id)]
+        names = passage_names(f"q{one.id}", [*row["positive"], *row["negative"]])
+        relevant = set(names[: len(row["positive"])])
+        texts = dict(zip(names, [*row["positive"], *row["negative"]], strict=True))
+        judged[one.id] = {name: int(name in relevant) for name in one.candidates}
+        lists[one.id] = {
+            "positive": [texts[name] for name in names if judged[one.id].get(name) == 1],
+            "negative": [texts[name] for name in names if judged[one.id].get(name) == 0],
+        }
+        if missing := [name for name in one.candidates if name not in texts]:
+            raise KeyError(f"candidate {missing[0]} of {one.name}")
+    kept, left = _findable(items, judged)
+    cells = {name: [lists[one.id][name] for one in kept] for name in ("positive", "negative")}
+    made = _with_rows(dataset, frame.iloc[[int(one.id) for one in kept]], cells)
+    return made, _Chosen(kept, judged=[judged[one.id] for one in kept]), left
+
+
+def _with_rows(dataset: TableDataset, rows: pd.DataFrame, cells: Mapping[str, list[Any]]) -> TableDataset:
+    """The data set with these rows to be scored, which have other cells in some columns."""
+    own = {name: pd.Series(made, dtype=object) for name, made in cells.items()}
+    return dataclasses.replace(dataset, splits={**dataset.splits, "test": rows.reset_index(drop=True).assign(**own)})
+
+
+def _of_mteb(dataset: MtebTask, subset: str, items: Sequence[_Item]) -> tuple[Dataset, _Chosen, dict[str, int]]:
+    loaded, kind = dataset.loaded, dataset.task
+    parts, left = loaded.task.dataset[subset], dict[str, int]()
+    part = parts[loaded.split]
+    if kind in SEARCHES:
+        judged = {one.id: _judged(part["relevant_docs"][one.id], one) for one in items}
+        kept, left = _findable(items, judged)
+        part, chosen = _searched(part, kept, judged), _Chosen(kept, judged=[judged[one.id] for one in kept])
+    else:
+        texts = text_columns(loaded.task, kind)
+        gold = loaded.task.relevancy_column_name if kind == "summarisation" else _label_column(loaded.task, kind)
+        columns = {name: part[name] for name in (*texts, gold)} if gold else {}
+        if kind == "summarisation":
+            items, left = _ordered(columns[gold], items)
+        elif kind == "bitext_mining":
+            items, left = _matched(items)
+        chosen = _chosen(kind, items, columns, (texts[-1], gold))
+        part = _with_cells(part.select(chosen.rows), chosen.cells)
+    made = loaded.with_data({subset: type(parts)({**parts, loaded.split: part})})
+    made.task.hf_subsets = [subset]
+    if kind in SEARCHES:
+        made.task.skip_first_result = False  # that is a query's own text, which is not among what people saw
+    return dataclasses.replace(dataset, loaded=made), chosen, left
+
+
+def _label_column(task: Any, kind: str) -> str:
+    return str(task.label_column_name) if kind == "clustering" else ""
+
+
+def _searched(part: Mapping[str, Any], items: Sequence[_Item], judged: Mapping[str, Any]) -> dict[str, Any]:
+    queries = {query: row for row, query in enumerate(part["queries"]["id"])}
+    passages = {passage: row for row, passage in enumerate(part["corpus"]["id"])}
+    wanted = dict.fromkeys(passage for one in items for passage in one.candidates)
+    return {
+        **part,
+        "queries": part["queries"].select([queries[one.id] for one in items]),
+        "corpus": part["corpus"].select([passages[name] for name in wanted]),
+        "relevant_docs": {one.id: judged[one.id] for one in items},
+        "top_ranked": {one.id: list(one.candidates) for one in items},
+    }
+
+
+def _judged(known: Mapping[str, int], one: _Item) -> dict[str, int]:
+    """The relevance of a query's candidates; what nobody judged is irrelevant."""
+    return {passage: int(known.get(passage, 0)) for passage in one.candidates}
+
+
+def _findable(items: Sequence[_Item], judged: Mapping[str, Mapping[str, int]]) -> tuple[list[_Item], dict[str, int]]:
+    """The queries whose candidates have an order that is better than another, and how many have none."""
+
+    def differ(one: _Item) -> bool:
+        relevant = [value > 0 for value in judged[one.id].values()]
+        return any(relevant) and not all(relevant)
+
+    kept = [one for one in items if differ(one)]
+    return kept, _counted(NOTHING_TO_FIND, len(items) - len(kept))
+
+
+def _ordered(relevance: Sequence[Sequence[float]], items: Sequence[_Item]) -> tuple[list[_Item], dict[str, int]]:
+    """The summaries of texts that have some of different relevance, and how many texts have none."""
+    values: dict[str, list[float]] = {}
+    for one in items:
+        values.setdefault(one.row, []).append(float(relevance[int(one.row)][one.place]))
+    ordered = {row for row, some in values.items() if len(some) > 2 and len(set(some)) > 1}
+    return [one for one in items if one.row in ordered], _counted(NO_ORDER, len(values) - len(ordered))
+
+
+def _matched(items: Sequence[_Item]) -> tuple[list[_Item], dict[str, int]]:
+    """The sentences of bitext that stand beside their other side, and how many do not."""
+    kept = [one for one in items if one.name in one.candidates]
+    return kept, _counted(ABSENT, len(items) - len(kept))
+
+
+def _counted(reason: str, number: int) -> dict[str, int]:
+    return {reason: number} if number else {}
+
+
+def _chosen(kind: str, items: Sequence[_Item], columns: Mapping[str, Sequence[Any]], lists: tuple[str, str]) -> _Chosen:
+    """What of a table is kept; `lists` are its columns of texts and of what is known of each, element by element."""
+    if kind == "summarisation":
+        rows = list(dict.fromkeys(int(one.row) for one in items))
+        own = [[one for one in items if int(one.row) == row] for row in rows]
+        cells = {
+            name: [[columns[name][row][one.place] for one in some] for row, some in zip(rows, own, strict=True)]
+            for name in lists
+        }
+        ordered = [one for some in own for one in some]
+        return _Chosen(ordered, rows, cells, [f"{some[0].prefix}{some[0].row}" for some in own])
+    if kind == "clustering" and items and items[0].column:
+        cells = {name: [[columns[name][int(one.row)][one.place] for one in items]] for name in lists}
+        return _Chosen(items, [int(items[0].row)], cells)
+    rows = [int(one.id) for one in items]
+    if kind != "bitext_mining":
+        return _Chosen(items, rows)
+    sought = [[int(name.removeprefix(one.prefix)) for name in one.candidates] for one in items]
+    every = list(dict.fromkeys([*rows, *(row for own in sought for row in own)]))
+    place = {row: number for number, row in enumerate(every)}
+    among = np.ones((len(every), len(every)), dtype=bool)
+    for number, own_rows in enumerate(sought):
+        among[number] = False
+        among[number, [place[row] for row in own_rows]] = True
+    return _Chosen(items, every, among=among)
+
+
+def _with_cells(rows: Any, cells: Mapping[str, list[Any]]) -> Any:
+    """A table of the library datasets with other cells in some columns; the order of its columns stays."""
+    order = rows.column_names
+    for name, made in cells.items():
+        feature = rows.features[name]
+        rows = rows.remove_columns(name).add_column(name, made, feature=feature)
+    return rows.select_columns(order)
