@@ -8,6 +8,7 @@ TYPE_CHECKING = False  # type checkers take it for true; `typing` would be impor
 if TYPE_CHECKING:
     from annotation.statistics.paired import hodges_lehmann, wilcoxon
     from evaluation.bundle.tasks import plumbline_benchmark, plumbline_tasks
+    from evaluation.human.benchmark import human_benchmark
     from evaluation.human.ties import expected_ap, expected_ndcg
     from evaluation.instructions.halves import split_half_choice
     from evaluation.instructions.origins import median_permutation_test
@@ -33,6 +34,7 @@ __all__ = [
     "expected_ap",
     "expected_ndcg",
     "hodges_lehmann",
+    "human_benchmark",
     "median_ecdf",
     "median_permutation_test",
     "plumbline_benchmark",
@@ -47,6 +49,7 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "evaluation.bundle.tasks": ["plumbline_benchmark", "plumbline_tasks"],
+        "evaluation.human.benchmark": ["human_benchmark"],
         "evaluation.human.ties": ["expected_ap", "expected_ndcg"],
         "evaluation.instructions.halves": ["split_half_choice"],
         "evaluation.instructions.origins": ["median_permutation_test"],

@@ -36,6 +36,7 @@ from plumbline.manifest import stage
 from plumbline.records import Pair, Rating
 from plumbline.store import only_one, read_frame
 from plumbline.study import Study
+from plumbline.study.human import HumanSubject
 from plumbline.study.subject import InstructionsSubject
 
 
@@ -82,6 +83,11 @@ def evaluate(
         raise StudyError(
             f"{study.file}: models are scored under instructions; run `{study.command('evaluation.instructions')}`"
         )
+    if isinstance(study.subject, HumanSubject):
+        from evaluation.human.run import evaluate_human  # noqa: PLC0415 (no other study needs it)
+
+        done = evaluate_human(study, models=models, load=load).outcome
+        return Outcome((), (), done.made, done.kept, done.asked, done.encoded, done.failures)
     if study.subject:
         raise StudyError(
             f"{study.file}: nothing is scored where the subject is {study.subject.kind}; its results are what"
@@ -208,6 +214,12 @@ def main() -> int:
     parser.add_argument("--ray", metavar="ADDRESS", default="", help="run on a Ray cluster: `auto` or its address")
     options = parser.parse_args()
     study = cli.study_of(options)
+    if isinstance(study.subject, HumanSubject):
+        from evaluation.human.run import command  # noqa: PLC0415 (no other study needs it)
+
+        if options.ray or options.include_rejected:
+            raise StudyError("--ray and --include-rejected have no use where people do tasks; leave them out")
+        return command(study, options.models)
     names = ("verdicts.json", "pairs.parquet", "ratings.parquet", "pair_means.parquet", "transformations")
     inputs = [study.folder / name for name in names]
     made = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet", "abstention.parquet")

@@ -6,7 +6,6 @@ is the study's score, to its last digit. A task's name ends in the bundle's iden
 
 from __future__ import annotations
 
-import importlib
 import math
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from evaluation.bundle.manifest import Source
 from evaluation.bundle.source import BundleSource
 from evaluation.planner import plan_units
 from evaluation.tasks.protocols import METRICS, Protocol
+from evaluation.tasks.registry import registered
 from evaluation.tasks.scoring import make_task
 from evaluation.tasks.ties import searcher, settle
 from evaluation.units import Unit
@@ -165,14 +165,10 @@ def _opened(path: str | Path, *, simulated: bool) -> Bundle:
 
 
 def task_of(metadata: TaskMetadata, units: Mapping[str, Unit], protocol: Protocol, axis: str) -> BundleTask:
-    """A task, which mteb knows by its name from now on in this process.
-
-    Its cache and tables ask a registry for tasks' classes, and there is no public way into it.
-    """
+    """A task, which mteb knows by its name from now on in this process."""
     own = {"metadata": metadata, "units": dict(units), "protocol": protocol, "axis": axis}
     kind: type[BundleTask] = type("BundleTask", (BundleTask,), own)
-    importlib.import_module("mteb.get_tasks")._TASKS_REGISTRY[metadata.name] = kind
-    return kind()
+    return registered(kind)
 
 
 def _tasks(bundle: Bundle, files: Mapping[str, str | Path], *, include_rejected: bool) -> list[BundleTask]:

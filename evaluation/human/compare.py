@@ -1,0 +1,129 @@
+"""People, language models and embedding models on the same items: the tables of a human study, from its records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from evaluation.human.agreement import agreement
+from evaluation.human.answers import Given, Task, given_by
+from evaluation.human.closeness import closeness
+from evaluation.human.gold import by_unit, gold_of
+from evaluation.human.records import HumanAgreement, HumanDifference, HumanItemScore, HumanScore, ModelMade
+from evaluation.human.sampled import Sampled
+from evaluation.human.scored import metric_of
+from evaluation.human.scores import enough_resamples, score, with_holm
+from plumbline.streams import stream
+
+GOLD = "gold"  # the scorer kind of what is right, among the answers to each item
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The tables by their records (`evaluation.human.records`), and what was left out, a line each."""
+
+    scores: pd.DataFrame
+    agreement: pd.DataFrame
+    differences: pd.DataFrame
+    items: pd.DataFrame
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A sampled task with everybody's answers: people's, language models' (frames as records have them), models'."""
+
+    one: Sampled
+    people: pd.DataFrame
+    annotators: pd.DataFrame
+    made: tuple[ModelMade, ...]
+
+
+def compare(parts: Sequence[Part], *, seed: int) -> Compared:
+    """Scores, agreement, differences and items of all sampled tasks; Holm's correction is over them.
+
+    All scores of a task's metric rest on the items that all compared scorers have (`evaluation.human.scores.score`).
+    """
+    number = enough_resamples(len(parts))
+    made = [_compared(part, number, seed) for part in parts]
+    apart = pd.concat([one.differences for one in made], ignore_index=True)
+    differences = with_holm(apart).assign(subset=apart["subset"], simulated=apart["simulated"])
+    return Compared(
+        _columns([one.scores for one in made], list(HumanScore.model_fields)),
+        _columns([one.agreement for one in made], list(HumanAgreement.model_fields)),
+        differences[list(HumanDifference.model_fields)],
+        _columns([one.items for one in made], list(HumanItemScore.model_fields)),
+        tuple(note for one in made for note in one.notes),
+    )
+
+
+def _columns(frames: Sequence[pd.DataFrame], names: list[str]) -> pd.DataFrame:
+    return pd.concat(frames, ignore_index=True)[names]
+
+
+def _compared(part: Part, number: int, seed: int) -> Compared:
+    one = part.one
+    facts = one.task.task, one.task.task_type, one.language
+    task = Task.of(facts, one.task.asked, metric_of(one), gold_of(one), one.units)
+    people, annotators = given_by(task, by_unit(one, part.people)), given_by(task, by_unit(one, part.annotators))
+    models = [_given(made, task) for made in part.made]
+
+    def rng(what: str) -> np.random.Generator:
+        return stream(seed, "human", what, one.task.task, one.subset, one.language)
+
+    found = score(task, people, [*annotators, *models], n_resamples=number, rng=rng("scores"))
+    agreed = agreement(
+        task, people, scale=one.task.scale, labels=one.task.labels, n_resamples=number, rng=rng("agreement")
+    )
+    simulated = bool(part.people["simulated"].any())
+    reasons = {made.model: made.reason for made in part.made}
+    why = [reasons.get(scorer, "") for scorer in found.scores["scorer"]]
+    told = [*(f"{one.name}: {n} {reason}" for reason, n in one.left_out.items()), *found.notes]
+    said = {"subset": one.subset, "simulated": simulated}
+    scores = found.scores.assign(
+        **said,
+        main=found.scores["metric"] == task.metrics[0].name,
+        content_hash=one.task.content_hash,
+        reason=["; ".join(filter(None, dict.fromkeys(both))) for both in zip(found.scores["reason"], why, strict=True)],
+    )
+    items = pd.DataFrame(_items(one, task, [*people, *annotators, *models]))
+    differences = found.differences.assign(**said)
+    return Compared(scores, agreed.assign(**said), differences, items, tuple(told))
+
+
+def _given(made: ModelMade, task: Task) -> Given:
+    """A model's answers: of each item what mteb's metric reads; nothing where mteb's score has no items."""
+    values = np.array(made.made or [np.nan] * len(task.items), np.float64)
+    return Given(made.model, "model", made=values)
+
+
+def _items(one: Sampled, task: Task, scorers: Sequence[Given]) -> Iterator[dict[str, object]]:
+    """What is right of each item, and what each scorer made of it."""
+    place = {"task": task.name, "subset": one.subset, "language": one.language}
+    for item, right in zip(task.items, task.right, strict=True):
+        answer = "" if right is None else _words(right)
+        yield {**place, "item": item, "scorer": GOLD, "scorer_kind": GOLD, "score": 1.0, "answer": answer}
+    for scorer in scorers:
+        near = closeness(task, scorer)
+        said = scorer.values or (None,) * len(task.items)
+        for item, value, answer in zip(task.items, near.tolist(), said, strict=True):
+            who = {"scorer": scorer.scorer, "scorer_kind": scorer.kind}
+            yield {**place, **who, "item": item, "score": value, "answer": "" if answer is None else _words(answer)}
+
+
+def _words(answer: object) -> str:
+    """An answer as people read it: labels with commas, numbers of candidates in their order."""
+    if isinstance(answer, tuple):
+        return ", ".join(map(_label, answer))
+    if isinstance(answer, np.ndarray):
+        return ", ".join(f"{one:g}" for one in answer.tolist())
+    return f"{answer:g}" if isinstance(answer, float) else _label(str(answer))
+
+
+def _label(label: str) -> str:
+    """A label, or several of a JSON list."""
+    return " and ".join(json.loads(label)) or "none" if label.startswith("[") else label

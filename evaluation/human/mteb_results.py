@@ -1,0 +1,132 @@
+"""mteb's result files of a human study: people, language models and embedding models as mteb reads and ranks them.
+
+`human/mteb/results/<model>/<revision>/<task>.json`, for `mteb.ResultCache("exports/<study>/human/mteb")`. A task's name
+ends in the hash of its items, as results are kept by name. `baseline/Human`, which mteb knows, is the mean of raters;
+`baseline/Human-aggregate` what they say together, `baseline/Human-<rater>` each. Where no people answered these are
+called `simulated/Human`, which mteb does not know. Scores are those of the study's table, on its items.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from annotation.human.records import HumanTask
+from evaluation.human.compare import Compared, Part
+from evaluation.human.records import MTEB
+from evaluation.human.sampled import Sampled
+from plumbline.exhibits.folder import write_files
+from plumbline.languages import with_script
+from plumbline.study import Study
+
+_KINDS = ("raters_mean", "aggregate", "rater", "llm", "model")
+_HASH = 12  # characters of the items' hash in a name
+
+
+def task_name(task: HumanTask) -> str:
+    """What mteb calls a sampled task."""
+    return f"{task.task}.human.{task.content_hash[:_HASH]}"
+
+
+def subset_names(samples: Sequence[Sampled]) -> list[str]:
+    """What mteb calls the subsets of one task: those of its data set, or its languages."""
+    if len(samples) == 1:
+        return ["default"]
+    for names in ([one.subset for one in samples], [one.language for one in samples]):
+        if len(set(names)) == len(samples) and all(names):
+            return names
+    return [f"{one.subset}-{one.language}" for one in samples]
+
+
+def write_results(study: Study, parts: Sequence[Part], compared: Compared) -> None:
+    """Write them; those of a run before that hold no more go."""
+    files: dict[str, bytes] = {}
+    by_task: dict[str, list[Part]] = {}
+    for part in parts:
+        by_task.setdefault(part.one.task.task, []).append(part)
+    for own in by_task.values():
+        for name, revision, result in _results(own, compared):
+            folder = f"results/{name.replace('/', '__').replace(' ', '_')}/{revision.replace('/', '__')}"
+            files[f"{folder}/model_meta.json"] = _bytes(_model_meta(name, revision))
+            files[f"{folder}/{result['task_name']}.json"] = _bytes(result)
+    write_files(study.folder / MTEB, files)
+
+
+def _results(parts: Sequence[Part], compared: Compared) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each scorer's name, revision and result on one task; none of who has no score in one of its subsets."""
+    task, names = parts[0].one.task, subset_names([part.one for part in parts])
+    scores = compared.scores
+    own = scores[(scores["task"] == task.task) & scores["main"] & scores["scorer_kind"].isin(_KINDS)]
+    revisions = {made.model: made.revision for part in parts for made in part.made}
+    for (kind, scorer), rows in own.groupby(["scorer_kind", "scorer"], sort=False):
+        by_place = {(row["subset"], row["language"]): row for row in rows.to_dict(orient="records")}
+        found = [by_place.get((part.one.subset, part.one.language)) for part in parts]
+        if any(row is None or math.isnan(row["score"]) for row in found):
+            continue
+        simulated = kind != "model" and bool(rows["simulated"].any())
+        subsets = [
+            _subset(part, row, name, compared) for part, row, name in zip(parts, found, names, strict=True) if row
+        ]
+        about = {"scorer_kind": kind, "simulated": simulated, "content_hash": task.content_hash}
+        result = {
+            "dataset_revision": task.content_hash,
+            "task_name": task_name(task),
+            "mteb_version": importlib.metadata.version("mteb"),
+            "scores": {"test": subsets},
+            "evaluation_time": 0.0,
+            "plumbline": about,
+        }
+        yield *_named(str(kind), str(scorer), revisions, simulated=simulated), result
+
+
+def _subset(part: Part, row: Mapping[Hashable, Any], name: str, compared: Compared) -> dict[str, Any]:
+    """What mteb reads of one subset; of people each rater's score and the raters' agreement too."""
+    one = part.one
+    score = {row["metric"]: row["score"], "main_score": row["score"], "n_items": row["n_items"]}
+    said = {"hf_subset": name, "languages": [with_script(one.language)], **score}
+    if row["scorer_kind"] not in ("raters_mean", "aggregate"):
+        return said
+    raters = _of(compared.scores, one)
+    raters = raters[raters["main"] & (raters["scorer_kind"] == "rater")]
+    agreed = _of(compared.agreement, one)
+    agreement = dict(zip(agreed["measure"], map(_plain, agreed["value"].tolist()), strict=True))
+    each = [
+        {"rater": who, row["metric"]: _plain(value), "n_items": n}
+        for who, value, n in zip(raters["scorer"], raters["score"].tolist(), raters["n_items"].tolist(), strict=True)
+    ]
+    return {**said, "scores_per_experiment": each, "agreement": agreement}
+
+
+def _of(frame: pd.DataFrame, one: Sampled) -> pd.DataFrame:
+    place = (frame["task"] == one.task.task) & (frame["subset"] == one.subset) & (frame["language"] == one.language)
+    return frame[place]
+
+
+def _named(kind: str, scorer: str, revisions: Mapping[str, str], *, simulated: bool) -> tuple[str, str]:
+    """A scorer's name and revision in mteb."""
+    if kind == "model":
+        return scorer, revisions[scorer]
+    people = "simulated/Human" if simulated else "baseline/Human"
+    if kind == "llm":
+        return f"annotator/{scorer.replace('/', '__')}", "answers"
+    return (people, "raters_mean") if kind == "raters_mean" else (f"{people}-{scorer}", kind)
+
+
+def _model_meta(name: str, revision: str) -> dict[str, Any]:
+    from mteb.models.model_meta import ModelMeta  # noqa: PLC0415 (takes seconds)
+
+    made: dict[str, Any] = ModelMeta.create_empty({"name": name, "revision": revision}).to_dict()
+    return made
+
+
+def _plain(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _bytes(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data, indent=2, ensure_ascii=False, default=str).encode()

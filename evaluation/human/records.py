@@ -1,0 +1,115 @@
+"""What the evaluation of a human study leaves: scores of people and models, agreement, differences, models' items."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from plumbline.records import Number, Record
+
+SCORES, AGREEMENT, DIFFERENCES = "human/scores.parquet", "human/agreement.parquet", "human/differences.parquet"
+ITEM_SCORES = "human/item_scores.parquet"
+MADE, MTEB = "human/made", "human/mteb"  # a file for each model and sampled task; mteb's results
+NOTES = "human/notes.json"  # what was left out, a line each
+COMMAND = "evaluation.run"
+ScorerKind = Literal["rater", "raters_mean", "aggregate", "leave_one_out", "llm", "model", "trivial"]
+ItemScorer = Literal["gold", "rater", "llm", "model"]
+
+
+class _OfTask(Record):
+    """What names the items that a row rests on."""
+
+    task: str = Field(description="the task's name in the study")
+    subset: str = Field(description="the data set's subset; empty where it has none")
+    language: str = Field(description="code of the items' language")
+
+
+class HumanScore(_OfTask):
+    """A score on a task's items in one language (`human/scores.parquet`)."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "language", "scorer_kind", "scorer", "metric")
+    task_type: str = Field(description="what is done: classification, sts, reranking and so on")
+    scorer: str = Field(description="a rater's pseudonym, a model's name, or what was made of the raters")
+    scorer_kind: ScorerKind = Field(
+        description="rater; raters_mean: their mean score; aggregate: the score of what they say together;"
+        " leave_one_out: that of all but the one who is named; llm: a language model that answered as raters do;"
+        " model: an embedding model; trivial: without reading"
+    )
+    metric: str = Field(description="mteb's name of the metric, or what else is measured of the same answers")
+    main: bool = Field(description="whether the metric is the task's own")
+    score: Number = Field(description="from -1 or 0 to 1; NaN where there is none")
+    low: Number = Field(description="lower end of its 95% interval; NaN where there is none")
+    high: Number = Field(description="upper end")
+    interval: str = Field(description="how the interval was made; empty where there is none")
+    n_items: int = Field(description="items that the score rests on")
+    n_abstained: int = Field(description="items of which a rater could not tell")
+    simulated: bool = Field(description="whether a program answered in the place of people")
+    content_hash: str = Field(description="hash of the items: texts, candidates, gold")
+    reason: str = Field(description="why there is no score or no interval, or what it lacks; empty otherwise")
+
+
+class HumanAgreement(_OfTask):
+    """How far raters agree on a task's items (`human/agreement.parquet`)."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "language", "measure")
+    measure: str = Field(description="what is measured: Fleiss' kappa, Spearman's rho of pairs of raters, and so on")
+    value: Number = Field(description="its value; NaN where it is undefined")
+    low: Number = Field(description="lower end of its 95% interval; NaN where there is none")
+    high: Number = Field(description="upper end")
+    interval: str = Field(description="how the interval was made; empty where there is none")
+    n: int = Field(description="items that it rests on")
+    band: str = Field(description="what HUME calls a value like it")
+    flag: str = Field(description="problematic or reliable, as HUME calls it; empty between")
+    simulated: bool = Field(description="whether a program answered in the place of people")
+    reason: str = Field(description="why it is undefined; empty otherwise")
+
+
+class HumanDifference(_OfTask):
+    """People less a model, on the same items (`human/differences.parquet`)."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "language", "model", "people")
+    model: str = Field(description="the model")
+    people: Literal["raters_mean", "aggregate"] = Field(description="raters' mean score, or what they say together")
+    difference: Number = Field(description="people's score less the model's; NaN where one has none")
+    low: Number = Field(description="lower end of its 95% interval over items, of the same resamples for both")
+    high: Number = Field(description="upper end")
+    p: Number = Field(description="two-sided p of no difference")
+    p_holm: Number = Field(description="the same after Holm's correction over tasks")
+    n: int = Field(description="items that it rests on")
+    simulated: bool = Field(description="whether a program answered in the place of people")
+    reason: str = Field(description="why there is none; empty otherwise")
+
+
+class HumanItemScore(_OfTask):
+    """What a scorer made of one item (`human/item_scores.parquet`)."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "item", "scorer_kind", "scorer")
+    item: str = Field(description="the item as `items.parquet` has it; of summaries the text that they are of")
+    scorer: str = Field(description="as in `scores.parquet`")
+    scorer_kind: ItemScorer = Field(description="as in `scores.parquet`; gold: what is right")
+    score: Number = Field(
+        description="where the score is a mean over items its share of it; else from 0 to 1 how near the answer's rank"
+        " is to the right one's, or of how many other items it is rightly said whether they lie in its cluster; NaN for"
+        " none"
+    )
+    answer: str = Field(description="what was answered, in words; empty where only the score is known")
+
+
+class ModelMade(Record):
+    """What an embedding model made of one sampled task (`human/made/<unit>.json`)."""
+
+    unit_id: str = Field(description="identity of all that makes the score: equal ones are reused")
+    model: str = Field(description="the model's name in the study")
+    revision: str = Field(description="its revision")
+    task: str = Field(description="the task's name in the study")
+    subset: str = Field(description="the data set's subset; empty where it has none")
+    language: str = Field(description="code of the items' language")
+    score: Number = Field(description="mteb's main score; NaN where it is undefined")
+    units: tuple[str, ...] = Field(description="what is scored as one, by name")
+    made: tuple[Number, ...] = Field(
+        default=(), description="what the metric reads of each: a share of right answers, a cosine, a cluster's number"
+    )
+    measures: dict[str, object] = Field(description="all that mteb measured")
+    reason: str = Field(default="", description="why there is no score, or none of single items; empty otherwise")
+    versions: str = Field(description="packages that made it, and their versions")

@@ -1,0 +1,113 @@
+"""`python -m evaluation.run` on a human study: models on the items that people did, and everybody in one table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer
+from annotation.verdicts.tables import SIMULATED
+from evaluation.display import hundred
+from evaluation.human.compare import Compared, Part, compare
+from evaluation.human.models import Outcome, made_of, sampled_tasks, score_models
+from evaluation.human.mteb_results import write_results
+from evaluation.human.records import (
+    AGREEMENT,
+    DIFFERENCES,
+    ITEM_SCORES,
+    NOTES,
+    SCORES,
+    HumanAgreement,
+    HumanDifference,
+    HumanItemScore,
+    HumanScore,
+)
+from evaluation.models import encoder
+from evaluation.units import Model, chosen_models
+from evaluation.work import Loader, quiet
+from plumbline.errors import ServiceError
+from plumbline.manifest import read_kept_frame, stage, write_kept_table
+from plumbline.store import only_one, write_json
+from plumbline.study import Study
+
+ACCEPT, JUDGE = "annotation accept", "annotation judge run"
+INPUTS = (TASKS, ITEMS, ANSWERS, MODEL_ANSWERS)
+OUTPUTS = (SCORES, AGREEMENT, DIFFERENCES, ITEM_SCORES, NOTES)
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What a run did with models, and the tables that it wrote."""
+
+    outcome: Outcome
+    compared: Compared
+
+
+def evaluate_human(study: Study, *, models: Sequence[str] = (), load: Loader = encoder.load) -> Evaluated:
+    """Write scores, agreement, differences and item scores of a human study, and mteb's result files.
+
+    `models` names some of the study's; models that were scored before stay in the tables. Raises DataError before
+    people's answers were accepted, and where data sets or records are not what they were; StudyError for a model that
+    the study does not have. What a model does wrong is in the outcome's `failures`.
+
+    Source: HUME, 3; docs/human.md says where this differs, and why.
+    """
+    chosen = [Model.of(study, spec) for spec in chosen_models(study, models)] if study.evaluation.models else []
+    people = read_kept_frame(study, ANSWERS, HumanAnswer, study.command(ACCEPT))
+    there = (study.folder / MODEL_ANSWERS).exists()
+    annotators = read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, study.command(JUDGE)) if there else people.iloc[:0]
+    with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
+        samples = sampled_tasks(study)
+        outcome = score_models(study, samples, chosen, load)
+        every = [Model.of(study, spec) for spec in study.evaluation.models]
+        parts = [Part(one, people, annotators, tuple(made_of(study, every, one))) for one in samples]
+        compared = compare(parts, seed=study.sample.seed)
+        for name, frame, record in (
+            (SCORES, compared.scores, HumanScore),
+            (AGREEMENT, compared.agreement, HumanAgreement),
+            (DIFFERENCES, compared.differences, HumanDifference),
+            (ITEM_SCORES, compared.items, HumanItemScore),
+        ):
+            write_kept_table(study, name, frame, record)
+        write_json(study.folder / NOTES, list(compared.notes))
+        write_results(study, parts, compared)
+    return Evaluated(outcome, compared)
+
+
+def command(study: Study, models: Sequence[str]) -> int:
+    """The command line: evaluate, say what came out. Raises ServiceError where a model failed."""
+    chosen = chosen_models(study, models) if study.evaluation.models else []
+    inputs, outputs = ([study.folder / name for name in names] for names in (INPUTS, OUTPUTS))
+    with quiet(study, chosen), stage(study, "evaluation", inputs, outputs):
+        done = evaluate_human(study, models=models)
+        outcome = done.outcome
+        for line in lines_of(done.compared):
+            print(line)
+        print(
+            f"\n{study.name}: {outcome.made} scores made, {outcome.kept} were there; {outcome.encoded} texts encoded"
+            f" for {outcome.asked} asked -> {outputs[0]}"
+        )
+        if outcome.failures:
+            raise ServiceError(
+                f"{len(outcome.failures)} of {len(chosen)} models failed: {', '.join(outcome.failures)} (the reason"
+                " stands above); run the same command again to go on"
+            )
+    return 0
+
+
+def lines_of(compared: Compared) -> list[str]:
+    """A line for each task and language: people's scores beside the best model's; then what was left out."""
+    lines = [SIMULATED] if compared.scores["simulated"].any() else []
+    main = compared.scores[compared.scores["main"]]
+    for (task, subset, language), own in main.groupby(["task", "subset", "language"], sort=False):
+        found = dict(zip(own["scorer_kind"], own["score"], strict=True))
+        told = f"people {hundred(found.get('raters_mean', math.nan))}"
+        if not math.isnan(together := found.get("aggregate", math.nan)):
+            told += f" (together {hundred(together)})"
+        models = own[own["scorer_kind"].isin(("model", "llm")) & own["score"].notna()]
+        best = models.sort_values("score", ascending=False, kind="stable").head(1)
+        told += "".join(f", best model {hundred(row.score)} ({row.scorer})" for row in best.itertuples())
+        place = ", ".join(filter(None, (str(language), str(subset))))
+        lines.append(f"{task} ({place}), {own['metric'].iloc[0]} x 100 of {own['n_items'].max()} items: {told}")
+    return [*lines, *compared.notes]

@@ -1,0 +1,149 @@
+"""A human study evaluated: people and models on the same items, and as mteb reads and ranks them."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import mteb
+import pandas as pd
+import pytest
+from mteb.cache import ResultCache
+
+from annotation.human.records import ANSWERS, HumanAnswer
+from annotation.sampling.sample import draw_sample
+from evaluation import human_benchmark
+from evaluation.human import records
+from evaluation.human.models import sampled_tasks
+from evaluation.human.records import HumanDifference, HumanItemScore, HumanScore
+from evaluation.human.run import evaluate_human, lines_of
+from evaluation.models.encoder import Encoder
+from evaluation.models.words import CharacterNgrams
+from plumbline.errors import DataError
+from plumbline.manifest import read_kept_frame, write_kept_table
+from plumbline.store import read_frame
+from plumbline.study import ROOT, Study, load_study
+from plumbline.study.evaluation import ModelSpec
+from tests.evaluation.human.rehearsed import write_rehearsed
+from tests.shared import made_once
+
+NGRAMS = "character-n-grams"
+REGISTERED = "sentence-transformers/all-MiniLM-L6-v2"  # a name that mteb's tables know
+REVISION = "8b3219a92973c328a8e22fadcfa821b5dc75636a"
+
+
+def _study(folder: Path) -> Study:
+    """The sample study with its local models that are no networks."""
+    text = (ROOT / "studies" / "human.yaml").read_text()
+    text = text.replace("demo/", f"{ROOT}/studies/demo/")
+    network = text.index("    - name: sentence-transformers")
+    text = text[:network] + text[text.index("    - name: character-n-grams") :]
+    (folder / "human.yaml").write_text(text)
+    return load_study(folder / "human.yaml", folder / "exports")
+
+
+def _make(folder: Path) -> None:
+    study = _study(folder)
+    draw_sample(study)
+    write_rehearsed(study)
+    evaluate_human(study)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    shutil.copytree(made_once("human", _make) / "exports", tmp_path / "exports")
+    return _study(tmp_path)
+
+
+def _scores(study: Study) -> pd.DataFrame:
+    return read_kept_frame(study, records.SCORES, HumanScore, "x")
+
+
+def test_people_and_models_stand_on_the_same_items(study: Study) -> None:
+    scores = _scores(study)
+    main = scores[scores["main"]]
+    assert set(main["scorer_kind"]) == {"rater", "raters_mean", "aggregate", "leave_one_out", "model", "trivial"}
+    assert (main.groupby("task")["n_items"].nunique() == 1).all()
+    assert scores.loc[scores["scorer_kind"] == "rater", "simulated"].all()
+    items = read_frame(study.folder / records.ITEM_SCORES, HumanItemScore, "x")
+    answers = read_frame(study.folder / ANSWERS, HumanAnswer, "x")
+    gold = items[items["scorer_kind"] == "gold"].set_index(["task", "item"])["answer"]
+    for rater_id, own in answers[answers["task"] == "sample_intents"].groupby("rater_id"):
+        right = [gold["sample_intents", item] == label for item, label in zip(own["item"], own["label"], strict=True)]
+        mine = main[
+            (main["task"] == "sample_intents") & (main["scorer_kind"] == "rater") & (main["scorer"] == rater_id)
+        ]
+        due = float(mine["score"].iloc[0])
+        assert due == pytest.approx(sum(right) / len(right), abs=1e-12)
+    differences = read_frame(study.folder / records.DIFFERENCES, HumanDifference, "x")
+    score_of = main.set_index(["task", "scorer_kind", "scorer"])["score"]
+    for row in differences.itertuples():
+        people = score_of.get((row.task, row.people, row.people), math.nan)
+        expected = people - score_of[row.task, "model", row.model]
+        assert row.difference == pytest.approx(expected, abs=1e-9, nan_ok=True)
+
+
+def test_what_is_scored_is_kept_and_nothing_else_changes(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = _scores(study)
+
+    def load(*_: object) -> Encoder:
+        raise AssertionError("no model has anything left")
+
+    done = evaluate_human(study, load=load)
+    assert (done.outcome.made, done.outcome.kept, done.outcome.failures) == (0, 6, {})
+    pd.testing.assert_frame_equal(_scores(study), before)
+    assert lines_of(done.compared)[0].startswith("SIMULATED")
+    file = next((study.folder / records.MADE).glob("*.json"))
+    file.write_text(file.read_text().replace('"score": 0.', '"score": 0.9'))
+    with pytest.raises(DataError, match=r"is not what was written \(edited by hand\)"):
+        evaluate_human(study, load=load)
+
+
+def test_a_data_set_that_changed_is_refused(study: Study) -> None:
+    data = study.file.parent / "pairs.csv"
+    data.write_text((ROOT / "studies/demo/pairs.csv").read_text() + "\n")
+    text = study.file.read_text().replace(f"{ROOT}/studies/demo/pairs.csv", str(data))
+    study.file.write_text(text)
+    with pytest.raises(
+        DataError, match=r"data set 'sample_sts' is not the one that the items of 'sample_sts' were drawn"
+    ):
+        sampled_tasks(load_study(study.file, study.folder.parent))
+
+
+def test_mteb_loads_people_beside_models_and_ranks_them(study: Study, tmp_path: Path) -> None:
+    answers = read_frame(study.folder / ANSWERS, HumanAnswer, "x")
+    write_kept_table(study, ANSWERS, answers.assign(simulated=False), HumanAnswer)
+    evaluate_human(study)
+    scores, folder = _scores(study), study.folder / "human" / "mteb"
+    benchmark, cache = human_benchmark(study.file, exports=study.folder.parent), ResultCache(folder)
+    model = Encoder(CharacterNgrams(ModelSpec(name=NGRAMS, kind="lexical", ngrams=(3, 5))), REGISTERED, REVISION)
+    made = mteb.evaluate(model, benchmark, cache=cache, co2_tracker=False, show_progress_bar=False)
+    main = scores[scores["main"]].set_index(["scorer_kind", "scorer", "task"])["score"]
+    names = {task.metadata.name: task.metadata.name.split(".")[0] for task in benchmark.tasks}
+    for result in made.task_results:  # the study's own numbers; mteb rounds what it measures of searches to five digits
+        assert result.get_score() == pytest.approx(main["model", NGRAMS, names[result.task_name]], abs=5e-6)
+    found = cache.load_results(tasks=benchmark, include_remote=False)
+    frame = (
+        found.to_dataframe(format="long").replace({"task_name": names}).set_index(["model_name", "task_name"])["score"]
+    )
+    for task in names.values():
+        assert frame["baseline/Human", task] == pytest.approx(main["raters_mean", "raters_mean", task], abs=1e-9)
+    table = found.get_benchmark_result().set_index("Model")
+    ranks = {str(name): int(rank) for name, rank in table["Rank (Borda)"].items()}
+    (people,) = (rank for name, rank in ranks.items() if "Human" in name)
+    (machine,) = (rank for name, rank in ranks.items() if "MiniLM" in name)
+    assert people < machine
+    file = next(folder.glob("results/baseline__Human/raters_mean/sample_sts*.json"))
+    (subset,) = json.loads(file.read_text())["scores"]["test"]
+    assert [one["rater"] for one in subset["scores_per_experiment"]] == sorted(answers["rater_id"].unique())
+    assert subset["agreement"]["Spearman"] > 0.8
+    assert not list(folder.glob("results/simulated*/**/*.json"))
+
+
+def test_simulated_people_are_no_baseline(study: Study) -> None:
+    folder = study.folder / "human" / "mteb" / "results"
+    assert (folder / "simulated__Human").is_dir() and not (folder / "baseline__Human").exists()
+    file = next(folder.glob("simulated__Human/raters_mean/sample_sts*.json"))
+    assert json.loads(file.read_text())["plumbline"]["simulated"] is True
