@@ -115,7 +115,7 @@ def dataset_of(spec: LocalDataset, revision: str, members: Mapping[str, pa.Table
         if "test" not in splits:
             raise KeyError("test")
         made = TableDataset(
-            spec.name, spec.task, spec.language, revision, splits, corpus, qrels, languages, spec.passages
+            spec.name, spec.task, spec.language, revision, splits, corpus, qrels, languages, passages=spec.passages
         )
         for _ in (*made.texts(), *made.labels(), *made.gold_scores(), *made.passages_of()):
             pass  # all that is scored can be read

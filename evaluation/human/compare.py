@@ -83,16 +83,17 @@ def _compared(part: Part, number: int, seed: int) -> Compared:
     reasons = {made.model: made.reason for made in part.made}
     why = [reasons.get(scorer, "") for scorer in found.scores["scorer"]]
     told = [*(f"{one.name}: {n} {reason}" for reason, n in one.left_out.items()), *found.notes]
-    said = {"subset": one.subset, "simulated": simulated}
     scores = found.scores.assign(
-        **said,
+        subset=one.subset,
+        simulated=simulated,
         main=found.scores["metric"] == task.metrics[0].name,
         content_hash=one.task.content_hash,
         reason=["; ".join(filter(None, dict.fromkeys(both))) for both in zip(found.scores["reason"], why, strict=True)],
     )
     items = pd.DataFrame(_items(one, task, [*people, *annotators, *models]))
-    differences = found.differences.assign(**said)
-    return Compared(scores, agreed.assign(**said), differences, items, tuple(told))
+    differences = found.differences.assign(subset=one.subset, simulated=simulated)
+    agreed = agreed.assign(subset=one.subset, simulated=simulated)
+    return Compared(scores, agreed, differences, items, tuple(told))
 
 
 def _given(made: ModelMade, task: Task) -> Given:

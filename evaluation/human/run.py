@@ -107,7 +107,8 @@ def lines_of(compared: Compared) -> list[str]:
             told += f" (together {hundred(together)})"
         models = own[own["scorer_kind"].isin(("model", "llm")) & own["score"].notna()]
         best = models.sort_values("score", ascending=False, kind="stable").head(1)
-        told += "".join(f", best model {hundred(row.score)} ({row.scorer})" for row in best.itertuples())
+        named = zip(best["score"].tolist(), best["scorer"], strict=True)
+        told += "".join(f", best model {hundred(value)} ({name})" for value, name in named)
         place = ", ".join(filter(None, (str(language), str(subset))))
         lines.append(f"{task} ({place}), {own['metric'].iloc[0]} x 100 of {own['n_items'].max()} items: {told}")
     return [*lines, *compared.notes]

@@ -137,7 +137,7 @@ def _of_files(dataset: TableDataset, items: Sequence[_Item]) -> tuple[Dataset, _
     elif dataset.task == "bitext_mining":
         items, left = _matched(items)
     chosen = _chosen(dataset.task, items, columns, lists)
-    return _with_rows(dataset, frame.iloc[chosen.rows], chosen.cells), chosen, left
+    return _with_rows(dataset, frame.iloc[list(chosen.rows)], chosen.cells), chosen, left
 
 
 def _reranked(

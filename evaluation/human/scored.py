@@ -54,7 +54,7 @@ def why_unusable(one: Sampled, protocol: Protocol) -> str:
 def score(one: Sampled, encoder: Encoder | EncoderProtocol, protocol: Protocol, batch_size: int) -> Scored:
     """A model's score on a sampled task. Raises what the encoder raises."""
     asked = encoder if one.among is None else _Among(encoder, one.among)
-    result, items = measured(one.dataset, asked, protocol_of(one, protocol), batch_size)  # type: ignore[arg-type]
+    result, items = measured(one.dataset, asked, protocol_of(one, protocol), batch_size)
     ((measures,),) = result.scores.values()
     if one.among is None:
         return Scored(dict(measures), main_score(one.dataset, result), _in_order(one, items))
