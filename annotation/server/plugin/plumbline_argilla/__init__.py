@@ -1,7 +1,8 @@
 """What runs inside the Argilla server's own environment: the real server on one SQL database.
 
     launch     takes the home's lock and the port, sets Argilla's settings, runs one uvicorn process
-    database   connections that count rightly under concurrent writers; migration, accounts, repair at the start
+    database   migration, accounts, repair at the start; connections: pools, and locks for what must not be read stale
+    recount    whether a record has enough answers, in two statements
     trips      one trip to a connection's thread for each statement to SQLite
     guard      how much is read from whom and for how long, safe headers; hosts, protocol: names, slow connections
     signing_in passwords, ever more slowly where they are wrong; throttle: how slowly

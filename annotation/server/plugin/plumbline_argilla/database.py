@@ -1,10 +1,4 @@
-"""The database under Argilla: how connections behave with many writers, and what is put right before each start.
-
-Measured with Argilla's own settings: simultaneous submissions on the same records left 23 of 1,640 with a wrong
-status, its connection pool dead-locked at 16 raters, and SQLite answered "database is locked" at 32. Against these:
-no pool, a write-ahead log, a long busy time-out, and a write lock from the first statement on for the transactions
-that Argilla asks to be serialisable (all of them would lock themselves out within one request).
-"""
+"""The database under Argilla: migrated, and what is wrong in it put right, before each start."""
 
 from __future__ import annotations
 
@@ -13,7 +7,6 @@ import functools
 import logging
 import time
 from pathlib import Path
-from typing import Any
 
 import argilla_server
 from alembic import command
@@ -26,14 +19,12 @@ from argilla_server.enums import RecordStatus, ResponseStatus, UserRole
 from argilla_server.models import Dataset, Record, Response, User
 from argilla_server.models import database as argilla_models
 from argilla_server.models.database import generate_user_api_key
-from argilla_server.settings import settings
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, or_, select, update
+from sqlalchemy import Connection, Engine, func, or_, select, update
 from sqlalchemy.exc import DatabaseError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.orm import Session
-from sqlalchemy.pool import NullPool
 
-from . import trips
+from . import recount, trips
+from .connections import Sessions, is_sqlite, open_sync, sync_url
 from .errors import MigrationNeededError, StartError
 from .hardening import WELL_KNOWN_KEYS, WELL_KNOWN_PASSWORDS
 
@@ -43,83 +34,8 @@ POSTGRES_LOCK = int.from_bytes(b"plumblin", "big")
 POSTGRES_TRIES, POSTGRES_PAUSE = 20, 0.1
 
 
-def tune(engine: Engine) -> Engine:
-    """Give an engine's connections the behaviour described above. Returns the engine."""
-
-    def sync_with_the_log_only(connection: Any, record: Any) -> None:
-        # In WAL mode NORMAL cannot corrupt, and a killed process loses nothing; FULL would sync at every commit.
-        cursor = connection.cursor()
-        cursor.execute("PRAGMA synchronous = NORMAL")
-        cursor.close()
-
-    # SQLite's driver begins a transaction only at the first change, so what was read before it could be stale.
-    # PostgreSQL's serialisable transactions do not see what others read and write at a lower level; a lock of the
-    # table as the very first statement, before there is a snapshot, makes a recount wait for them.
-    first = "BEGIN IMMEDIATE" if is_sqlite(engine) else "LOCK TABLE responses IN SHARE ROW EXCLUSIVE MODE"
-
-    def lock_serialisable(connection: Connection) -> None:
-        if connection.get_execution_options().get("isolation_level") == "SERIALIZABLE":
-            connection.exec_driver_sql(first)
-
-    if is_sqlite(engine):
-        event.listen(engine, "connect", sync_with_the_log_only)
-    event.listen(engine, "begin", lock_serialisable)
-    return engine
-
-
-def is_sqlite(engine: Engine) -> bool:
-    """Whether the engine speaks to SQLite; else it is PostgreSQL."""
-    return bool(engine.dialect.name == "sqlite")
-
-
-def sync_url() -> URL:
-    """The database's address for drivers that block; psycopg2 calls `sslmode` what asyncpg calls `ssl`."""
-    url = make_url(settings.database_url)
-    if url.get_backend_name() == "sqlite":
-        return url.set(drivername="sqlite")
-    query = {("sslmode" if name == "ssl" else name): value for name, value in url.query.items()}
-    return url.set(drivername="postgresql+psycopg2", query=query)
-
-
-def open_sync() -> Engine:
-    """A synchronous engine on Argilla's database, for use in threads and before the start.
-
-    Parameters are hidden in its errors, and so in the log: they are answers, keys and the hashes of passwords.
-    """
-    if settings.database_is_sqlite:
-        return tune(
-            create_engine(
-                sync_url(),
-                poolclass=NullPool,
-                connect_args={"timeout": settings.database_sqlite_timeout},
-                hide_parameters=True,
-            )
-        )
-    return tune(create_engine(sync_url(), pool_size=5, max_overflow=60, pool_pre_ping=True, hide_parameters=True))
-
-
-def open_async() -> AsyncEngine:
-    """The engine of Argilla's sessions; without a pool, for jobs run in event loops of their own."""
-    arguments = {"timeout": settings.database_sqlite_timeout} if settings.database_is_sqlite else {}
-    engine = create_async_engine(
-        settings.database_url, poolclass=NullPool, connect_args=arguments, hide_parameters=True
-    )
-    tune(engine.sync_engine)
-    return engine
-
-
-async def set_up(engine: AsyncEngine) -> None:
-    """Make an engine's first connection, while there is one event loop only.
-
-    SQLAlchemy sets the engine up then, under a lock that cannot wake who waits in another loop: a job that was cut off
-    and began beside another one at the next start would wait for ever.
-    """
-    async with engine.connect():
-        pass
-
-
-def apply(owner: dict[str, str], may_migrate: bool) -> Connection | None:
-    """Migrate, put accounts and statuses right, and bind Argilla's sessions to connections that count rightly.
+def prepare(owner: dict[str, str], may_migrate: bool) -> Connection | None:
+    """Migrate, and put accounts and statuses right; once, before any process serves.
 
     `owner` has username, password and api_key. Returns what holds a PostgreSQL database for this server alone, to be
     kept for as long as it runs (SQLite's is held by the home's lock). Raises StartError when the database cannot be
@@ -138,15 +54,23 @@ def apply(owner: dict[str, str], may_migrate: bool) -> Connection | None:
             replace_well_known(session)
             ensure_owner(session, owner)
             repair_statuses(session)
-        trips.apply()
-        sessions = open_async()
-        asyncio.run(set_up(sessions))
     except DatabaseError as error:
         raise StartError(f"{named(engine)} cannot be used ({error.orig}); {ADVICE[is_sqlite(engine)]}") from error
-    argilla_database.AsyncSessionLocal.configure(bind=sessions)
+    finally:
+        engine.dispose()
+    return held
+
+
+def open_sessions(most: int) -> Sessions:
+    """Bind Argilla's sessions to at most so many connections that count rightly; once in each process that serves."""
+    trips.apply()
+    sessions = Sessions(most)
+    asyncio.run(sessions.set_up())
+    sessions.bind()
+    recount.apply(sessions)
     # Argilla builds a validator of all kinds of questions for each question of each answer (0.8 ms); one serves all.
     argilla_models.TypeAdapter = functools.cache(argilla_models.TypeAdapter)
-    return held
+    return sessions
 
 
 ADVICE = {

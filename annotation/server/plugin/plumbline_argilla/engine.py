@@ -33,7 +33,7 @@ from argilla_server.search_engine import (
 from sqlalchemy import Connection, Engine, case, func, literal, select
 
 from . import ordering, predicates
-from .database import open_sync
+from .connections import open_sync
 from .evaluation import matches
 from .index import Cache, Stamps
 from .privacy import own_user_id

@@ -19,11 +19,13 @@ from typing import Any, NoReturn
 from argilla_server import _app
 from argilla_server.api.handlers.v1 import jobs as job_handlers
 from argilla_server.bulk import records_bulk
-from argilla_server.contexts import datasets, distribution, webhooks
+from argilla_server.contexts import datasets, distribution
 from argilla_server.jobs import dataset_jobs, hub_jobs, webhook_jobs
+from argilla_server.models import Webhook
 from fastapi import HTTPException
 from rq.exceptions import NoSuchJobError
 from rq.job import JobStatus
+from sqlalchemy import exists, select, true
 
 from .journal import Journal
 
@@ -33,6 +35,9 @@ WEBHOOK_WAITS = (10.0, 60.0, 180.0)
 UNWRITABLE = (
     "the server cannot note its background jobs: its disk is full or cannot be written; make room, then try again"
 )
+
+#: Whether anybody listens; without making objects of the webhooks, for it is asked with each answer.
+ENABLED = select(exists().where(Webhook.__table__.c.enabled == true()))
 
 Function = Callable[..., Awaitable[None]]
 
@@ -177,7 +182,8 @@ def only_if_heard(notify: Callable[..., Awaitable[list[Any]]]) -> Callable[..., 
     """`notify` without its work while there is no webhook: building an event reads all of the dataset's settings."""
 
     async def notify_if_heard(db: Any, *event: Any) -> list[Any]:
-        return await notify(db, *event) if await webhooks.list_enabled_webhooks(db) else []
+        listening = await (await db.connection()).scalar(ENABLED)
+        return await notify(db, *event) if listening else []
 
     return notify_if_heard
 

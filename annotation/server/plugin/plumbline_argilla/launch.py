@@ -152,12 +152,13 @@ def run(listening: socket.socket, hosts: Hosts, may_migrate: bool) -> None:
 
     import uvicorn  # noqa: PLC0415
 
-    from . import database, engine, gate, hardening, jobs, protocol, signing_in  # noqa: PLC0415
+    from . import connections, database, engine, gate, hardening, jobs, protocol, signing_in  # noqa: PLC0415
     from .guard import Guard  # noqa: PLC0415
 
     app = assembled(os.environ["ARGILLA_AUTH_SECRET_KEY"])
     owner = json.loads(Path("credentials.json").read_text(encoding="utf-8"))["owner"]
-    held = database.apply(owner, may_migrate)
+    held = database.prepare(owner, may_migrate)
+    sessions = database.open_sessions(connections.SESSIONS)
     engine.register(ENGINE_NAME)
     jobs.apply(kept)
     gc.freeze()
@@ -170,6 +171,10 @@ def run(listening: socket.socket, hosts: Hosts, may_migrate: bool) -> None:
             await super().startup(sockets)
             if self.started:
                 write_state(url)
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().shutdown(sockets)
+            await sessions.close()
 
     guarded = Guard(gate.WriteGate(app), hosts, hardening.page_policy(app), signing_in.role_of)
     server = Server(
