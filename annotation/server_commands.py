@@ -90,6 +90,8 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
         "--database-url", metavar="URL", help="PostgreSQL instead of SQLite, also on later starts; `sqlite` goes back. "
         f"With a password: in {server.URL_VARIABLE}, for arguments are visible to all users of this machine",
     )  # fmt: skip
+    parser.add_argument("--workers", metavar="N", type=positive, default=1,
+                        help="processes that serve; more than one needs PostgreSQL (default: 1)")  # fmt: skip
     parser.add_argument("--backup-every", metavar="TIME", type=duration, default=EVERY,
                         help="for example 6h, 30m, 1d, or off (default: 6h)")  # fmt: skip
     parser.add_argument("--keep", metavar="N", type=positive, default=KEEP,
@@ -116,7 +118,7 @@ def serve(options: argparse.Namespace) -> int:
     """Run the server until Ctrl-C, or while a command runs; its exit status."""
     if options.during:
         words = _words_of(options.during)
-        with server.running(home_of(options), database_url=options.database_url):
+        with server.running(home_of(options), database_url=options.database_url, workers=options.workers):
             return subprocess.run(words, check=False).returncode
     study = cli.study_of(options) if options.study else None
     of_crowd = [study.crowd.address] if study is not None and study.crowd is not None and study.crowd.address else []
@@ -130,6 +132,7 @@ def serve(options: argparse.Namespace) -> int:
     server.serve(
         home_of(options), options.host, options.port, on_ready=welcome,
         database_url=options.database_url, keeper=keeper_of(options), addresses=addresses,
+        workers=options.workers,
     )  # fmt: skip
     return 0
 

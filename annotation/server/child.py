@@ -43,7 +43,9 @@ class MigrationNeededError(Exception):
 class Child:
     """A server of our own. The constructor returns once it is ready, and leaves no process behind when it raises."""
 
-    def __init__(self, home: Home, python: Path, hosts: Sequence[str], port: int, *, may_migrate: bool = False) -> None:
+    def __init__(  # what a server is told
+        self, home: Home, python: Path, hosts: Sequence[str], port: int, *, workers: int = 1, may_migrate: bool = False
+    ) -> None:
         """Listen on the first of `hosts`; the others are the addresses under which the server is reached."""
         self.home = home
         if home.log.exists() and home.log.stat().st_size > LOG_BYTES:
@@ -52,7 +54,8 @@ class Child:
             self.log_start = log.tell()
             # -P: the working folder is the home, and no module shall ever be read from there.
             command = [str(python), "-P", "-m", "plumbline_argilla", "--home", str(home.path.absolute()),
-                       "--host", hosts[0], "--port", str(port), *(["--migrate"] if may_migrate else []),
+                       "--host", hosts[0], "--port", str(port), "--workers", str(workers),
+                       *(["--migrate"] if may_migrate else []),
                        *(f"--address={address}" for address in hosts[1:])]  # fmt: skip
             passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
             environment = clean(passed) | {"PYTHONPATH": str(PLUGIN), "PYTHONUNBUFFERED": "1"}

@@ -1,4 +1,4 @@
-"""Starting and stopping the server: one process for each home, never two."""
+"""Starting and stopping the server: one for each home, never two."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
-from plumbline.errors import ServiceError
+from plumbline.errors import ServiceError, StudyError
 
 from . import postgres
 from .backup import backup
@@ -27,22 +27,23 @@ def running(
     port: int | None = None,
     progress: Callable[[str], None] = print,
     database_url: str | None = None,
+    workers: int = 1,
 ) -> Iterator[Connection]:
     """A ready server on `home`: the one that runs there already, else one of our own that stops at exit.
 
-    `port` (None: any free one) and `database_url` (as in `serve`) matter only for a new one. "Ready" means: migrated,
-    the owner's key accepted. Raises ServiceError (port taken, folder not writable, no environment, or whatever the
-    server's log says last).
+    `port` (None: any free one), `database_url` and `workers` (as in `serve`) matter only for a new one. "Ready" means:
+    migrated, the owner's key accepted. Raises ServiceError (port taken, folder not writable, no environment, or
+    whatever the server's log says last).
     """
     home = home or Home()
     prepare(home)
     if (found := find(home)) is not None:
         yield found
         return
-    postgres.choose(home, database_url)
+    can_share(workers, postgres.choose(home, database_url))
     python = ensure_environment(progress)
     try:
-        child = start(home, python, ("127.0.0.1",), port or 0, progress)
+        child = start(home, python, ("127.0.0.1",), port or 0, progress, workers)
     except InUseError:
         # Another process was quicker between our look and our start; its server is as good as ours.
         if (found := find(home)) is None:
@@ -66,12 +67,14 @@ def serve(  # noqa: PLR0913  # a command's options
     database_url: str | None = None,
     keeper: Keeper | None = None,
     addresses: Sequence[str] = (),
+    workers: int = 1,
 ) -> None:
     """Run the server until Ctrl-C or SIGTERM, which end it cleanly and then raise KeyboardInterrupt.
 
     Prints the address, and on a home's first start the owner's generated password, once; then calls `on_ready`.
     `database_url` is a PostgreSQL database's (postgres.choose); `keeper` takes backups and watches the disk meanwhile.
     With `addresses`, those under which others reach it, requests under any other name but this machine's are refused.
+    `workers` is the number of processes that serve; more than one needs PostgreSQL, else StudyError is raised.
     Raises ServiceError when a server already runs on this home, when it does not come up, and when it ends by itself.
     """
     home = home or Home()
@@ -79,10 +82,11 @@ def serve(  # noqa: PLR0913  # a command's options
     if (found := find(home)) is not None:
         raise ServiceError(f"{home.path}: its server already runs at {found.url}; use that one, or stop it first")
     address = postgres.choose(home, database_url)
+    can_share(workers, address)
     python = ensure_environment(progress)
     with terminating():
         try:
-            child = start(home, python, (host, *addresses), port, progress)
+            child = start(home, python, (host, *addresses), port, progress, workers)
         except InUseError as error:
             raise ServiceError(f"{home.path}: another server has just started on this folder; use that one") from error
         try:
@@ -98,17 +102,28 @@ def serve(  # noqa: PLR0913  # a command's options
     raise ServiceError(f"the Argilla server {how}; no submitted answer is lost: start it again, or see {home.log}")
 
 
-def start(home: Home, python: Path, hosts: Sequence[str], port: int, progress: Callable[[str], None]) -> Child:
+def can_share(workers: int, address: str | None) -> None:
+    """Raise StudyError where more processes than one would share a file of SQLite, which has one writer."""
+    if workers > 1 and address is None:
+        raise StudyError(
+            f"--workers {workers}: SQLite has one writer, so one process serves it; leave --workers out, or use"
+            f" PostgreSQL (--database-url {postgres.EXAMPLE})"
+        )
+
+
+def start(  # what a server is told
+    home: Home, python: Path, hosts: Sequence[str], port: int, progress: Callable[[str], None], workers: int = 1
+) -> Child:
     """A ready server on the first of `hosts`, reached under the others. Raises what Child raises.
 
     A database of an older version is backed up before it is migrated.
     """
     try:
-        return Child(home, python, hosts, port)
+        return Child(home, python, hosts, port, workers=workers)
     except MigrationNeededError:
         file, _ = backup(home, reason="upgrade")
         progress(f"The database is of an older version: backed up to {file}, now migrated")
-        return Child(home, python, hosts, port, may_migrate=True)
+        return Child(home, python, hosts, port, workers=workers, may_migrate=True)
 
 
 def watch(child: Child, keeper: Keeper | None) -> int:

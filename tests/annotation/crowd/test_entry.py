@@ -24,6 +24,7 @@ from annotation.crowd.prolific.rooms import ArgillaRooms, Room, rooms_file
 from annotation.pseudonyms import worker_pseudonym
 from annotation.rubric import load_rubric
 from annotation.server.plugin.plumbline_argilla.crowd_files import Newcomers
+from annotation.server.plugin.plumbline_argilla.recent import Recent
 from plumbline.study import Study
 from tests.annotation.campaigns import answer, pending, small
 from tests.annotation.crowd.offers import batch_offer
@@ -305,11 +306,16 @@ def test_made_up_ids_take_no_place_from_who_prolific_knows(
 
 
 def test_an_address_brings_few_newcomers_in_an_hour() -> None:
-    clock = iter([*range(12), 3600])
-    newcomers = Newcomers(lambda: float(next(clock)))
-    assert [newcomers.take("192.0.2.1") for _ in range(11)] == [True] * 10 + [False]
+    seconds = [0.0]
+    newcomers = Newcomers(Recent(lambda: seconds[0]))
+    taken = []
+    for seconds[0] in range(11):
+        taken.append(newcomers.take("192.0.2.1"))
+    assert taken == [True] * 10 + [False]
     assert newcomers.take("192.0.2.2")
+    seconds[0] = 3600.0
     assert newcomers.take("192.0.2.1")  # the first is an hour ago
+    assert not newcomers.take("192.0.2.1")
     assert all(newcomers.take("127.0.0.1") for _ in range(100))
 
 

@@ -15,10 +15,12 @@ import signal
 import sqlite3
 import ssl
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -31,9 +33,11 @@ from tests.annotation.server.postgres_site import postgres_url  # noqa: F401  # 
 from tests.scale import scaled
 
 RATERS = scaled(6, 32)
+PROCESSES = 2  #: of the server on PostgreSQL
 STATUSES = ("submitted", "discarded", "draft")
 #: Half of the raters' actions submit, so half of the raters as the wanted number puts every count next to the edge.
 ACTIONS = ("submit", "submit", "submit", "upsert", "discard", "draft", "delete", "delete")
+RECORD_PENDING = [{"type": "terms", "scope": {"entity": "record", "property": "status"}, "values": ["pending"]}]
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading certificates for each client takes longer than a round
 
 
@@ -85,12 +89,13 @@ class Arena:
     """A server of its own that can be killed and started again, and its raters."""
 
     home: Home
+    workers: int = 1
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     raters: list[Rater] = field(default_factory=list)
 
     def open(self) -> None:
         """Start the server; the raters' clients learn the new address."""
-        connection = self.stack.enter_context(running(self.home))
+        connection = self.stack.enter_context(running(self.home, workers=self.workers))
         self.owner = self.client(connection, credentials(self.home).owner)
         self.site = Site(self.home, connection, Api(connection, credentials(self.home).owner), [])
         for rater in self.raters:
@@ -155,8 +160,10 @@ class Arena:
         assert not [code for code in codes if code >= 500], codes
 
 
-# Both databases have to count rightly, each by locks of its own; what a client sees else is the same code.
+# Both databases have to count rightly, each by locks of its own, PostgreSQL with several processes of the server; what
+# a client sees else is the same code.
 ON_BOTH = pytest.mark.parametrize("arena", ["sqlite", "postgres"], indirect=True, scope="module")
+ON_POSTGRES = pytest.mark.parametrize("arena", ["postgres"], indirect=True, scope="module")
 ON_SQLITE = pytest.mark.parametrize("arena", ["sqlite"], indirect=True, scope="module")
 
 
@@ -166,6 +173,7 @@ def arena(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with made.stack, pytest.MonkeyPatch.context() as patch:
         if request.param == "postgres":
             patch.setenv(URL_VARIABLE, request.getfixturevalue("postgres_url"))
+            made.workers = PROCESSES
         made.open()
         made.register()
         yield made
@@ -248,7 +256,89 @@ def test_raters_submit_discard_and_delete_on_the_same_records(arena: Arena) -> N
     assert seen == {"completed", "pending"}  # else the counts were never near the edge
 
 
-@ON_SQLITE
+def processes(arena: Arena) -> set[int]:
+    """The processes that serve, on PostgreSQL."""
+    parent = json.loads(arena.home.state.read_text(encoding="utf-8"))["pid"]
+    return {int(one) for one in Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="utf-8").split()}
+
+
+@ON_POSTGRES
+def test_a_killed_process_loses_nothing_and_no_pair_is_served_beyond_its_quota(arena: Arena) -> None:
+    enough, size = 3, scaled(12, 60)
+    campaign = arena.publish("quota", records=size, enough=enough)
+    told: Counter[str] = Counter()  # acknowledged answers by record
+    complete: dict[str, float] = {}  # when the last of them that it needs was acknowledged
+    lock = threading.Lock()
+    pending = {"filters": {"and": [*response_status("pending"), *RECORD_PENDING]}}
+
+    def answer(rater: Rater) -> bool:
+        """Take the next pair and answer it; False at the end of the queue."""
+        begun = time.monotonic()
+        found = rater.call("POST", f"me/datasets/{campaign.dataset}/records/search?limit=1", pending).json()["items"]
+        if not found:
+            return False
+        record = found[0]["record"]["id"]
+        assert begun < complete.get(record, begun + 1), "a pair that was complete before was served"
+        body = {"status": "submitted", "values": {name: {"value": 4} for name in ("quality", "fluency")}}
+        made = rater.call("POST", f"records/{record}/responses", body)
+        assert made.status_code in {201, 409}, made.text
+        with lock:
+            if made.status_code == 201:
+                rater.told[record] = made.json()
+            told[record] += made.status_code == 201
+            if told[record] == enough:
+                complete[record] = time.monotonic()
+        return True
+
+    def work(rater: Rater) -> None:
+        go_on = True
+        while go_on:
+            with contextlib.suppress(httpx.TransportError):  # the process was killed: another one is asked
+                go_on = answer(rater)
+
+    before = processes(arena)
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(arena.at_once, work)
+        assert eventually(lambda: told.total() >= size, 30)
+        os.kill(max(before), signal.SIGKILL)
+        done.result()
+    assert eventually(lambda: len(processes(arena)) == PROCESSES and processes(arena) != before)
+    records = records_of(arena, campaign)
+    held = responses_by(records)
+    assert all(
+        held[record, rater.id]["id"] == one["id"] for rater in arena.raters for record, one in rater.told.items()
+    )
+    # What the kill cut off may be there without an acknowledgement: at most one answer of each rater.
+    assert len(held) - told.total() <= len(arena.raters)
+    assert {record["status"] for record in records} == {"completed"}
+    check_counts(arena, campaign, records, enough)
+
+
+@ON_POSTGRES
+def test_what_one_process_changes_all_processes_know(arena: Arena) -> None:
+    campaign = arena.publish("members", records=1, enough=1)
+    (workspace,) = [
+        one["id"] for one in arena.owner.get("me/workspaces").json()["items"] if one["name"] == "ws-members"
+    ]
+    rater, other = arena.raters[:2]
+
+    def codes(path: str) -> Counter[int]:
+        found: Counter[int] = Counter()
+        for _ in range(12):  # the system gives each connection to one of the processes
+            fresh = arena.client(arena.site.connection, rater.user)
+            found[fresh.get(path).status_code] += 1
+            fresh.close()
+        return found
+
+    records = f"datasets/{campaign.dataset}/records?limit=1"
+    me = f"me/datasets/{campaign.dataset}/metrics"
+    assert codes(me) == {200: 12} and codes(records) == {403: 12}
+    assert arena.owner.delete(f"workspaces/{workspace}/users/{rater.id}").status_code == 200
+    assert codes(me) == {403: 12}
+    assert other.client.get(me).status_code == 200
+
+
+@ON_BOTH
 def test_a_rater_with_two_windows_has_one_response(arena: Arena) -> None:
     campaign = arena.publish("windows", records=1, enough=RATERS)
     (record,) = campaign.ids.values()

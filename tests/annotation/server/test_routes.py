@@ -21,8 +21,9 @@ from tests.annotation.server.route_table import API, READS, ROLES, TABLE, Row
 
 #: Builds the application as it is served and writes its routes: method, path, and of mounted files `/{path}`.
 LISTING = """
-import json, os, sys
+import json, os, sys, time
 from plumbline_argilla import launch
+from plumbline_argilla.recent import Recent
 os.environ.update(launch.settings("http://127.0.0.1:1", "secret"))
 def walk(routes, before=""):
     for route in routes:
@@ -33,7 +34,7 @@ def walk(routes, before=""):
             yield from walk(route.app.routes, path)
         else:
             yield "GET", path + "/{path}"
-json.dump(sorted(walk(launch.assembled("secret").routes)), sys.stdout)
+json.dump(sorted(walk(launch.assembled("secret", Recent(time.monotonic)).routes)), sys.stdout)
 """
 
 

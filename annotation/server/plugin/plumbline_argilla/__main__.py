@@ -14,7 +14,9 @@ if __name__ == "__main__":
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--address", action="append", default=[])
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--migrate", action="store_true")
     arguments = parser.parse_args()
     where = arguments.home, arguments.host, arguments.port
-    sys.exit(main(*where, addresses=arguments.address, may_migrate=arguments.migrate))
+    sys.exit(main(*where, addresses=arguments.address, workers=arguments.workers,
+                  may_migrate=arguments.migrate))  # fmt: skip

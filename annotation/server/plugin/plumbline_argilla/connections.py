@@ -14,16 +14,21 @@ from typing import Any
 
 from argilla_server import database as argilla_database
 from argilla_server.settings import settings
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
+
+from .errors import StartError
 
 #: The execution option of a transaction that is to lock what it reads before it reads it.
 LOCKING = "plumbline_locking"
 #: Connections of one process: for its searches, which run in threads (`asyncio.to_thread` has six on two processors),
 #: and for its sessions. Beside them come few: one for a job at a time, those of the start.
 SEARCHES, SESSIONS, BESIDE = 6, 24, 4
+#: As few sessions will do for a process: those of the answers that are written together, and some that read. So many
+#: connections of PostgreSQL are left to backups and to people.
+LEAST_SESSIONS, OTHERS = 12, 10
 #: PostgreSQL compiles a statement of many rows in more time than it takes; 0.1 s for what asyncpg asks at first.
 PLAIN = {"jit": "off", "application_name": "plumbline"}
 
@@ -91,6 +96,25 @@ def open_async(most: int | None) -> AsyncEngine:
     return engine
 
 
+def share(engine: Engine, workers: int) -> int:
+    """How many connections the sessions of each of so many processes may have. Raises StartError for too few."""
+    if is_sqlite(engine):
+        return SESSIONS
+    with engine.connect() as connection:
+        rows = connection.execute(text("SELECT name, setting FROM pg_settings WHERE name LIKE '%connections'"))
+        known = {name: int(number) for name, number in rows if number.isdecimal()}
+    most = known["max_connections"]
+    free = most - known.get("superuser_reserved_connections", 0) - known.get("reserved_connections", 0) - OTHERS
+    each = min(SESSIONS, free // workers - SEARCHES - BESIDE)
+    if each < LEAST_SESSIONS:
+        least = most - free + workers * (SEARCHES + BESIDE + LEAST_SESSIONS)
+        raise StartError(
+            f"PostgreSQL takes {most} connections, too few for {workers} processes of this server; set its"
+            f" max_connections to {least} or more, or start fewer (--workers)"
+        )
+    return each
+
+
 class Sessions:
     """The engines of Argilla's sessions: pooled ones for the server's event loop, which runs in the main thread.
 
@@ -100,6 +124,11 @@ class Sessions:
     def __init__(self, most: int) -> None:
         self.pooled, self.single = open_async(most), open_async(None)
 
+    @property
+    def are_sqlite(self) -> bool:
+        """Whether they speak to SQLite."""
+        return is_sqlite(self.pooled.sync_engine)
+
     def here(self) -> AsyncEngine:
         """The engine for who asks."""
         return self.pooled if threading.current_thread() is threading.main_thread() else self.single
@@ -108,7 +137,7 @@ class Sessions:
         """Have Argilla's sessions take their connections from here."""
         sessions = self
 
-        class Bound(Session):
+        class Bound(Session):  # type: ignore[misc]  # sqlalchemy is not in the platform's environment
             def get_bind(self, *_: Any, **__: Any) -> Engine:
                 return sessions.here().sync_engine
 

@@ -33,6 +33,7 @@ from argilla_server.models import Record, Response, User, WorkspaceUser
 from argilla_server.security.settings import settings
 from fastapi import FastAPI
 from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -43,6 +44,7 @@ from . import crowd_pages as pages
 from .crowd_book import TICKET_SECONDS, Book, Entry, Seal
 from .crowd_files import Newcomers, Rooms
 from .guard import CLIENT
+from .recent import Recent
 
 LOGGER = logging.getLogger("plumbline_argilla.crowd")
 ROOM = re.compile(r"[0-9a-f]{16}-(?:live|sandbox)")
@@ -74,9 +76,9 @@ def pseudonym(key: bytes, study: str, platform: str, worker: str) -> str:
     return f"worker-{digest.hexdigest()[:12]}"
 
 
-def mount(app: FastAPI, secret: str) -> None:
+def mount(app: FastAPI, secret: str, recent: Recent) -> None:
     """Add the pages to the application, before its own static ones. Call it once, with the home as working folder."""
-    entry = Entrance(Path("crowd"), Seal(secret))
+    entry = Entrance(Path("crowd"), Seal(secret), Newcomers(recent))
     app.router.routes[:0] = [
         Route("/crowd/enter/{room}", answered(entry.show), methods=["GET"]),
         Route("/crowd/enter/{room}", answered(entry.let_in), methods=["POST"]),
@@ -99,12 +101,11 @@ def answered(handler: Callable[[Request], Awaitable[HTMLResponse]]) -> Callable[
 class Entrance:
     """The three pages."""
 
-    def __init__(self, folder: Path, seal: Seal) -> None:
-        self._folder, self._seal = folder, seal
+    def __init__(self, folder: Path, seal: Seal, newcomers: Newcomers) -> None:
+        self._folder, self._seal, self._newcomers = folder, seal, newcomers
         self._one = asyncio.Lock()
         self._book: Book | None = None
         self._rooms, self._admitted = Rooms(folder / "rooms.json"), Rooms(folder / "admitted.json")
-        self._newcomers = Newcomers()
 
     async def show(self, request: Request) -> HTMLResponse:
         """What a participant who comes from Prolific sees."""
@@ -139,10 +140,11 @@ class Entrance:
         if self._entries.entry(room_id, worker).state == "new":
             if form.get("consent") != "yes":
                 raise RefusedError(422, "Without your consent you cannot take part. Please return your place.")
-            self._admit(room_id, room, worker, session)
             right = [int(question["right"]) for question in room["questions"]]
             given = [chosen(form.get(f"q{number}", "")) for number in range(len(right))]
-            self._entries.judge(room_id, worker, right, given)
+            with self._entries.changing():
+                self._admit(room_id, room, worker, session)
+                self._entries.judge(room_id, worker, right, given)
         if self._entries.entry(room_id, worker).state != "in":
             return await self._next_page(room_id, room, worker, session)
         user = await self._account(room, worker)
@@ -214,6 +216,12 @@ class Entrance:
 
     async def _account(self, room: dict[str, Any], worker: str) -> User:
         """The participant's account, a member of the room's workspace; made where it is missing."""
+        try:
+            return await self._account_made(room, worker)
+        except IntegrityError:  # another process has just made it
+            return await self._account_made(room, worker)
+
+    async def _account_made(self, room: dict[str, Any], worker: str) -> User:
         async with self._one, database.AsyncSessionLocal() as session:
             user = await accounts.get_user_by_username(session, worker) or await made(session, worker)
             if user.role != UserRole.annotator:

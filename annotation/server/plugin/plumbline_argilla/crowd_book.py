@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import hmac
 import json
 import secrets
 import sqlite3
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -45,13 +46,23 @@ class Entry:
 
 
 class Book:
-    """The entries; one process writes them."""
+    """The entries; each process of the server opens them for itself."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         self._database = sqlite3.connect(path, isolation_level=None, timeout=10)
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.executescript(SCHEMA)
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """No other process writes between what is read and what is written inside; what was written stays."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            if self._database.in_transaction:
+                self._database.execute("COMMIT")
 
     def entry(self, room: str, worker: str) -> Entry:
         """How a participant stands."""

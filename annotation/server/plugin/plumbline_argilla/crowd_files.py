@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
-from collections import OrderedDict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from .recent import Recent
 
 VERSION = 1
 
@@ -35,23 +34,21 @@ class Rooms:
 
 
 class Newcomers:
-    """How many people came from an address of late; nothing of it is written, and this machine's own is not counted."""
+    """How many people came from an address of late, to all processes together; this machine's own is not counted."""
 
-    SECONDS, MOST, KEPT = 3600.0, 10, 10_000
+    SECONDS, MOST = 3600.0, 10
     HERE = frozenset({"", "127.0.0.1", "::1"})
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._times: OrderedDict[str, list[float]] = OrderedDict()
+    def __init__(self, recent: Recent) -> None:
+        self._recent = recent
 
     def take(self, address: str) -> bool:
         """Whether one more may come from there; it is counted then."""
         if address in self.HERE:
             return True  # behind a proxy that does not say who asks, everybody has it
-        now = self._now()
-        times = [one for one in self._times.pop(address, []) if now - one < self.SECONDS]
-        free = len(times) < self.MOST
-        self._times[address] = [*times, now] if free else times
-        while len(self._times) > self.KEPT:
-            self._times.popitem(last=False)
-        return free
+        places = [("newcomer", address, str(place)) for place in range(self.MOST)]
+        with self._recent.changing():
+            free = next((place for place in places if not self._recent.number(place, self.SECONDS)), None)
+            if free is not None:
+                self._recent.put(free, 1)
+        return free is not None

@@ -24,7 +24,7 @@ from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import Session
 
 from . import recount, trips
-from .connections import Sessions, is_sqlite, open_sync, sync_url
+from .connections import Sessions, is_sqlite, open_sync, share, sync_url
 from .errors import MigrationNeededError, StartError
 from .hardening import WELL_KNOWN_KEYS, WELL_KNOWN_PASSWORDS
 
@@ -34,11 +34,12 @@ POSTGRES_LOCK = int.from_bytes(b"plumblin", "big")
 POSTGRES_TRIES, POSTGRES_PAUSE = 20, 0.1
 
 
-def prepare(owner: dict[str, str], may_migrate: bool) -> Connection | None:
-    """Migrate, and put accounts and statuses right; once, before any process serves.
+def prepare(owner: dict[str, str], may_migrate: bool, workers: int) -> tuple[Connection | None, int]:
+    """Migrate, and put accounts and statuses right; once, before any of the `workers` processes serves.
 
     `owner` has username, password and api_key. Returns what holds a PostgreSQL database for this server alone, to be
-    kept for as long as it runs (SQLite's is held by the home's lock). Raises StartError when the database cannot be
+    kept for as long as it runs (SQLite's is held by the home's lock), and how many connections each process's sessions
+    may have. Raises StartError when the database cannot be
     used, and MigrationNeededError when it has to be migrated, holds data, and `may_migrate` is false.
     """
     engine = open_sync()
@@ -54,11 +55,11 @@ def prepare(owner: dict[str, str], may_migrate: bool) -> Connection | None:
             replace_well_known(session)
             ensure_owner(session, owner)
             repair_statuses(session)
+        return held, share(engine, workers)
     except DatabaseError as error:
         raise StartError(f"{named(engine)} cannot be used ({error.orig}); {ADVICE[is_sqlite(engine)]}") from error
     finally:
         engine.dispose()
-    return held
 
 
 def open_sessions(most: int) -> Sessions:

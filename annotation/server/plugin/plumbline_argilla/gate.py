@@ -1,18 +1,25 @@
-"""One writing request at a time, in the order in which they came.
+"""Which requests write, and that they do so one at a time, in the order in which they came.
 
 SQLite has one writer anyway. Waiting here, before the request has read anything, keeps the order fair, spares the
-busy-wait of the database, and makes Argilla's read-then-write handlers see what the request before them wrote.
+busy-wait of the database, and makes Argilla's read-then-write handlers see what the request before them wrote. On
+PostgreSQL answers are written together: the database itself keeps two of one rater on one record apart, and their
+counting is done under a lock of the record (`recount`).
 """
 
 from __future__ import annotations
 
-import asyncio
+import re
+from contextlib import AbstractAsyncContextManager
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .turns import Turns
 
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 #: Requests that use POST only to carry a body: searches and signing in.
 READING_ENDS = ("/records/search", "/api/v1/token")
+#: The routes by which raters answer: to submit, save, discard, change and delete.
+ANSWERS = re.compile(r"/api/v1/(?:records/[^/]+/responses|me/responses/bulk|responses/[^/]+)")
 
 
 def writes(scope: Scope) -> bool:
@@ -24,9 +31,8 @@ def writes(scope: Scope) -> bool:
 class WriteGate:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-        self.lock = asyncio.Lock()  # first come, first served
+    def __init__(self, app: ASGIApp, turns: Turns, answers_together: bool) -> None:
+        self.app, self.turns, self.answers_together = app, turns, answers_together
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102  # ASGI's
         if scope["type"] == "http":
@@ -41,11 +47,16 @@ class WriteGate:
             answer.append(message)
 
         try:
-            async with self.lock:
+            async with self.turn(scope):
                 await self.app(scope, receive, keep)
         finally:  # an error's answer is in here too
             for message in answer:
                 await send(message)
+
+    def turn(self, scope: Scope) -> AbstractAsyncContextManager[None]:
+        """The turn of a writing request."""
+        together = self.answers_together and ANSWERS.fullmatch(scope["path"].rstrip("/"))
+        return self.turns.together() if together else self.turns.alone()
 
 
 def without_many_ranges(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

@@ -23,30 +23,50 @@ REMEMBERED = 1000  #: jobs that have ended, for those who ask how
 FINAL = (JobStatus.FINISHED.value, JobStatus.FAILED.value)
 TABLE = """CREATE TABLE IF NOT EXISTS jobs (
     number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, name TEXT NOT NULL, arguments TEXT, status TEXT NOT NULL,
-    changed REAL NOT NULL)"""
+    changed REAL NOT NULL, worker INTEGER NOT NULL DEFAULT 0)"""
+BUSY_SECONDS = 30.0
+
+
+def inherit(file: Path) -> None:
+    """Give the first process of a server all jobs that an earlier start left, before any process serves."""
+    journal = Journal(file)
+    try:
+        journal.connection.execute("UPDATE jobs SET worker = 0 WHERE arguments IS NOT NULL")
+    except sqlite3.Error as error:
+        raise unusable(file, error) from error
+    journal.connection.close()
+
+
+def unusable(file: Path, error: sqlite3.Error) -> StartError:
+    """What to say of a file that is none."""
+    return StartError(
+        f"{file} in the server's folder cannot be used ({error}); move it away, with what was not yet sent"
+    )
 
 
 class Journal:
-    """The file; used by the server's threads in turn."""
+    """The file; used by the server's threads in turn, and by each process of the server for the jobs that it took."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, worker: int = 0) -> None:
+        self.worker = worker
         try:
-            self.connection = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
+            self.connection = sqlite3.connect(file, check_same_thread=False, isolation_level=None, timeout=BUSY_SECONDS)
             self.connection.execute("PRAGMA journal_mode = WAL")
             self.connection.execute("PRAGMA synchronous = NORMAL")
             self.connection.execute(TABLE)
+            if "worker" not in [column[1] for column in self.connection.execute("PRAGMA table_info(jobs)")]:
+                self.connection.execute("ALTER TABLE jobs ADD COLUMN worker INTEGER NOT NULL DEFAULT 0")
         except sqlite3.Error as error:
-            raise StartError(
-                f"{file} in the server's folder cannot be used ({error}); move it away, with what was not yet sent"
-            ) from error
+            raise unusable(file, error) from error
         self.lock = threading.Lock()
 
     def add(self, job_id: str, name: str, arguments: tuple[list[Any], dict[str, Any]]) -> None:
         """A new job, queued."""
-        values = (job_id, name, json.dumps(arguments, default=tagged), JobStatus.QUEUED.value, time.time())
+        written = json.dumps(arguments, default=tagged)
+        values = (job_id, name, written, JobStatus.QUEUED.value, time.time(), self.worker)
         with self.lock:
             self.connection.execute(
-                "INSERT INTO jobs (id, name, arguments, status, changed) VALUES (?, ?, ?, ?, ?)", values
+                "INSERT INTO jobs (id, name, arguments, status, changed, worker) VALUES (?, ?, ?, ?, ?, ?)", values
             )
 
     def change(self, job_id: str, status: JobStatus) -> None:
@@ -71,10 +91,11 @@ class Journal:
         return None if row is None else JobStatus(row[0])
 
     def unfinished(self) -> list[tuple[str, str, list[Any], dict[str, Any]]]:
-        """The jobs that have not ended, oldest first: id, name, arguments."""
+        """The jobs of this process that have not ended, oldest first: id, name, arguments."""
         with self.lock:
             rows = self.connection.execute(
-                "SELECT id, name, arguments FROM jobs WHERE arguments IS NOT NULL ORDER BY number"
+                "SELECT id, name, arguments FROM jobs WHERE arguments IS NOT NULL AND worker = ? ORDER BY number",
+                (self.worker,),
             ).fetchall()
         return [(job_id, name, *json.loads(arguments, object_hook=untagged)) for job_id, name, arguments in rows]
 

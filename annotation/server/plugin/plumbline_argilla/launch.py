@@ -18,19 +18,24 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
 
 from .errors import MigrationNeededError, StartError
 from .hosts import Hosts
-from .journal import Journal
+from .journal import Journal, inherit
+from .workers import Workers
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from .recent import Recent
+
 ENGINE_NAME = "plumbline"
+JOBS = Path("jobs.db")
+RECENT = Path("tmp", "recent.db")  #: what several processes remember together, until the server ends
 IN_USE_EXIT = 3
 MIGRATION_EXIT = 4
 FAILED_EXIT = 1
@@ -39,14 +44,18 @@ ERROR_MARK = "plumbline-argilla: error: "
 FULL = (os.strerror(errno.ENOSPC), "database or disk is full")
 BUSY_SECONDS = 30
 MOST_FILES = 8192
+BACKLOG = 2048
 LOCK_TRIES, LOCK_PAUSE = 20, 0.05
 
 
-def main(home: Path, host: str, port: int, *, addresses: Sequence[str] = (), may_migrate: bool) -> int:
+def main(
+    home: Path, host: str, port: int, *, addresses: Sequence[str] = (), workers: int = 1, may_migrate: bool
+) -> int:
     """Run the server on `home` until standard input closes or a signal ends it; the exit status.
 
-    `addresses` are those under which others reach it, through a proxy: it answers under no other names then. A
-    database of an older version is migrated only if `may_migrate`, else the status is MIGRATION_EXIT.
+    `addresses` are those under which others reach it, through a proxy: it answers under no other names then. More than
+    one of `workers`, the processes that serve, needs PostgreSQL. A database of an older version is migrated only if
+    `may_migrate`, else the status is MIGRATION_EXIT.
     """
     os.umask(0o077)
     os.chdir(home)  # file names in the database's address are relative, so that no character of the path matters there
@@ -54,7 +63,8 @@ def main(home: Path, host: str, port: int, *, addresses: Sequence[str] = (), may
         if not hold(lock):
             return IN_USE_EXIT
         try:
-            with scratch(home), listen(host, port) as listening:
+            with scratch(home), contextlib.ExitStack() as stack:
+                listening = [stack.enter_context(one) for one in listen(host, port, workers)]
                 run(listening, Hosts(host, addresses, Path("crowd", "rooms.json")), may_migrate)
         except MigrationNeededError:
             return MIGRATION_EXIT
@@ -98,11 +108,21 @@ def scratch(home: Path) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """The bound socket; port 0 takes a free one. Raises StartError."""
+def listen(host: str, port: int, number: int = 1) -> list[socket.socket]:
+    """So many sockets on one port, among which the system divides connections; port 0 takes a free one.
+
+    Raises StartError.
+    """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=2048)
+        first = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        if number == 1:
+            return [first]
+        port = first.getsockname()[1]
+        first.close()  # it has shown that nobody else listens there
+        return [
+            socket.create_server((host, port), family=family, backlog=BACKLOG, reuse_port=True) for _ in range(number)
+        ]
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise StartError(
@@ -141,54 +161,83 @@ def database_url() -> str:
     return "sqlite+aiosqlite:///argilla.db?check_same_thread=False"
 
 
-def run(listening: socket.socket, hosts: Hosts, may_migrate: bool) -> None:
-    """Configure Argilla, bring the database up to date, and serve."""
-    url = address(listening)
+def run(listening: Sequence[socket.socket], hosts: Hosts, may_migrate: bool) -> None:
+    """Configure Argilla, bring the database up to date, and serve: in this process, or in one for each socket."""
+    url = address(listening[0])
     os.environ.update(settings(url, Path("secret").read_text(encoding="utf-8").strip()))
 
-    kept = Journal(Path("jobs.db"))
+    inherit(JOBS)
     leave_out_the_hub()
     gc.disable()  # what is imported stays: looking through it takes a sixth of a start, and a share of each request
 
+    from . import database, hardening  # noqa: PLC0415
+    from .recent import Recent  # noqa: PLC0415
+
+    several = len(listening) > 1
+    app = assembled(os.environ["ARGILLA_AUTH_SECRET_KEY"], Recent(time.monotonic, RECENT if several else None))
+    policy = hardening.page_policy(app)
+    owner = json.loads(Path("credentials.json").read_text(encoding="utf-8"))["owner"]
+    held, sessions = database.prepare(owner, may_migrate, len(listening))
+    gc.freeze()
+
+    def serve_as(worker: int, ending: int, on_ready: Callable[[], object]) -> None:
+        for number, other in enumerate(listening):
+            if number != worker:
+                other.close()
+        serve(app, policy, listening[worker], hosts, sessions, worker, ending, on_ready)
+
+    try:
+        if several:
+            Workers(len(listening), serve_as, lambda: write_state(url)).run()
+        else:
+            serve_as(0, 0, lambda: write_state(url))
+    finally:
+        if held is not None:
+            held.close()
+
+
+def serve(  # noqa: PLR0913  # the parts of one process
+    app: FastAPI, policy: str, listening: socket.socket, hosts: Hosts, sessions: int, worker: int, ending: int,
+    on_ready: Callable[[], object],
+) -> None:  # fmt: skip
+    """Serve until a file (`ending`, its descriptor) closes or a signal comes.
+
+    `policy` is the content security policy of the pages; `sessions` the most connections of Argilla's sessions.
+    """
     import uvicorn  # noqa: PLC0415
 
-    from . import connections, database, engine, gate, hardening, jobs, protocol, signing_in  # noqa: PLC0415
+    from . import database, engine, gate, jobs, protocol, signing_in  # noqa: PLC0415
     from .guard import Guard  # noqa: PLC0415
+    from .turns import Turns  # noqa: PLC0415
 
-    app = assembled(os.environ["ARGILLA_AUTH_SECRET_KEY"])
-    owner = json.loads(Path("credentials.json").read_text(encoding="utf-8"))["owner"]
-    held = database.prepare(owner, may_migrate)
-    sessions = database.open_sessions(connections.SESSIONS)
+    bound = database.open_sessions(sessions)
     engine.register(ENGINE_NAME)
-    jobs.apply(kept)
+    jobs.apply(Journal(JOBS, worker))
     gc.freeze()
     gc.enable()
 
     class Server(uvicorn.Server):
-        """Says where it is once it answers."""
+        """Says that it answers, and closes its connections to the database at last."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
-                write_state(url)
+                on_ready()
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             await super().shutdown(sockets)
-            await sessions.close()
+            await bound.close()
 
-    guarded = Guard(gate.WriteGate(app), hosts, hardening.page_policy(app), signing_in.role_of)
+    gated = gate.WriteGate(app, Turns(Path("tmp")), answers_together=not bound.are_sqlite)
+    guarded = Guard(gated, hosts, policy, signing_in.role_of)
     server = Server(
         uvicorn.Config(
             guarded, access_log=False, log_level="error", timeout_graceful_shutdown=10, **protocol.settings()
         )
     )
     allow_many_connections()
-    threading.Thread(target=stop_with_parent, args=(server,), daemon=True).start()
-    try:
-        server.run(sockets=[listening])
-    finally:
-        if held is not None:
-            held.close()
+    threading.Thread(target=stop_at_the_end, args=(server, ending), daemon=True).start()
+    server.run(sockets=[listening])
 
 
 def leave_out_the_hub() -> None:
@@ -202,18 +251,19 @@ def leave_out_the_hub() -> None:
         setattr(sys.modules[name], imported, None)
 
 
-def assembled(secret: str) -> FastAPI:
+def assembled(secret: str, recent: Recent) -> FastAPI:
     """Argilla's application as it is served: hardened, private, with the pages of the crowd and of annotators.
 
-    `secret` signs the crowd's tickets. Call it once, with Argilla's settings set and the home as working folder.
+    `secret` signs the crowd's tickets; `recent` remembers who came and who guessed passwords. Call it once, with
+    Argilla's settings set and the home as working folder.
     """
     from argilla_server._app import app  # noqa: PLC0415
 
     from . import crowd, hardening, privacy, work_page  # noqa: PLC0415
 
-    hardening.apply(app)
+    hardening.apply(app, recent)
     privacy.apply()
-    crowd.mount(app, secret)
+    crowd.mount(app, secret, recent)
     work_page.mount(app)
     return app
 
@@ -233,9 +283,9 @@ def write_state(url: str) -> None:
     new.replace("server.json")
 
 
-def stop_with_parent(server: object) -> None:
-    """Wait for the end of standard input, which the platform holds open, and ask the server to end."""
+def stop_at_the_end(server: object, ending: int) -> None:
+    """Wait for the end of a file that the parent holds open, and ask the server to end."""
     # os.read and not sys.stdin: its buffer's lock would still be held when the interpreter ends.
-    while os.read(0, 4096):
+    while os.read(ending, 4096):
         pass
     server.should_exit = True  # type: ignore[attr-defined]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from types import SimpleNamespace
 
 from argilla_server import database
@@ -14,12 +13,14 @@ from argilla_server.security.authentication import provider
 from argilla_server.security.authentication.db import api_key_backend, bearer_token_backend
 from argilla_server.security.authentication.provider import AuthenticationProvider
 from fastapi import HTTPException
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.types import Scope
 
 from .guard import CLIENT
+from .recent import Recent
 from .throttle import Throttle
 
 MOST_LETTERS = 200  #: of names and passwords; Argilla's own limit on passwords is 100
@@ -52,25 +53,29 @@ class Door:
             return user if right else None
 
 
-def apply() -> None:
+def apply(recent: Recent) -> None:
     """Put the door in place. Call it once, after Argilla is imported."""
-    accounts.authenticate_user = Door(Throttle(time.monotonic)).authenticate
+    accounts.authenticate_user = Door(Throttle(recent)).authenticate
     read_once()
 
 
 def read_once() -> None:
-    """Have a request read its user once: Argilla's check of a key finds the user, and then reads the user by name."""
-    by_key, by_name = accounts.get_user_by_api_key, accounts.get_user_by_username
+    """Have a request read its user once, and nothing beside the user.
+
+    Argilla's check of a key finds the user, and then reads the user by name; each time with all workspaces, at which no
+    request looks.
+    """
+
+    async def found(db: AsyncSession, condition: ColumnElement[bool]) -> User | None:
+        db.info[FOUND] = user = (await db.execute(select(User).where(condition))).scalar_one_or_none()
+        return user
 
     async def of_key(db: AsyncSession, api_key: str) -> User | None:
-        db.info[FOUND] = found = await by_key(db, api_key)
-        return found
+        return await found(db, User.api_key == api_key)
 
     async def of_name(db: AsyncSession, username: str) -> User | None:
-        found: User | None = db.info.get(FOUND)
-        if found is None or found.username != username:
-            db.info[FOUND] = found = await by_name(db, username)
-        return found
+        known: User | None = db.info.get(FOUND)
+        return known if known is not None and known.username == username else await found(db, User.username == username)
 
     for module, name, reading in (
         (api_key_backend, "get_user_by_api_key", of_key),

@@ -10,36 +10,32 @@ Addresses of this machine stand for nobody: behind a proxy that does not pass th
 from __future__ import annotations
 
 import contextlib
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .recent import Key, Recent
 
 FREE, MOST_SECONDS = 3, 8.0
 FREE_OF_MANY, MANY_SECONDS = 20, 4.0  #: for one account from everywhere, or one address on all accounts
 FORGET_SECONDS = 900.0
-KEPT = 20_000  #: accounts and addresses; the oldest are forgotten first
+TRUST_SECONDS = 365 * 86400.0
 AT_ONCE, AT_ONCE_OF_ADDRESS = 4, 16  #: checks that may wait
+WAITING_SECONDS = 60.0  #: a check that took longer was cut off with its process
 HERE = frozenset({"", "127.0.0.1", "::1"})
-
-Key = tuple[str, ...]
-T = TypeVar("T")
 
 
 @dataclass
 class Throttle:
-    """Wrong passwords, remembered for a while; `now` is a clock in seconds."""
+    """Wrong passwords, remembered for a while; of all processes of the server, as far as they share `recent`."""
 
-    now: Callable[[], float]
-    wrong: OrderedDict[Key, tuple[int, float]] = field(default_factory=OrderedDict)  #: number, time of the last
-    trusted: OrderedDict[Key, None] = field(default_factory=OrderedDict)  #: account and address that signed in
-    waiting: Counter[Key] = field(default_factory=Counter)
+    recent: Recent
 
     def seconds(self, account: str, address: str) -> float:
         """How long the next check of this account's password waits."""
         after = self.number(("pair", account, address)) - FREE
         found = [min(MOST_SECONDS, 2.0 ** min(after, 10)) if after >= 0 else 0.0]
-        if ("pair", account, address) not in self.trusted and self.number(("account", account)) >= FREE_OF_MANY:
+        trusted = self.recent.number(("trusted", account, address), TRUST_SECONDS)
+        if not trusted and self.number(("account", account)) >= FREE_OF_MANY:
             found.append(MANY_SECONDS)
         if address not in HERE and self.number(("address", address)) >= FREE_OF_MANY:
             found.append(MANY_SECONDS)
@@ -47,40 +43,33 @@ class Throttle:
 
     def number(self, key: Key) -> int:
         """Wrong passwords that are not forgotten yet."""
-        number, last = self.wrong.get(key, (0, 0.0))
-        return number if self.now() - last < FORGET_SECONDS else 0
+        return self.recent.number(("wrong", *key), FORGET_SECONDS)
 
     def note(self, account: str, address: str, right: bool) -> None:
         """Remember how a check ended."""
         pair: Key = ("pair", account, address)
-        if right:
-            self.wrong.pop(pair, None)
-            if address not in HERE:
-                keep(self.trusted, pair, None)
-            return
-        for key in (pair, ("account", account), ("address", address)):
-            keep(self.wrong, key, (self.number(key) + 1, self.now()))
+        with self.recent.changing():
+            if right:
+                self.recent.put(("wrong", *pair), 0)
+                if address not in HERE:
+                    self.recent.put(("trusted", account, address), 1)
+                return
+            for key in (pair, ("account", account), ("address", address)):
+                self.recent.put(("wrong", *key), self.number(key) + 1)
 
     @contextlib.contextmanager
     def place(self, account: str, address: str) -> Iterator[bool]:
         """A place among the checks that wait; whether there is one."""
-        keys: dict[Key, int] = {("pair", account, address): AT_ONCE}
+        keys: dict[Key, int] = {("waiting", "pair", account, address): AT_ONCE}
         if address not in HERE:
-            keys["address", address] = AT_ONCE_OF_ADDRESS
-        free = all(self.waiting[key] < most for key, most in keys.items())
-        self.waiting.update(keys.keys() if free else ())
+            keys["waiting", "address", address] = AT_ONCE_OF_ADDRESS
+        with self.recent.changing():
+            free = all(self.recent.number(key, WAITING_SECONDS) < most for key, most in keys.items())
+            for key in keys if free else ():
+                self.recent.put(key, self.recent.number(key, WAITING_SECONDS) + 1)
         try:
             yield free
         finally:
-            self.waiting.subtract(keys.keys() if free else ())
-            for key in keys:
-                if self.waiting[key] <= 0:
-                    del self.waiting[key]
-
-
-def keep(kept: OrderedDict[Key, T], key: Key, value: T) -> None:
-    """Remember as the newest, and forget the oldest where there are too many."""
-    kept[key] = value
-    kept.move_to_end(key)
-    while len(kept) > KEPT:
-        kept.popitem(last=False)
+            with self.recent.changing():
+                for key in keys if free else ():
+                    self.recent.put(key, max(0, self.recent.number(key, WAITING_SECONDS) - 1))
