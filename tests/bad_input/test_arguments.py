@@ -57,6 +57,7 @@ WORDS: tuple[tuple[str, str], ...] = (
     (f"annotation crowd launch {E} --platform mturk --live --max-cost nan", "'nan' is not a number above 0"),
     (f"annotation crowd launch {E} --platform mturk --live --max-cost inf", "'inf' is not a number above 0"),
     ("annotation serve --port x", "invalid int value: 'x'"),
+    ("annotation serve --workers 0", "'0' is not a whole number from 1 on"),
     ("annotation serve --backup-every 0h", "'0h' is not a time; write for example 6h"),
     ("annotation serve --during no-such-command", "--during: there is no command 'no-such-command'"),
     ("annotation serve --during 'A=1", "close the quotes"),

@@ -338,6 +338,28 @@ def test_what_one_process_changes_all_processes_know(arena: Arena) -> None:
     assert other.client.get(me).status_code == 200
 
 
+@ON_POSTGRES
+def test_jobs_of_a_killed_process_are_run_again_by_the_one_in_its_place(arena: Arena) -> None:
+    campaign = arena.publish("jobs", records=1, enough=1)
+    arena.raters[0].act("submit", campaign.ids["p0"], 3)
+    arena.write("UPDATE records SET status = 'pending';")  # which the recount puts right
+    jobs = [(f"job-{worker}", json.dumps([[{"$uuid": campaign.dataset}], {}]), worker) for worker in range(PROCESSES)]
+    with contextlib.closing(sqlite3.connect(arena.home.path / "jobs.db", isolation_level=None)) as journal:
+        journal.executemany(
+            "INSERT INTO jobs (id, name, arguments, status, changed, worker)"
+            " VALUES (?, 'update_dataset_records_status_job', ?, 'started', 0, ?)",
+            jobs,
+        )
+        os.kill(max(processes(arena)), signal.SIGKILL)  # the last one to begin is the second
+
+        def statuses() -> dict[str, str]:
+            return dict(journal.execute("SELECT id, status FROM jobs WHERE id LIKE 'job-%'"))
+
+        assert eventually(lambda: statuses() == {"job-0": "started", "job-1": "finished"}, 30)
+        assert [one["status"] for one in records_of(arena, campaign)] == ["completed"]
+        journal.execute("DELETE FROM jobs WHERE id LIKE 'job-%'")
+
+
 @ON_BOTH
 def test_a_rater_with_two_windows_has_one_response(arena: Arena) -> None:
     campaign = arena.publish("windows", records=1, enough=RATERS)

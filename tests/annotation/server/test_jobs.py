@@ -129,6 +129,8 @@ def test_a_webhook_that_failed_when_the_server_was_killed_is_sent_at_the_next_st
     assert site.owner("GET", f"jobs/{job_id}")["status"] == "scheduled"
     os.kill(json.loads(site.home.state.read_text(encoding="utf-8"))["pid"], signal.SIGKILL)
     assert eventually(lambda: not is_locked(site.home))
+    with contextlib.closing(sqlite3.connect(site.home.path / "jobs.db")) as database, database:
+        database.execute("UPDATE jobs SET worker = 3")  # as if the server had had more processes before
     listener.answer = 200
     with running(site.home) as connection:
         again = enter(connection)

@@ -14,7 +14,7 @@ import pytest
 from annotation.server import URL_VARIABLE, Home, backup, postgres, restore, running
 from annotation.server.connection import is_locked
 from annotation.server.home import prepare
-from plumbline.errors import DataError, ServiceError
+from plumbline.errors import DataError, ServiceError, StudyError
 from tests.annotation.argilla_site import Site, enter, eventually, response_status, term
 from tests.annotation.server.postgres_site import PASSWORD, postgres_url  # noqa: F401  # a fixture
 
@@ -62,6 +62,21 @@ def test_no_password_is_in_the_process_list_the_log_or_what_is_said(site: Site, 
     seen += [home.log.read_text(encoding="utf-8"), postgres.named(postgres.kept(home) or "")]
     for text in seen:
         assert PASSWORD not in text and urlsplit(postgres.kept(home) or "").password not in text  # type: ignore[operator]
+
+
+def test_several_processes_are_refused_on_sqlite_before_anything_starts(tmp_path: Path) -> None:
+    said = r"--workers 2: SQLite has one writer.*--database-url postgresql"
+    with pytest.raises(StudyError, match=said), running(Home(tmp_path / "home"), workers=2):
+        pytest.fail("it started")
+
+
+def test_more_processes_than_the_database_has_connections_for_are_one_line(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(URL_VARIABLE, (postgres.kept(home) or "").replace("/argilla?", "/postgres?"))
+    said = "PostgreSQL takes 100 connections, too few for 9 processes.*max_connections to 193 or more"
+    with pytest.raises(ServiceError, match=said), running(Home(tmp_path / "home"), workers=9):
+        pytest.fail("it started")
 
 
 def test_a_second_home_cannot_serve_the_same_database(

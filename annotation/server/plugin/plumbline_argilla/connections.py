@@ -28,7 +28,7 @@ LOCKING = "plumbline_locking"
 SEARCHES, SESSIONS, BESIDE = 6, 24, 4
 #: As few sessions will do for a process: those of the answers that are written together, and some that read. So many
 #: connections of PostgreSQL are left to backups and to people.
-LEAST_SESSIONS, OTHERS = 12, 10
+LEAST_SESSIONS, OTHERS = 10, 10
 #: PostgreSQL compiles a statement of many rows in more time than it takes; 0.1 s for what asyncpg asks at first.
 PLAIN = {"jit": "off", "application_name": "plumbline"}
 

@@ -48,6 +48,7 @@ def prepare(owner: dict[str, str], may_migrate: bool, workers: int) -> tuple[Con
         if held is None:
             with engine.connect() as connection:
                 connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+        most = share(engine, workers)
         migrate(engine, may_migrate)
         if is_sqlite(engine):
             advise_planner(engine)
@@ -55,7 +56,7 @@ def prepare(owner: dict[str, str], may_migrate: bool, workers: int) -> tuple[Con
             replace_well_known(session)
             ensure_owner(session, owner)
             repair_statuses(session)
-        return held, share(engine, workers)
+        return held, most
     except DatabaseError as error:
         raise StartError(f"{named(engine)} cannot be used ({error.orig}); {ADVICE[is_sqlite(engine)]}") from error
     finally:
