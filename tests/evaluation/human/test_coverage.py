@@ -1,4 +1,4 @@
-"""95% intervals of people's scores, and of what people and models differ by, hold the truth in 95 of 100 studies."""
+"""95% intervals of people's scores and of differences from models hold the truth in about 95 studies of 100."""
 
 from __future__ import annotations
 
