@@ -93,20 +93,24 @@ def read_judging(study: Study, collected: Collected) -> Judging:
     judgements = read_judgements(study)
     if judgements.empty:
         raise DataError(f"no judge of {study.file} has said anything; run `{study.command('annotation judge run')}`")
-    names = tuple(sorted(judgements["judge"].unique()))
     shown = [one.name for one in study.judges if isinstance(one, RecordedJudge) and one.saw_ratings]
     late = saw_scores(read_reviews(study), collected.sample_ratings)
     half = study.raters.suggestions == "half"
     why = [f"{', '.join(shown)} saw people's ratings"] if shown else []
     why += [f"{', '.join(late)} rated after having seen judges' scores as adjudicators"] if late else []
     why += ["raters see judges' scores on half of the pairs (raters.suggestions)"] if half else []
+    return judging_of(outputs, judgements, collected, "; ".join(why))
+
+
+def judging_of(outputs: pd.DataFrame, judgements: pd.DataFrame, collected: Collected, refused: str) -> Judging:
+    """The same from frames: all judges that said anything count together; `refused` says why they may not."""
     return Judging(
         outputs,
         judgements,
-        names,
+        tuple(sorted(judgements["judge"].unique())),
         frozenset(one.pair_id for one in collected.sample_pairs),
         withdrawn=tuple(collected.withdrawn),
-        refused="; ".join(why),
+        refused=refused,
     )
 
 

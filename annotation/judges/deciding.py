@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from annotation.judged_mean import JudgedMean
 from annotation.judges.beside import Beside, beside, read_judging
 from annotation.records import Verdict
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.judged import Unit, unit_of
+from annotation.verdicts.verification import same
 from plumbline.errors import DataError
 
 
@@ -30,13 +31,19 @@ def refuse_other_judgements(evidence: Evidence, found: Sequence[Verdict]) -> Non
     """
     if not any(one.judged for one in found):
         return
-    due = judged_means(evidence, found)
+    for verdict in other_judged(found, judged_means(evidence, found)):
+        study = evidence.study
+        raise DataError(
+            f"{study.folder / 'verdicts.json'}: what judges say of {verdict.transformation} ({verdict.language}) is"
+            f" not what their records say; run `{study.command('annotation accept')}` again"
+        )
+
+
+def other_judged(found: Sequence[Verdict], due: Mapping[Unit, Sequence[JudgedMean]]) -> Iterator[Verdict]:
+    """The verdicts that do not say of judges what is due; numbers may differ by what versions of libraries do."""
     for verdict in found:
-        if [one.model_dump_json() for one in verdict.judged] != [
-            one.model_dump_json() for one in due[unit_of(verdict)]
-        ]:
-            study = evidence.study
-            raise DataError(
-                f"{study.folder / 'verdicts.json'}: what judges say of {verdict.transformation} ({verdict.language}) is"
-                f" not what their records say; run `{study.command('annotation accept')}` again"
-            )
+        own = [one.model_dump() for one in verdict.judged]
+        right = [one.model_dump() for one in due.get(unit_of(verdict), ())]
+        pairs = zip(own, right, strict=False)
+        if len(own) != len(right) or not all(same(one[name], other[name]) for one, other in pairs for name in one):
+            yield verdict

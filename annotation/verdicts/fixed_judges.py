@@ -6,6 +6,7 @@ how they are read, and which outputs they rate.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from plumbline.study import Study
 from plumbline.study.judges import JudgeSpec, RecordedJudge
 
 COMMAND = "annotation judge run"
-_SAID = {"name", "kind", "model", "revision", "questions", "orders", "score", "least_mass", "attempts", "temperature"}
+#: what of a judge the rules have as the study says it
+SAID = ("name", "kind", "model", "revision", "questions", "orders", "score", "least_mass", "attempts", "temperature",
+        "seed")  # fmt: skip
 
 
 class _Judged(Record):
@@ -36,7 +39,7 @@ def fixed_judges(study: Study) -> dict[str, Any]:
     """Judges and the outputs that they rate, as the rules have them: `each` by name, and the judged `pool`."""
     each = [
         {
-            **spec.model_dump(mode="json", include={*_SAID, "seed"}),
+            **spec.model_dump(mode="json", include=set(SAID)),
             "settings": identity(*spec.identity()),
             "prompt": _hash(prompt_file(study, spec)),
             **({"file": _hash(study.resolve(spec.path))} if isinstance(spec, RecordedJudge) else {}),
@@ -49,7 +52,12 @@ def fixed_judges(study: Study) -> dict[str, Any]:
 def pool_identity(study: Study) -> str:
     """Hash of the outputs that judges rate, with their strata; empty before they were drawn."""
     drawn = _drawn(study)
-    return identity("judged-v1", sorted(drawn.items())) if drawn else ""
+    return pool_hash(drawn) if drawn else ""
+
+
+def pool_hash(drawn: Mapping[str, str]) -> str:
+    """Hash of the strata of outputs that judges rate, by pair."""
+    return identity("judged-v1", sorted(drawn.items()))
 
 
 def refuse_undrawn(study: Study) -> None:

@@ -27,10 +27,10 @@ COMMAND = "annotation publish"
 _ADVICE = "bring it back from a copy: without it nothing shows when the rules were fixed"
 
 
-def rules_of(study: Study, rubric: Rubric | None = None) -> dict[str, Any]:
+def rules_of(study: Study, rubric: Rubric | None = None, judges: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What the study says about judging ratings and raters, and what these are asked; judges too where they decide.
 
-    `rubric` is the study's, for who has it at hand.
+    `rubric` is the study's, and `judges` what `fixed_judges` finds of it, for who has them at hand.
     """
     return {
         "acceptance": study.acceptance.model_dump(mode="json"),
@@ -38,7 +38,7 @@ def rules_of(study: Study, rubric: Rubric | None = None) -> dict[str, Any]:
         "raters": {"per_pair": study.raters.per_pair, **_suggested(study)},
         "sample": {"seed": study.sample.seed},
         "rubric": (rubric or load_rubric(study)).model_dump(mode="json"),
-        **({"judges": fixed_judges(study)} if study.acceptance.judges.use == "decide" else {}),
+        **({"judges": judges or fixed_judges(study)} if study.acceptance.judges.use == "decide" else {}),
     }
 
 

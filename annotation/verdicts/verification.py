@@ -159,7 +159,7 @@ def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _difference(place: str, name: str, said: Any, due: Any) -> Iterator[str]:
-    if not _same(said, due):
+    if not same(said, due):
         what = name.removeprefix("questions.").replace(".", " ").replace("_", " ")
         yield f"{place} says {_words(what, said)}, its ratings say {_words('', due)}"
 
@@ -169,7 +169,8 @@ def _words(what: str, value: Any) -> str:
     return text if what in ("", "decision") else f"{what} {text}"
 
 
-def _same(one: Any, other: Any) -> bool:
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same, but for what other versions of libraries may make of a number."""
     if _number(one) and _number(other):
         return math.isclose(one, other, rel_tol=_NEAR, abs_tol=_NEAR) or (math.isnan(one) and math.isnan(other))
     return bool(one == other)

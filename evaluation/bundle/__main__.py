@@ -219,7 +219,10 @@ def _evaluate(options: argparse.Namespace) -> int:
     print(_page(bundle, made))
     if made.outcome.failures:
         names = ", ".join(made.outcome.failures)
-        raise ServiceError(f"models failed: {names} (the reason stands above); run the same command again to go on")
+        raise ServiceError(
+            f"models failed: {names} (the reason stands above); run the same command again to go on, or pass a study"
+            " of yours that says how to load them (--study FILE)"
+        )
     return 0
 
 

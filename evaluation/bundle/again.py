@@ -18,6 +18,7 @@ from annotation.rubric import load_rubric
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.sampling.sample import SUPPLY, sample_settings
 from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.judged import of_people
 from evaluation.bundle.portable import FOLDER
 from evaluation.bundle.source import BundleSource
 from generation.jobs import generator_hash
@@ -107,6 +108,7 @@ def _settings(bundle: Bundle, out: Path) -> dict[str, Any]:
         "name": out.stem,
         "description": f"The pairs of {bundle.manifest.study}, bundle {bundle.short}, rated again",
         **{name: said[name] for name in _KEPT if name in said},
+        **({"acceptance": of_people(said["acceptance"])} if "acceptance" in said else {}),
         "datasets": datasets,
         "transformations": list(_transformations(bundle)),
         "generator": generator,

@@ -75,6 +75,13 @@ class Bundle:
         """A member's rows. Raises DataError for a table that is damaged, or not of this record."""
         return tables.checked(self.archive.read(name), self._where(name), record, columns)
 
+    def words(self, name: str) -> dict[str, Any]:
+        """A member that is a JSON object. Raises DataError for another one."""
+        found = self._json(name)
+        if not isinstance(found, dict):
+            raise DataError(f"{self._where(name)} does not hold what it should (an object); {_AGAIN}")
+        return found
+
     def models(self, name: str, model: type[M]) -> list[M]:
         """A member's records. Raises DataError for JSON that is damaged, or holds others."""
         return as_models(self._json(name), self._where(name), model, _AGAIN)
@@ -165,6 +172,9 @@ class Bundle:
         path = str(self.archive.path.parent / "outputs")
         made_by = {name: value for name, value in self.settings.get("generator", {}).items() if name in _OF_GENERATOR}
         said["generator"] = {**made_by, "kind": "recorded", "path": path}
+        if "judges" in said:  # they were asked already: what they said is a member
+            said["judges"] = [{**one, "kind": "recorded", "path": path} for one in said["judges"]]
+            said["judge_pool"] = "all"
         try:
             own = {name: one for name, one in self._kinds().items() if name not in EIGHT}
             refuse_mixed_up(own)
@@ -214,6 +224,7 @@ def _of_a_study(said: Any) -> bool:
         return False
     scored = said.get("evaluation", {})
     models = scored.get("models", []) if isinstance(scored, dict) else None
-    return isinstance(models, list) and all(
-        isinstance(one, dict) and isinstance(one.get("name"), str) for one in models
+    return all(
+        isinstance(named, list) and all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in named)
+        for named in (models, said.get("judges", []))
     )

@@ -18,11 +18,12 @@ import pyarrow.compute as pc
 
 from annotation.pseudonyms import SIMULATED
 from annotation.ratings.ratings import marked
-from annotation.verdicts.preregistration import other_rules, rules_of
+from annotation.verdicts.preregistration import other_rules
 from annotation.verdicts.verdicts import rule_id
 from annotation.verdicts.verification import differences
 from evaluation.bundle import members
 from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.judged import other_judgements, rules_in
 from evaluation.bundle.told import other_makers, other_manifest, other_records, other_supply, other_texts
 from evaluation.bundle.withheld import COPY
 from plumbline.errors import DataError
@@ -97,7 +98,7 @@ def _rules(bundle: Bundle) -> Iterator[Fault]:
     """Rules that are not those that were fixed, and verdicts by other ones."""
     seen = bundle.evidence
     ratings = seen.collected.ratings
-    for what in other_rules(rules_of(seen.study, seen.rubric), seen.rules, ratings):
+    for what in other_rules(rules_in(bundle), seen.rules, ratings):
         yield "rules.json", f"fixed other rules than the study has: {what}"
     rule, rubric = rule_id(seen.study), seen.rubric.identity()
     for one in bundle.verdicts:
@@ -199,4 +200,4 @@ def _scores(bundle: Bundle) -> Iterator[Fault]:
 
 
 _TOLD = (other_records, other_makers, other_supply, other_manifest, other_texts)
-_LOOKS = (_prompts, _rules, _marks, _computed, _outputs, _texts, _scores, *_TOLD)
+_LOOKS = (_prompts, _rules, _marks, _computed, other_judgements, _outputs, _texts, _scores, *_TOLD)

@@ -16,7 +16,7 @@ from annotation.records import Group, PairMean, Summary, Verdict
 from annotation.verdicts.tables import COEFFICIENTS
 from evaluation.bundle import members, tables
 from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.members import BundledOutput
+from evaluation.bundle.members import BundledJudged, BundledJudgement, BundledOutput
 from plumbline.records import Pair, Rating, Record, Score, Text
 
 _COPIED: dict[str, tuple[str, type[Record], str]] = {
@@ -25,6 +25,8 @@ _COPIED: dict[str, tuple[str, type[Record], str]] = {
     "pair_means": (members.MEANS, PairMean, "each pair's own mean, and whether it reaches the threshold"),
     "controls": (members.CONTROLS, Pair, "pairs that check raters; no verdict counts them"),
     "control_ratings": (members.CONTROL_RATINGS, Rating, "the answers to these"),
+    "judged": (members.JUDGED, BundledJudged, "the outputs that judges rate, who decide with people"),
+    "judgements": (members.JUDGEMENTS, BundledJudgement, "one answer of one judge to one question on one output"),
     "scores": (members.SCORES, Score, "what the maker's own embedding models scored"),
 }
 _OF_OUTPUTS = {

@@ -122,6 +122,13 @@ def specs(bundle: Bundle, names: Sequence[str], study: Path | None) -> list[dict
         return list(own.values())
     said = bundle.settings.get("evaluation", {}).get("models", [])
     makers = {one["name"]: one for one in said if isinstance(one, dict) and "name" in one}
+    scored = set(bundle.scores["model"])
+    for name in names:
+        if name in scored and "/" not in name and not (name in own or name in makers or Path(name).is_dir()):
+            raise StudyError(
+                f"--model {name}: the maker had it from a folder, a package or a server, which is not in the bundle;"
+                " say in a study of yours how to load it, and pass that with --study FILE"
+            )
     return [own.get(name) or _spec(name, makers) for name in dict.fromkeys(names)]
 
 

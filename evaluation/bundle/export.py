@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.metadata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from annotation.records import PairMean, Verdict
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import read_agreement, read_pair_means, read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
-from evaluation.bundle import members, portable, tables, withheld
+from evaluation.bundle import judged, members, portable, tables, withheld
 from evaluation.bundle.archive import MANIFEST, Writer
 from evaluation.bundle.manifest import Manifest, Member, Source
 from evaluation.bundle.sources import portable as of_dataset
@@ -171,12 +171,14 @@ class _Content:
         for name, frame in ((members.RATINGS, rated[~of_controls]), (members.CONTROL_RATINGS, rated[of_controls])):
             yield name, tables.to_parquet(tables.of_frame(frame, Rating))
         yield members.RUBRIC, tables.to_json(seen.rubric.model_dump(mode="json"))
-        kept = {"decisions": read_decisions(study), "rules": seen.rules, "looks": seen.looks, "waves": seen.waves}
+        rules = portable.rules(seen.rules)
+        kept: dict[str, Sequence[Any]] = {"decisions": read_decisions(study), "rules": rules, "looks": seen.looks}
+        kept |= {"waves": seen.waves}
         verdicts = [one.model_copy(update={"model": portable.named(one.model)}) for one in self.verdicts]
         for file, rows in {**kept, "sample": seen.supply, "verdicts": verdicts}.items():
             yield f"{file}.json", tables.models_to_json(rows)
         yield members.AGREEMENT, tables.models_to_json(read_agreement(study))
-
+        yield from judged.members_of(seen, self._hidden, comments=self.comments)
         yield members.MEANS, tables.to_parquet(tables.of_frame(read_pair_means(study), PairMean))
         if (study.folder / "scores.parquet").exists():
             scores = read_scores(study)

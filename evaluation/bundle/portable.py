@@ -7,7 +7,9 @@ from typing import Any
 
 import pandas as pd
 
+from annotation.records import RuleSet
 from annotation.rubric import Rubric
+from annotation.verdicts.fixed_judges import SAID
 from evaluation.bundle.members import BundledPrompt, BundledTransformation
 from generation.jobs import Plan
 from plumbline.records import ARGILLA
@@ -39,11 +41,31 @@ def settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, A
         "raters": {"per_pair": study.raters.per_pair},
         "acceptance": study.acceptance.model_dump(mode="json", exclude_unset=True),
         "quality": study.quality.model_dump(mode="json", exclude_unset=True),
+        **({"judges": _judges(study)} if study.acceptance.judges.use == "decide" else {}),
         "evaluation": {
             **spec.model_dump(mode="json", include={"protocol", "precision", "failed"}),
             "models": _models(study),
         },
     }
+
+
+def rules(sets: Sequence[RuleSet]) -> list[RuleSet]:
+    """The sets of rules that were fixed, without folders of the maker's in them."""
+    return [one.model_copy(update={"rules": {**one.rules, **_of_judges(one.rules)}}) for one in sets]
+
+
+def _of_judges(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The judges of a set of rules, models in folders by their folders' names."""
+    if "judges" not in said:
+        return {}
+    each = [{**one, "model": named(one["model"])} for one in said["judges"]["each"]]
+    return {"judges": {**said["judges"], "each": each}}
+
+
+def _judges(study: Study) -> list[dict[str, Any]]:
+    """The judges that decide with people, as the rules have them."""
+    each = [spec.model_dump(mode="json", include=set(SAID)) for spec in study.judges]
+    return [{**one, "model": named(one["model"])} for one in each]
 
 
 def generator(study: Study) -> dict[str, Any]:

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from annotation.ratings.exclusions import withdrawn_hash
 from annotation.ratings.ratings import counting_ratings
 from annotation.sampling.candidates import Supply
-from annotation.verdicts.preregistration import rules_of
 from evaluation.bundle import members
 from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.judged import rules_in
 from plumbline.study.datasets import LocalDataset
 
 Fault = tuple[str, str]
@@ -29,7 +29,7 @@ def other_records(bundle: Bundle) -> Iterator[Fault]:
     seen, verdicts = bundle.evidence, bundle.verdicts
     if not verdicts:
         return
-    asked = rules_of(seen.study, seen.rubric)
+    asked = rules_in(bundle)
     if not seen.rules:
         yield "rules.json", f"is empty, and the verdicts follow rule {verdicts[0].rule_id}: its proof was taken out"
     for one in seen.rules:  # the rubric is not in those of earlier versions

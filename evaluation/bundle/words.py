@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from annotation.records import Summary, Verdict
+from evaluation.bundle import judged
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import Fault
 from evaluation.bundle.evaluate import Evaluated
@@ -55,14 +56,15 @@ def contents(bundle: Bundle) -> str:
 def verdict_table(verdicts: Sequence[Verdict]) -> str:
     """What was decided, and on what."""
     questions = list(dict.fromkeys(one.question for verdict in verdicts for one in verdict.questions))
-    rows = []
+    rows, both = [], any(verdict.decision_people for verdict in verdicts)
     for verdict in verdicts:
         own = {one.question: one for one in verdict.questions}
         where = language_name(verdict.language) + (f" ({verdict.task_type})" if verdict.task_type else "")
         found = [cell for name in questions for cell in _two(own.get(name))]
-        rows.append([verdict.transformation, where, verdict.decision, str(verdict.n_pairs), *found])
-    head = [word for name in questions for word in (name, "AC2")]
-    return columns(["transformation", "language", "decision", "pairs", *head], rows, "no verdict was reached")
+        alone = [verdict.alone] if both else []
+        rows.append([verdict.transformation, where, verdict.decision, *alone, str(verdict.n_pairs), *found])
+    head = [*(["people alone"] if both else []), "pairs", *(word for name in questions for word in (name, "AC2"))]
+    return columns(["transformation", "language", "decision", *head], rows, "no verdict was reached")
 
 
 def _two(one: Summary | None) -> tuple[str, str]:
@@ -82,6 +84,7 @@ def checks(bundle: Bundle, faults: Sequence[Fault], signed: str) -> str:
             f"holds  {len(bundle.manifest.members)} members have the hashes of the manifest",
             f"holds  {COMPUTED}",
             "holds  ratings carry what was decided about raters and pairs; rated outputs and texts are those in it",
+            *([f"holds  {told}"] if (told := judged.in_words(bundle)) else []),
         ]
     return "\n".join([*lines, f"{'holds' if signed else 'open '}  {signed or 'signature: not checked (--key)'}"])
 

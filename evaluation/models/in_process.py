@@ -15,6 +15,8 @@ from plumbline.file_hashes import LARGE, sha256_of
 from plumbline.identity import identity
 from plumbline.study.evaluation import INSTRUCTION, ModelSpec
 
+_PATIENCE = 5.0  # seconds for the hub to answer at all
+
 
 def fingerprint(spec: ModelSpec, base: Path) -> str:
     """Identity of a local model's files, or of a lexical one's parameters; empty for others, whose revision says it.
@@ -51,6 +53,8 @@ class SentenceTransformerModel:
 
         location = spec.location(base)
         local = bool(spec.path or spec.package)
+        if not local:
+            refuse_no_hub(spec.name)
         try:
             self._model = SentenceTransformer(
                 location,
@@ -95,6 +99,26 @@ class SentenceTransformerModel:
     def similarity_pairwise(self, first: Any, second: Any) -> Any:
         """As `similarity`, row by row."""
         return self._model.similarity_pairwise(first, second)
+
+
+def refuse_no_hub(name: str) -> None:
+    """Raise ServiceError where a model is not on this machine and the hub does not answer.
+
+    The libraries would try for more than a minute. Whatever the hub answers, they are left to make sense of.
+    """
+    from huggingface_hub import constants, get_session, try_to_load_from_cache  # noqa: PLC0415 (takes a while)
+
+    repository = name if "/" in name else f"sentence-transformers/{name}"
+    there = (try_to_load_from_cache(repository, file) for file in ("modules.json", "config.json"))
+    if constants.HF_HUB_OFFLINE or any(isinstance(one, str) for one in there):
+        return
+    try:
+        get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
+    except Exception as error:  # of requests or httpx, as its version has it
+        raise ServiceError(
+            f"model {name!r} cannot be loaded: it is not on this machine, and the hub {constants.ENDPOINT} does not"
+            f" answer ({first_line(error)}); connect to it, or give the model a `path`"
+        ) from None
 
 
 def in_template(text: str, template: str = "") -> str:

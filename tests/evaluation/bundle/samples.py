@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import stat
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,8 @@ from evaluation.bundle.members import REPORTS
 from evaluation.run import evaluate
 from plumbline.study import ROOT, Study, load_study
 from tests.shared import made_once
+
+Changes = Mapping[str, Callable[[bytes], bytes] | None]  # of members, by name
 
 RECORDED = ROOT / "tests" / "recorded"
 RIGHTS = {"licence": "apache-2.0", "domains": ["Written"], "reference": "https://example.org/sample"}
@@ -41,6 +46,21 @@ def _make(folder: Path) -> None:
         (study.folder / report).write_text("<p>a report</p>", encoding="utf-8")
     export(study, folder / "a.plumb")
     (folder / "a.plumb").chmod(0o444)
+
+
+def changed(bundle: Path, path: Path, changes: Changes, added: dict[str, bytes] | None = None) -> Path:
+    """A copy with members changed: a function of their bytes, None to leave one out, or new ones by name."""
+    with zipfile.ZipFile(bundle) as old, zipfile.ZipFile(path, "w") as new:
+        for one in old.infolist():
+            change = changes.get(one.filename, bytes)
+            if change is not None:
+                new.writestr(one, change(old.read(one)))
+        for name, content in (added or {}).items():
+            info = zipfile.ZipInfo(name)
+            link = stat.S_IFLNK if name.startswith("link") else stat.S_IFREG
+            info.external_attr = (link | 0o644) << 16
+            new.writestr(info, content)
+    return path
 
 
 def made_bundle() -> Path:

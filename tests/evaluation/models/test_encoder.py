@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import socket
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -143,6 +145,16 @@ def test_a_hub_model_without_the_hub_is_one_line(tmp_path: Path, monkeypatch: py
         load(write_study(tmp_path), ModelSpec(name="nobody/no-such-model", revision="main"))
     assert "model 'nobody/no-such-model' cannot be loaded" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_hub_that_does_not_answer_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:  # bound, and nobody listens
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{taken.getsockname()[1]}")
+        start = time.monotonic()
+        with pytest.raises(ServiceError, match="is not on this machine, and the hub http.* does not answer .*`path`"):
+            load(write_study(tmp_path), ModelSpec(name="nobody/no-such-model"))
+    assert time.monotonic() - start < 10
 
 
 def test_a_folder_without_a_model_is_one_line(tmp_path: Path) -> None:
