@@ -6,7 +6,6 @@ import argparse
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 from annotation.adjudication.collect import FILE as ADJUDICATIONS
 from annotation.adjudication.collect import collect_adjudications
@@ -285,10 +284,10 @@ def _add_collect_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replace", action="store_true", help="also drop answers collected earlier that the server no longer has"
     )
-    parser.add_argument("--csv", metavar="FILE", type=Path, help="read the answers from a file instead of Argilla")
+    parser.add_argument("--csv", metavar="FILE", type=cli.local, help="read the answers from a file instead of Argilla")
     example = "pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]"
     parser.add_argument(
-        "--argilla", metavar="FOLDER", type=Path, help="read the answers from what `export --argilla` wrote"
+        "--argilla", metavar="FOLDER", type=cli.local, help="read the answers from what `export --argilla` wrote"
     )
     parser.add_argument("--columns", metavar="MAPPING", help=f"which column of the file holds what: {example}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 
 from annotation.argilla_files import FOLDER as IN_ARGILLAS
 from annotation.argilla_files import export_argilla
@@ -50,7 +49,7 @@ def _add_withdrawing(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--pair", metavar="ID", nargs="+", help="ids of pairs, or at least their first 8 characters, as `review` prints"
     )
-    which.add_argument("--pairs-from", metavar="FILE", type=Path, help="a file with an id on each line")
+    which.add_argument("--pairs-from", metavar="FILE", type=cli.local, help="a file with an id on each line")
     parser.add_argument("--take-back", action="store_true", help="let pairs that were withdrawn count again")
     parser.add_argument("--reason", metavar="TEXT", default="", help="your reason; it is kept, and every report has it")
 

@@ -158,14 +158,14 @@ def add_commands(commands: Subparsers) -> None:
     backing = commands.add_parser("backup", help=text, description=text, epilog=example)
     backing.set_defaults(run=_backup)
     backing.add_argument(
-        "--to", metavar="DIR", type=Path, help="folder for the backup (default: backups/ beside the database)"
+        "--to", metavar="DIR", type=cli.local, help="folder for the backup (default: backups/ beside the database)"
     )
     add_data_option(backing)
     text = "put a backup in the place of what the stopped local server has, which is kept beside"
     example = as_called("example: python -m annotation restore argilla-....tar.gz")
     restoring = commands.add_parser("restore", help=text, description=text, epilog=example)
     restoring.set_defaults(run=_restore)
-    restoring.add_argument("file", metavar="FILE", type=Path, help="a file that `backup` wrote")
+    restoring.add_argument("file", metavar="FILE", type=cli.local, help="a file that `backup` wrote")
     add_data_option(restoring)
 
 

@@ -63,7 +63,7 @@ def add_user_commands(commands: Subparsers) -> None:
     )
     inviting.add_argument("--study", metavar="FILE", required=True, help="the study, for example studies/demo.yaml")
     inviting.add_argument("--exports", help=argparse.SUPPRESS)
-    inviting.add_argument("--to", metavar="DIR", type=Path, help="write a file for each person instead of printing")
+    inviting.add_argument("--to", metavar="DIR", type=cli.local, help="a file for each person instead of printing")
     inviting.add_argument("--address", metavar="URL", type=public_address,
                           help="the address that people open (default: the server's own)")  # fmt: skip
     reminding = action(
@@ -71,7 +71,7 @@ def add_user_commands(commands: Subparsers) -> None:
     )
     reminding.add_argument("--study", metavar="FILE", required=True, help="the study, for example studies/demo.yaml")
     reminding.add_argument("--exports", help=argparse.SUPPRESS)
-    reminding.add_argument("--to", metavar="DIR", type=Path, help="write a file for each person instead of printing")
+    reminding.add_argument("--to", metavar="DIR", type=cli.local, help="a file for each person instead of printing")
     reminding.add_argument("--address", metavar="URL", type=public_address,
                            help="the address that people open (default: none is named)")  # fmt: skip
     listing = action("list", _list, "show all accounts with languages and number of answers")

@@ -12,7 +12,6 @@ import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,6 +22,7 @@ from tqdm import tqdm
 from generation.jobs import Plan
 from generation.shards import journal_files
 from generation.unit import COMMAND, refuse_other_outputs
+from plumbline import cli
 from plumbline.errors import DataError, StudyError
 from plumbline.journal import Journal
 from plumbline.records import Text, TransformedText
@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--study", required=True, action="append", metavar="FILE", help="a study; repeat to report on several"
     )
     parser.add_argument("--exports", metavar="DIR", help="where records are written (default: exports/)")
-    parser.add_argument("--csv", metavar="FILE", type=Path, help="also write the table to this file, unrounded")
+    parser.add_argument("--csv", metavar="FILE", type=cli.local, help="also write the table to this file, unrounded")
 
 
 def by_generator(studies: Sequence[Study]) -> list[Study]:

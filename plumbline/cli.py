@@ -14,6 +14,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from plumbline import interrupt
@@ -103,6 +104,13 @@ def add_study_options(parser: argparse.ArgumentParser) -> None:
 def study_of(options: argparse.Namespace) -> Study:
     """The study that the options name."""
     return load_study(options.study, options.exports)
+
+
+def local(value: str) -> Path:
+    """A file or folder of this machine, for an option: an address would become a folder of its name."""
+    if "://" in value:
+        raise argparse.ArgumentTypeError(f"{value!r} is an address; name a file or folder of this machine")
+    return Path(value)
 
 
 def positive(value: str) -> float:

@@ -93,7 +93,7 @@ def _put(local: Path, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _here(path: Path) -> Iterator[Path]:
+def fetched(path: Path) -> Iterator[Path]:
     """The file on this machine: itself, or a copy for as long as it is read. Raises FileNotFoundError."""
     if not is_remote(path):
         yield path
@@ -139,7 +139,7 @@ def json_bytes(value: Any) -> bytes:
 def read_json(path: Path, made_by: str, advice: str = "") -> Any:
     """The JSON in a file; `made_by` is the command that makes the file, for the error's advice, or `advice` is that."""
     try:
-        with _here(path) as file:
+        with fetched(path) as file:
             return parse_json(read_bytes(file))
     except FileNotFoundError:
         raise DataError(f"{path} is not there yet; run `{made_by}` first") from None
@@ -225,7 +225,7 @@ def read_batches(path: Path, record: type[Record], made_by: str, columns: Sequen
 def open_parquet(path: Path, made_by: str, words: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
     """An open Parquet file; what is wrong with it, while it is opened or read, is a DataError."""
     try:
-        with _here(path) as here, native_file(here) as file:
+        with fetched(path) as here, native_file(here) as file:
             there = pq.read_schema(file).names if words else []
             file.seek(0)
             yield pq.ParquetFile(file, read_dictionary=[name for name in words if name in there])

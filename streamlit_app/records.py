@@ -6,8 +6,10 @@ keep their time and size.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -16,11 +18,13 @@ import streamlit as st
 
 from plumbline.errors import DataError
 from plumbline.prompts import prompt_folders
+from plumbline.store import is_remote
 from plumbline.study import Study
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Stamp = tuple[str, int, int]
+_LISTED = 2.0  # seconds until a far folder is listed again
 
 
 class NotYetError(DataError):
@@ -102,6 +106,8 @@ def _originals() -> _Keep:
 
 def _stamps(study: Study, names: Sequence[str]) -> tuple[Stamp, ...]:
     """The states of the study's file and of files of its folder, as `cached` names them."""
+    if is_remote(study.folder):
+        _list_again(study.folder, int(time.monotonic() / _LISTED))
     found = [study.file]
     for name in names:
         if name == "*":
@@ -113,6 +119,15 @@ def _stamps(study: Study, names: Sequence[str]) -> tuple[Stamp, ...]:
         else:
             found.append(study.folder / name)
     return tuple(map(_stamp, found))
+
+
+@functools.lru_cache(maxsize=1)
+def _list_again(folder: Path, _: int) -> None:
+    """Ask a far folder what it holds now: its package remembers what was listed, whoever writes meanwhile."""
+    files: Any = folder.fs  # type: ignore[attr-defined]  # UPath's
+    files.invalidate_cache()
+    with contextlib.suppress(FileNotFoundError):
+        files.ls(folder.path, detail=True)  # type: ignore[attr-defined]  # all at once, so that no file is asked for alone
 
 
 def _below(folder: Path) -> list[Path]:

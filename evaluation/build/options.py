@@ -10,6 +10,7 @@ from typing import TypeAlias
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
+from plumbline.study.places import place
 
 Commands: TypeAlias = "argparse._SubParsersAction[cli.Parser]"
 
@@ -51,7 +52,7 @@ def out_of(options: argparse.Namespace, default: Path | str) -> Path:
     """The folder for the files. Raises StudyError where it is a file, and for a seed below 0."""
     if options.seed < 0:
         raise StudyError(f"--seed {options.seed}: give a whole number from 0 on")
-    out = Path(options.out) if options.out else Path(default) if isinstance(default, str) else default
+    out = place(options.out, "--out") if options.out else Path(default) if isinstance(default, str) else default
     if out.exists() and not out.is_dir():
         raise StudyError(f"--out {out}: a file is there; name a folder")
     return out

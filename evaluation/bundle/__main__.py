@@ -11,6 +11,8 @@ from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.resources import installing, working
+from plumbline.store import is_remote
+from plumbline.study.places import place
 
 _EXAMPLE = """example: python -m evaluation.bundle inspect hteb-english-v1.plumb
 
@@ -34,10 +36,10 @@ def main() -> int:
     _evaluate_options(commands)
     _study_options(commands)
     diff = _command(commands, "diff", _diff, "how two bundles differ", "first.plumb second.plumb")
-    diff.add_argument("bundle", type=Path, metavar="FILE", help="the first bundle")
+    diff.add_argument("bundle", type=cli.local, metavar="FILE", help="the first bundle")
     diff.add_argument(
         "other",
-        type=Path,
+        type=cli.local,
         metavar="OTHER",
         help="the second one, or a study (.yaml) whose people rated its pairs again",
     )
@@ -69,10 +71,10 @@ def _evaluate_options(commands: Any) -> None:
     _add_bundle(evaluate)
     add = evaluate.add_argument
     add("--model", nargs="+", default=[], metavar="NAME", help="models: names on the hub, of the maker's, or folders")
-    add("--study", type=Path, metavar="FILE", help="a study of yours whose `evaluation.models` say how to load them")
+    add("--study", type=cli.local, metavar="FILE", help="a study of yours whose `evaluation.models` say how to load")
     add("--exports", metavar="DIR", help="where records are written (default: exports/)")
     _add_copies(evaluate)
-    add("--beside", nargs="+", default=[], type=Path, metavar="FOLDER", help="other evaluations to show in the tables")
+    add("--beside", nargs="+", default=[], type=cli.local, metavar="FOLDER", help="other evaluations for the tables")
     add("--include-rejected", action="store_true", help="also score what the verdicts reject; marked everywhere")
     add("--simulated", action="store_true", help="rehearse on a bundle whose ratings are simulated")
 
@@ -82,7 +84,7 @@ def _study_options(commands: Any) -> None:
     study = _command(commands, "study", _study, text, "demo.plumb --out studies/again.yaml")
     _add_bundle(study)
     study.add_argument(
-        "--out", required=True, type=Path, metavar="FILE", help="the study's file; its name is the file's"
+        "--out", required=True, type=cli.local, metavar="FILE", help="the study's file; its name is the file's"
     )
     study.add_argument("--exports", metavar="DIR", help="where records are written (default: exports/)")
     _add_copies(study)
@@ -105,7 +107,7 @@ def _command(commands: Any, name: str, run: Any, text: str, example: str) -> arg
 
 
 def _add_bundle(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bundle", type=Path, metavar="FILE", help="the bundle")
+    parser.add_argument("bundle", type=cli.local, metavar="FILE", help="the bundle")
     parser.add_argument(
         "--key", metavar="KEY", default="", help="minisign's public key, or its file: check the signature"
     )
@@ -114,21 +116,29 @@ def _add_bundle(parser: argparse.ArgumentParser) -> None:
 def _export(options: argparse.Namespace) -> int:
     from tqdm import tqdm  # noqa: PLC0415
 
+    from evaluation.bundle.bundle import Bundle  # noqa: PLC0415
     from evaluation.bundle.check import open_checked  # noqa: PLC0415 (what takes long to import comes after --help)
     from evaluation.bundle.export import export  # noqa: PLC0415
 
-    study, out = cli.study_of(options), Path(options.out)
+    study, out = cli.study_of(options), place(options.out, "--out")
     if options.format == "parquet":
+        if is_remote(out):
+            raise StudyError(
+                f"--out {out}: the `datasets` library reads a folder of this machine; name one, and copy it"
+            )
         return _export_folder(study, out, comments=options.comments)
     if out.is_dir():
         raise StudyError(f"--out {out}: a folder is there; name a file, such as {out / study.name}.plumb")
-    units = len(study.transformations) * len(study.seeds)
+    units, made = len(study.transformations) * len(study.seeds), list[Bundle]()
     with tqdm(total=units, unit="unit", desc="exporting", delay=1, leave=False) as bar:
-        export(study, out, comments=options.comments, check=open_checked, step=bar.update)
-    bundle = open_checked(out)
+        export(
+            study, out, comments=options.comments, check=lambda file: made.append(open_checked(file)), step=bar.update
+        )
+    bundle = made[-1]
     simulated = ", its ratings SIMULATED" if bundle.manifest.simulated else ""
     print(f"{study.name}: {len(bundle.manifest.members)} members, read back and checked{simulated} -> {out}")
-    print(f"bundle {bundle.identity}; to sign it: minisign -Sm {out}")
+    sign = "" if is_remote(out) else f"; to sign it: minisign -Sm {out}"
+    print(f"bundle {bundle.identity}{sign}")
     return 0
 
 
@@ -207,7 +217,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     bundle = _held(options.bundle)
     _signed(options)
     models = specs(bundle, options.model, options.study)
-    exports = Path(options.exports) if options.exports else working("exports")
+    exports = place(options.exports, "--exports") if options.exports else working("exports")
     beside = [(folder.name, scores_in(folder)) for folder in options.beside]
     wanted = Wanted(_files(options.data), beside, options.include_rejected, options.simulated)
     with quiet(bundle.study(models), bundle.study(models).evaluation.models):

@@ -12,6 +12,7 @@ from evaluation.instructions.scores import ITEMS, SCORES, checked_items, no_item
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
+from plumbline.study.places import place
 
 if TYPE_CHECKING:
     from evaluation.instructions.analysis import Analysis, Settings
@@ -103,7 +104,7 @@ def _of_study(options: argparse.Namespace) -> int:
 
     study = load_study(options.study, options.exports)
     scores, items = study_scores(study)
-    folder = Path(options.out) if options.out else study.folder / "report_instructions"
+    folder = place(options.out, "--out") if options.out else study.folder / "report_instructions"
     inputs = [study.folder / name for name in (SCORES, ITEMS) if (study.folder / name).exists()]
     with stage(study, "evaluation instructions report", inputs, [folder]):
         one = analyse(scores, items, _settings(options, study.sample.seed), where=study.folder / SCORES)
@@ -125,7 +126,7 @@ def _of_scores(options: argparse.Namespace) -> int:
     else:
         scores = read_scores(path)
     items = checked_items(read_table(Path(options.items)), Path(options.items)) if options.items else no_items()
-    folder = Path(options.out or "report_instructions")
+    folder = place(options.out or "report_instructions", "--out")
     if folder.exists() and not folder.is_dir():
         raise StudyError(f"--out {folder}: a file is there; name a folder")
     one = analyse(scores, items, _settings(options, 1337), said, path)

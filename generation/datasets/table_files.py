@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from plumbline.errors import DataError
 from plumbline.reading import MalformedError, parse_json, read_text
-from plumbline.store import native_file
+from plumbline.store import fetched, native_file
 from plumbline.words import shows
 
 
@@ -36,7 +36,7 @@ def read_frame(path: Path) -> pd.DataFrame:
         if kind == ".jsonl":
             return pd.DataFrame(list(json_lines(path)))
         if kind == ".parquet":
-            with native_file(path) as file:
+            with fetched(path) as here, native_file(here) as file:
                 frame: pd.DataFrame = pq.ParquetFile(file).read().to_pandas()
             return frame.map(lambda cell: cell.tolist() if isinstance(cell, np.ndarray) else cell)
     except (OSError, ValueError, pd.errors.ParserError, pa.ArrowException) as error:

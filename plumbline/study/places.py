@@ -16,23 +16,28 @@ _ADDRESS = re.compile(r"[a-z0-9][a-z0-9+.-]*://([^:@/?]+@)?[^:@/?]*(:\d+)?(/[^@?
 
 def exports_folder(exports: str | Path) -> Path:
     """The folder for records: a local one, or any that fsspec knows (`s3://bucket/studies`). Raises StudyError."""
-    if "://" not in str(exports):
-        return resolved(Path(exports), "--exports")
-    if not _ADDRESS.fullmatch(str(exports)):  # not quoted: it may hold a key
+    return place(exports, "--exports") if "://" in str(exports) else resolved(Path(exports), "--exports")
+
+
+def place(named: str | Path, option: str) -> Path:
+    """What an option names: a path of this machine as it stands, or one at an address. Raises StudyError."""
+    if "://" not in str(named):
+        return Path(named)
+    if not _ADDRESS.fullmatch(str(named)):  # not quoted: it may hold a key
         raise StudyError(
-            "--exports: an address is like s3://bucket/folder; keys, passwords and options do not belong into it,"
+            f"{option}: an address is like s3://bucket/folder; keys, passwords and options do not belong into it,"
             " the protocol's package takes them from the environment (docs/cluster.md)"
         )
     from upath import UPath  # noqa: PLC0415 (most studies stay on their machine)
 
     try:
-        place = UPath(exports)
-        place.exists()  # asks for the protocol's package and for rights, before any work is done
+        far = UPath(named)
+        far.exists()  # asks for the protocol's package and for rights, before any work is done
     except ImportError as error:
-        raise StudyError(f"--exports {exports}: {error}; `pip install` what it names") from None
+        raise StudyError(f"{option} {named}: {error}; `pip install` what it names") from None
     except Exception as error:  # each protocol has errors of its own
-        raise StudyError(f"--exports {exports}: {error or type(error).__name__}") from None
-    return Path(place.path) if place.protocol in ("file", "local") else cast("Path", place)
+        raise StudyError(f"{option} {named}: {error or type(error).__name__}") from None
+    return Path(far.path) if far.protocol in ("file", "local") else cast("Path", far)
 
 
 def resolved(path: Path, where: str) -> Path:

@@ -18,7 +18,9 @@ from moto.server import ThreadedMotoServer
 
 from annotation.sampling.sample import draw_sample, read_pairs
 from generation import errors
+from generation.datasets.table_files import read_frame
 from generation.run import generate
+from plumbline import cli
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.manifest import read_manifest, stage
 from plumbline.records import Text, TransformedText
@@ -256,3 +258,17 @@ def test_two_addresses_share_nothing_on_this_machine() -> None:
         with only_one(place / ".lock", "held"):
             assert not list(place.glob("*.journal"))
             (place / "x.journal").touch()
+
+
+def test_a_subject_that_an_earlier_command_left_there_is_read_there(address: str, tmp_path: Path) -> None:
+    place = load_study(DEMO, address).folder / "prompts.parquet"
+    write_table(place, [TEXT], Text)
+    assert read_frame(place)["text"].tolist() == ["x"]
+
+
+def test_an_address_where_a_file_of_this_machine_is_needed_is_one_line() -> None:
+    parser = cli.Parser(prog="any")
+    parser.add_argument("--csv", type=cli.local)
+    with pytest.raises(StudyError, match=r"'s3://b/x.csv' is an address; name a file or folder of this machine"):
+        parser.parse_args(["--csv", "s3://b/x.csv"])
+    assert parser.parse_args(["--csv", "x.csv"]).csv == Path("x.csv")

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pandas as pd
 import pytest
 import streamlit as st
@@ -139,6 +140,26 @@ def test_a_finished_study_fills_each_page(page: Open, finished: Path, view: str)
     # Each figure has its SVG (the panels of drift have one together), and says what it shows.
     svgs = [button for button in shown.download_button if button.label == "Download as SVG"]
     assert len(svgs) == (2 if view == "drift" else len(specs(shown)))
+
+
+def test_a_study_at_an_address_fills_pages_and_shows_what_others_change(
+    page: Open, finished: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("plumbline.study.working", lambda _: tmp_path)
+    far = fsspec.filesystem("memory")
+    far.put(f"{finished}/demo", "/far/demo", recursive=True)
+    where = ("--study", DEMO, "--exports", "memory://far")
+    try:
+        for view in ("overview", "robustness"):
+            shown = page(*where, view=view)
+            assert_calm(shown)
+            assert [heading.value for heading in shown.header] == SECTIONS[view]
+            assert boxes(shown, "Not there yet") == boxes(shown, "cannot be shown") == 0
+        far.rm("/far/demo/scores.parquet")
+        monkeypatch.setattr("streamlit_app.records._LISTED", 1e-9)
+        assert boxes(page(*where, view="robustness"), "Not there yet")
+    finally:
+        far.store.clear()
 
 
 @pytest.mark.parametrize("view", VIEWS)
