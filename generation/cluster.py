@@ -22,11 +22,13 @@ from tqdm import tqdm
 
 from generation.handing import TRIES, Handing
 from generation.jobs import Job, Plan
+from generation.measured import measured
 from generation.ray_session import join, without
 from generation.unit import Unit
 from generation.work import first_error, show, sync_always
 from generation.worker import Worker, made_of
 from plumbline.errors import PlumblineError, ServiceError, StudyError
+from plumbline.rates import Stopwatch, keep_rates
 from plumbline.records import TransformedText
 from plumbline.study.generator import VllmGenerator
 
@@ -86,6 +88,7 @@ class _Crew:
         self._taken: Counter[_Seat] = Counter()  # seats that have a worker, or had one that cannot work
         self._places: set[asyncio.Task[None]] = set()
         self._workers: list[_Worker] = []
+        self._watch = Stopwatch()
         self._problem: Exception | None = None
         self._back = asyncio.Event()  # texts were taken back
         self._done = asyncio.Event()
@@ -164,8 +167,11 @@ class _Crew:
 
     async def _serve(self, worker: _Worker) -> NoReturn:
         """Hand texts to a worker as fast as it gives them back; raises what Ray says when it works no more."""
-        at_once = await worker.actor.prepare.remote(made_of(self._plan))
+        at_once, self._watch.gpu = await worker.actor.prepare.remote(made_of(self._plan))
         worker.prepared, more = True, 1
+        if not any(other.prepared for other in self._workers if other is not worker):
+            self._watch.start()
+        self._watch.gpus += worker.seat.gpus
         while True:
             jobs = self._texts.take(worker.hand, at_once + more - len(worker.hand))
             if not worker.hand:  # others have the last ones, and may die over them
@@ -186,6 +192,7 @@ class _Crew:
             unit = self._units[output.transformation, output.seed]
             last = unit.add(output)
             show(self._bar, self._counts, output.status)
+            self._watch.note(output.transformation, 1, len(output.text))
             if last:  # beside the others' work: a large table takes seconds
                 self._group.create_task(asyncio.to_thread(unit.settle))
         if not self._left:
@@ -194,6 +201,7 @@ class _Crew:
     def _dismiss(self, worker: _Worker, *, died: bool) -> None:
         """Do without a worker; what it had in hand is for others."""
         self._workers.remove(worker)
+        self._watch.gpus -= worker.seat.gpus * worker.prepared
         self._ray.kill(worker.actor)
         self._texts.back(worker.hand, died=died)
         self._back.set()
@@ -208,6 +216,7 @@ class _Crew:
             self._ray.wait(closing, num_returns=len(closing), timeout=CLOSE_SECONDS)
         for worker in self._workers:
             self._ray.kill(worker.actor)
+        keep_rates(self._plan.study, measured(self._plan, self._watch))
 
     def _drain(self) -> None:
         """Keep what an interrupted run's workers have made."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from generation.jobs import Plan
+from generation.measured import time_left
 from generation.unit import Unit
 from generation.work import planned
 from plumbline import cli
@@ -21,7 +22,8 @@ def forecast(study: Study, *, again: bool = False, rate: float | None = None) ->
 
     `rate` is requests a second; with it the last line tells about how long that takes. Token counts are estimates
     from the texts' lengths (4 characters a token) and each transformation's `growth`: of HTEB's the lengths of
-    Gemma-3's answers (HTEB, Table 23). What is no generator's work takes neither requests nor tokens.
+    Gemma-3's answers (HTEB, Table 23). Hours are by the rates of earlier runs (`plumbline.rates`). What is no
+    generator's work takes neither requests nor tokens.
     """
     plan = Plan(study)
     # Of a study that is being generated nothing may be written.
@@ -29,18 +31,20 @@ def forecast(study: Study, *, again: bool = False, rate: float | None = None) ->
         tempfile.TemporaryDirectory(prefix="plumbline-") as folder,
         planned(plan, again=again, texts=Path(folder) / "texts.parquet") as units,
     ):
-        rows = [_row(plan, name, [unit for unit in units if unit.transformation == name]) for name in plan.prompts]
+        of = {name: [unit for unit in units if unit.transformation == name] for name in plan.prompts}
+        characters = {name: sum(unit.characters() for unit in some) for name, some in of.items()}
+        rows = [_row(plan, name, of[name], characters[name]) for name in plan.prompts]
     total = [sum(cells) for cells in zip(*rows, strict=True)]
     named = zip([*plan.prompts, "total"], [*rows, total], strict=True)
     header = ["transformation", "there", "texts left", "requests left", "tokens in, about", "tokens out, about"]
     table = cli.columns(header, [[name, *(f"{cell:,}" for cell in row)] for name, row in named])
-    return f"{table}\n\n{_time(total[1], total[2], rate)}"
+    measured = time_left(plan, characters)
+    return "\n".join(filter(None, [f"{table}\n", measured, _time(total[1], total[2], rate)]))
 
 
-def _row(plan: Plan, name: str, units: Sequence[Unit]) -> tuple[int, int, int, int, int]:
+def _row(plan: Plan, name: str, units: Sequence[Unit], characters: int) -> tuple[int, int, int, int, int]:
     """There, texts, requests, tokens in and out of one transformation."""
     texts = sum(unit.todo for unit in units)
-    characters = sum(unit.characters() for unit in units)
     sent = received = 0.0
     before = 1.0
     for number, prompt in enumerate(plan.prompts[name], 1):

@@ -19,6 +19,7 @@ from generation.flagged import flagged_lines, flagged_outputs
 from generation.forecast import forecast
 from generation.generators import make_generator, refuse_code
 from generation.jobs import Plan
+from generation.measured import gpus_of, measured
 from generation.shards import Shard, as_shard, take_over
 from generation.unit import COMMAND, Unit, refuse_other_outputs
 from generation.work import generate_units, planned
@@ -26,6 +27,7 @@ from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
+from plumbline.rates import Stopwatch, keep_rates
 from plumbline.records import TransformedText
 from plumbline.store import is_remote, only_one, read_batches, read_records
 from plumbline.study import Study
@@ -124,10 +126,12 @@ def _generate_here(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> Co
     async def work() -> Counter[str]:
         names = list(dict.fromkeys(unit.transformation for unit in units))
         generator = make_generator(plan, names, allow_code=allow_code)
+        watch = Stopwatch(*gpus_of(plan.study.generator))
         try:
-            return await generate_units(plan, generator, units)
+            return await generate_units(plan, generator, units, watch)
         finally:
             await generator.close()
+            keep_rates(plan.study, measured(plan, watch))
 
     return uvloop.run(work())
 

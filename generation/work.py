@@ -20,6 +20,7 @@ from generation.shards import Shard
 from generation.unit import Unit
 from plumbline.errors import PlumblineError
 from plumbline.journal import Journal
+from plumbline.rates import Stopwatch
 from plumbline.records import Text
 from plumbline.store import write_table
 
@@ -51,8 +52,13 @@ def planned(
             unit.close()
 
 
-async def generate_units(plan: Plan, generator: Generator, units: Sequence[Unit]) -> Counter[str]:
-    """Hand all jobs of all units to a generator, as many at once as it wants; each unit settles when it is done."""
+async def generate_units(
+    plan: Plan, generator: Generator, units: Sequence[Unit], watch: Stopwatch | None = None
+) -> Counter[str]:
+    """Hand all jobs of all units to a generator, as many at once as it wants; each unit settles when it is done.
+
+    What is made is noted on the `watch`.
+    """
     counts: Counter[str] = Counter()
     jobs = ((unit, job) for unit in units for job in unit.jobs())
     total = sum(unit.todo for unit in units)
@@ -62,6 +68,8 @@ async def generate_units(plan: Plan, generator: Generator, units: Sequence[Unit]
             unit, job = unit_and_job
             output = await make_output(plan, generator, job)
             show(bar, counts, output.status)
+            if watch is not None:
+                watch.note(output.transformation, 1, len(output.text))
             if unit.add(output):
                 await asyncio.to_thread(unit.settle)  # beside the others' work: a large table takes seconds
 

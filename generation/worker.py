@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 from generation.generators import Generator, make_generator
 from generation.jobs import Job, Plan
+from generation.measured import gpus_of
 from generation.output import make_output
 from plumbline.errors import StudyError
 from plumbline.records import TransformedText
@@ -30,8 +31,8 @@ class Worker:
         self._news = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def prepare(self, prompts: dict[str, str]) -> int:
-        """Load the generator; how many texts it works on at once.
+    async def prepare(self, prompts: dict[str, str]) -> tuple[int, str]:
+        """Load the generator; how many texts it works on at once, and on what kind of GPU.
 
         `prompts` are the hashes of the command's (`made_of`): raises StudyError where this node has others.
         """
@@ -41,7 +42,7 @@ class Worker:
         self._generator = make_generator(plan, self._names, allow_code=self._allow_code)
         at_once = self._generator.concurrency
         self._tasks = [asyncio.create_task(self._work(plan, self._generator)) for _ in range(at_once)]
-        return at_once
+        return at_once, gpus_of(self._study.generator)[1]
 
     async def exchange(self, jobs: Sequence[Job]) -> list[TransformedText]:
         """Take more texts, and give what has been made since the last time; waits until there is something to give.

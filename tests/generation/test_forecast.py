@@ -4,7 +4,9 @@ from pathlib import Path
 
 from generation.forecast import forecast
 from generation.jobs import Plan
-from tests.generation.helpers import small_study
+from generation.measured import measured
+from plumbline.rates import Stopwatch, keep_rates
+from tests.generation.helpers import server, small_study
 from tests.generation.test_unit import WORDS, upper, work
 
 
@@ -46,3 +48,19 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in study.folder.rglob("*")}
     forecast(small_study(tmp_path, WORDS[:2]))  # another run may be generating all of them
     assert {path: path.stat().st_mtime_ns for path in study.folder.rglob("*")} == before
+
+
+def test_hours_are_those_that_runs_have_measured(tmp_path: Path) -> None:
+    """A run of 4 words of 5 letters with a GPU for a second each; 6 more words take 6 GPU seconds of 3,600."""
+    study = small_study(tmp_path, WORDS, generator=server("http://127.0.0.1:1/v1"))
+    assert "not measured yet: paraphrasing" in forecast(study)
+    plan, watch = Plan(study), Stopwatch(1, "NVIDIA H200")
+    watch.start()
+    watch.note("paraphrasing", 4, 20)
+    (measured_rate,) = measured(plan, watch)
+    assert measured_rate is not None
+    keep_rates(study, [measured_rate.model_copy(update={"gpu_seconds": 4.0})])
+    more = small_study(tmp_path, (*WORDS, "seven", "eight"), generator=server("http://127.0.0.1:1/v1"))
+    assert f"about {6 / 3600:.3g} GPU hours (NVIDIA H200)" in forecast(more)
+    others = small_study(tmp_path, WORDS, transformations=["expansion"], generator=server("http://127.0.0.1:1/v1"))
+    assert "by the rates of earlier runs: not measured yet: expansion" in forecast(others)

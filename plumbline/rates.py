@@ -1,0 +1,122 @@
+"""`rates/`: how fast runs of a study were, so that the next one can be told in hours before it begins.
+
+Each run leaves a file of its own, because several may end at once. What stands there was measured; nothing is assumed.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from plumbline.store import is_remote, read_models, write_json
+from plumbline.study import Study
+
+Work = Literal["generation", "encoding"]
+
+
+class Rate(BaseModel):
+    """What one run measured of one kind of work."""
+
+    model_config = ConfigDict(frozen=True)
+
+    work: Work
+    what: str = Field(description="the transformation; empty for encoding")
+    model: str
+    identity: str = Field(description="of what makes the work as long as it is: generator and prompts, or the model")
+    texts: int = Field(ge=1)
+    characters: int = Field(ge=1, description="of the original texts")
+    seconds: float = Field(gt=0, description="that the run spent on them")
+    gpu_seconds: float = Field(
+        ge=0, description="the same for each GPU that was held; 0 without, or where a server has it"
+    )
+    gpu: str = Field(description="what kind of GPU; empty where none was held")
+    finished_at: AwareDatetime
+
+
+class Stopwatch:
+    """Time and GPU time of a run, kind of work by kind of work: what passes is of whatever is noted next.
+
+    `gpus` is how many are held now; change it when that changes.
+    """
+
+    def __init__(self, gpus: int = 0, gpu: str = "") -> None:
+        self.gpus, self.gpu = gpus, gpu
+        self._last = time.monotonic()
+        self._texts: Counter[str] = Counter()
+        self._characters: Counter[str] = Counter()
+        self._seconds: dict[str, float] = {}
+        self._gpu_seconds: dict[str, float] = {}
+
+    def start(self) -> None:
+        """Count from now on."""
+        self._last = time.monotonic()
+
+    def note(self, what: str, texts: int, characters: int) -> None:
+        """So many texts are done."""
+        now = time.monotonic()
+        passed, self._last = now - self._last, now
+        self._texts[what] += texts
+        self._characters[what] += characters
+        self._seconds[what] = self._seconds.get(what, 0.0) + passed
+        self._gpu_seconds[what] = self._gpu_seconds.get(what, 0.0) + passed * self.gpus
+
+    def rate(self, work: Work, what: str, model: str, identity: str) -> Rate | None:
+        """What was measured of a kind of work; None where nothing was done."""
+        if not self._characters[what] or not self._seconds[what]:
+            return None
+        return Rate(
+            work=work,
+            what=what,
+            model=model,
+            identity=identity,
+            texts=self._texts[what],
+            characters=self._characters[what],
+            seconds=self._seconds[what],
+            gpu_seconds=self._gpu_seconds[what],
+            gpu=self.gpu,
+            finished_at=datetime.now(UTC),
+        )
+
+
+def keep_rates(study: Study, rates: Iterable[Rate | None]) -> None:
+    """Write what a run measured to a file of its own."""
+    measured = [rate for rate in rates if rate]
+    if measured:
+        name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}.json"
+        write_json(study.folder / "rates" / name, measured)
+
+
+def read_rates(study: Study) -> list[Rate]:
+    """What runs of this study have measured, and those of others whose records are beside it in a folder."""
+    folders = [study.folder] if is_remote(study.folder) else study.folder.parent.glob("*")
+    files = (file for folder in folders for file in sorted((folder / "rates").glob("*.json")))
+    return [rate for file in files for rate in read_models(file, Rate, "the run that measured it")]
+
+
+def hours(rates: Collection[Rate], left: Mapping[str, tuple[str, int]]) -> tuple[dict[str, float], float, list[str]]:
+    """What is left, by measured rates: GPU hours by kind of GPU, hours without a GPU of ours, and what is not measured.
+
+    `left` are for each kind of work its identity and the characters of the texts that are left. Time goes by
+    characters, whatever the texts' lengths; of several kinds of GPU that were measured the last one counts.
+    """
+    by_gpu: dict[str, float] = {}
+    alone, unmeasured = 0.0, []
+    for what, (identity, characters) in left.items():
+        same = [one for one in rates if (one.what, one.identity) == (what, identity)]
+        last = max(same, key=lambda one: one.finished_at, default=None)
+        found = [one for one in same if last and one.gpu == last.gpu]
+        measured = sum(one.characters for one in found)
+        if last is None:
+            unmeasured.append(what)
+        elif last.gpu:
+            seconds = sum(one.gpu_seconds for one in found) / measured * characters
+            by_gpu[last.gpu] = by_gpu.get(last.gpu, 0.0) + seconds / 3600
+        else:
+            alone += sum(one.seconds for one in found) / measured * characters / 3600
+    return by_gpu, alone, unmeasured
