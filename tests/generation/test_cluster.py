@@ -99,36 +99,6 @@ def test_an_interrupted_run_goes_on_to_the_same_content_as_without_ray(
     assert len(tables(study)) == 4  # the texts, and three units
 
 
-def test_killed_workers_and_a_killed_command_lose_nothing(cluster: Running, stub: ChatStub, tmp_path: Path) -> None:
-    """All of one unit: both workers make its texts. What a kill costs is what was in hand and had not been given."""
-    texts = tuple(f"text number {number}" for number in range(120))
-    study = write_study(tmp_path / "ray", texts, generator=server(stub.url, concurrency=CONCURRENCY))
-    rng = random.Random(23)
-    until(lambda: not cluster.processes("ray::Worker"))
-    process = cluster.start(study)
-    moments = sorted(rng.sample(range(10, 60), scaled(1, 3)))
-    for moment in moments:
-        until(functools.partial(lambda least: stub.most_at_once > CONCURRENCY and stub.answered >= least, moment))
-        os.kill(rng.choice(cluster.processes("ray::Worker")), signal.SIGKILL)
-    late = rng.randrange(70, 90)
-    until(lambda: stub.answered >= late)
-    process.kill()
-    _, _, err = finish(process)
-    assert "node 127.0.0.1: a worker died with " in err and "the others go on" in err
-    until(lambda: not cluster.processes("ray::Worker"))
-
-    status, out, err = finish(cluster.start(study))
-    assert status == 0, err
-    done, there = (int(part.split()[-1]) for part in (out.split(" texts transformed")[0], out.split(" were there")[0]))
-    assert done + there == 120 and there >= 40
-    kills = len(moments) + 2  # two workers end with the command; each had two in flight, and few made and not given
-    assert len(stub.asked) <= 120 + kills * 3 * CONCURRENCY
-    plain = write_study(tmp_path / "plain", texts, generator=server(stub.url, concurrency=100))
-    generate_at(plain)
-    assert tables(study) == tables(plain)
-    assert pq.read_metadata(study.parent / "exports/small/transformations/paraphrasing/1.parquet").num_rows == 120
-
-
 def test_what_no_worker_can_mend_is_a_line_for_each_node(cluster: Running, tmp_path: Path) -> None:
     with ChatStub(lambda _: refuses(401)) as stub:
         study = write_study(tmp_path, TEXTS[:2], generator=server(stub.url))  # so few: one worker, then the other
@@ -146,6 +116,47 @@ def test_no_cluster_is_one_line(cluster: Running, tmp_path: Path) -> None:
     status, _, err = finish(cluster.start(study, "127.0.0.1:1"))
     assert status == 2
     assert "error: --ray 127.0.0.1:1: " in err and "`ray start --head`" in err and "Traceback" not in err
+
+
+def test_killed_workers_a_killed_command_and_a_lost_node_lose_nothing(
+    cluster: Running, stub: ChatStub, tmp_path: Path
+) -> None:
+    """All of one unit: both workers make its texts. What a kill costs is what was in hand and had not been given.
+
+    The last test on this cluster, which has one node afterwards.
+    """
+    texts = tuple(f"text number {number}" for number in range(120))
+    study = write_study(tmp_path / "ray", texts, generator=server(stub.url, concurrency=CONCURRENCY))
+    rng = random.Random(23)
+    until(lambda: not cluster.processes("ray::Worker"))
+    process = cluster.start(study)
+    moments = sorted(rng.sample(range(10, 60), scaled(1, 3)))
+    for moment in moments:
+        until(functools.partial(lambda least: stub.most_at_once > CONCURRENCY and stub.answered >= least, moment))
+        os.kill(rng.choice(cluster.processes("ray::Worker")), signal.SIGKILL)
+    late = rng.randrange(70, 90)
+    until(lambda: stub.answered >= late)
+    process.kill()
+    _, _, err = finish(process)
+    assert "node 127.0.0.1: a worker died with " in err and "the others go on" in err
+    until(lambda: not cluster.processes("ray::Worker"))
+
+    process = cluster.start(study)
+    before = stub.answered
+    until(lambda: stub.answered >= before + 8)
+    cluster.kill_node()
+    status, out, err = finish(process)
+    assert status == 0, err
+    done, there = (int(part.split()[-1]) for part in (out.split(" texts transformed")[0], out.split(" were there")[0]))
+    assert done + there == 120 and there >= 40
+    kills = (
+        len(moments) + 3
+    )  # two workers end with the command, one with its node; each had two in flight, and few made and not given
+    assert len(stub.asked) <= 120 + kills * 3 * CONCURRENCY
+    plain = write_study(tmp_path / "plain", texts, generator=server(stub.url, concurrency=100))
+    generate_at(plain)
+    assert tables(study) == tables(plain)
+    assert pq.read_metadata(study.parent / "exports/small/transformations/paraphrasing/1.parquet").num_rows == 120
 
 
 def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
