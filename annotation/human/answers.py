@@ -62,6 +62,6 @@ def lines_of(tasks: Sequence[HumanTask], answers: Sequence[HumanAnswer], left: M
             f" {len(full)} by any; {len({rater for _, rater in units})} raters{made}; cannot tell:"
             f" {told} of {len(own)} answers"
         )
-        out = {reason: number for reason, number in left.get(task.task, {}).items() if number}
-        lines.append(line + "".join(f"; not counted: {number} {reason}" for reason, number in out.items()))
+        out = ", ".join(f"{reason} {number}" for reason, number in left.get(task.task, {}).items() if number)
+        lines.append(line + (f"; not counted: {out}" if out else ""))
     return lines

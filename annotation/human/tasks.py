@@ -23,7 +23,7 @@ from annotation.human.records import TASKS, HumanTask
 from annotation.human.wording import human_rubric, instructions_hash
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import load_dataset
-from generation.datasets.scored import Scored, label_words, scored_items, split_of
+from generation.datasets.scored import all_labels, label_words, scored_items, split_of
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.manifest import read_kept
@@ -84,8 +84,13 @@ def prepare(
     labels, scale = tuple[str, ...](), tuple[int, ...]()
     if kind in LABELLED and kind != "multilabel_classification":
         refuse_one_label(spec, drawn.items)
+    if kind == "clustering" and study.crowd and len(drawn.items) > study.sample.batch:
+        raise StudyError(
+            f"human.tasks: {spec.name!r}: each worker's groups are of one batch, and {len(drawn.items)} texts are"
+            f" more than sample.batch {study.sample.batch}; raise it"
+        )
     if kind in ("classification", "multilabel_classification"):
-        labels, words = _labels(spec, dataset, found)
+        labels, words = _labels(spec, dataset)
     if kind in SCORED:
         scale = _scale(spec, gold_scale)
         refuse_other_scale(spec, scale, [item.one for item in drawn.items])
@@ -127,9 +132,9 @@ def _relevant_in(spec: HumanTaskSpec, kind: str) -> Literal["", "always", "maybe
     return spec.relevant if kind in CHOSEN_AMONG else ""
 
 
-def _labels(spec: HumanTaskSpec, dataset: Dataset, found: Sequence[Scored]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """All labels of the data set's scored split, in order, and the words of those that are no words themselves."""
-    labels = order_of(sorted({label for one in found for label in one.labels}))
+def _labels(spec: HumanTaskSpec, dataset: Dataset) -> tuple[tuple[str, ...], dict[str, str]]:
+    """All labels of the data set, in order, and the words of those that are no words themselves."""
+    labels = order_of(sorted(all_labels(dataset)))
     where = f"human.tasks: {spec.name!r}"
     if len(labels) < 2:
         raise StudyError(f"{where}: its data have the label {', '.join(labels) or 'none'} alone; take the task out")

@@ -17,8 +17,8 @@ from plumbline.study.human import CANNOT_TELL, HUMAN, HumanTaskSpec
 
 _NEEDED = {
     "score": ("low", "high"),
-    "graded": ("grades", "one", "always", "maybe_absent"),
-    "binary": ("yes", "no", "one", "always", "maybe_absent"),
+    "graded": ("grades", "one", "single", "always", "maybe_absent"),
+    "binary": ("yes", "no", "one", "single", "always", "maybe_absent"),
     "ranked": ("order", "told", "always", "maybe_absent"),
     "choice": ("always", "maybe_absent"),
     "cluster": ("told", "untold"),
@@ -97,6 +97,8 @@ def _question(every: Mapping[str, Any], own: Mapping[str, Any], task: HumanTask,
     title = own["question"]
     if task.asked == "ranked":
         title = own["order"] if asking.kind == "ranking" else own["told"]
+    elif apart(task):
+        title = own["single"]
     title = _filled(title, n=asking.place or 1)
     words = {name: _words(every, own, task, name) for name in asking.labels}
     return {
@@ -127,13 +129,20 @@ def _words(every: Mapping[str, Any], own: Mapping[str, Any], task: HumanTask, na
 
 
 def _point(own: Mapping[str, Any], task: HumanTask, point: int) -> Words:
-    """A point of the scale with what it means: all of a scale whose points have words, else its ends."""
-    if task.asked == "graded":
-        words = own["grades"].get(point)
-    else:
-        ends = {task.scale[0]: own["low"], task.scale[-1]: own["high"]}
-        words = own.get("scales", {}).get(f"{task.scale[0]} to {task.scale[-1]}", ends).get(point)
-    return {ENGLISH: str(point)} if words is None else {code: f"{point} {said}" for code, said in words.items()}
+    """A point of the scale with what it means: all of a scale whose points have words, else its ends.
+
+    A button has a number, which is its key. So a point is named by its own number only where that is the same: a scale
+    from 0 has words, or as many dots as points below.
+    """
+    place = task.scale.index(point)
+    ends = {task.scale[0]: own.get("low"), task.scale[-1]: own.get("high")}
+    scale = f"{task.scale[0]} to {task.scale[-1]}"
+    every = own["grades"] if task.asked == "graded" else own.get("scales", {}).get(scale, ends)
+    words = every.get(point) or {ENGLISH: ""}
+    if all(every.get(one) for one in task.scale):
+        return dict(words)
+    mark = str(point) if task.scale[0] == 1 else "●" * place or "○"
+    return {code: f"{mark} {said}".strip() for code, said in words.items()}
 
 
 def _joined(first: Words, second: Words) -> Words:

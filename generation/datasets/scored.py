@@ -67,6 +67,18 @@ def scored_items(dataset: Dataset) -> list[Scored]:
     return list(_searches_of_files(dataset) if _searches(dataset) else _of_rows(dataset, [_rows_of_files(dataset)]))
 
 
+def all_labels(dataset: Dataset) -> set[str]:
+    """The labels of classification in all splits: what a model that was trained on them can say."""
+    if isinstance(dataset, MtebTask):
+        loaded = dataset.loaded
+        name, splits = loaded.task.label_column_name, [split for _, split in loaded.splits()]
+        columns = [parts[split][name] for parts in loaded.task.dataset.values() for split in splits]
+    else:
+        columns = [frame["label"] for frame in dataset.splits.values()] if isinstance(dataset, TableDataset) else []
+    cells = [cell for column in columns for cell in column if cell is not None]
+    return {str(one) for cell in cells for one in (cell if isinstance(cell, (list, tuple)) else [cell])}
+
+
 def label_words(dataset: Dataset) -> dict[str, str]:
     """What labels are called, by label, where a task of mteb's says it beside numbers."""
     if not isinstance(dataset, MtebTask) or dataset.task not in ("classification", "multilabel_classification"):

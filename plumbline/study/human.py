@@ -72,6 +72,11 @@ class HumanTaskSpec(Part):
         given = data.get("mteb") or data.get("data")
         return {**data, "name": re.sub(r"[^a-z0-9_-]+", "_", given.lower()) if isinstance(given, str) else "task"}
 
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _as_text(cls, value: Any) -> Any:
+        return {str(label): words for label, words in value.items()} if isinstance(value, dict) else value
+
     @field_validator("scale")
     @classmethod
     def _ascends(cls, value: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -95,7 +100,7 @@ class HumanTaskSpec(Part):
 
 
 class HumanSubject(Part):
-    """Items of tasks, to be done by people as models do them."""
+    """Items of tasks, to be done by people as models do them; it stands under the key `human`, not `subject`."""
 
     kind: Literal["human"] = "human"
     tasks: tuple[HumanTaskSpec, ...] = Field(min_length=1, description="what people do")
@@ -155,7 +160,7 @@ def _of_tasks(tasks: Sequence[HumanTaskSpec]) -> dict[str, dict[str, Any]]:
     """What the tasks say of the sample, of raters and of what is enough; the study may say the last and no repeats."""
     raters, items = [one.raters for one in tasks], [one.items for one in tasks]
     return {
-        "sample": {"pairs": max(items), "repeats": 0},
+        "sample": {"pairs": max(items), "repeats": 0, "batch": max(50, *items)},
         "raters": {"per_pair": max(raters)},
         "acceptance": {
             "min_pairs": min(20, *items),

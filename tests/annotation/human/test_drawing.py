@@ -1,0 +1,269 @@
+"""Which items people do, and that nothing of what is right comes before them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from annotation.argilla.sending import record_of
+from annotation.human.drawing import draw
+from annotation.human.rehearsing import read_items
+from annotation.human.tasks import METRICS, prepared, read_tasks, task_lines
+from annotation.rubric import LIMIT, load_rubric
+from annotation.sampling.sample import draw_sample, read_pairs
+from evaluation.tasks import protocols
+from generation.datasets.scored import Scored
+from plumbline.errors import DataError, PlumblineError, StudyError
+from plumbline.fields import fields_of
+from plumbline.study import Study
+from plumbline.study.human import HumanTaskSpec
+from tests.annotation.human.studies import CLASSES, PAIRS, SEARCH, SUMMARIES, WORDS, study_of
+
+Folder = Path
+EVERY = [
+    {"data": "classes", "items": 8, "balance": "label"},
+    {"data": "alike", "items": 6},
+    {"data": "near", "items": 6},
+    {"data": "same", "items": 6},
+    {"data": "groups", "items": 8, "balance": "label"},
+    {"data": "groups", "name": "untold", "items": 9, "tell_clusters": False},
+    {"data": "search", "items": 4, "candidates": 5},
+    {"data": "search", "name": "marks", "items": 4, "candidates": 3, "relevance": "binary", "relevant": "maybe_absent"},
+    {"data": "search", "name": "order", "items": 4, "candidates": 4, "relevance": "ranked"},
+    {"data": "long", "items": 2, "candidates": 12},
+    {"data": "several", "items": 6},
+    {"data": "bitext", "items": 5, "candidates": 3},
+    {"data": "summaries", "items": 7, "scale": [1, 5]},
+]
+
+
+def by_task(study: Study) -> dict[str, Any]:
+    return {one.task: one for one in read_tasks(study)}
+
+
+def test_every_type_is_drawn_and_worded(tmp_path: Folder) -> None:
+    study = study_of(tmp_path, *EVERY)
+    pairs, tasks, rubric = draw_sample(study), by_task(study), load_rubric(study)
+    records = Counter(pair.transformation for pair in pairs)
+    assert records == {
+        "classes": 8,
+        "alike": 6,
+        "near": 6,
+        "same": 6,
+        "groups": 8,
+        "untold": 9,
+        "search": 4,
+        "marks": 4,
+        "order": 4,
+        "long": 24,
+        "several": 6,
+        "bitext": 5,
+        "summaries": 6,
+    }
+    assert tasks["summaries"].n_items == 6  # whole texts: two of three summaries each, and a third would make nine
+    assert tasks["groups"].clusters_told == 4 and tasks["untold"].clusters_told == 0
+    assert tasks["several"].labels == ("bee", "oak", "sea", "tea") and tasks["alike"].scale == (0, 1, 2, 3, 4, 5)
+    assert (tasks["marks"].relevant_in, tasks["bitext"].relevant_in) == ("maybe_absent", "always")
+    for name, task in tasks.items():
+        asked = rubric.asked(name)
+        assert asked[0].name == name and task.metric == protocols.METRICS[task.task_type]
+        for question in rubric.asked_questions(name):
+            assert len(rubric.description(name, question, "en")) <= LIMIT
+            for place, words in enumerate(question.labels.values(), 1):  # a button's number is its key
+                assert not words["en"][0].isdigit() or words["en"].split()[0] == str(place), (name, words)
+        shown = [one.name for one in rubric.fields.of(name)]
+        assert [[field.name for field in fields_of(pair)] for pair in pairs if pair.pool == name] == [shown] * records[
+            name
+        ]
+    assert {name: protocols.METRICS[name] for name in METRICS} == METRICS
+    for one in read_items(study):
+        task = tasks[one.task]
+        assert list(one.candidates) == sorted(one.shown) and len(one.candidates) == task.candidates
+        assert bool(one.pair_id) != bool(one.records) and len(one.records) in (0, task.candidates)
+    assert any("12 candidates each, a right one always" in line for line in task_lines(study))
+
+
+def test_a_balanced_draw_has_as_many_of_each_label_and_follows_its_seed(tmp_path: Folder) -> None:
+    gold = {str(row): one["label"] for row, one in enumerate(one for one in CLASSES if one["split"] == "test")}
+    drawn = []
+    for seed in (1, 1, 2):
+        study = study_of(tmp_path, {"data": "classes", "items": 12, "balance": "label"}, sample={"seed": seed})
+        draw_sample(study)
+        drawn.append([one.item for one in read_items(study)])
+        assert Counter(gold[item] for item in drawn[-1]) == dict.fromkeys(WORDS, 3)
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_what_people_see_is_the_same_whatever_is_right(tmp_path: Folder) -> None:
+    """With every other label, score and mark the records are the same, byte by byte; the hash of the content is not."""
+    other = {
+        "classes": [{**row, "label": WORDS[(WORDS.index(str(row["label"])) + 1) % 4]} for row in CLASSES],
+        "alike": [{**row, "score": 5 - int(str(row["score"]))} for row in PAIRS],
+        "same": [{**row, "label": 1 - int(str(row["label"]))} for row in PAIRS],
+        "search": [
+            {**row, "positive": row["negative"][:1], "negative": [*row["positive"], *row["negative"][1:]]}
+            for row in SEARCH
+        ],
+    }
+    tasks = [{"data": name, "items": 4} for name in other]
+    seen, hashes = [], []
+    for data in (None, other):
+        study = study_of(tmp_path, *tasks, data=data)
+        draw_sample(study)
+        pairs = sorted(read_pairs(study), key=lambda pair: pair.pair_id)
+        seen.append([json.dumps(record_of(pair, {}), default=str) for pair in pairs])
+        hashes.append([one.content_hash for one in read_tasks(study)])
+    searches = [{one for one in own if "Where is" in one} for own in seen]
+    assert [one for one in seen[0] if one not in searches[0]] == [one for one in seen[1] if one not in searches[1]]
+    texts = [
+        {frozenset(json.loads(one)["fields"]["candidates"].replace("\n", " ").split()) for one in own}
+        for own in searches
+    ]
+    assert texts[0] == texts[1]  # the same passages; their ids are of their places in the file, and so is their order
+    assert all(one != two for one, two in zip(*hashes, strict=True))
+
+
+def searches(n: int) -> list[Scored]:
+    return [
+        Scored(
+            "",
+            str(i),
+            "en",
+            "en",
+            {"query": f"q{i}"},
+            candidates={f"{i}-{k}": f"text {i} {k}" for k in range(9)},
+            relevant=frozenset({f"{i}-0"}),
+        )
+        for i in range(n)
+    ]
+
+
+def test_places_of_candidates_tell_nothing(tmp_path: Folder) -> None:
+    spec = HumanTaskSpec.model_validate({"data": "x", "items": 300, "candidates": 7})
+    items = draw(spec, "retrieval", searches(300), seed=3).items
+    places = np.array([item.shown.index(f"{item.one.item}-0") + 1 for item in items])
+    assert len(places) == 300
+    assert abs(places.mean() - 4) < 4 * 2 / np.sqrt(300)  # uniform on 1 to 7: mean 4, standard deviation 2
+    absent = HumanTaskSpec.model_validate({"data": "x", "items": 300, "candidates": 3, "relevant": "maybe_absent"})
+    there = [f"{item.one.item}-0" in item.candidates for item in draw(absent, "retrieval", searches(300), seed=3).items]
+    assert abs(np.mean(there) - 1 / 3) < 4 * np.sqrt(2 / 9 / 300)  # three of nine
+
+
+def test_what_cannot_be_drawn_is_counted(tmp_path: Folder) -> None:
+    rows = [
+        {**SEARCH[0]},
+        {**SEARCH[1], "negative": SEARCH[1]["negative"][:1]},
+        {**SEARCH[2], "positive": SEARCH[2]["negative"][:1]},
+    ]
+    rows += [SEARCH[0]]  # a query twice
+    study = study_of(tmp_path, {"data": "search", "items": 2, "candidates": 4}, data={"search": rows})
+    draw_sample(study)
+    assert read_tasks(study)[0].left_out == {
+        "with the texts of another": 1,
+        "candidates without a text of their own": 1,
+        "with fewer than 4 candidates": 1,
+    }
+
+
+def test_a_cut_is_recorded(tmp_path: Folder) -> None:
+    rows = [{**row, "sentence1": "x" * 50_000} if i == 3 else row for i, row in enumerate(PAIRS)]
+    for most, shown, lines in ((0, 50_000, 2), (40, 44, 1)):
+        study = study_of(tmp_path, {"data": "alike", "items": 12, "cut": most}, data={"alike": rows})
+        pairs = draw_sample(study)
+        (task,) = read_tasks(study)
+        assert (task.cut, task.n_cut, task.longest) == (most, 1 if most else 0, 50_000)
+        assert max(len(field.text) for pair in pairs for field in fields_of(pair)) == shown
+        assert len(list(task_lines(study))) == lines
+
+
+BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+    (
+        "one label drawn",
+        {"data": "classes", "items": 2},
+        {"classes": [{**one, "label": "tea"} for one in CLASSES[:10]] + [CLASSES[14]]},
+        "all 2 drawn items have the label 'tea'",
+    ),
+    (
+        "one label at all",
+        {"data": "classes"},
+        {"classes": [{**one, "label": "tea"} for one in CLASSES]},
+        "have the label 'tea'",
+    ),
+    (
+        "too many labels",
+        {"data": "classes"},
+        {
+            "classes": [
+                {**CLASSES[0], "text": f"t{i}", "label": f"l{i}", "split": s}
+                for i in range(500)
+                for s in ("test", "train")
+            ]
+        },
+        "500 labels are more than the 499 that Argilla shows",
+    ),
+    (
+        "bare numbers",
+        {"data": "classes"},
+        {"classes": [{**one, "label": i % 2} for i, one in enumerate(CLASSES)]},
+        "the label '0' is a number, which says nothing to people",
+    ),
+    (
+        "words for no label",
+        {"data": "classes", "labels": {"coffee": "Coffee"}},
+        {},
+        "no label 'coffee'; its labels are bee, oak, sea, tea",
+    ),
+    (
+        "gold off the scale",
+        {"data": "alike", "scale": [1, 4]},
+        {},
+        "gold goes from 0 to 5, and people are asked from 1 to 4",
+    ),
+    ("a scale of no points", {"data": "summaries", "scale": [1, 12]}, {}, "11 points at most"),
+    ("nothing to balance", {"data": "alike", "balance": "label"}, {}, "sts has no labels to balance"),
+    ("no such language", {"data": "alike", "languages": ["fra"]}, {}, "no item in fr; it has en"),
+    ("no relevant one", {"data": "search"}, {"search": [{**row, "positive": [" "]} for row in SEARCH]}, "positive"),
+    ("no instructions", {"data": "alike", "instructions": "gone.yaml"}, {}, "gone.yaml; correct `instructions`"),
+    (
+        "ranked and many",
+        {"data": "search", "relevance": "ranked", "candidates": 12},
+        {},
+        "an order is of 10 candidates at most",
+    ),
+]
+
+
+@pytest.mark.parametrize(("task", "data", "said"), [one[1:] for one in BAD], ids=[one[0] for one in BAD])
+def test_bad_input_is_one_line(task: dict[str, Any], data: dict[str, Any], said: str, tmp_path: Folder) -> None:
+    with pytest.raises(PlumblineError) as caught:
+        draw_sample(study_of(tmp_path, task, data=data))
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_empty_summary_of_a_file_is_refused_with_its_row(tmp_path: Folder) -> None:
+    rows = [
+        {**row, "machine_summaries": ["", *row["machine_summaries"][1:]]} if i == 0 else row
+        for i, row in enumerate(SUMMARIES)
+    ]
+    with pytest.raises(DataError, match="machine_summaries"):
+        draw_sample(study_of(tmp_path, {"data": "summaries", "scale": [1, 5]}, data={"summaries": rows}))
+
+
+def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Folder) -> None:
+    task = {"data": "alike", "items": 6}
+    with pytest.raises(DataError, match="tasks.json is not there yet; run"):
+        load_rubric(study_of(tmp_path, task))
+    draw_sample(study_of(tmp_path, task))
+    with pytest.raises(StudyError, match="was drawn with other settings; run"):
+        load_rubric(study_of(tmp_path, {**task, "items": 7}))
+    study = study_of(tmp_path, task)
+    assert [one.task.content_hash for one in prepared(study)] == [one.content_hash for one in read_tasks(study)]
+    file = study.folder / "human" / "tasks.json"
+    file.write_text(file.read_text().replace('"n_items": 6', '"n_items": 60'))
+    with pytest.raises(DataError):
+        read_tasks(study)
