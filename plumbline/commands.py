@@ -72,6 +72,13 @@ SECTIONS = {
         Command(
             "report", "the report on scores and drift: tables and figures", "evaluation.report", "", "evaluation,report"
         ),
+        Command(
+            "human-report",
+            "people and models on the same items: tables and figures",
+            "evaluation.human",
+            "",
+            "evaluation,report",
+        ),
     ),
     "benchmarks": (
         Command(

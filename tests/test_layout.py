@@ -143,6 +143,7 @@ MODULES = [
     "evaluation.build",
     "evaluation.bundle",
     "evaluation.instructions",
+    "evaluation.human",
     "streamlit_app",
 ]
 #: Theirs have options of their own.

@@ -31,7 +31,7 @@ from plumbline.manifest import read_kept_frame, stage, write_kept_table
 from plumbline.store import only_one, write_json
 from plumbline.study import Study
 
-ACCEPT, JUDGE = "annotation accept", "annotation judge run"
+ACCEPT, JUDGE, REPORT = "annotation accept", "annotation judge run", "evaluation.human"
 INPUTS = (TASKS, ITEMS, ANSWERS, MODEL_ANSWERS)
 OUTPUTS = (SCORES, AGREEMENT, DIFFERENCES, ITEM_SCORES, NOTES)
 
@@ -86,7 +86,7 @@ def command(study: Study, models: Sequence[str]) -> int:
             print(line)
         print(
             f"\n{study.name}: {outcome.made} scores made, {outcome.kept} were there; {outcome.encoded} texts encoded"
-            f" for {outcome.asked} asked -> {outputs[0]}"
+            f" for {outcome.asked} asked -> {outputs[0]}\ntables and figures: `{study.command(REPORT)}`"
         )
         if outcome.failures:
             raise ServiceError(

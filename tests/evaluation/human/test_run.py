@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 from pathlib import Path
 
 import mteb
@@ -13,7 +12,6 @@ import pytest
 from mteb.cache import ResultCache
 
 from annotation.human.records import ANSWERS, HumanAnswer
-from annotation.sampling.sample import draw_sample
 from evaluation import human_benchmark
 from evaluation.human import records
 from evaluation.human.models import sampled_tasks
@@ -26,35 +24,10 @@ from plumbline.manifest import read_kept_frame, write_kept_table
 from plumbline.store import read_frame
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.evaluation import ModelSpec
-from tests.evaluation.human.rehearsed import write_rehearsed
-from tests.shared import made_once
 
 NGRAMS = "character-n-grams"
 REGISTERED = "sentence-transformers/all-MiniLM-L6-v2"  # a name that mteb's tables know
 REVISION = "8b3219a92973c328a8e22fadcfa821b5dc75636a"
-
-
-def _study(folder: Path) -> Study:
-    """The sample study with its local models that are no networks."""
-    text = (ROOT / "studies" / "human.yaml").read_text()
-    text = text.replace("demo/", f"{ROOT}/studies/demo/")
-    network = text.index("    - name: sentence-transformers")
-    text = text[:network] + text[text.index("    - name: character-n-grams") :]
-    (folder / "human.yaml").write_text(text)
-    return load_study(folder / "human.yaml", folder / "exports")
-
-
-def _make(folder: Path) -> None:
-    study = _study(folder)
-    draw_sample(study)
-    write_rehearsed(study)
-    evaluate_human(study)
-
-
-@pytest.fixture
-def study(tmp_path: Path) -> Study:
-    shutil.copytree(made_once("human", _make) / "exports", tmp_path / "exports")
-    return _study(tmp_path)
 
 
 def _scores(study: Study) -> pd.DataFrame:

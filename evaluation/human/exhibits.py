@@ -1,0 +1,290 @@
+"""People and models on the same items as tables that people read; each is a file too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import pandas as pd
+
+from annotation.verdicts.tables import SIMULATED
+from evaluation.human.cells import (
+    NONE,
+    agreed,
+    difference_of,
+    ends,
+    estimate,
+    first_of,
+    hundredfold,
+    p_of,
+    percent,
+    row_of,
+    said,
+    short,
+    top,
+    value_of,
+)
+from evaluation.human.differing import differing
+from evaluation.human.material import MODELS, PEOPLE, Material
+from evaluation.human.paper import paper_interval, paper_score, star
+from evaluation.human.standing import rank, relative, wins
+from plumbline.exhibits.table import Exhibit, reasons
+
+MOST_ITEMS = 5  # of a task on the page, that people and the best model see most differently
+_SHARED = "All scores of a row rest on the same items: those that every compared scorer has an answer to"
+_HOLM = "p: two-sided, of the same resamples of items; Holm's correction is over tasks, for each model"
+_HUME = (
+    "As HUME has them, for comparison alone: Wilson's interval of accuracies, Fisher's of correlations, else the range"
+    " of raters, and a star where the best model lies outside. A range claims no coverage, and a best of several models"
+    " lies outside by chance too: the paired differences are the test"
+)
+
+
+def all_exhibits(one: Material) -> dict[str, Exhibit]:
+    """The tables by name, in the page's order; those without rows are left away."""
+    made = [ceiling(one), models(one), standing(one), gap_table(one), raters(one), agreement(one), other_metrics(one),
+            as_hume(one), apart(one), tasks(one)]  # fmt: skip
+    return {table.name: table for table in made if len(table.frame)}
+
+
+def ceiling(one: Material) -> Exhibit:
+    """Each task: people, the models' best and median, what needs no reading, and how far raters agree."""
+    rows, frame = [], []
+    for where, own in one.main.groupby("where", sort=False):
+        people = row_of(own, PEOPLE)
+        together, alike = row_of(own, "aggregate"), first_of(one.agreement, str(where))
+        found = own[own["scorer_kind"].isin(MODELS) & own["score"].notna()]
+        lines = own[(own["scorer_kind"] == "trivial") & own["score"].notna()]
+        best = top(found)
+        line = top(lines)
+        n_raters = int((own["scorer_kind"] == "rater").sum())
+        rows.append(
+            {"Task": str(where), "Metric": own["metric"].iloc[0], "Items": str(int(own["n_items"].max()))}
+            | {"Raters": str(n_raters), "Raters' mean [95%]": said(people), "Together [95%]": said(together)}
+            | {"Best model": hundredfold(best), "Which": str(best["scorer"]) if best is not None else NONE}
+            | {"Median model": f"{100 * found['score'].median():.1f}" if len(found) else NONE}
+            | {"Without reading": hundredfold(line), "Agreement": agreed(alike)}
+        )
+        frame.append(
+            {"where": where, "metric": own["metric"].iloc[0], "n_items": own["n_items"].max(), "raters": n_raters}
+            | {"raters_mean": value_of(people), "low": value_of(people, "low"), "high": value_of(people, "high")}
+            | {
+                "aggregate": value_of(together),
+                "best": value_of(best),
+                "best_model": "" if best is None else best["scorer"],
+            }
+            | {"median": float(found["score"].median()) if len(found) else math.nan}
+            | {"trivial": value_of(line), "trivial_line": "" if line is None else line["scorer"]}
+            | {"agreement": value_of(alike, "value"), "agreement_flag": "" if alike is None else alike["flag"]}
+        )
+    notes = [
+        _SHARED,
+        "Raters' mean is what one person reaches; together is the vote or the mean of all, an ensemble, which no single"
+        " model is: models are compared with both",
+        "Without reading: the best of answers that need no reading, such as one cluster an item or the most frequent"
+        " label; a score says only what it has above that",
+        "Agreement: the first measure of the table on agreement; ! where HUME calls it problematic (kappa below .4, rho"
+        " below .6)",
+        *_undefined(one),
+        *one.notes,
+    ]
+    return _exhibit(one, "ceiling", "People and models on the same items, scores times 100", frame, rows, notes)
+
+
+def models(one: Material) -> Exhibit:
+    """Each task and model: score, and people less the model."""
+    if one.differences.empty:
+        return _exhibit(one, "models", "", [], [], [])
+    rows = []
+    scored = one.main[one.main["scorer_kind"].isin(MODELS)]
+    own_score = scored[["where", "scorer", "scorer_kind", "score", "low", "high"]].rename(
+        columns={"scorer": "model", "low": "score_low", "high": "score_high"}
+    )
+    frame = one.differences.merge(own_score, on=["where", "model"])
+    for (where, model), own in frame.groupby(["where", "model"], sort=False):
+        by = {row["people"]: row for row in own.to_dict(orient="records")}
+        mean, together = by.get(PEOPLE), by.get("aggregate")
+        first = own.iloc[0]
+        kind = {"llm": "answers as people do", "model": "embeds"}[first["scorer_kind"]]
+        rows.append(
+            {"Task": str(where), "Model": str(model), "Kind": kind}
+            | {"Score [95%]": estimate(first["score"], first["score_low"], first["score_high"])}
+            | {"Raters' mean less model [95%]": difference_of(mean), "p (Holm)": p_of(mean)}
+            | {"Together less model [95%]": difference_of(together), "p (Holm) ": p_of(together)}
+        )
+    notes = [_SHARED, _HOLM, *reasons(frame["where"] + ", " + frame["model"], frame["reason"])]
+    caption = "People less each model in points, on the same items (paired bootstrap over items, 95%)"
+    return _exhibit(one, "models", caption, frame, rows, notes)
+
+
+def standing(one: Material) -> Exhibit:
+    """Where people stand among models, over all tasks and by type."""
+    if one.gaps.empty:
+        return _exhibit(one, "standing", "", [], [], [])
+    wide = one.wide
+    place, of = rank(wide, PEOPLE)
+    frame = pd.concat([wins(wide, PEOPLE, by=by).assign(by=by) for by in ("", "task_type", "language")])
+    rows = [
+        {"Tasks": row["group"].replace("_", " ") or "all", "Against": f"{row['against']} model"}
+        | {"Wins": f"{row['wins']} of {row['n']}", "Ties": str(row["ties"]), "Share": f"{100 * row['share']:.0f}%"}
+        for row in frame.to_dict(orient="records")
+    ]
+    left = wide.attrs.get("left_out", 0)
+    notes = [
+        f"By the mean over {len(wide)} tasks the raters' mean has rank {place} of {of}; tasks are not drawn at random,"
+        " so that neither ranks nor wins have an interval",
+        f"{left} tasks are left out, which not all models have a score on" if left else "",
+    ]
+    return _exhibit(one, "standing", "On how many tasks the raters' mean is above the models", frame, rows, notes)
+
+
+def gap_table(one: Material) -> Exhibit:
+    """How hard each task is for people, and how far models are from them."""
+    frame, rows = one.gaps, []
+    lines = one.main[one.main["scorer_kind"] == "trivial"].groupby("where")["score"].max()
+    for row in frame.to_dict(orient="records"):
+        plain, above = relative(row["best"], row["people"], float(lines.get(row["task"], math.nan)))
+        rows.append(
+            {"Task": row["task"], "People": f"{100 * row['people']:.1f}", "For people": row["difficulty"]}
+            | {"Worst": f"{100 * row['worst']:.1f}", "Median": f"{100 * row['median']:.1f}"}
+            | {"Best": f"{100 * row['best']:.1f}", "Best / people": percent(plain), "Above trivial": percent(above)}
+        )
+    notes = [
+        "For people: easy from 70 on, hard below 50 (HUME's bands). Above trivial: the same share after what needs no"
+        " reading is taken off both; – where people are not above it"
+    ]
+    caption = "How hard tasks are for people, and models beside them, scores times 100"
+    return _exhibit(one, "gaps", caption, frame, rows, notes)
+
+
+def raters(one: Material) -> Exhibit:
+    """Each rater, and the raters without each."""
+    kinds = {"rater": "alone", "leave_one_out": "all others together"}
+    frame = one.main[one.main["scorer_kind"].isin(kinds)]
+    rows = [
+        {"Task": row["where"], "Rater": row["scorer"], "Who": kinds[row["scorer_kind"]]}
+        | {"Score [95%]": estimate(row["score"], row["low"], row["high"]), "Items": str(row["n_items"])}
+        | {"Cannot tell": str(row["n_abstained"]) if row["scorer_kind"] == "rater" else NONE}
+        for row in frame.to_dict(orient="records")
+    ]
+    where = (
+        frame["where"] + ", " + frame["scorer"] + frame["scorer_kind"].map({"leave_one_out": " left out"}).fillna("")
+    )
+    notes = reasons(where, frame["reason"])
+    return _exhibit(one, "raters", "Each rater, and what the others say together, times 100", frame, rows, notes)
+
+
+def agreement(one: Material) -> Exhibit:
+    """How far raters agree."""
+    frame = one.agreement
+    rows = [
+        {"Task": row["where"], "Measure": row["measure"]}
+        | {"Value [95%]": ends(row["value"], row["low"], row["high"]), "Items": str(row["n"])}
+        | {"HUME's word": row["band"] or NONE, "Flag": row["flag"] or NONE}
+        for row in frame.to_dict(orient="records")
+    ]
+    notes = [
+        "Bands and flags are HUME's, a convention: kappas and correlations are on no common scale, and so few items do"
+        " not tell them to a tenth",
+        *reasons(frame["where"] + ", " + frame["measure"], frame["reason"]),
+    ]
+    return _exhibit(one, "agreement", "How far raters agree with each other, whatever is right", frame, rows, notes)
+
+
+def other_metrics(one: Material) -> Exhibit:
+    """Other metrics of the same answers."""
+    frame = one.scores[~one.scores["main"]]
+    rows = [
+        {"Task": row["where"], "Scorer": row["scorer"].replace("_", " "), "Metric": row["metric"]}
+        | {"Score [95%]": estimate(row["score"], row["low"], row["high"]), "Items": str(row["n_items"])}
+        for row in frame.to_dict(orient="records")
+    ]
+    notes = [
+        "The V-measure rewards many clusters: AMI and ARI take off what chance gives. Average precision and nDCG of"
+        " tied candidates are the mean over all orders of them; scikit-learn's puts a tied group at its end",
+        *reasons(frame["where"] + ", " + frame["scorer"] + ", " + frame["metric"], frame["reason"]),
+    ]
+    return _exhibit(one, "other_metrics", "The same answers by other metrics, times 100", frame, rows, notes)
+
+
+def as_hume(one: Material) -> Exhibit:
+    """Scores of people, intervals and stars exactly as HUME has them."""
+    rows, frame = [], []
+    for where, own in one.main.groupby("where", sort=False):
+        each = own.loc[own["scorer_kind"] == "rater", "score"].dropna().tolist()
+        kind, n = str(own["task_type"].iloc[0]), int(own["n_items"].max())
+        value = paper_score(kind, each, value_of(row_of(own, "aggregate")))
+        if math.isnan(value):
+            continue
+        found, how = paper_interval(kind, value, n, each)
+        best = float(own.loc[own["scorer_kind"] == "model", "score"].max())
+        starred = star(found, best)
+        frame.append(
+            {"where": where, "people": value, "low": found.low, "high": found.high, "interval": how, "n": n}
+            | {"best": best, "star": starred, "reason": found.reason}
+        )
+        rows.append(
+            {"Task": str(where), "People": estimate(value, found.low, found.high), "Interval": how, "Items": str(n)}
+            | {"Best model": NONE if math.isnan(best) else f"{100 * best:.1f}", "Star": "*" if starred else NONE}
+        )
+    notes = [_HUME, *reasons([str(row["where"]) for row in frame], [str(row["reason"]) for row in frame])]
+    return _exhibit(one, "as_hume", "Scores of people, intervals and stars as HUME has them", frame, rows, notes)
+
+
+def apart(one: Material) -> Exhibit:
+    """Items that people and the best model see most differently."""
+    rows, frames = [], []
+    for where, own in one.items.groupby("where", sort=False):
+        made = differing(one, str(where), own)
+        frames.append(made)
+        for row in pd.concat([made.head(MOST_ITEMS), made.iloc[MOST_ITEMS:].tail(MOST_ITEMS)]).to_dict(
+            orient="records"
+        ):
+            rows.append(
+                {"Task": str(where), "Item": row["item"], "Text": short(row["text"]), "Right": row["right"] or NONE}
+                | {"People said": row["said"], "People": f"{row['people']:.2f}", "Best model": f"{row['model']:.2f}"}
+                | {"Apart": f"{row['apart']:+.2f}"}
+            )
+    frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    notes = [
+        "From 0 (wrong) to 1 (right): the item's share of the score where that is a mean over items, else how near the"
+        " answer's rank is to the right one's, or of how many other items it is rightly said whether they lie in one"
+        " cluster. The best model is the task's own. An item's right answer may be wrong: look where people agree",
+    ]
+    caption = f"Items that people and the best model see most differently, up to {MOST_ITEMS} either way for each task"
+    return _exhibit(one, "items", caption, frame, rows, notes)
+
+
+def tasks(one: Material) -> Exhibit:
+    """What was asked, of which items."""
+    rows = [
+        {"Task": task.task, "Data": task.source, "Type": task.task_type.replace("_", " "), "Asked": task.asked}
+        | {"Items": str(task.n_items), "Languages": ", ".join(task.languages), "Items' hash": task.content_hash[:12]}
+        | {"Candidates": str(task.candidates or NONE), "Cut to": f"{task.cut} characters" if task.cut else "whole"}
+        for task in one.tasks.values()
+    ]
+    cut = [
+        f"{task.task}: {task.n_cut} texts were shown to people cut to {task.cut} characters; models read them whole,"
+        " or as far as they read"
+        for task in one.tasks.values()
+        if task.n_cut
+    ]
+    absent = [task.task for task in one.tasks.values() if task.relevant_in == "maybe_absent"]
+    notes = [*cut, f"A right candidate may be absent: {', '.join(absent)}" if absent else ""]
+    frame = [
+        {"task": task.task, "content_hash": task.content_hash, "n_items": task.n_items} for task in one.tasks.values()
+    ]
+    return _exhibit(one, "tasks", "What people were asked to do", frame, rows, notes)
+
+
+def _exhibit(
+    one: Material, name: str, caption: str, frame: pd.DataFrame | Sequence[Mapping[str, object]],
+    rows: Sequence[dict[str, str]], notes: Iterable[str],
+) -> Exhibit:  # fmt: skip
+    simulated = [SIMULATED] if one.simulated else []
+    return Exhibit(name, caption, pd.DataFrame(frame), pd.DataFrame(rows), (*simulated, *filter(None, notes)))
+
+
+def _undefined(one: Material) -> tuple[str, ...]:
+    own = one.main[one.main["scorer_kind"].isin((PEOPLE, "aggregate"))]
+    return reasons(own["where"] + ", " + own["scorer"].str.replace("_", " "), own["reason"])

@@ -1,0 +1,75 @@
+"""The report on people and models says what the records say, whatever they lack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from annotation.human.records import ANSWERS, HumanAnswer
+from evaluation.human import records
+from evaluation.human.charts import all_figures
+from evaluation.human.exhibits import all_exhibits
+from evaluation.human.headline import doubts, headline
+from evaluation.human.material import read_material
+from evaluation.human.page import OUTLINE, write_report
+from evaluation.human.records import HumanScore
+from evaluation.human.run import evaluate_human
+from plumbline.errors import DataError
+from plumbline.manifest import read_kept_frame, write_kept_table
+from plumbline.store import read_frame
+from plumbline.study import Study, load_study
+
+
+def test_tables_are_those_of_the_records(study: Study) -> None:
+    page = write_report(study)
+    text = page.read_text()
+    assert "SIMULATED RATINGS" in text and "character-n-grams" in text
+    one = read_material(study)
+    tables, scores = all_exhibits(one), read_kept_frame(study, records.SCORES, HumanScore, "x")
+    assert {name for names in OUTLINE.values() for name in names} == {*tables, *all_figures(one)}
+    assert all(table.notes[0].startswith("SIMULATED") for table in tables.values())
+    kept = pd.read_csv(page.parent / "tables" / "ceiling.csv").set_index("where")
+    main = scores[scores["main"]]
+    for task, own in main.groupby("task"):
+        people = own.loc[own["scorer_kind"] == "raters_mean", "score"].item()
+        models = own.loc[own["scorer_kind"] == "model", "score"]
+        assert kept.loc[task, "raters_mean"] == pytest.approx(people, abs=1e-12)
+        assert kept.loc[task, "best"] == pytest.approx(models.max(), abs=1e-12)
+    assert f"On 6 tasks people reach {100 * main.loc[main['scorer_kind'] == 'raters_mean', 'score'].mean():.1f}" in text
+
+
+def test_items_seen_differently_are_shown_with_what_was_said(study: Study) -> None:
+    one = read_material(study)
+    frame = all_exhibits(one)["items"].frame
+    answers = read_frame(study.folder / ANSWERS, HumanAnswer, "x")
+    row = frame[frame["where"] == "sample_intents"].iloc[0]
+    said = answers[(answers["task"] == "sample_intents") & (answers["item"] == row["item"])]["label"]
+    right = (said == row["right"]).mean()
+    assert (row["people"], row["apart"]) == (pytest.approx(right), pytest.approx(right - row["model"]))
+    assert row["text"] == one.texts["sample_intents", row["item"]] != ""
+    assert all(label in row["said"] for label in said)
+
+
+def test_a_single_rater_and_no_model_are_told(study: Study) -> None:
+    answers = read_frame(study.folder / ANSWERS, HumanAnswer, "x")
+    alone = answers[answers["rater_id"] == answers["rater_id"].iloc[0]]
+    write_kept_table(study, ANSWERS, alone, HumanAnswer)
+    text = study.file.read_text()
+    study.file.write_text(text[: text.index("evaluation:")])
+    bare = load_study(study.file, study.folder.parent)
+    evaluate_human(bare)
+    one = read_material(bare)
+    write_report(bare)
+    assert headline(one)[0].endswith("no model was scored on the same items.")
+    assert any(line.startswith("one rater alone") for line in doubts(one))
+    agreed = all_exhibits(one)["agreement"]
+    assert set(agreed.printed["Value [95%]"]) == {"–"}
+    assert "models" not in all_exhibits(one)
+
+
+def test_a_study_that_is_not_evaluated_is_refused(study: Study, tmp_path: Path) -> None:
+    (study.folder / records.SCORES).unlink()
+    with pytest.raises(DataError, match="python -m evaluation.run"):
+        read_material(study)
