@@ -1,150 +1,300 @@
-"""`python -m evaluation.run --ray`: the models of a study, evaluated by the nodes of a running Ray cluster.
+"""`--ray` of evaluations: the models of a study on the nodes of a running Ray cluster.
 
-Each model that has something left is one task of Ray's: all its units go to one process, which loads it once and
-encodes each text once; so as many models as there are places are worked on at a time. A node plans the units itself,
-from data sets and records that it sees under the same paths, and refuses any that is not what the command planned.
-Scores come back one by one and the command writes them, as it does with those that it makes itself.
+Processes on the nodes have a model each (hands) and encode its texts in shards, every text once; the command keeps what
+comes back, shard by shard. Scores are made on the command's machine, where the embeddings are, in as many processes
+(desks) as there is work for. What dies is begun again by another; what cannot be done ends its model, with the reason.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any
 
-from annotation.records import Verdict
-from annotation.sampling.sample import known_pairs
-from evaluation.measures.beside import Unmeasured, measures
-from evaluation.planner import plan_units
-from evaluation.units import Model, Place
-from evaluation.work import Ended, Loader, Made, Todo, quiet, work
+from tqdm import tqdm
+
+from evaluation.models.distant import Desk, Finished, GivenUp, Hand, Question, Rows
+from evaluation.models.shards import Asked, Shard
+from evaluation.seats import Seat, command_cpus, on_node, seats_of
+from evaluation.teams import TRIES, DeskAt, HandAt, Job, Team, death, key_of, line_of
+from evaluation.work import Ended, quiet
 from generation.ray_session import join, without
-from plumbline.errors import PlumblineError, ServiceError, StudyError
-from plumbline.records import Pair
+from plumbline.errors import PlumblineError
 from plumbline.study import Study
 
-TRIES = 2  # of a model whose process dies
+AHEAD = 2  # shards that a hand is given at a time, so that it never waits
+DESKS = 2  # for each hand: while one waits for embeddings, another scores
+LOOK_SECONDS = 5.0  # nodes come and go
+CLOSE_SECONDS = 5.0
 
 
-@dataclass(frozen=True)
-class _Order:
-    """What a node is asked to do: `units` has the identity that each score must have."""
+def spread(address: str, study: Study, jobs: Sequence[Job]) -> Generator[tuple[Job, Any]]:
+    """What the Ray cluster at an address (`auto`: this machine's) makes of jobs, as it comes; the last is its `Ended`.
 
-    model: Model
-    units: Mapping[Place, str]
-    pairs: Sequence[Pair]
-    beside: Mapping[str, Sequence[Place]]
-    verdicts: Sequence[Verdict]
-    include_rejected: bool
-
-
-def evaluate_on(
-    address: str,
-    study: Study,
-    todo: Sequence[Todo],
-    load: Loader,
-    *,
-    verdicts: Sequence[Verdict],
-    include_rejected: bool,
-) -> Generator[tuple[Todo, Made]]:
-    """What the Ray cluster at an address (`auto`: this machine's) makes, as it comes; each model's last is its end.
-
-    Never starts a cluster. A model whose process dies is given to another once; a model that cannot be evaluated ends
-    with the reason, and the others go on. Raises StudyError without the package ray, ServiceError where there is no
-    cluster or no room on it.
+    Never starts a cluster. A model that cannot be had, that fails, or that processes die over, ends with the reason;
+    the others go on. Raises StudyError without the package ray, ServiceError where there is no cluster, or no room.
     """
     ray = join(address)
-    try:
-        there = ray.remote(num_returns="streaming", max_retries=TRIES - 1)(_there)
-        running = {}
-        for one in todo:
-            units = {unit.place: unit.unit_id(study, one.model) for unit in one.units}
-            order = _Order(
-                one.model,
-                units,
-                one.pairs,
-                {left.measure.file: [unit.place for unit in left.units] for left in one.beside},
-                verdicts,
-                include_rejected,
-            )
-            running[there.options(**_share(ray, study, one.model)).remote(study, order, load)] = one
-        while running:
+    with contextlib.ExitStack() as ends:
+        ends.callback(ray.shutdown)
+        crew = _Crew(ray, study, jobs)
+        ends.callback(crew.end)
+        while not crew.done:
             with without(contextlib.redirect_stdout):  # Ray's pages on what has died
-                (ready, *_), _ = ray.wait(list(running), num_returns=1)
-                made = _received(ray, ready)
-            yield running[ready], made
-            if isinstance(made, Ended):
-                del running[ready]
-    finally:
-        ray.shutdown()  # ends what still runs
+                found = crew.step()
+            yield from found
 
 
-def _there(study: Study, order: _Order, load: Loader) -> Iterator[Made]:
-    """What runs on a node."""
-    import ray  # noqa: PLC0415 (extra `ray`)
+class _Crew:
+    """All that is at work, as the command sees it: what is awaited, and what happens when it comes (`_calls`)."""
 
-    node = f"node {ray.util.get_node_ip_address()}"
-    with quiet(study, [order.model.spec]):
+    def __init__(self, ray: Any, study: Study, jobs: Sequence[Job]) -> None:
+        self._ray, self._study, self._lost = ray, study, ray.exceptions.RayError
+        self._specs = [job.model.spec for job in jobs]
+        self._calls: dict[Any, Callable[[Any], None]] = {}
+        self._found: list[tuple[Job, Any]] = []
+        self._hands: list[HandAt] = []
+        self._desks: list[DeskAt] = []
+        self._seats: list[Seat] = seats_of(ray, study)
+        self._looked = time.monotonic()
+        self._most = max(1, min(DESKS * len(self._seats), command_cpus(ray)))
+        self.teams: list[Team] = []
+        for job in jobs:
+            try:
+                self.teams.append(Team.of(study, job))
+            except PlumblineError as error:  # what was kept of it cannot be read
+                self._found.append((job, Ended(failure=str(error))))
+
+    @property
+    def done(self) -> bool:
+        """Whether all models have come to their end, and it was told."""
+        return not self.teams and not self._found
+
+    def step(self) -> list[tuple[Job, Any]]:
+        """Have everybody at work, wait for something to come, and take it; what was made."""
+        if time.monotonic() - self._looked > LOOK_SECONDS:
+            self._seats, self._looked = seats_of(self._ray, self._study), time.monotonic()
+        self._hire()
+        self._hand_out()
+        ready, _ = self._ray.wait(list(self._calls), timeout=LOOK_SECONDS) if self._calls else ([], [])
+        for one in ready:
+            self._calls.pop(one)(one)
+        self._dissolve()
+        found, self._found = self._found, []
+        return found
+
+    def end(self) -> None:
+        """End all processes; those that are at work at once."""
+        free = [hand.actor for hand in self._hands if hand.ready and not hand.shards]
+        free += [desk.actor for desk in self._desks if desk.team is None]
+        if free:
+            self._ray.wait([one.close.remote() for one in free], num_returns=len(free), timeout=CLOSE_SECONDS)
+        for actor in [one.actor for one in self._hands] + [one.actor for one in self._desks]:
+            self._ray.kill(actor)
+        for team in self.teams:
+            team.shards.close()
+
+    def _hire(self) -> None:
+        """Put a hand on each seat that is free, for the model that has fewest; and desks, as many as have work."""
+        taken = {hand.seat for hand in self._hands}
+        for seat in [one for one in self._seats if one not in taken]:
+            teams = [team for team in self.teams if seat.serves(team.job.model.spec) and seat not in team.unusable]
+            if teams := [team for team in teams if not team.failure]:
+                self._engage(seat, min(teams, key=lambda team: len(team.hands)))
+        for team in self.teams:
+            if not team.hands and not team.failure and not team.may_have(self._seats):
+                self._fail(team, "no node of the cluster can have it; see `ray status`")
+        wanted = min(self._most, sum(len(team.todo) + team.going for team in self.teams))
+        while len(self._desks) < wanted:
+            at = on_node(self._ray.get_runtime_context().get_node_id())
+            actor = self._ray.remote(Desk).options(num_cpus=0, **at).remote(self._study, self._specs, quiet)
+            self._desks.append(DeskAt(actor))
+
+    def _engage(self, seat: Seat, team: Team) -> None:
+        """Start a process on a node, which loads a model."""
+        model = team.job.model
+        kind = self._ray.remote(concurrency_groups={"asked": 1})(Hand)
+        options = {"num_cpus": seat.cpus, "num_gpus": seat.gpus, **on_node(seat.node)}
+        hand = HandAt(seat, team, kind.options(**options).remote(self._study, model.spec, model.model_id, quiet))
+        self._hands.append(hand)
+        team.hands.append(hand)
+        self._calls[hand.actor.facts.remote()] = partial(self._loaded, hand)
+
+    def _hand_out(self) -> None:
+        """Give shards to hands, questions to those who can answer, and pieces to desks."""
+        for team in self.teams:
+            ready = [hand for hand in team.hands if hand.ready]
+            while ready:
+                hand = min(ready, key=lambda one: len(one.shards))
+                shard = team.shards.next(len(team.hands)) if len(hand.shards) < AHEAD else None
+                if shard is None:
+                    break
+                hand.shards.append(shard)
+                way = team.ways.get(shard.prompt)
+                call = hand.actor.encode.remote(shard.texts, shard.prompt, shard.role, way)
+                self._calls[call] = partial(self._encoded, hand, shard)
+            while ready and team.questions:
+                place, question = team.questions.pop()
+                call = ready[0].actor.answer.options(concurrency_group="asked").remote(question)
+                self._calls[call] = partial(self._answered, place, question, ready[0])
+        for desk in [one for one in self._desks if one.team is None]:
+            teams = [team for team in self.teams if team.facts is not None and team.todo]
+            if teams:
+                team = min(teams, key=lambda one: one.going)
+                desk.team, desk.piece = team, team.todo.popleft()
+                team.going += 1
+                make = team.job.pieces[desk.piece]
+                call = desk.actor.begin.remote(make, team.facts, team.job.model.spec.name)
+                self._calls[call] = partial(self._stepped, desk)
+
+    def _loaded(self, hand: HandAt, call: Any) -> None:
+        """A hand has its model."""
+        if (facts := self._from(hand, call)) is not None:
+            hand.ready, hand.team.facts = True, hand.team.facts or facts
+
+    def _encoded(self, hand: HandAt, shard: Shard, call: Any) -> None:
+        """A shard came back."""
+        rows, team = self._from(hand, call, shard), hand.team
+        if rows is not None:
+            hand.shards.remove(shard)
+            self._serve(team, lambda: team.shards.add(shard, rows))
+
+    def _answered(self, place: DeskAt, question: Question, hand: HandAt, call: Any) -> None:
+        """A model answered a question; where it died over it, another is asked."""
+        team, answer = hand.team, self._from(hand, call)
+        if answer is not None:
+            said, way = answer
+            if way is not None:
+                team.ways[said] = way
+            if question.repeats:
+                team.said[key_of(question)] = said
+        if answer is not None or team.failure:
+            self._go_on(place, said if answer is not None else GivenUp())
+        else:
+            team.questions.append((place, question))
+
+    def _from(self, hand: HandAt, call: Any, shard: Shard | None = None) -> Any:
+        """What a hand answered; None where it failed, or is no more."""
+        if hand.gone:
+            return None
+        team, node = hand.team, f"node {hand.seat.address}"
         try:
-            todo = _planned(study, order)
-        except PlumblineError as error:
-            yield Ended(failure=f"{node}: {error}")
+            return self._ray.get(call)
+        except self._ray.exceptions.RayTaskError as error:
+            team.unusable.add(hand.seat)
+            self._dismiss(hand, line_of(error, node), shard)
+        except self._lost as error:
+            over = hand.shards[0] if hand.shards else None
+            team.tries[hand.seat] += over is None
+            if team.tries[hand.seat] >= TRIES:
+                team.unusable.add(hand.seat)
+            times = max(team.tries[hand.seat], over.tries + 1 if over else 0)
+            self._dismiss(hand, f"{node}: {death(error, times)}", over)
+        return None
+
+    def _dismiss(self, hand: HandAt, why: str, over: Shard | None) -> None:
+        """Do without a hand that failed or died over a shard; others encode what it had."""
+        team = hand.team
+        self._release(hand)
+        if over is not None:
+            over.tries += 1
+        if (over is not None and over.tries >= TRIES) or not (team.hands or team.may_have(self._seats)):
+            self._fail(team, why)
             return
-        for made in work(study, todo, load):
-            failed = isinstance(made, Ended) and made.failure
-            yield replace(made, failure=f"{node}: {made.failure}") if isinstance(made, Ended) and failed else made
+        for shard in hand.shards:
+            team.shards.put_back(shard)
+        tqdm.write(f"{team.job.model.name}: {why}; it goes on", file=sys.stderr)
 
+    def _release(self, hand: HandAt) -> None:
+        """End a hand's process."""
+        idle = hand.ready and not hand.shards and not hand.gone
+        hand.gone = True
+        self._hands.remove(hand)
+        hand.team.hands.remove(hand)
+        if idle:
+            hand.actor.close.remote()
+            hand.actor.__ray_terminate__.remote()
+        else:
+            self._ray.kill(hand.actor)
 
-def _planned(study: Study, order: _Order) -> Todo:
-    """The units of an order as this node sees them. Raises StudyError where it sees others than the command."""
-    model = Model.of(study, order.model.spec)
-    if model.model_id != order.model.model_id:
-        raise StudyError(f"the files of model {model.name!r} are not those of the command's machine; copy them again")
-    sample = known_pairs(study)
-    planned = plan_units(study, order.verdicts, sample, include_rejected=order.include_rejected)
-    units = {unit.place: unit for unit in planned}
-    for place, unit_id in order.units.items():
-        unit = units.get(place)
-        if unit is None or unit.unit_id(study, model) != unit_id:
-            what = " ".join(map(str, place))
-            raise StudyError(
-                f"{what} is not what it is on the command's machine; data sets, prompts, versions and the records in"
-                f" {study.folder} must be the same on every node (docs/cluster.md)"
-            )
-    unmeasured = [
-        Unmeasured(one, [units[place] for place in order.beside[one.file]])
-        for one in measures(study, sample)
-        if one.file in order.beside
-    ]
-    return Todo(model, [units[place] for place in order.units], order.pairs, unmeasured)
+    def _stepped(self, place: DeskAt, call: Any) -> None:
+        """A desk wants something, or has made its piece."""
+        if (team := place.team) is None:
+            raise RuntimeError("a desk made a step with nothing to do")
+        try:
+            step = self._ray.get(call)
+        except self._ray.exceptions.RayTaskError as error:
+            self._free(place, team)
+            if not isinstance(error.cause, GivenUp):
+                self._fail(team, line_of(error, "the command's machine"))
+        except self._lost as error:
+            self._desks.remove(place)
+            self._free(place, team)
+            team.tries[place.piece] += 1
+            if team.tries[place.piece] >= TRIES:
+                self._fail(team, death(error, TRIES))
+            elif not team.failure:
+                team.todo.appendleft(place.piece)
+        else:
+            self._take(place, team, step)
 
+    def _take(self, place: DeskAt, team: Team, step: Rows | Question | Finished) -> None:
+        if isinstance(step, Finished):
+            self._found.append((team.job, step.made))
+            team.asked += step.asked
+            self._free(place, team)
+        elif team.failure:
+            self._go_on(place, GivenUp())
+        elif isinstance(step, Rows):
+            asked = Asked(step.texts, step.prompt, step.role)
+            team.waiting[asked] = place
+            self._serve(team, lambda: team.shards.ask(asked))
+        elif step.repeats and (key := key_of(step)) in team.said:
+            self._go_on(place, team.said[key])
+        else:
+            team.questions.append((place, step))
 
-def _share(ray: Any, study: Study, model: Model) -> dict[str, int]:
-    """What a model takes of a node: a GPU and a CPU, or, where there are none, all CPUs of the smallest node.
+    def _serve(self, team: Team, change: Callable[[], None]) -> None:
+        """Change what is kept, or asked, and hand rows to those who waited for them."""
+        if team.failure:
+            return
+        try:
+            change()
+            for asked, rows in team.shards.done():
+                self._go_on(team.waiting.pop(asked), rows)
+        except PlumblineError as error:
+            self._fail(team, str(error))
 
-    One that a server runs takes a CPU.
-    """
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    cpus = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1]
-    if not cpus:
-        raise ServiceError("no node of the Ray cluster has a CPU to give; see `ray status`")
-    if model.spec.kind == "openai":
-        return {"num_cpus": 1, "num_gpus": 0}
-    gpus = any(node.get("GPU", 0) >= 1 for node in nodes) and study.evaluation.device != "cpu"
-    return {"num_cpus": 1, "num_gpus": 1} if gpus else {"num_cpus": min(cpus), "num_gpus": 0}
+    def _go_on(self, place: DeskAt, answer: Any) -> None:
+        self._calls[place.actor.go_on.remote(answer)] = partial(self._stepped, place)
 
+    def _free(self, place: DeskAt, team: Team) -> None:
+        """A desk has nothing to do any more."""
+        team.going -= 1
+        place.team = None
 
-def _received(ray: Any, stream: Any) -> Made:
-    """The next that a node made; its end, with the reason, where there is none any more. A bug stays what it is."""
-    try:
-        made: Made = ray.get(next(stream))
-    except ray.exceptions.RayTaskError as error:
-        if not isinstance(error.cause, (ImportError, OSError)):
-            raise
-        return Ended(failure=f"on a node: {error.cause}; docs/cluster.md says what a node needs")
-    except ray.exceptions.RayError as error:
-        what = str(error).strip().splitlines()[0]
-        line = f"its process died {TRIES} times (killed, or out of memory?): {what}"
-        return Ended(failure=f"{line}; Ray's logs on the node say why")
-    return made
+    def _fail(self, team: Team, reason: str) -> None:
+        """End a model, with the reason; what was made before stays."""
+        if team.failure:
+            return
+        team.failure = reason
+        team.todo.clear()
+        team.shards.drop()
+        for hand in list(team.hands):
+            self._release(hand)
+        for place in (*team.waiting.values(), *(place for place, _ in team.questions)):
+            self._go_on(place, GivenUp())
+        team.waiting.clear()
+        team.questions.clear()
+
+    def _dissolve(self) -> None:
+        """See which models have come to their end."""
+        for team in [team for team in self.teams if not team.todo and not team.going]:
+            self._found.append((team.job, Ended(team.asked, team.shards.encoded, team.failure)))
+            self.teams.remove(team)
+            for hand in list(team.hands):
+                self._release(hand)
+            team.shards.close()

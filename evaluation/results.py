@@ -101,9 +101,23 @@ class Results:
         mteb_files.write(self.study, row, made.result)
         self._scores[todo.model.name, unit.place] = row  # not before its file is there: an interrupt ends with `write`
         self._journal.append(row)
+        if unit.transformation == ORIGINAL:
+            self._compare_with(todo.model, unit)
         self._journal.sync()
         if time.monotonic() - self._written > WRITE_SECONDS:
             self.write()
+
+    def _compare_with(self, model: Model, original: Unit) -> None:
+        """Put an original's score beside those of its data set that came before it, as they may from a cluster."""
+        for unit in self.units:
+            old = self._scores.get((model.name, unit.place))
+            same = unit.dataset.name == original.dataset.name and unit is not original and not unit.lost
+            if same and old is not None and old.status != "left_out":
+                row = self._row(model, unit, Numbers(old.score, math.nan, old.versions, old.model_revision))
+                if row.original_score != old.original_score:
+                    mteb_files.note(self.study, old, row)
+                    self._scores[model.name, unit.place] = row
+                    self._journal.append(row)
 
     def fail(self, model: Model, reason: str) -> None:
         """Note why a model could not be evaluated; what it had made before stays."""

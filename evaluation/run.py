@@ -2,7 +2,7 @@
 
 A score is on disk as soon as it exists (`evaluation.results`). What stands there from earlier runs under an identity
 that still holds is kept; only models that have something left to do are loaded. A model that fails is reported, and
-the others go on. With `--ray` the nodes of a running cluster do the work, a model each (`evaluation.cluster`).
+the others go on. With `--ray` the nodes of a running cluster do the work (`evaluation.cluster`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from evaluation.models import encoder
 from evaluation.planner import plan_units
 from evaluation.results import Results, read_drift, read_scores
 from evaluation.units import Unit, chosen_models
-from evaluation.work import Ended, Loader, Made, Scored, Todo, quiet, work
+from evaluation.work import Ended, Loader, Made, Scored, Todo, pieces, quiet, work
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import ServiceError, StudyError
@@ -103,9 +103,7 @@ def evaluate(
         def stream(todo: Sequence[Todo]) -> Generator[tuple[Todo, Made]]:
             if not cluster:
                 return _here(study, todo, load)
-            from evaluation.cluster import evaluate_on  # noqa: PLC0415 (extra `ray`)
-
-            return evaluate_on(cluster, study, todo, load, verdicts=verdicts, include_rejected=include_rejected)
+            return _there(cluster, study, todo)
 
         return _score(Results(study, units, pairs, chosen), Outcome(verdicts, pairs), stream)
 
@@ -160,6 +158,17 @@ def _here(study: Study, todo: Sequence[Todo], load: Loader) -> Generator[tuple[T
     for one in todo:
         for made in work(study, one, load):
             yield one, made
+
+
+def _there(address: str, study: Study, todo: Sequence[Todo]) -> Generator[tuple[Todo, Made]]:
+    """Have the work done by a Ray cluster."""
+    from evaluation.cluster import spread  # noqa: PLC0415 (only where it is asked for)
+    from evaluation.teams import Job  # noqa: PLC0415
+
+    by_job = {Job(one.model, pieces(study, one)): one for one in todo}
+    with contextlib.closing(spread(address, study, list(by_job))) as stream:
+        for job, made in stream:
+            yield by_job[job], made
 
 
 def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: Outcome, total: int) -> None:

@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from evaluation.measures import beside
@@ -71,52 +72,58 @@ class Ended:
 Made = Moved | Scored | Measured | Ended
 
 
+Piece = Callable[[Encoder], Any]  # what is made in one go: of a cluster, in whatever process
+
+
 def work(study: Study, todo: Todo, load: Loader) -> Iterator[Made]:
     """Load one model and do everything that is left for it, one thing after the other; the last is its end."""
     model: Encoder | None = None
     failure = ""
     try:
         model = load(study, todo.model.spec)
-        if todo.pairs:
-            texts = [(pair.original, pair.transformed) for pair in todo.pairs]
-            yield Moved(encoder.drift_of_texts(model, *zip(*texts, strict=True)).tolist())
-        made_by = versions()
-        originals = _Originals(study, model)
-        for unit in todo.units:
-            result = scoring.evaluate_task(unit.data(), model, study.evaluation.protocol, study.evaluation.batch_size)
-            score = scoring.main_score(unit.dataset, result)
-            yield Scored(unit.place, Numbers(score, originals.of(unit), made_by, model.revision), result)
-        yield from beside.measure(todo.beside, model)
-    except PlumblineError as error:
-        failure = str(error)
-    except (MemoryError, RuntimeError) as error:  # torch's is a RuntimeError
-        if isinstance(error, RuntimeError) and "memory" not in str(error):
-            raise
-        failure = f"memory does not suffice ({first_line(error)}); free some, or evaluate on a larger machine"
+        for piece in pieces(study, todo):
+            yield piece(model)
+    except (PlumblineError, MemoryError, RuntimeError) as error:
+        failure = explained(error)
     finally:
         if model is not None:
             model.close()
     yield Ended(model.asked, model.encoded, failure) if model is not None else Ended(failure=failure)
 
 
-class _Originals:
-    """Scores of original texts on the items that dropping leaves, each selection of items scored once."""
+def explained(error: BaseException) -> str:
+    """Why a model cannot be evaluated, in one line; raises what is none of the model's, but a bug."""
+    if isinstance(error, PlumblineError):
+        return str(error)
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "memory" in str(error)):  # torch's
+        return f"memory does not suffice ({first_line(error)}); free some, or evaluate on a larger machine"
+    raise error
 
-    def __init__(self, study: Study, model: Encoder) -> None:
-        self._evaluation, self._model = study.evaluation, model
-        self._known: dict[tuple[str, frozenset[str]], float] = {}
 
-    def of(self, unit: Unit) -> float:
-        """The score; NaN where nothing was dropped. Raises what the encoder raises."""
-        if not unit.lost:
-            return math.nan
-        key = unit.name, unit.lost
-        if key not in self._known:
-            evaluation = self._evaluation
-            self._known[key] = scoring.evaluate(
-                unit.original(), self._model, evaluation.protocol, evaluation.batch_size
-            )
-        return self._known[key]
+def pieces(study: Study, todo: Todo) -> list[Piece]:
+    """What is left for a model, in the order in which it is made: drift, scores, and what is measured beside."""
+    originals: dict[tuple[str, frozenset[str]], float] = {}
+    drift: list[Piece] = [partial(_moved, todo.pairs)] if todo.pairs else []
+    scores = (partial(_scored, study, unit, originals) for unit in todo.units)
+    return [*drift, *scores, *beside.pieces(todo.beside)]
+
+
+def _moved(pairs: Sequence[Pair], model: Encoder) -> Moved:
+    texts = [(pair.original, pair.transformed) for pair in pairs]
+    return Moved(encoder.drift_of_texts(model, *zip(*texts, strict=True)).tolist())
+
+
+def _scored(study: Study, unit: Unit, originals: dict[tuple[str, frozenset[str]], float], model: Encoder) -> Scored:
+    evaluation = study.evaluation
+    result = scoring.evaluate_task(unit.data(), model, evaluation.protocol, evaluation.batch_size)
+    original = math.nan  # where nothing was dropped
+    if unit.lost:
+        key = unit.name, unit.lost  # each selection of items is scored once in a process
+        if key not in originals:
+            originals[key] = scoring.evaluate(unit.original(), model, evaluation.protocol, evaluation.batch_size)
+        original = originals[key]
+    score = scoring.main_score(unit.task, result)
+    return Scored(unit.place, Numbers(score, original, versions(), model.revision), result)
 
 
 def versions() -> str:

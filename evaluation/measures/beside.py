@@ -5,8 +5,9 @@ All tables rest on embeddings that scoring has put on disk, so they cost little 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from evaluation.measures.abstention import Abstaining
@@ -65,8 +66,10 @@ def measures(study: Study, pairs: Sequence[Pair]) -> tuple[Measure[Any], ...]:
     return AcceptedPairs(study, pairs), AllTexts(), *asked
 
 
-def measure(left: Sequence[Unmeasured], encoder: Encoder) -> Iterator[Measured]:
-    """Do what is left for a model; raises what the encoder raises."""
-    for one in left:
-        for unit in one.units:
-            yield Measured(one.measure.file, unit.place, one.measure.measured(unit, encoder))
+def pieces(left: Sequence[Unmeasured]) -> list[Callable[[Encoder], Measured]]:
+    """What is left for a model, one by one; each raises what the encoder raises."""
+    return [partial(_measured, one.measure, unit) for one in left for unit in one.units]
+
+
+def _measured(measure: Measure[Any], unit: Unit, encoder: Encoder) -> Measured:
+    return Measured(measure.file, unit.place, measure.measured(unit, encoder))

@@ -89,6 +89,15 @@ class EmbeddingStore:
             made[at] = np.frombuffer(data, np.float32).reshape(-1, width)[places[at] - low]
         return made
 
+    @property
+    def width(self) -> int | None:
+        """How long rows are; None before the first."""
+        return self._fact("dimensions")
+
+    def fits(self, rows: int, width: int) -> bool:
+        """Whether so many rows may stand here at once."""
+        return self.folder is None or rows * width * 4 <= self._limit
+
     def make_room(self, rows: int, width: int) -> bool:
         """See that so many more rows fit within the limit; true where this store had to begin anew for it.
 
@@ -97,7 +106,7 @@ class EmbeddingStore:
         wanted = rows * width * 4
         if self.folder is None:
             return False
-        if wanted > self._limit:
+        if not self.fits(rows, width):
             raise StudyError(
                 f"evaluation.embeddings_gb is too small: one data set takes {wanted / 1e9:.1f} GB; raise it"
             )

@@ -10,13 +10,14 @@ import functools
 import hashlib
 import importlib.metadata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.models.embeddings import Embeddings, EmbeddingStore
 from evaluation.models.in_process import SentenceTransformerModel, fingerprint, in_template
+from evaluation.models.protocols import PromptingModel, TextModel
 from evaluation.models.registered import MtebModel
 from evaluation.models.server import ServerModel
 from evaluation.models.words import CharacterNgrams, WordVectors
@@ -49,52 +50,6 @@ def model_id(study: Study, spec: ModelSpec) -> str:
     if spec.kind == "mteb":
         own["mteb"] = importlib.metadata.version("mteb")
     return identity(*parts, *([own] if own else []))
-
-
-class TextModel(Protocol):
-    """What `Encoder` needs of a model."""
-
-    prompts: dict[str, str]
-    """Prompts by the names that mteb looks them up by."""
-    default_prompt: str
-    """The prompt where no name fits; empty for none."""
-
-    def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
-        """One row for each text. `role` is `query`, `document` or empty, for models with a way for each."""
-        ...
-
-    def routed(self) -> bool:
-        """Whether `role` changes the embedding."""
-        ...
-
-    def similarity(self, first: Any, second: Any) -> Any:
-        """The model's own similarity of all of `first` with all of `second`."""
-        ...
-
-    def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """The model's own similarity row by row."""
-        ...
-
-
-@runtime_checkable
-class PromptingModel(Protocol):
-    """A model that picks its prompts itself."""
-
-    def way(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
-        """What to give `TextModel.embed` for a prompt; calls that get the same name get the same embeddings."""
-        ...
-
-    def way_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
-        """The same under an instruction, put into `template` or into the model's own; `call` is what `way` is given."""
-        ...
-
-    def before(self, way: str) -> str:
-        """What stands before a text, that way."""
-        ...
-
-    def refuses(self) -> str:
-        """Why it can be given no instruction; empty where it can."""
-        ...
 
 
 class Encoder:
@@ -167,8 +122,9 @@ class Encoder:
         """
         prompt = self._fallback("") if prompt is None else prompt
         self.asked += len(texts)
-        start = hashlib.sha256(f"{prompt}\0{role if self._model.routed() else ''}\0".encode())
-        keys = {text: _key(start, text) for text in texts}
+        role = role if self._model.routed() else ""
+        distinct = list(dict.fromkeys(texts))
+        keys = dict(zip(distinct, keys_of(distinct, prompt, role), strict=True))
         if not self._complete(keys, prompt, role):
             self._complete(keys, prompt, role)  # the store had to begin anew to make room
         return self._store.rows([keys[text] for text in texts])
@@ -180,11 +136,10 @@ class Encoder:
     def _complete(self, keys: Mapping[str, bytes], prompt: str, role: str) -> bool:
         """Encode what the store lacks; False where it lost what it had, to make room."""
         missing = self._store.missing(list(keys.values()))
-        # Longest first, so that batches hold texts of like length and a lack of memory shows at once.
-        wanted = sorted((text for text, key in keys.items() if key in missing), key=lambda text: (-len(text), text))
+        wanted = longest_first(text for text, key in keys.items() if key in missing)
         for first in range(0, len(wanted), _CHUNK):
             some = wanted[first : first + _CHUNK]
-            made = self._encode(some, prompt, role if self._model.routed() else "")
+            made = self.encode_new(some, prompt, role)
             if not first and self._store.make_room(len(wanted), made.shape[1]) and len(missing) < len(keys):
                 return False
             self._store.add([keys[text] for text in some], made)
@@ -198,7 +153,8 @@ class Encoder:
         """The model's own similarity, row by row."""
         return self._model.similarity_pairwise(embeddings1, embeddings2)
 
-    def _encode(self, texts: list[str], prompt: str, role: str) -> Embeddings:
+    def encode_new(self, texts: list[str], prompt: str, role: str) -> Embeddings:
+        """Embeddings of texts, whatever the store holds, and none of them kept; raises as `embed`."""
         if self.only_stored:
             raise DataError(f"model {self._name!r} has no stored embeddings of {len(texts)} texts; evaluate the study")
         while True:
@@ -238,28 +194,35 @@ class Encoder:
 
 
 def load(study: Study, spec: ModelSpec) -> Encoder:
-    """The encoder of a study's model, with what the study's earlier runs encoded.
+    """The encoder of a study's model, with what the study's earlier runs encoded; raises as `load_model`."""
+    model, revision = load_model(study, spec)
+    return Encoder(model, spec.name, revision, study.evaluation.batch_size, store_of(study, model_id(study, spec)))
+
+
+def store_of(study: Study, model: str) -> EmbeddingStore:
+    """What a study's runs encoded with a model (its id). Raises DataError for a folder that is damaged."""
+    return EmbeddingStore(study.scratch / "embeddings" / model, study.evaluation.embeddings_gb * 1e9)
+
+
+def load_model(study: Study, spec: ModelSpec) -> tuple[TextModel, str]:
+    """A study's model, and what it calls its revision.
 
     Raises StudyError for what the study says wrongly of it, ServiceError for a model that cannot be had.
     """
     evaluation = study.evaluation
     if spec.prompts:
         _refuse_unknown_prompts(study, spec)
-    model: TextModel
-    revision = spec.revision
     if spec.kind == "mteb":
-        model = registered = MtebModel(spec, evaluation.device)
-        revision = registered.revision
-    elif spec.kind == "openai":
-        model = ServerModel(spec)
-    elif spec.kind == "word_vectors":
-        model = WordVectors(spec, study.file.parent)
-    elif spec.kind == "lexical":
-        model = CharacterNgrams(spec)
-    else:
-        model = SentenceTransformerModel(spec, study.file.parent, evaluation.device, evaluation.precision)
-    store = EmbeddingStore(study.scratch / "embeddings" / model_id(study, spec), evaluation.embeddings_gb * 1e9)
-    return Encoder(model, spec.name, revision, evaluation.batch_size, store)
+        registered = MtebModel(spec, evaluation.device)
+        return registered, registered.revision
+    if spec.kind == "openai":
+        return ServerModel(spec), spec.revision
+    if spec.kind == "word_vectors":
+        return WordVectors(spec, study.file.parent), spec.revision
+    if spec.kind == "lexical":
+        return CharacterNgrams(spec), spec.revision
+    base, device, precision = study.file.parent, evaluation.device, evaluation.precision
+    return SentenceTransformerModel(spec, base, device, precision), spec.revision
 
 
 def _refuse_unknown_prompts(study: Study, spec: ModelSpec) -> None:
@@ -281,11 +244,19 @@ def _refuse_unknown_prompts(study: Study, spec: ModelSpec) -> None:
             )
 
 
-def _key(start: Any, text: str) -> bytes:
-    """The key of a text in the store: 16 bytes of a hash; `start` has what its prompt adds."""
-    whole = start.copy()
-    whole.update(text.encode())
-    return bytes(whole.digest()[:16])
+def keys_of(texts: Iterable[str], prompt: str, role: str) -> list[bytes]:
+    """The key of each text in the store: 16 bytes of a hash, with its prompt, and its role where that counts."""
+    start, keys = hashlib.sha256(f"{prompt}\0{role}\0".encode()), []
+    for text in texts:
+        whole = start.copy()
+        whole.update(text.encode())
+        keys.append(bytes(whole.digest()[:16]))
+    return keys
+
+
+def longest_first(texts: Iterable[str]) -> list[str]:
+    """Texts in the order in which they are encoded: batches hold like lengths, and a lack of memory shows at once."""
+    return sorted(texts, key=lambda text: (-len(text), text))
 
 
 def drift_of_texts(encoder: Encoder, originals: Sequence[str], transformed: Sequence[str]) -> NDArray[np.float64]:

@@ -92,6 +92,10 @@ class SentenceTransformerModel:
         """Models with a Router send queries and documents through different modules."""
         return routed(self._model)
 
+    def similarities(self) -> tuple[Any, Any] | None:
+        """Both as functions that need no model."""
+        return similarities(self._model)
+
     def similarity(self, first: Any, second: Any) -> Any:
         """As the model's card says, cosine by default."""
         return self._model.similarity(first, second)
@@ -132,6 +136,14 @@ def in_template(text: str, template: str = "") -> str:
 def routed(model: Any) -> bool:
     """Whether a SentenceTransformer has a Router, which sends queries and documents through different modules."""
     return any(type(module).__name__ == "Router" for module in model)
+
+
+def similarities(model: Any) -> tuple[Any, Any]:
+    """What a SentenceTransformer compares embeddings with, all with all and row by row, as functions without it."""
+    from sentence_transformers import SimilarityFunction  # noqa: PLC0415 (takes seconds)
+
+    name = model.similarity_fn_name
+    return SimilarityFunction.to_similarity_fn(name), SimilarityFunction.to_similarity_pairwise_fn(name)
 
 
 def code_not_allowed(spec: ModelSpec) -> StudyError:

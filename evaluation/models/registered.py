@@ -10,17 +10,25 @@ from __future__ import annotations
 import inspect
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.in_process import code_not_allowed, first_line, in_template, routed
+from evaluation.models.in_process import code_not_allowed, first_line, in_template, routed, similarities
 from generation.datasets.rows import in_memory
 from plumbline.errors import ServiceError, StudyError, nearest
 from plumbline.study.evaluation import ModelSpec
+
+
+@dataclass(frozen=True)
+class Way:
+    """What decides the embeddings of a call beside the texts: what mteb says with it, and what an instruction adds."""
+
+    call: Mapping[str, Any]
+    before: str | None = None
 
 
 class MtebModel:
@@ -45,7 +53,7 @@ class MtebModel:
             raise _no_vectors(spec)
         self._name = spec.name
         self.revision = str(meta.revision or "")
-        self._ways: dict[str, Callable[..., Any]] = {}
+        self._ways: dict[str, Way] = {}
         self.prompts: dict[str, str] = {}
         self.default_prompt = self.way(_similarity_task(), "test", "default", None)
 
@@ -56,7 +64,7 @@ class MtebModel:
         own = [task_metadata.name, task_metadata.type, hf_subset, role] if prompt is None else [prompt]
         name = json.dumps(own)
         call = {"task_metadata": task_metadata, "hf_split": hf_split, "hf_subset": hf_subset}
-        self._ways.setdefault(name, partial(self._model.encode, **call, prompt_type=prompt_type))
+        self._ways.setdefault(name, Way({**call, "prompt_type": prompt_type}))
         return name
 
     def way_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
@@ -71,8 +79,16 @@ class MtebModel:
             before = in_template(text, template)
         apart = [] if self._instructed or not routed(self._model.model) else [str(getattr(prompt_type, "value", ""))]
         name = json.dumps([before, *apart])
-        self._ways[name] = partial(self._encode_under, before, dict(call))
+        self._ways[name] = Way(dict(call), before)
         return name
+
+    def how(self, way: str) -> Way:
+        """What stands behind a name, for another process that has this model (`learn`)."""
+        return self._ways[way]
+
+    def learn(self, name: str, way: Way) -> None:
+        """Take over a name."""
+        self._ways.setdefault(name, way)
 
     def before(self, way: str) -> str:
         """What stands before a text, that way; for classes that pick it themselves, that they do."""
@@ -87,9 +103,11 @@ class MtebModel:
             return ""
         return f"mteb's class {type(self._model).__name__} of this model picks its prompts itself"
 
-    def _encode_under(self, before: str, call: Mapping[str, Any], batches: Any, **options: Any) -> Any:
-        """Encode with this before each text, and leave the model as it was."""
-        model = self._model
+    def _encode(self, way: Way, batches: Any, **options: Any) -> Any:
+        """Encode that way, and leave the model as it was."""
+        model, call, before = self._model, way.call, way.before
+        if before is None:
+            return model.encode(batches, **call, **options)
         if self._instructed:  # `prompts_dict` cannot say that there is nothing: the task's own prompt would stand in
             model.get_task_instruction = lambda *_: before
             try:
@@ -115,7 +133,7 @@ class MtebModel:
 
         batches: Any = DataLoader(in_memory({"text": list(texts)}), batch_size=batch_size)
         try:
-            made = self._ways[prompt](batches, batch_size=batch_size, show_progress_bar=False)
+            made = self._encode(self._ways[prompt], batches, batch_size=batch_size, show_progress_bar=False)
         except (RuntimeError, ValueError, IndexError):  # torch's errors, a lack of memory among them
             raise
         except Exception as error:
@@ -136,6 +154,24 @@ class MtebModel:
     def similarity_pairwise(self, first: Any, second: Any) -> Any:
         """As `similarity`, row by row."""
         return self._model.similarity_pairwise(first, second)
+
+    def similarities(self) -> tuple[Any, Any] | None:
+        """Both as functions that need no model; None where its class computes them in a way of its own."""
+        from mteb import similarity_functions as own  # noqa: PLC0415
+        from mteb.models.abs_encoder import AbsEncoder  # noqa: PLC0415
+        from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper  # noqa: PLC0415
+        from sentence_transformers import SentenceTransformer  # noqa: PLC0415
+
+        kind, inner = type(self._model), getattr(self._model, "model", None)
+        if kind is SentenceTransformerEncoderWrapper:
+            return similarities(inner)
+        if (kind.similarity, kind.similarity_pairwise) != (AbsEncoder.similarity, AbsEncoder.similarity_pairwise):
+            return None
+        named = getattr(self._model.mteb_model_meta, "similarity_fn_name", None)
+        if named is None:  # then mteb asks the model within
+            return similarities(inner) if isinstance(inner, SentenceTransformer) else None
+        name = {"cosine": "cos_sim", "dot": "dot_score"}.get(str(named.value))
+        return (getattr(own, name), getattr(own, f"pairwise_{name}")) if name else None
 
     def _prompt(self, task_metadata: Any, prompt_type: Any) -> str | None:
         """What is put before each text, where the model's class says that nothing else counts; None for others."""

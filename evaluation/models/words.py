@@ -34,17 +34,31 @@ class CosineModel:
         """Never: there are no roles."""
         return False
 
+    def similarities(self) -> tuple[Any, Any] | None:
+        """Both as functions that need no model."""
+        return cosines, pairwise_cosines
+
     def similarity(self, first: Any, second: Any) -> Any:
         """Cosine."""
-        from mteb.similarity_functions import cos_sim  # noqa: PLC0415 (takes seconds)
-
-        return cos_sim(first, second)
+        return cosines(first, second)
 
     def similarity_pairwise(self, first: Any, second: Any) -> Any:
         """Cosine, row by row."""
-        from mteb.similarity_functions import pairwise_cos_sim  # noqa: PLC0415
+        return pairwise_cosines(first, second)
 
-        return pairwise_cos_sim(first, second)
+
+def cosines(first: Any, second: Any) -> Any:
+    """The cosines of all of `first` with all of `second`, as mteb has them."""
+    from mteb.similarity_functions import cos_sim  # noqa: PLC0415 (takes seconds)
+
+    return cos_sim(first, second)
+
+
+def pairwise_cosines(first: Any, second: Any) -> Any:
+    """The cosines of `first` and `second` row by row, as mteb has them."""
+    from mteb.similarity_functions import pairwise_cos_sim  # noqa: PLC0415 (takes seconds)
+
+    return pairwise_cos_sim(first, second)
 
 
 class WordVectors(CosineModel):

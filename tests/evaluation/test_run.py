@@ -16,17 +16,19 @@ import pytest
 
 from annotation.sampling.sample import read_pairs
 from evaluation.models.encoder import Encoder
+from evaluation.mteb_files import path_of
 from evaluation.outputs import Outputs, transformed
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
 from evaluation.tasks import scoring
 from evaluation.units import UNDEFINED
+from evaluation.work import pieces
 from generation.datasets.loading import load_datasets
 from generation.jobs import Job, Plan
 from plumbline import store
 from plumbline.errors import DataError, ServiceError, StudyError
-from plumbline.records import Text
-from plumbline.store import write_json
+from plumbline.records import Score, Text
+from plumbline.store import read_records, write_json
 from plumbline.study import ROOT, Study
 from tests.mteb_site import site
 
@@ -35,6 +37,7 @@ from .conftest import (
     FakeModel,
     Loader,
     changed,
+    json_of,
     vectors,
     verdict,
     write_outputs,
@@ -119,6 +122,17 @@ def test_a_second_run_loads_no_model_and_changes_nothing(study: Study, loader: L
     assert again.loaded == []
     assert (outcome.made, outcome.kept) == (0, 12)
     assert {name: (study.folder / name).read_bytes() for name in before} == before
+
+
+def test_scores_may_come_in_any_order(study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As from a cluster: each stands beside its original's, in the table and in mteb's file."""
+    monkeypatch.setattr("evaluation.work.pieces", lambda *todo: pieces(*todo)[::-1])
+    evaluate(study, load=loader, models=["one"])
+    scores = read_scores(study)
+    originals = scores[scores["transformation"] == "original"].set_index("dataset")["score"]
+    assert list(scores["original_score"]) == list(originals.loc[scores["dataset"]]) and len(scores) == 6
+    for row in read_records(study.folder / "scores.parquet", Score, ""):
+        assert json_of(path_of(study, row))["plumbline"]["original_score"] == row.original_score
 
 
 def test_what_changed_alone_is_scored_again(study: Study, tmp_path: Path, loader: Loader) -> None:

@@ -148,7 +148,7 @@ def measured(study: Study) -> pd.DataFrame:
     (model,) = (Model.of(study, spec) for spec in study.evaluation.models)
     made = beside.Tables(study, units, beside.measures(study, []), [model], [model])
     left = tuple(one for one in made.todo(model) if isinstance(one.measure, Abstaining))
-    for found in beside.measure(left, Encoder(FakeModel(), model.name, model.revision)):
+    for found in (piece(Encoder(FakeModel(), model.name, model.revision)) for piece in beside.pieces(left)):
         made.save(model, found)
     made.write()
     return read_abstention(study)

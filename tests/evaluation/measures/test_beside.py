@@ -93,7 +93,7 @@ def run(study: Study, *chosen: str, include_rejected: bool = False) -> tuple[Fak
     tables = beside.Tables(study, units, beside.measures(study, read_pairs(study)), models, picked)
     for one in picked:
         encoder = Encoder(model, one.name, one.revision)
-        for found in beside.measure(tables.todo(one), encoder):
+        for found in (piece(encoder) for piece in beside.pieces(tables.todo(one))):
             tables.save(one, found)
             made += 1
     tables.write()
@@ -237,7 +237,7 @@ def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
     tables = beside.Tables(rated, units, beside.measures(rated, read_pairs(rated)), models, models)
     requests = set(pd.read_csv(rated.resolve("requests.csv"))["text"])
     spoilt = Encoder(FakeModel(spoil=requests.__contains__), "one", "1")
-    found = beside.measure(tables.todo(models[0])[1:], spoilt)  # drift alone, first that of sts
+    found = (piece(spoilt) for piece in beside.pieces(tables.todo(models[0])[1:]))  # drift alone, first that of sts
     tables.save(models[0], next(found))
     with pytest.raises(DataError, match="not finite"):
         list(found)

@@ -177,6 +177,6 @@ def test_an_error_of_a_model_is_one_line(monkeypatch: pytest.MonkeyPatch) -> Non
         raise KeyError("the quota\nis used up")
 
     model = MtebModel(ModelSpec(name="mteb/baseline-random-encoder", kind="mteb"))
-    monkeypatch.setattr(model, "_ways", {model.default_prompt: broken})
+    monkeypatch.setattr(model._model, "encode", broken)
     with pytest.raises(ServiceError, match="'mteb/baseline-random-encoder' cannot encode: .*the quota"):
         Encoder(model, "mteb/baseline-random-encoder", "1").embed(["a cat"])

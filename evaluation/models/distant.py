@@ -1,0 +1,242 @@
+"""A model that other processes run, as an encoder sees it; and what runs it there.
+
+Who scores needs of a model what stands before texts and how embeddings are compared, not its weights: these are told
+once (`Facts`), and everything else is asked (`Rows`, `Question`), wherever the answer comes from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evaluation.models import encoder
+from evaluation.models.embeddings import Embeddings
+from evaluation.models.encoder import Encoder
+from evaluation.models.protocols import PromptingModel
+from plumbline.errors import StudyError
+from plumbline.study import Study
+from plumbline.study.evaluation import ModelSpec
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a model without it. `picks` says that it picks its prompts itself (`PromptingModel`).
+
+    `similarities` compare all with all and row by row; None where the model does that in a way of its own.
+    """
+
+    prompts: dict[str, str]
+    default_prompt: str
+    routed: bool
+    picks: bool
+    revision: str
+    similarities: tuple[Any, Any] | None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Embeddings that are wanted, of texts of which each stands there once."""
+
+    texts: list[str]
+    prompt: str
+    role: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A method of the model that is to be called, where it is."""
+
+    method: str
+    values: tuple[Any, ...]
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it may be asked again: not of embeddings, which are many."""
+        return not self.method.startswith("similarity")
+
+    @property
+    def of_way(self) -> bool:
+        """Whether the answer names a way of encoding, which every process with the model has to know."""
+        return self.method in ("way", "way_under")
+
+
+Ask = Callable[[Rows | Question], Any]
+
+
+class DistantModel:
+    """A model of which the facts are known, and that everything else is asked of."""
+
+    def __init__(self, facts: Facts, ask: Ask) -> None:
+        self.prompts, self.default_prompt = facts.prompts, facts.default_prompt
+        self._facts, self._ask = facts, ask
+
+    def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
+        """One row for each text."""
+        rows: Embeddings = self._ask(Rows(list(texts), prompt, role))
+        return rows
+
+    def routed(self) -> bool:
+        """Whether roles count."""
+        return self._facts.routed
+
+    def similarity(self, first: Any, second: Any) -> Any:
+        """The model's own, all with all."""
+        own = self._facts.similarities
+        return own[0](first, second) if own else self._ask(Question("similarity", (first, second)))
+
+    def similarity_pairwise(self, first: Any, second: Any) -> Any:
+        """The model's own, row by row."""
+        own = self._facts.similarities
+        return own[1](first, second) if own else self._ask(Question("similarity_pairwise", (first, second)))
+
+
+class DistantPromptingModel(DistantModel):
+    """One that picks its prompts itself."""
+
+    def way(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
+        """As `PromptingModel.way`."""
+        return str(self._ask(Question("way", (task_metadata, hf_split, hf_subset, prompt_type))))
+
+    def way_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
+        """As `PromptingModel.way_under`."""
+        return str(self._ask(Question("way_under", (text, template, dict(call)))))
+
+    def before(self, way: str) -> str:
+        """As `PromptingModel.before`."""
+        return str(self._ask(Question("before", (way,))))
+
+    def refuses(self) -> str:
+        """As `PromptingModel.refuses`."""
+        return str(self._ask(Question("refuses", ())))
+
+
+class DistantEncoder(Encoder):
+    """An encoder without a store: rows come from where they are kept."""
+
+    def __init__(self, facts: Facts, name: str, batch_size: int, ask: Ask) -> None:
+        self._distant = (DistantPromptingModel if facts.picks else DistantModel)(facts, ask)
+        super().__init__(self._distant, name, facts.revision, batch_size)
+
+    def embed(self, texts: Sequence[str], *, prompt: str | None = None, role: str = "") -> Embeddings:
+        """As `Encoder.embed`."""
+        prompt = self._fallback("") if prompt is None else prompt
+        self.asked += len(texts)
+        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        role = role if self._distant.routed() else ""
+        made = self._distant.embed(list(places), prompt=prompt, role=role, batch_size=self._batch_size)
+        return np.asarray(made[[places[text] for text in texts]])
+
+
+class Hand:
+    """What runs a model on a node: a process of its own, which loads it once and keeps nothing."""
+
+    def __init__(self, study: Study, spec: ModelSpec, model_id: str, quiet: Callable[..., Any]) -> None:
+        """Nothing is loaded yet. `quiet` has the settings that libraries read when they are imported."""
+        self._study, self._spec, self._model_id = study, spec, model_id
+        self._open = contextlib.ExitStack()
+        self._open.enter_context(quiet(study, [spec]))
+        self._lock = threading.Lock()  # questions are asked while texts are encoded, which may change the model
+
+    def facts(self) -> Facts:
+        """Load the model. Raises StudyError for other files than the command's machine has, and as `encoder.load`."""
+        if encoder.model_id(self._study, self._spec) != self._model_id:
+            self._spec.location(self._study.file.parent)
+            raise StudyError(
+                f"the files of model {self._spec.name!r}, or mteb, are not those of the command's machine;"
+                " have the same everywhere"
+            )
+        self._model, revision = encoder.load_model(self._study, self._spec)
+        model = self._model
+        self._encoder = Encoder(model, self._spec.name, revision, self._study.evaluation.batch_size)
+        own = getattr(model, "similarities", lambda: None)()
+        picks = isinstance(model, PromptingModel)
+        return Facts(model.prompts, model.default_prompt, model.routed(), picks, revision, own)
+
+    def encode(self, texts: list[str], prompt: str, role: str, how: Any = None) -> Embeddings:
+        """Rows of texts; `how` stands behind the prompt of a model that picks it. Raises as `Encoder.embed`."""
+        with self._lock:
+            if how is not None:
+                self._model.learn(prompt, how)  # type: ignore[attr-defined]  # such models have it
+            return self._encoder.encode_new(texts, prompt, role)
+
+    def answer(self, question: Question) -> tuple[Any, Any]:
+        """What the model says, and what stands behind the name of a way of encoding."""
+        with self._lock:
+            said = getattr(self._model, question.method)(*question.values)
+            return said, self._model.how(said) if question.of_way else None  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self._open.close()
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What somebody made with an encoder, and how many texts it asked for."""
+
+    made: Any
+    asked: int
+
+
+Step = Rows | Question | Finished
+
+
+class GivenUp(Exception):  # noqa: N818 (an answer, and no error of anybody's)
+    """The answer to what is not wanted any more."""
+
+
+class Desk:
+    """What makes scores, in a process of its own: one thing at a time, and all that this asks goes out and comes back.
+
+    `begin` and `go_on` return with the next that is asked, or with what was made; what it raises, they raise.
+    """
+
+    def __init__(self, study: Study, specs: Sequence[ModelSpec], quiet: Callable[..., Any]) -> None:
+        """`quiet` has the settings that libraries read when they are imported."""
+        self._open = contextlib.ExitStack()
+        self._open.enter_context(quiet(study, specs))
+        self._steps: queue.SimpleQueue[Step | BaseException] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._batch_size = study.evaluation.batch_size
+
+    def begin(self, make: Callable[[Encoder], Any], facts: Facts, name: str) -> Step:
+        """Begin to make something with a model, of which these are the facts and the name."""
+        encoder = DistantEncoder(facts, name, self._batch_size, self._ask)
+        threading.Thread(target=self._make, args=(make, encoder), daemon=True).start()
+        return self._step()
+
+    def go_on(self, answer: Any) -> Step:
+        """Give the answer to what was asked last."""
+        self._answers.put(answer)
+        return self._step()
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self._open.close()
+
+    def _step(self) -> Step:
+        step = self._steps.get()
+        if isinstance(step, BaseException):
+            raise step
+        return step
+
+    def _ask(self, what: Rows | Question) -> Any:
+        self._steps.put(what)
+        answer = self._answers.get()
+        if isinstance(answer, GivenUp):
+            raise answer
+        return answer
+
+    def _make(self, make: Callable[[Encoder], Any], encoder: Encoder) -> None:
+        try:
+            step: Step | BaseException = Finished(make(encoder), encoder.asked)
+        except BaseException as error:  # raised where somebody waits for it
+            step = error
+        encoder.close()
+        self._steps.put(step)

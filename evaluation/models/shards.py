@@ -1,0 +1,148 @@
+"""Which texts of a model others are still to encode: cut into shards, each text once, whoever asks for it.
+
+Several ask at the same time, and what one of them waits for may be in another's shard. Rows are kept as soon as a shard
+comes back, so that what stops a run, or what ends who encodes, costs the shards that were in work.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from evaluation.models.embeddings import Embeddings, EmbeddingStore
+from evaluation.models.encoder import keys_of, longest_first
+
+LARGEST = 2048  # texts of a shard: what has to be encoded again after a death
+PARTS = 2  # of what is left, for each who encodes: shards become smaller, so that all end at about the same time
+
+
+@dataclass(eq=False)
+class Asked:
+    """Texts, each once, that somebody waits for, in the order in which the rows are wanted."""
+
+    texts: Sequence[str]
+    prompt: str
+    role: str
+    keys: list[bytes] = field(init=False)
+    left: set[bytes] = field(init=False, default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.keys = keys_of(self.texts, self.prompt, self.role)
+
+
+@dataclass(eq=False)
+class Shard:
+    """Texts that are encoded in one go. `tries` counts who died or failed over them."""
+
+    texts: list[str]
+    keys: list[bytes]
+    prompt: str
+    role: str
+    tries: int = 0
+
+
+class Shards:
+    """A model's texts between those who ask and those who encode, with the store of what came back.
+
+    `batch` is how many texts are given to the model at a time: shards hold whole batches, which are then those of an
+    encoder that has all texts. What is asked waits while the store's limit leaves no room beside what was asked before.
+    """
+
+    def __init__(self, store: EmbeddingStore, batch: int) -> None:
+        self._store, self._batch = store, batch
+        self._waiting: deque[Asked] = deque()
+        self._open: list[Asked] = []
+        self._texts: deque[tuple[Asked, list[tuple[str, bytes]]]] = deque()  # to be cut
+        self._again: deque[Shard] = deque()
+        self._going: set[bytes] = set()  # keys in `_texts`, in `_again` and with those who encode
+        self.encoded = 0
+        """Texts that came back."""
+
+    def ask(self, asked: Asked) -> None:
+        """Have texts encoded. Raises StudyError for more than the store's limit lets stand."""
+        self._waiting.append(asked)
+        self._admit()
+
+    def next(self, hands: int) -> Shard | None:
+        """What to encode next, where so many encode; None where there is nothing."""
+        if self._again:
+            return self._again.popleft()
+        if not self._texts:
+            return None
+        left = sum(len(pairs) for _, pairs in self._texts)
+        batches = -(-left // (PARTS * max(1, hands) * self._batch))
+        size = max(1, min(batches, LARGEST // self._batch)) * self._batch
+        asked, pairs = self._texts[0]
+        some, pairs[:] = pairs[:size], pairs[size:]
+        if not pairs:
+            self._texts.popleft()
+        return Shard([text for text, _ in some], [key for _, key in some], asked.prompt, asked.role)
+
+    def add(self, shard: Shard, rows: Embeddings) -> None:
+        """Keep what came back. Raises DataError for rows of another length, StudyError as `ask`."""
+        if self._store.width is None:
+            self._room(rows.shape[1])
+        self._store.add(shard.keys, rows)
+        self.encoded += len(rows)
+        self._going.difference_update(shard.keys)
+        for asked in self._open:
+            asked.left.difference_update(shard.keys)
+        self._admit()
+
+    def put_back(self, shard: Shard) -> None:
+        """Have a shard encoded by another."""
+        self._again.append(shard)
+
+    def done(self) -> Iterator[tuple[Asked, Embeddings]]:
+        """What is answered now, with its rows."""
+        while ready := [one for one in self._open if not one.left]:
+            for asked in ready:
+                self._open.remove(asked)
+                yield asked, self._store.rows(asked.keys)
+            self._admit()
+
+    def drop(self) -> None:
+        """Forget what is asked: the model has failed."""
+        self._waiting.clear()
+        self._open.clear()
+        self._texts.clear()
+        self._again.clear()
+        self._going.clear()
+
+    def close(self) -> None:
+        """Let go of the store; what it holds stays."""
+        self._store.close()
+
+    def _admit(self) -> None:
+        """Take in what fits beside what is open; the first alone, as long as the rows' length is not known."""
+        while self._waiting:
+            width = self._store.width
+            if self._open:
+                rows = sum(len(asked.keys) for asked in (*self._open, self._waiting[0]))
+                if width is None or not self._store.fits(rows, width):
+                    return
+            self._open.append(self._waiting.popleft())
+            self._count(self._open[-1])
+            if width is not None:
+                self._room(width)
+
+    def _count(self, asked: Asked) -> None:
+        """See what of it is missing, and have encoded what nobody encodes yet."""
+        asked.left = self._store.missing(asked.keys)
+        wanted = {
+            text: key for text, key in zip(asked.texts, asked.keys, strict=True) if key in asked.left - self._going
+        }
+        self._going.update(wanted.values())
+        if wanted:
+            self._texts.append((asked, [(text, wanted[text]) for text in longest_first(wanted)]))
+
+    def _room(self, width: int) -> None:
+        """Make room for all that is missing; where the store begins anew for it, what was there is missing too."""
+        if self._missing() and self._store.make_room(self._missing(), width):
+            for asked in self._open:
+                self._count(asked)
+            self._store.make_room(self._missing(), width)
+
+    def _missing(self) -> int:
+        return len(set[bytes]().union(*(asked.left for asked in self._open)))

@@ -1,0 +1,103 @@
+"""Who works on a model on a Ray cluster, as the command sees it, and what is said when somebody fails or dies."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluation.models.distant import Facts, Question
+from evaluation.models.encoder import store_of
+from evaluation.models.shards import Asked, Shard, Shards
+from evaluation.seats import Seat
+from evaluation.units import Model
+from evaluation.work import Piece, explained
+from plumbline.errors import PlumblineError
+from plumbline.study import Study
+
+TRIES = 2  # of a shard, or of a piece, whose process dies or fails
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A model, and what is to be made with it."""
+
+    model: Model
+    pieces: Sequence[Piece]
+
+
+@dataclass(eq=False)
+class Team:
+    """A model at work: `todo` are numbers of pieces that nobody has, `going` counts those at desks."""
+
+    job: Job
+    shards: Shards
+    todo: deque[int]
+    hands: list[HandAt] = field(default_factory=list)
+    facts: Facts | None = None
+    going: int = 0
+    asked: int = 0
+    failure: str = ""
+    unusable: set[Seat] = field(default_factory=set)
+    tries: Counter[Any] = field(default_factory=Counter)  # of pieces, and of seats where it died while it was loaded
+    waiting: dict[Asked, DeskAt] = field(default_factory=dict)
+    questions: list[tuple[DeskAt, Question]] = field(default_factory=list)  # that no hand has yet
+    said: dict[bytes, Any] = field(default_factory=dict)  # answers by question
+    ways: dict[str, Any] = field(default_factory=dict)  # what stands behind a prompt, of models that pick theirs
+
+    @classmethod
+    def of(cls, study: Study, job: Job) -> Team:
+        """A model's team, with what was kept of it. Raises DataError where that cannot be read."""
+        spec, evaluation = job.model.spec, study.evaluation
+        batch = evaluation.batch_size * (spec.concurrency if spec.kind == "openai" else 1)  # what is encoded at once
+        shards = Shards(store_of(study, job.model.model_id), batch)
+        return cls(job, shards, deque(range(len(job.pieces))))
+
+    def may_have(self, seats: Sequence[Seat]) -> bool:
+        """Whether there is a seat left for the model."""
+        return any(seat.serves(self.job.model.spec) and seat not in self.unusable for seat in seats)
+
+
+@dataclass(eq=False)
+class HandAt:
+    """A process that encodes with a team's model."""
+
+    seat: Seat
+    team: Team
+    actor: Any
+    ready: bool = False
+    gone: bool = False
+    shards: list[Shard] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class DeskAt:
+    """A desk, and the piece of a team that is made there."""
+
+    actor: Any
+    team: Team | None = None
+    piece: int = -1
+
+
+def key_of(question: Question) -> bytes:
+    """The same for the same question."""
+    return pickle.dumps(question)
+
+
+def line_of(error: Any, where: str) -> str:
+    """What a process raised, in one line with the place that it comes from; a bug stays what it is."""
+    cause: BaseException = error.cause
+    if isinstance(cause, (ImportError, OSError)):
+        return f"{where}: {cause}; docs/cluster.md says what a node needs"
+    if isinstance(cause, (PlumblineError, MemoryError, RuntimeError)):
+        return f"{where}: {explained(cause)}"
+    raise error
+
+
+def death(error: Exception, times: int) -> str:
+    """What is said of a process that is no more, so many having died over the same."""
+    what = str(error).strip().splitlines()[0]
+    often = "" if times < TRIES else f" {TRIES} times"
+    return f"its process died{often} (killed, or out of memory?): {what}; Ray's logs on the node say why"
