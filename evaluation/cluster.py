@@ -16,11 +16,11 @@ from typing import Any
 
 from tqdm import tqdm
 
-from evaluation.models.distant import Desk, Finished, GivenUp, Hand, Question, Rows
+from evaluation.models.distant import Desk, Finished, GivenUp, Question, Rows
 from evaluation.models.shards import Asked, Shard
 from evaluation.seats import Seat, command_cpus, on_node, seats_of
-from evaluation.teams import TRIES, DeskAt, HandAt, Job, Team, death, key_of, line_of
-from evaluation.work import Ended, quiet
+from evaluation.teams import TRIES, DeskAt, HandAt, Team, death, engaged, key_of, line_of
+from evaluation.work import Ended, Job, quiet
 from generation.ray_session import join, without
 from plumbline.errors import PlumblineError
 from plumbline.study import Study
@@ -65,7 +65,7 @@ class _Crew:
         for job in jobs:
             try:
                 self.teams.append(Team.of(study, job))
-            except PlumblineError as error:  # what was kept of it cannot be read
+            except PlumblineError as error:
                 self._found.append((job, Ended(failure=str(error))))
 
     @property
@@ -103,7 +103,9 @@ class _Crew:
         for seat in [one for one in self._seats if one not in taken]:
             teams = [team for team in self.teams if seat.serves(team.job.model.spec) and seat not in team.unusable]
             if teams := [team for team in teams if not team.failure]:
-                self._engage(seat, min(teams, key=lambda team: len(team.hands)))
+                hand = engaged(self._ray, self._study, seat, min(teams, key=lambda team: len(team.hands)))
+                self._hands.append(hand)
+                self._calls[hand.actor.facts.remote()] = partial(self._loaded, hand)
         for team in self.teams:
             if not team.hands and not team.failure and not team.may_have(self._seats):
                 self._fail(team, "no node of the cluster can have it; see `ray status`")
@@ -112,16 +114,6 @@ class _Crew:
             at = on_node(self._ray.get_runtime_context().get_node_id())
             actor = self._ray.remote(Desk).options(num_cpus=0, **at).remote(self._study, self._specs, quiet)
             self._desks.append(DeskAt(actor))
-
-    def _engage(self, seat: Seat, team: Team) -> None:
-        """Start a process on a node, which loads a model."""
-        model = team.job.model
-        kind = self._ray.remote(concurrency_groups={"asked": 1})(Hand)
-        options = {"num_cpus": seat.cpus, "num_gpus": seat.gpus, **on_node(seat.node)}
-        hand = HandAt(seat, team, kind.options(**options).remote(self._study, model.spec, model.model_id, quiet))
-        self._hands.append(hand)
-        team.hands.append(hand)
-        self._calls[hand.actor.facts.remote()] = partial(self._loaded, hand)
 
     def _hand_out(self) -> None:
         """Give shards to hands, questions to those who can answer, and pieces to desks."""
@@ -141,7 +133,7 @@ class _Crew:
                 call = ready[0].actor.answer.options(concurrency_group="asked").remote(question)
                 self._calls[call] = partial(self._answered, place, question, ready[0])
         for desk in [one for one in self._desks if one.team is None]:
-            teams = [team for team in self.teams if team.facts is not None and team.todo]
+            teams = [team for team in self.teams if team.facts is not None and team.todo and team.hands]
             if teams:
                 team = min(teams, key=lambda one: one.going)
                 desk.team, desk.piece = team, team.todo.popleft()
@@ -171,7 +163,7 @@ class _Crew:
                 team.ways[said] = way
             if question.repeats:
                 team.said[key_of(question)] = said
-        if answer is not None or team.failure:
+        if answer is not None or not team.hands:
             self._go_on(place, said if answer is not None else GivenUp())
         else:
             team.questions.append((place, question))
@@ -206,6 +198,8 @@ class _Crew:
             return
         for shard in hand.shards:
             team.shards.put_back(shard)
+        if not team.hands:  # others may need the desks before there is a seat again
+            self._give_up(team)
         tqdm.write(f"{team.job.model.name}: {why}; it goes on", file=sys.stderr)
 
     def _release(self, hand: HandAt) -> None:
@@ -230,6 +224,8 @@ class _Crew:
             self._free(place, team)
             if not isinstance(error.cause, GivenUp):
                 self._fail(team, line_of(error, "the command's machine"))
+            elif not team.failure:
+                team.todo.appendleft(place.piece)
         except self._lost as error:
             self._desks.remove(place)
             self._free(place, team)
@@ -259,12 +255,12 @@ class _Crew:
 
     def _serve(self, team: Team, change: Callable[[], None]) -> None:
         """Change what is kept, or asked, and hand rows to those who waited for them."""
-        if team.failure:
-            return
         try:
-            change()
+            if not team.failure:
+                change()
             for asked, rows in team.shards.done():
-                self._go_on(team.waiting.pop(asked), rows)
+                if asked in team.waiting:
+                    self._go_on(team.waiting.pop(asked), rows)
         except PlumblineError as error:
             self._fail(team, str(error))
 
@@ -285,6 +281,10 @@ class _Crew:
         team.shards.drop()
         for hand in list(team.hands):
             self._release(hand)
+        self._give_up(team)
+
+    def _give_up(self, team: Team) -> None:
+        """Free the desks that wait for a model."""
         for place in (*team.waiting.values(), *(place for place, _ in team.questions)):
             self._go_on(place, GivenUp())
         team.waiting.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,12 +23,13 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation import display
+from evaluation.jobs import done
 from evaluation.measures.rows import Measure
 from evaluation.models import encoder
 from evaluation.planner import plan_units
 from evaluation.results import Results, read_drift, read_scores
 from evaluation.units import Unit, chosen_models
-from evaluation.work import Ended, Loader, Made, Scored, Todo, pieces, quiet, work
+from evaluation.work import Ended, Job, Loader, Made, Scored, Todo, pieces, quiet
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import ServiceError, StudyError
@@ -99,13 +100,7 @@ def evaluate(
     verdicts, pairs = _judged(study, include_rejected=include_rejected)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         units = plan_units(study, verdicts, pairs, include_rejected=include_rejected)
-
-        def stream(todo: Sequence[Todo]) -> Generator[tuple[Todo, Made]]:
-            if not cluster:
-                return _here(study, todo, load)
-            return _there(cluster, study, todo)
-
-        return _score(Results(study, units, pairs, chosen), Outcome(verdicts, pairs), stream)
+        return _score(Results(study, units, pairs, chosen), Outcome(verdicts, pairs), load, cluster)
 
 
 def evaluate_units(
@@ -122,17 +117,17 @@ def evaluate_units(
     """
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         results = Results(study, units, pairs, study.evaluation.models, measures)
-        return _score(results, Outcome(verdicts, pairs), lambda todo: _here(study, todo, load))
+        return _score(results, Outcome(verdicts, pairs), load)
 
 
-def _score(
-    results: Results, outcome: Outcome, work_on: Callable[[Sequence[Todo]], Generator[tuple[Todo, Made]]]
-) -> Outcome:
-    """Make what is left, and note it."""
-    outcome.kept = results.kept
-    if todo := list(results.todo()):
-        with contextlib.closing(work_on(todo)) as stream:
-            _take(results, stream, outcome, sum(len(one.units) for one in todo))
+def _score(results: Results, outcome: Outcome, load: Loader, cluster: str = "") -> Outcome:
+    """Make what is left, here or on a cluster, and note it."""
+    outcome.kept, study = results.kept, results.study
+    jobs = {Job(one.model, pieces(study, one)): one for one in results.todo()}
+    if jobs:
+        with contextlib.closing(done(study, list(jobs), load, cluster)) as stream:
+            found = ((jobs[job], made) for job, made in stream)
+            _take(results, found, outcome, sum(len(one.units) for one in jobs.values()))
     return outcome
 
 
@@ -151,24 +146,6 @@ def _judged(study: Study, *, include_rejected: bool) -> tuple[list[Verdict], lis
     refuse_edited(study, verdicts, evidence)
     refuse_other_judgements(evidence, verdicts)
     return verdicts, evidence.collected.sample_pairs
-
-
-def _here(study: Study, todo: Sequence[Todo], load: Loader) -> Generator[tuple[Todo, Made]]:
-    """Do the work in this process, one model after the other."""
-    for one in todo:
-        for made in work(study, one, load):
-            yield one, made
-
-
-def _there(address: str, study: Study, todo: Sequence[Todo]) -> Generator[tuple[Todo, Made]]:
-    """Have the work done by a Ray cluster."""
-    from evaluation.cluster import spread  # noqa: PLC0415 (only where it is asked for)
-    from evaluation.teams import Job  # noqa: PLC0415
-
-    by_job = {Job(one.model, pieces(study, one)): one for one in todo}
-    with contextlib.closing(spread(address, study, list(by_job))) as stream:
-        for job, made in stream:
-            yield by_job[job], made
 
 
 def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: Outcome, total: int) -> None:

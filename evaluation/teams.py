@@ -8,24 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluation.models.distant import Facts, Question
+from evaluation.models.distant import Facts, Hand, Question
 from evaluation.models.encoder import store_of
 from evaluation.models.shards import Asked, Shard, Shards
-from evaluation.seats import Seat
-from evaluation.units import Model
-from evaluation.work import Piece, explained
+from evaluation.seats import Seat, on_node
+from evaluation.work import Job, explained, quiet
 from plumbline.errors import PlumblineError
 from plumbline.study import Study
 
 TRIES = 2  # of a shard, or of a piece, whose process dies or fails
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """A model, and what is to be made with it."""
-
-    model: Model
-    pieces: Sequence[Piece]
 
 
 @dataclass(eq=False)
@@ -49,8 +40,12 @@ class Team:
 
     @classmethod
     def of(cls, study: Study, job: Job) -> Team:
-        """A model's team, with what was kept of it. Raises DataError where that cannot be read."""
+        """A model's team, with what was kept of it.
+
+        Raises DataError where that cannot be read, StudyError for a local model that the command's machine lacks.
+        """
         spec, evaluation = job.model.spec, study.evaluation
+        spec.location(study.file.parent)
         batch = evaluation.batch_size * (spec.concurrency if spec.kind == "openai" else 1)  # what is encoded at once
         shards = Shards(store_of(study, job.model.model_id), batch)
         return cls(job, shards, deque(range(len(job.pieces))))
@@ -79,6 +74,16 @@ class DeskAt:
     actor: Any
     team: Team | None = None
     piece: int = -1
+
+
+def engaged(ray: Any, study: Study, seat: Seat, team: Team) -> HandAt:
+    """A process on a node for a team; nothing was asked of it yet."""
+    model = team.job.model
+    kind = ray.remote(concurrency_groups={"asked": 1})(Hand)
+    options = {"num_cpus": seat.cpus, "num_gpus": seat.gpus, **on_node(seat.node)}
+    hand = HandAt(seat, team, kind.options(**options).remote(study, model.spec, model.model_id, quiet))
+    team.hands.append(hand)
+    return hand
 
 
 def key_of(question: Question) -> bytes:

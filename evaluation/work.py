@@ -75,13 +75,21 @@ Made = Moved | Scored | Measured | Ended
 Piece = Callable[[Encoder], Any]  # what is made in one go: of a cluster, in whatever process
 
 
-def work(study: Study, todo: Todo, load: Loader) -> Iterator[Made]:
-    """Load one model and do everything that is left for it, one thing after the other; the last is its end."""
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A model, and what is to be made with it."""
+
+    model: Model
+    pieces: Sequence[Piece]
+
+
+def work(study: Study, job: Job, load: Loader) -> Iterator[Any]:
+    """Load one model and make everything that is to be made with it, one after the other; the last is its `Ended`."""
     model: Encoder | None = None
     failure = ""
     try:
-        model = load(study, todo.model.spec)
-        for piece in pieces(study, todo):
+        model = load(study, job.model.spec)
+        for piece in job.pieces:
             yield piece(model)
     except (PlumblineError, MemoryError, RuntimeError) as error:
         failure = explained(error)

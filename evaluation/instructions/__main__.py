@@ -43,6 +43,7 @@ def _evaluate() -> int:
     parser.add_argument(
         "--include-unaccepted", action="store_true", help="score what people did not accept, too; rows carry the label"
     )
+    parser.add_argument("--ray", metavar="ADDRESS", default="", help="run on a Ray cluster: `auto` or its address")
     parser.add_argument("--dry-run", action="store_true", help="show what is left to score, and what it takes")
     options = parser.parse_args()
     study = cli.study_of(options)
@@ -54,7 +55,7 @@ def _evaluate() -> int:
             print(forecast(study, **chosen))
             return 0
         with stage(study, "instruction_scores", [study.folder / name for name in names], outputs):
-            outcome = evaluate_instructions(study, **chosen)
+            outcome = evaluate_instructions(study, **chosen, cluster=options.ray)
     for line in _said(study, outcome, include_unaccepted=options.include_unaccepted):
         print(line)
     if outcome.failures:

@@ -49,9 +49,9 @@ class SentenceTransformerModel:
 
         Raises StudyError for a missing folder and for code that is not allowed, ServiceError otherwise.
         """
+        location = spec.location(base)
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415 (takes seconds)
 
-        location = spec.location(base)
         local = bool(spec.path or spec.package)
         if not local:
             refuse_no_hub(spec.name)

@@ -20,7 +20,8 @@ from annotation.records import Verdict
 from annotation.sampling.sample import read_pairs
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.verdicts import rule_id
-from evaluation.models.encoder import Embeddings, Encoder
+from evaluation.models.embeddings import Embeddings
+from evaluation.models.encoder import Encoder
 from generation.datasets.loading import load_datasets
 from generation.jobs import Plan
 from plumbline.identity import identity

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from evaluation.instructions.run import evaluate_instructions
+from evaluation.instructions.scores import ITEMS, SCORES
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
 from plumbline.errors import StudyError
-from plumbline.study import ROOT, Study
+from plumbline.study import ROOT, Study, load_study
 from tests.commands import here
+from tests.instructions import label
 from tests.ray_cluster import Cluster, running, until
 
 from .conftest import Loader, write_outputs, write_pairs, write_study, write_verdicts
+from .instructions import test_run as wordings
 from .models.test_server import Stub, good, stub
 
 __all__ = ["stub"]  # a fixture
@@ -40,8 +46,8 @@ def cluster() -> Iterator[Cluster]:
         yield found
 
 
-def start(study: Study, cluster: Cluster) -> subprocess.Popen[str]:
-    arguments = [sys.executable, "-m", "evaluation.run", "--study", str(study.file), "--ray", "auto"]
+def start(study: Study, cluster: Cluster, module: str = "evaluation.run") -> subprocess.Popen[str]:
+    arguments = [sys.executable, "-m", module, "--study", str(study.file), "--ray", "auto"]
     arguments += ["--exports", str(study.folder.parent)]
     pipe = subprocess.PIPE
     return subprocess.Popen(arguments, cwd=ROOT, env=cluster.environment, stdout=pipe, stderr=pipe, text=True)
@@ -63,7 +69,7 @@ def made_study(folder: Path, *models: dict[str, Any]) -> Study:
 
 def kill_one(cluster: Cluster, name: str) -> int:
     """Kill a process of the cluster as soon as there is one of this name; its id."""
-    until(lambda: cluster.processes(name))
+    until(lambda: bool(cluster.processes(name)))
     process = cluster.processes(name)[0]
     os.kill(process, signal.SIGKILL)
     return process
@@ -73,43 +79,47 @@ def test_the_numbers_are_those_of_a_run_without_ray_also_where_processes_are_kil
     cluster: Cluster, stub: Stub, tmp_path: Path
 ) -> None:
     """Every text is asked of a model once, but for those that somebody died over, and scores are the same digits."""
-    served = {"name": "served", "kind": "openai", "base_url": stub.url, "concurrency": 1}
+    served: dict[str, Any] = {"name": "served", "kind": "openai", "base_url": stub.url, "concurrency": 1}
     models = [served, {"name": "one", "revision": "1", **MINILM}]
     held, killed = threading.Event(), threading.Event()
 
     def hold_one(asked: dict[str, Any], number: int) -> Any:
-        if number == 2:
+        if asked["model"] == "refused":
+            return 401, b"", {}
+        if not held.is_set() and number > 1:
             held.set()
             killed.wait(60)
         return good(asked, number)
 
     stub.script = hold_one
-    there = made_study(tmp_path / "there", *models, {"name": "gone", "path": "nowhere"})
+    stub.server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who is killed takes no answer
+    fails = [{**served, "name": "refused"}, {"name": "gone", "path": "nowhere"}]
+    there = made_study(tmp_path / "there", *models, *fails)
     process = start(there, cluster)
     kill_one(cluster, "ray::Desk.")  # what it made is made again
     assert held.wait(90)
-    hands = len(stub.asked)
     kill_one(cluster, "ray::Hand.encode")
     killed.set()
     status, out, err = finish(process)
     assert status == 2, err
-    assert "gone failed: node 127.0.0.1: model 'gone': no folder" in err
-    assert err.splitlines()[-1].startswith("error: 1 of 3 models failed: gone")
+    assert "gone failed: model 'gone': no folder" in err
+    assert f"refused failed: node 127.0.0.1: model 'refused' at {stub.url}: the key is not accepted" in err
+    assert err.splitlines()[-1].startswith("error: 2 of 4 models failed: gone, refused")
     assert "Traceback" not in err
     assert "12 scores made" in out
-    asked = Counter(text for request in stub.asked for text in request["input"])
-    again = {text for text, times in asked.items() if times > 1}
+    asked = Counter(text for one in stub.asked if one["model"] == "served" for text in one["input"])
 
     stub.script, stub.asked = good, []
     plain = made_study(tmp_path / "here", *models)
     evaluate(plain)
     assert asked.keys() == {text for request in stub.asked for text in request["input"]}
-    assert max(asked.values()) <= 2 and len(again) <= 2 * 32, hands
+    assert max(asked.values()) <= 2 and len([text for text, times in asked.items() if times == 2]) <= 2 * 32
     scores, expected = read_scores(there), read_scores(plain)
-    assert (scores.loc[scores["model"] == "gone", "status"] == "failed").all() and len(scores) == 18
+    failed = scores["model"].isin(["gone", "refused"])
+    assert (scores.loc[failed, "status"] == "failed").all() and len(scores) == 24
     by_server = scores["model"] == "served"
     pd.testing.assert_frame_equal(scores[by_server], expected[expected["model"] == "served"], check_exact=True)
-    pd.testing.assert_frame_equal(scores[scores["model"] != "gone"], expected, rtol=1e-5)
+    pd.testing.assert_frame_equal(scores[~failed], expected, rtol=1e-5)
     pd.testing.assert_frame_equal(read_drift(there), read_drift(plain), atol=1e-5)
     files = [
         sorted(str(path.relative_to(study.folder)) for path in (study.folder / "mteb").rglob("*.json"))
@@ -122,16 +132,31 @@ def test_the_numbers_are_those_of_a_run_without_ray_also_where_processes_are_kil
     assert "0 scores made, 12 were there" in after.stdout
 
 
+def test_wordings_are_scored_as_without_ray(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    study = wordings.study_of(tmp_path / "there")
+    label(study, wordings.ANSWERS)
+    shutil.copytree(study.folder.parent, tmp_path / "here")
+    status, out, err = finish(start(study, cluster, "evaluation.instructions"))
+    assert (status, "16 scores made, 0 were there" in out) == (0, True), err
+    plain = load_study(study.file, tmp_path / "here")
+    outcome = evaluate_instructions(plain)
+    assert f"{outcome.encoded} texts encoded for {outcome.asked} asked" in out
+    for file in (SCORES, ITEMS):
+        made, expected = (pd.read_parquet(one.folder / file) for one in (study, plain))
+        pd.testing.assert_frame_equal(made, expected, check_exact=True)
+
+
 def test_a_model_that_processes_die_over_is_reported(cluster: Cluster, stub: Stub, tmp_path: Path) -> None:
     served = {"name": "served", "kind": "openai", "base_url": stub.url}
     study = made_study(tmp_path / "study", served)
     rest = threading.Event()
     stub.script = lambda asked, number: (rest.wait(60), good(asked, number))[1]
-    stub.server.handle_error = lambda *_: None  # type: ignore[method-assign]  # nobody is there to be answered
+    stub.server.handle_error = lambda *_: None  # type: ignore[method-assign]
     process = start(study, cluster)
     for _ in range(2):
         killed = kill_one(cluster, "ray::Hand.encode")
-        until(lambda gone=killed: gone not in cluster.processes())
+        until(partial(lambda gone: gone not in cluster.processes(), killed))
     status, _, err = finish(process)
     rest.set()
     assert status == 2

@@ -126,7 +126,7 @@ def test_a_second_run_loads_no_model_and_changes_nothing(study: Study, loader: L
 
 def test_scores_may_come_in_any_order(study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
     """As from a cluster: each stands beside its original's, in the table and in mteb's file."""
-    monkeypatch.setattr("evaluation.work.pieces", lambda *todo: pieces(*todo)[::-1])
+    monkeypatch.setattr("evaluation.run.pieces", lambda *todo: pieces(*todo)[::-1])
     evaluate(study, load=loader, models=["one"])
     scores = read_scores(study)
     originals = scores[scores["transformation"] == "original"].set_index("dataset")["score"]
