@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -94,6 +94,10 @@ class Folder:
     remembers: ClassVar[bool] = True
     _tables: dict[tuple[str, int], Table] = field(default_factory=dict)
     _states: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what was read: another process reads for itself, and holds it to what was found here."""
+        return Folder, (self.study, {}, self._states)
 
     @functools.cached_property
     def plan(self) -> Plan:

@@ -5,6 +5,8 @@ A study may have millions of texts; of these one data set is held, and the outpu
 
 from __future__ import annotations
 
+import uuid
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -109,10 +111,15 @@ class Texts:
     `without` has what no verdict covers, by transformation.
     """
 
-    def __init__(self, source: Source, policy: Policy, without: Mapping[str, Without]) -> None:
+    def __init__(self, source: Source, policy: Policy, without: Mapping[str, Without], name: str = "") -> None:
+        """`name` is given to what another process made and sent to this one."""
         self.policy, self.without = policy, without
-        self.remembered = Remembered(source.study if source.remembers else None)
-        self._source, self._held = source, _Held()
+        self.remembered = Remembered(source.study if source.remembers and not name else None)
+        self._source, self._held, self._name = source, _Held(), name or uuid.uuid4().hex
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what is held: another process reads for itself, once for all units that it has at a time."""
+        return _received, (self._source, self.policy, self.without, self._name)
 
     def dataset(self, spec: DatasetSpec, revision: str = "") -> Dataset:
         """A data set of the study; DataError where it is no more the one of this revision."""
@@ -165,6 +172,16 @@ class Texts:
             else:
                 made[text] = output
         return Outputs(made, frozenset(failed | kept_out), self.policy, frozenset(kept_out))
+
+
+_RECEIVED: weakref.WeakValueDictionary[str, Texts] = weakref.WeakValueDictionary()
+
+
+def _received(source: Source, policy: Policy, without: Mapping[str, Without], name: str) -> Texts:
+    known = _RECEIVED.get(name)
+    if known is None:
+        known = _RECEIVED[name] = Texts(source, policy, without, name)
+    return known
 
 
 def _size(dataset: Dataset) -> int:

@@ -130,7 +130,7 @@ def _scored(study: Study, unit: Unit, originals: dict[tuple[str, frozenset[str]]
         if key not in originals:
             originals[key] = scoring.evaluate(unit.original(), model, evaluation.protocol, evaluation.batch_size)
         original = originals[key]
-    score = scoring.main_score(unit.task, result)
+    score = scoring.main_score(unit.dataset, result)
     return Scored(unit.place, Numbers(score, original, versions(), model.revision), result)
 
 

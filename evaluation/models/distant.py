@@ -207,6 +207,7 @@ class Desk:
 
     def begin(self, make: Callable[[Encoder], Any], facts: Facts, name: str) -> Step:
         """Begin to make something with a model, of which these are the facts and the name."""
+        self._made = make  # kept for the next one: it may share what was read for this
         encoder = DistantEncoder(facts, name, self._batch_size, self._ask)
         threading.Thread(target=self._make, args=(make, encoder), daemon=True).start()
         return self._step()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +18,15 @@ from evaluation.remembered import FILE
 from evaluation.results import read_scores
 from evaluation.run import evaluate
 from evaluation.units import Unit
+from generation.datasets.dataset import Dataset
+from generation.datasets.loading import load_dataset
 from generation.run import read_transformed
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.records import TransformedText
 from plumbline.store import write_table
 from plumbline.study import Study
+from plumbline.study.datasets import DatasetSpec
 
 from .conftest import Loader, verdict
 
@@ -107,6 +113,30 @@ def test_a_data_set_that_changes_while_it_is_evaluated_is_refused(
     file.write_text("\n".join(file.read_text(encoding="utf-8").splitlines()[:-1]), encoding="utf-8")
     with pytest.raises(DataError, match="data set 'sts' was changed while it was evaluated; run the command again"):
         [unit.data() for unit in units]
+
+
+def test_a_unit_that_is_sent_to_another_process_reads_its_texts_there(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few bytes travel, whatever was read; units that are held together read a data set once, and see its changes."""
+    units = [unit for unit in planned(study) if unit.name == "sts"]
+    expected = [unit.data().splits["test"].to_dict() for unit in units]  # type: ignore[attr-defined]
+    read = Counter[str]()
+
+    def load(spec: DatasetSpec, base: Path) -> Dataset:
+        read[spec.name] += 1
+        return load_dataset(spec, base)
+
+    sent = [pickle.dumps(unit) for unit in units]
+    monkeypatch.setattr(sources, "load_dataset", load)
+    there = [pickle.loads(one) for one in sent]  # noqa: S301 (our own)
+    assert [unit.data().splits["test"].to_dict() for unit in there] == expected and read == {"sts": 1}
+    assert max(len(one) for one in sent) < 20_000 and said(there) == said(units)
+    del there
+    path = study.resolve("sts.csv")
+    path.write_text(path.read_text().replace("cat", "rat"))
+    with pytest.raises(DataError, match="'sts' was changed while it was evaluated"):
+        pickle.loads(sent[0]).data()  # noqa: S301
 
 
 @pytest.mark.parametrize("failed", [frozenset(), frozenset({"z", "y"})])
