@@ -14,7 +14,7 @@ from plumbline.errors import PlumblineError
 from plumbline.study import Study
 from streamlit_app import warm
 from streamlit_app.elements import complain
-from streamlit_app.readers.files import PROMPTED
+from streamlit_app.readers.files import OF_PEOPLE, PROMPTED
 from streamlit_app.readers.ratings import simulated
 from streamlit_app.start import opened
 
@@ -30,6 +30,7 @@ PAGES = {
     "Rankings": "rankings",
     "Benchmark": "benchmark",
     "Wordings": "instructions",
+    "People and models": "human",
     "Errors and texts": "texts",
 }
 
@@ -81,10 +82,11 @@ def _study() -> tuple[Study | None, str]:
 
 
 def _left_out(study: Study) -> tuple[str, ...]:
-    """The pages that cannot be: where no model is evaluated, nothing transformed, no prompt scored."""
+    """The pages that cannot be: where no model is evaluated, nothing transformed, no prompt or people scored."""
     unscored = () if study.evaluation.models and not study.subject else SCORED
     unprompted = () if (study.folder / PROMPTED[0]).exists() else ("instructions",)
-    return (*unscored, *(TRANSFORMED if study.subject else ()), *unprompted)
+    undone = () if (study.folder / OF_PEOPLE[0]).exists() else ("human",)
+    return (*unscored, *(TRANSFORMED if study.subject else ()), *unprompted, *undone)
 
 
 if __name__ == "__main__":

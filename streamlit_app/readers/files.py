@@ -10,3 +10,9 @@ SCORED = ("scores.parquet", "verdicts.json")
 # A ledger that is being written has its last entries beside it.
 RULES = ("rules.json", "decisions.json", "looks.json", *CONTROLS, "crowd.sqlite", "crowd.sqlite-wal")
 PROMPTED = ("instructions/scores.parquet",)
+OF_PEOPLE = (
+    "human/scores.parquet",
+    "human/agreement.parquet",
+    "human/differences.parquet",
+    "human/item_scores.parquet",
+)

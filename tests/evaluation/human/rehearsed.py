@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from annotation.human.asking import Given, answers_of
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.human.rehearsing import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
+from annotation.sampling.sample import draw_sample
+from evaluation.human.run import evaluate_human
 from plumbline.manifest import write_kept_table
-from plumbline.study import Study
+from plumbline.study import ROOT, Study, load_study
 
 
 def write_rehearsed(study: Study) -> None:
@@ -21,3 +25,21 @@ def write_rehearsed(study: Study) -> None:
             }
             rows += answers_of(tasks[item.task], item, given, f"simulated-{rater.name}", simulated=True)
     write_kept_table(study, ANSWERS, rows, HumanAnswer)
+
+
+def human_study(folder: Path) -> Study:
+    """The sample study with its local models that are no networks."""
+    text = (ROOT / "studies" / "human.yaml").read_text()
+    text = text.replace("demo/", f"{ROOT}/studies/demo/")
+    network = text.index("    - name: sentence-transformers")
+    text = text[:network] + text[text.index("    - name: character-n-grams") :]
+    (folder / "human.yaml").write_text(text)
+    return load_study(folder / "human.yaml", folder / "exports")
+
+
+def make_human(folder: Path) -> None:
+    """The study evaluated, in `exports` below the folder."""
+    study = human_study(folder)
+    draw_sample(study)
+    write_rehearsed(study)
+    evaluate_human(study)

@@ -1,0 +1,72 @@
+"""People and models on the same items: scores, differences, agreement, and items that they see differently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import streamlit as st
+
+from annotation.verdicts.tables import SIMULATED
+from evaluation.human.page import OUTLINE
+from plumbline.study import Study
+from streamlit_app.elements import choose, exhibit, figure, file_name, heading, lines, sections, show, table
+from streamlit_app.readers import human
+from streamlit_app.readers.ratings import simulated
+
+_COLUMNS = {
+    "item": "Item",
+    "text": "Text",
+    "right": "Right",
+    "said": "People said",
+    "people": "People",
+    "model": "Best model",
+    "apart": "Apart",
+}
+
+
+def draw(study: Study) -> None:
+    """The page."""
+    parts: list[Callable[[], None]] = [partial(_answer, study)]
+    parts += [partial(_section, study, title, names) for title, names in OUTLINE.items()]
+    sections(*parts)
+
+
+def _answer(study: Study) -> None:
+    found = human.people(study)
+    if found.simulated and not simulated(study):  # else it stands above
+        st.warning(SIMULATED, icon=":material/science:")
+    heading("In short")
+    st.text("\n\n".join(found.told))
+    lines(found.doubtful)
+
+
+def _section(study: Study, title: str, names: tuple[str, ...]) -> None:
+    found = human.people(study)
+    if "items" in names and found.apart:
+        heading(title)
+        _items(study, found)
+    if not {*names} & {*found.exhibits, *found.figures}:
+        return
+    heading(title)
+    for name in names:
+        if name in found.figures:
+            one = found.figures[name]
+            figure(file_name(study, name), one.chart, f"{one.caption}.", alt_text=one.alt, columns=1)
+    for name in names:
+        if name in found.exhibits:
+            exhibit(study, found.exhibits[name])
+
+
+def _items(study: Study, found: human.People) -> None:
+    """All items of one task that people and its best model see differently."""
+    task = choose("Task", list(found.apart), "task")
+    frame = found.apart[task]
+    best = frame["best_model"].iloc[0]
+    st.text(f"Items of {task} by how far people are above its best model, {best}; 0 is wrong, 1 right.")
+    shown = frame[list(_COLUMNS)].rename(columns=_COLUMNS).round({"People": 2, "Best model": 2, "Apart": 2})
+    table(file_name(study, f"items of {task}"), frame, shown)
+
+
+if __name__ == "__main__":
+    show(draw)
