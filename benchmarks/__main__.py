@@ -27,6 +27,7 @@ import benchmarks.judging
 import benchmarks.quality
 import benchmarks.ratings
 import benchmarks.server
+import benchmarks.server_load
 import benchmarks.verdicts
 import benchmarks.wordings  # noqa: F401 (importing a module adds its benchmarks to the list)
 from benchmarks.registry import BENCHMARKS, Benchmark, Measurement, chosen, name_of

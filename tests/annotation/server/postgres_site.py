@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -31,6 +32,13 @@ def postgres_url() -> Iterator[str]:
         if os.environ.get("CI"):
             pytest.fail("CI must have PostgreSQL: see the Makefile's target `postgres`")
         pytest.skip("no PostgreSQL: sudo apt-get install postgresql")
+    with cluster(folder) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def cluster(folder: Path) -> Iterator[str]:
+    """A cluster made by the programs in `folder`, for as long as it is used; the address of an empty database."""
     # A short path: a socket's name has at most 107 bytes. Its folder is for the server's user, which root is not.
     place = Path(tempfile.mkdtemp(prefix="plumbline-pg-"))
     as_user: list[str] = []

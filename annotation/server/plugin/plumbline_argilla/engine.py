@@ -100,7 +100,7 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
 
         def work(connection: Connection) -> SearchResponses:
             reading = Reading(connection, dataset.id)
-            found = Found(reading, filter)
+            found = Found(reading, filter, with_moments=query is not None or bool(sort) or user_id is None)
             scores = None if query is None else text_scores(reading, self.cache, found.stamps, query)
             ids = found.ids if scores is None else [id_ for id_ in found.ids if id_ in scores]
             if sort:
@@ -221,17 +221,17 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
 
 
 class Found:
-    """The records that pass a search's filters."""
+    """The records that pass a search's filters; without the moments at which they came, which most queues need not."""
 
-    def __init__(self, reading: Reading, condition: Filter | None) -> None:
+    def __init__(self, reading: Reading, condition: Filter | None, with_moments: bool = True) -> None:
         leaves = predicates.leaves(condition)
         in_sql = [(leaf, predicates.condition(leaf)) for leaf in leaves]
         conditions = [one for _, one in in_sql if one is not None]
         tests = [predicates.test(leaf, reading) for leaf, one in in_sql if one is None]
         self.reading = reading
         self.every = not conditions
-        self.moments = reading.moments(conditions)
-        self.ids = list(self.moments)
+        self.moments = reading.moments(conditions) if with_moments else {}
+        self.ids = list(self.moments) if with_moments else reading.ids(conditions)
         for test in tests:
             self.ids = [id_ for id_ in self.ids if test(id_)]
 

@@ -74,6 +74,10 @@ class Reading:
 
         return Schema(types(Field), types(Question), types(MetadataProperty))
 
+    def ids(self, conditions: Sequence[ColumnElement[bool]]) -> list[str]:
+        """The records that meet the conditions, in no order."""
+        return [id_ for (id_,) in self.rows(of_records(self.dataset_id).where(*conditions))]
+
     def moments(self, conditions: Sequence[ColumnElement[bool]] = ()) -> dict[str, tuple[Any, Any]]:
         """When each record that meets the conditions came and changed last, as the database gives it."""
         return {id_: (came, changed) for id_, came, changed in self.rows(moments(self.dataset_id, conditions))}

@@ -1,0 +1,149 @@
+"""Many raters at once on the local Argilla: on SQLite, on PostgreSQL, and on PostgreSQL from two processes.
+
+Every rater searches for the next pair and answers it: at about a pair a second, as in a very quick campaign, and
+without any pause, which shows what the server takes. The raters run on the same machine, in one light process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.client
+import json
+import os
+import random
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import benchmarks.server as bench
+from annotation.server import URL_VARIABLE, Connection, Home, User, postgres, running
+from annotation.server.home import prepare
+from benchmarks.registry import Measurement, benchmark
+
+RATERS = (8, 32)
+SECONDS = 20.0  #: of each run
+PACED_SECONDS = 45.0
+PAIRS = 2000  #: more than are answered
+PACE = 0.95
+Waits = dict[str, float]  #: what was measured, by the names of the measurements' parts
+
+
+@benchmark
+def sqlite() -> Iterator[Measurement]:
+    """The server as it is without options."""
+    with tempfile.TemporaryDirectory() as folder:
+        waits = measured(Home(Path(folder) / "home"), 1)
+    yield Measurement("server.submissions_a_second", waits["rate_8"], "1/s", at_least=40)
+    yield Measurement("server.p95_ms_8_raters_without_pauses", waits["p95_8"], "ms", at_most=250)
+    yield Measurement("server.p95_ms_32_raters_without_pauses", waits["p95_32"], "ms", at_most=900)
+    yield Measurement("server.p95_ms_32_raters", waits["paced_32"], "ms", at_most=500)
+
+
+@benchmark
+def on_postgres() -> Iterator[Measurement]:
+    """The same on PostgreSQL, from one process and from two; nothing where there is no PostgreSQL."""
+    from tests.annotation.server.postgres_site import cluster, programs  # noqa: PLC0415 (only where it is measured)
+
+    found = programs()
+    if found is None:
+        print("server.postgres_*: not measured, there is no PostgreSQL here", file=sys.stderr)
+        return
+    for workers in (1, 2):
+        with cluster(found) as address, tempfile.TemporaryDirectory() as folder:
+            home = Home(Path(folder) / "home")
+            prepare(home)
+            os.environ[URL_VARIABLE] = address
+            try:
+                postgres.choose(home)  # which the home keeps
+            finally:
+                del os.environ[URL_VARIABLE]
+            waits = measured(home, workers)
+        name = f"server.postgres_{workers}"
+        # Of the times 1.3 times the limits on SQLite.
+        yield Measurement(f"{name}_submissions_a_second", waits["rate_8"], "1/s", at_least=40)
+        yield Measurement(f"{name}_p95_ms_8_raters_without_pauses", waits["p95_8"], "ms", at_most=325)
+        yield Measurement(f"{name}_p95_ms_32_raters_without_pauses", waits["p95_32"], "ms", at_most=1170)
+        yield Measurement(f"{name}_p95_ms_32_raters", waits["paced_32"], "ms", at_most=650)
+
+
+def measured(home: Home, workers: int) -> Waits:
+    """What raters wait for on a new server. Raises RuntimeError where an answer was lost: nothing was measured."""
+    starting = functools.partial(running, workers=workers)
+    with bench.site("load", PAIRS, home, starting) as (connection, dataset):
+        people = bench.users(connection, max(RATERS))
+        waits: Waits = {}
+        told = 0
+        for number in RATERS:
+            seconds, took = run(connection, dataset, people[:number], 0.0, SECONDS)
+            waits[f"rate_{number}"], waits[f"p95_{number}"] = len(seconds) / took, p95(seconds)
+            told += len(seconds)
+        seconds, _ = run(connection, dataset, people, PACE, PACED_SECONDS)
+        waits["paced_32"] = p95(seconds)
+        told += len(seconds)
+        with bench.client(connection, connection.api_key) as owner:
+            shown = owner.get(f"datasets/{dataset}/users/progress").json()["users"]
+        held = sum(one[status]["submitted"] for one in shown for status in ("completed", "pending"))
+        if held != told:
+            raise RuntimeError(f"{told} answers were acknowledged and {held} are there")
+    return waits
+
+
+def p95(seconds: Sequence[float]) -> float:
+    """The 95th percentile, in milliseconds."""
+    return statistics.quantiles(seconds, n=20)[-1] * 1000
+
+
+def run(
+    connection: Connection, dataset: str, people: Sequence[User], pace: float, seconds: float
+) -> tuple[list[float], float]:
+    """What each answer took that so many people gave in so many seconds, and how many seconds it were."""
+    barrier = threading.Barrier(len(people) + 1)
+    with ThreadPoolExecutor(len(people)) as pool:
+        waits = [pool.submit(rate, connection, dataset, one, pace, seconds, barrier) for one in people]
+        barrier.wait()
+        start = time.perf_counter()
+        found = [wait for one in waits for wait in one.result()]
+    return found, time.perf_counter() - start
+
+
+def rate(
+    connection: Connection, dataset: str, user: User, pace: float, seconds: float, barrier: threading.Barrier
+) -> list[float]:
+    """Answer pair after pair for so many seconds; what each answer took. A late answer does not delay the next."""
+    draw = random.Random(user.username)  # noqa: S311 (a simulation, no secret)
+    took: list[float] = []
+    with contextlib.closing(http.client.HTTPConnection(urlsplit(connection.url).netloc, timeout=60)) as browser:
+        barrier.wait()
+        begun = time.perf_counter()
+        start = begun + draw.random() * pace
+        while time.perf_counter() < begun + seconds:
+            found = call(browser, user, f"me/datasets/{dataset}/records/search?limit=1", bench.search(bench.QUEUE))
+            if not found["items"]:
+                raise RuntimeError("the queue is empty: nothing was measured")
+            record = found["items"][0]["record"]["id"]
+            due = start + (len(took) + draw.uniform(0.2, 0.8)) * pace
+            time.sleep(max(0.0, due - time.perf_counter()))
+            values = {name: {"value": draw.randint(1, 5)} for name in bench.QUESTIONS}
+            sent = time.perf_counter()
+            call(browser, user, f"records/{record}/responses", {"status": "submitted", "values": values})
+            took.append(time.perf_counter() - sent)
+    return took
+
+
+def call(browser: http.client.HTTPConnection, user: User, path: str, body: Any) -> Any:
+    """One call that must succeed; http.client takes a tenth of httpx's processor time, which is the server's here."""
+    headers = {"X-Argilla-Api-Key": user.api_key, "Content-Type": "application/json"}
+    browser.request("POST", f"/api/v1/{path}", json.dumps(body), headers)
+    answer = browser.getresponse()
+    content = answer.read()
+    if answer.status not in (http.client.OK, http.client.CREATED):
+        raise RuntimeError(f"{path}: {answer.status}")
+    return json.loads(content)
