@@ -1,12 +1,13 @@
 """What runs inside the Argilla server's own environment: the real server on one SQL database.
 
-    launch     takes the home's lock and the port, sets Argilla's settings, runs one uvicorn process
+    launch     takes the home's lock and the port, sets Argilla's settings, runs uvicorn
+    workers    in several processes, which are begun again when killed
     database   migration, accounts, repair at the start; connections: pools, and locks for what must not be read stale
     recount    whether a record has enough answers, in two statements
     trips      one trip to a connection's thread for each statement to SQLite
     guard      how much is read from whom and for how long, safe headers; hosts, protocol: names, slow connections
-    signing_in passwords, ever more slowly where they are wrong; throttle: how slowly
-    gate       one writing request at a time, in the order of arrival
+    signing_in passwords, ever more slowly where they are wrong; throttle: how slowly; recent: what is remembered for it
+    gate       one writing request at a time, answers on PostgreSQL together; turns: the order, over all processes
     jobs       Argilla's background jobs in this process, in place of Redis
     journal    which jobs there are, kept over a crash
     engine     Argilla's SearchEngine on its own SQL tables; reading, predicates, ordering: filters and sorts;
