@@ -155,12 +155,13 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
     """
     kinds = study.transforming
     made = [name for name, kind in kinds.items() if kind.calls]
-    wanted = study.generator.kind == "recorded" or any(name in EIGHT for name in made)
+    given = not study.outputs.exists()  # pairs of a bundle, without what tells of their outputs
+    wanted = not given and (study.generator.kind == "recorded" or any(name in EIGHT for name in made))
     recorded = Recorded.of(study) if made and wanted else None
     languages = {
         row.key: row.language
         for name in study.transformations
-        for seed in study.seeds
+        for seed in (() if given else study.seeds)
         for row in read_transformed(study, name, seed)
     }
     found: dict[str, dict[str, float]] = {}
@@ -170,7 +171,7 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
         expected = rubric.right_answers(pair)
         if pair.control in CHECKS:
             rated = {one.name: float(expected.get(one.name, one.scale[-1]) or 0) for one in ratings}
-        elif pair.fields:
+        elif pair.fields or given:
             found[pair.pair_id] = _drawn(study, pair, asked)
             continue
         else:
@@ -188,9 +189,9 @@ def _truths(study: Study, rubric: Rubric) -> dict[str, dict[str, float]]:
 
 
 def _drawn(study: Study, pair: Pair, asked: Sequence[Asked]) -> dict[str, float]:
-    """What an item of another subject deserves, good more often than bad: of its own, so that its repeat has the same.
+    """What an item of another subject, or a pair of a bundle, deserves, good more often than bad.
 
-    Nobody recorded any, so it says nothing of the item.
+    It is of its own, so that its repeat has the same. Nobody recorded any, so it says nothing of the item.
     """
     own = int(identity("latent-v1", study.raters.simulation_seed, pair.key), 16)
     good = float(np.random.default_rng(own).beta(4.0, 1.0))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from annotation.verdicts.tables import SIMULATED, display
-from evaluation.bundle import words
+from evaluation.bundle import judged, words
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.evaluate import Evaluated
 from evaluation.report import paper_tables
@@ -40,11 +40,9 @@ def write(bundle: Bundle, made: Evaluated) -> Path:
     for one in shown:
         scored += [replace(one.table(), caption=one.caption)] if len(one.frame) else []
     told = [line for line in words.heading(bundle).splitlines() if line != words.SIMULATED]  # it stands above all
+    computed = [f"Checked: {line}." for line in (words.COMPUTED, judged.in_words(bundle)) if line]
     sections = [
-        Section(
-            "What this rests on",
-            [*(_sentence(line) for line in told), f"Checked: {words.COMPUTED}.", _sources(bundle)],
-        ),
+        Section("What this rests on", [*(_sentence(line) for line in told), *computed, _sources(bundle)]),
         Section("What people decided", [_verdicts(bundle)]),
         Section("Scores", scored),
     ]

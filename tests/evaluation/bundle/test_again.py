@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from annotation.argilla import simulate
 from annotation.ratings.ratings import write_ratings
 from annotation.sampling.controls import read_controls
 from annotation.sampling.sample import draw_sample, read_pairs
@@ -48,6 +49,12 @@ def test_other_people_rate_the_same_pairs_and_both_campaigns_are_held_side_by_si
     told = {one.name for one in study.folder.rglob("*")}
     assert told - {".manifest.lock"} == {"pairs.parquet", "controls.parquet", "sample.json", "manifest.json"}
     assert (study.acceptance, study.raters.per_pair) == (first.study().acceptance, first.study().raters.per_pair)
+
+    deserved = simulate._truths(study, first.rubric)  # nothing here tells of outputs: drawn, of controls what is right
+    assert set(deserved) == {one.pair_id for one in (*read_pairs(study), *read_controls(study))}
+    assert all(1 <= value <= 5 for one in deserved.values() for value in (one["quality"], one["fluency"]))
+    negative = next(one for one in read_controls(study) if one.control == "negative")
+    assert deserved[negative.pair_id]["quality"] == 1
 
     before = first.evidence.collected.sample_ratings
     lower = before.assign(value=(before["value"] - 1).clip(lower=1), rater_id=before["rater_id"] + "0")

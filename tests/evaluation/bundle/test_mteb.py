@@ -52,6 +52,8 @@ def test_mteb_scores_the_tasks_as_the_study_does(study: Study, bundle: Path, tmp
 def test_tasks_say_all_that_mteb_asks(bundle: Path) -> None:
     found, opened = plumbline_tasks(bundle, simulated=True), Bundle.open(bundle)
     assert len(found) == 6 and all(isinstance(task, AbsTask) for task in found)
+    names = [one.metadata.name for one in found]
+    assert [one.metadata.name for one in mteb.get_tasks(tasks=names)] == names  # what mteb's command line asks for
     (task,) = (one for one in found if one.metadata.name == f"sample_sts.translation.{opened.short}")
     said = task.metadata
     assert (said.revision, said.type, said.main_score) == (opened.identity, "STS", "cosine_spearman")
