@@ -23,6 +23,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation import display
+from evaluation.forecast import forecast
 from evaluation.jobs import done
 from evaluation.measures.rows import Measure
 from evaluation.models import encoder
@@ -182,6 +183,15 @@ def _report(study: Study, outcome: Outcome) -> str:
     )
 
 
+def _forecast(study: Study, models: Sequence[str], *, include_rejected: bool) -> str:
+    """What `--dry-run` prints."""
+    if study.subject:
+        raise StudyError("--dry-run tells of models on transformations alone; leave it out")
+    verdicts, pairs = _judged(study, include_rejected=include_rejected)
+    units = plan_units(study, verdicts, pairs, include_rejected=include_rejected)
+    return forecast(study, units, chosen_models(study, models))
+
+
 def main() -> int:
     """The command line."""
     parser = cli.Parser(
@@ -198,8 +208,14 @@ def main() -> int:
         "--include-rejected", action="store_true", help="also score what the verdicts reject; marked as such everywhere"
     )
     parser.add_argument("--ray", metavar="ADDRESS", default="", help="run on a Ray cluster: `auto` or its address")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what is left to encode, and for how long; score nothing"
+    )
     options = parser.parse_args()
     study = cli.study_of(options)
+    if options.dry_run:
+        print(_forecast(study, options.models, include_rejected=options.include_rejected))
+        return 0
     if isinstance(study.subject, HumanSubject):
         from evaluation.human.run import command  # noqa: PLC0415 (no other study needs it)
 

@@ -17,6 +17,7 @@ from evaluation.measures.rows import Measured
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
 from evaluation.models.in_process import first_line
+from evaluation.models.speed import keep_speed
 from evaluation.tasks import scoring
 from evaluation.units import Model, Numbers, Place, Unit
 from plumbline.errors import PlumblineError
@@ -96,6 +97,7 @@ def work(study: Study, job: Job, load: Loader) -> Iterator[Any]:
     finally:
         if model is not None:
             model.close()
+            keep_speed(study, job.model.spec, job.model.model_id, model)
     yield Ended(model.asked, model.encoded, failure) if model is not None else Ended(failure=failure)
 
 

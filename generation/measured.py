@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from generation.jobs import Plan
 from plumbline.identity import identity
-from plumbline.rates import Rate, Stopwatch, hours, read_rates
+from plumbline.rates import Rate, Stopwatch, in_words, read_rates
 from plumbline.study.generator import GeneratorSpec, VllmGenerator
 
 
@@ -33,17 +33,6 @@ def time_left(plan: Plan, characters: Mapping[str, int]) -> str:
     """
     left = {name: (_identity(plan, name), characters[name]) for name in _asked(plan) if characters.get(name)}
     return in_words([rate for rate in read_rates(plan.study) if rate.work == "generation"], left) if left else ""
-
-
-def in_words(rates: Collection[Rate], left: Mapping[str, tuple[str, int]]) -> str:
-    """What `plumbline.rates.hours` says of what is left."""
-    by_gpu, alone, unmeasured = hours(rates, left)
-    parts = [f"about {number:.3g} GPU hours ({gpu})" for gpu, number in by_gpu.items()]
-    if alone:
-        parts.append(f"about {alone:.3g} hours with no GPU of this machine")
-    if unmeasured:
-        parts.append(f"not measured yet: {', '.join(filter(None, unmeasured)) or 'anything'}")
-    return f"by the rates of earlier runs: {'; '.join(parts)}"
 
 
 def _asked(plan: Plan) -> list[str]:

@@ -26,7 +26,7 @@ class Rate(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     work: Work
-    what: str = Field(description="the transformation; empty for encoding")
+    what: str = Field(description="the transformation, or the model that encodes")
     model: str
     identity: str = Field(description="of what makes the work as long as it is: generator and prompts, or the model")
     texts: int = Field(ge=1)
@@ -120,3 +120,14 @@ def hours(rates: Collection[Rate], left: Mapping[str, tuple[str, int]]) -> tuple
         else:
             alone += sum(one.seconds for one in found) / measured * characters / 3600
     return by_gpu, alone, unmeasured
+
+
+def in_words(rates: Collection[Rate], left: Mapping[str, tuple[str, int]]) -> str:
+    """What `hours` says of what is left."""
+    by_gpu, alone, unmeasured = hours(rates, left)
+    parts = [f"about {number:.3g} GPU hours ({gpu})" for gpu, number in by_gpu.items()]
+    if alone:
+        parts.append(f"about {alone:.3g} hours with no GPU of this machine")
+    if unmeasured:
+        parts.append(f"not measured yet: {', '.join(unmeasured)}")
+    return f"by the rates of earlier runs: {'; '.join(parts)}"

@@ -19,6 +19,7 @@ from evaluation.models import encoder
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder
 from evaluation.models.protocols import PromptingModel
+from evaluation.models.speed import keep_speed
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
@@ -154,6 +155,7 @@ class Hand:
         self._model, revision = encoder.load_model(self._study, self._spec)
         model = self._model
         self._encoder = Encoder(model, self._spec.name, revision, self._study.evaluation.batch_size)
+        self._open.callback(keep_speed, self._study, self._spec, self._model_id, self._encoder)
         own = getattr(model, "similarities", lambda: None)()
         picks = isinstance(model, PromptingModel)
         return Facts(model.prompts, model.default_prompt, model.routed(), picks, revision, own)

@@ -24,6 +24,7 @@ from evaluation.models.words import CharacterNgrams, WordVectors
 from evaluation.statistics.distances import drift
 from plumbline.errors import DataError, ServiceError, StudyError, nearest
 from plumbline.identity import identity
+from plumbline.rates import Stopwatch
 from plumbline.study import Study
 from plumbline.study.datasets import MtebDataset
 from plumbline.study.evaluation import ModelSpec
@@ -66,6 +67,8 @@ class Encoder:
         """Texts that were asked for."""
         self.encoded = 0
         """Texts that the model was given."""
+        self.watch = Stopwatch()
+        """Time that the model spent on texts."""
         self.only_stored = False
         """Whether texts that are not in the store are refused (DataError) rather than encoded."""
 
@@ -157,6 +160,7 @@ class Encoder:
         """Embeddings of texts, whatever the store holds, and none of them kept; raises as `embed`."""
         if self.only_stored:
             raise DataError(f"model {self._name!r} has no stored embeddings of {len(texts)} texts; evaluate the study")
+        self.watch.start()
         while True:
             try:
                 made = self._model.embed(texts, prompt=prompt, role=role, batch_size=self._batch_size)
@@ -175,6 +179,7 @@ class Encoder:
                     )
                 ) from error
         self.encoded += len(texts)
+        self.watch.note(self._name, len(texts), sum(map(len, texts)))
         finite = np.isfinite(made).all(axis=1)
         if not finite.all():
             text = texts[int(np.argmin(finite))]

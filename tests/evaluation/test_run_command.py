@@ -5,9 +5,13 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from annotation.sampling.sample import read_pairs
+from annotation.verdicts.verdicts import read_verdicts
+from evaluation.planner import plan_units
 from evaluation.results import read_scores
 from evaluation.run import evaluate
 from generation.datasets.loading import load_datasets
+from plumbline.rates import read_rates
 from plumbline.study import Study
 from tests.commands import here
 
@@ -65,3 +69,22 @@ def test_the_command_without_verdicts(study: Study) -> None:
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "python -m annotation accept" in done.stderr
+
+
+def test_a_dry_run_tells_what_is_left_by_what_runs_have_measured(study: Study, loader: Loader) -> None:
+    """Texts are counted once, whatever units they are in; what is scored is left out."""
+    write_verdicts(study, "translation")
+    before = _command(study, "--dry-run", "--models", "one")
+    assert (before.returncode, before.stderr) == (0, "")
+    assert "not measured yet: one" in before.stdout and not (study.folder / "scores.parquet").exists()
+    evaluate(study, models=["one"], load=loader)
+    (rate,) = read_rates(study)
+    assert (rate.work, rate.what, rate.gpu) == ("encoding", "one", "")
+    row = next(line for line in before.stdout.splitlines() if line.startswith("one "))
+    scores, texts, characters = (int(cell.replace(",", "")) for cell in row.split()[1:])
+    units = plan_units(study, read_verdicts(study), read_pairs(study))
+    evaluated = [unit for unit in units if unit.decision.status == "evaluated"]
+    needed = {text.text for unit in evaluated for text in unit.data().texts()}
+    assert (scores, texts, characters) == (len(evaluated), len(needed), sum(map(len, needed)))
+    assert rate.texts >= texts  # one under several prompts is encoded more than once
+    assert "nothing is left to do" in _command(study, "--dry-run", "--models", "one").stdout

@@ -1,0 +1,66 @@
+"""What a run would encode, and for how long by what earlier runs measured: `python -m evaluation.run --dry-run`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.measures.rows import stored
+from evaluation.results import SCORES
+from evaluation.units import Model, Unit
+from plumbline import cli
+from plumbline.journal import Journal
+from plumbline.rates import in_words, read_rates
+from plumbline.records import Score
+from plumbline.study import Study
+from plumbline.study.evaluation import ModelSpec
+
+
+def forecast(study: Study, units: Sequence[Unit], chosen: Iterable[ModelSpec]) -> str:
+    """A table of what is left, a row for each model: scores, distinct texts that they need, characters of these.
+
+    What a model encodes differs a little: what it has encoded already is not encoded again, and a text is encoded once
+    for each prompt that it stands under. Below stands how long that takes by the rates of earlier runs; nothing is
+    assumed of models without one.
+    """
+    there = {row.unit_id for row in stored(study, SCORES, Score)}
+    there |= {str(row["unit_id"]) for _, row in Journal(study.scratch / "scores.journal").lines(Score)}
+    known: dict[tuple[int, ...], tuple[int, int]] = {}  # most models lack the same units
+    rows, left = [], {}
+    for model in (Model.of(study, spec) for spec in chosen):
+        lacking = [
+            place
+            for place, unit in enumerate(units)
+            if unit.decision.status != "left_out" and unit.unit_id(study, model) not in there
+        ]
+        if tuple(lacking) not in known:
+            known[tuple(lacking)] = _sizes([units[place] for place in lacking])
+        texts, characters = known[tuple(lacking)]
+        rows.append([model.name, *(f"{number:,}" for number in (len(lacking), texts, characters))])
+        if characters:
+            left[model.spec.name] = model.model_id, characters
+    table = cli.columns(["model", "scores left", "texts, about", "characters"], rows)
+    rates = [rate for rate in read_rates(study) if rate.work == "encoding"]
+    return f"{table}\n\n{in_words(rates, left) if left else 'nothing is left to do'}"
+
+
+def _sizes(units: Sequence[Unit]) -> tuple[int, int]:
+    """Distinct texts that units need, passages that are searched among them, and how many characters these have."""
+    found = np.empty((0, 2), np.int64)
+    for unit in units:
+        data = unit.data()
+        texts = [text.text for text in data.texts()]
+        texts += [text for one in data.passages_of() for text in (*one.relevant, *one.others)]
+        found = _distinct(np.concatenate([found, _hashed(texts)]))
+    return len(found), int(found[:, 1].sum())
+
+
+def _hashed(texts: Iterable[str]) -> NDArray[np.int64]:
+    """A hash and the length of each distinct text."""
+    return np.array([(hash(text), len(text)) for text in set(texts)], np.int64).reshape(-1, 2)
+
+
+def _distinct(found: NDArray[np.int64]) -> NDArray[np.int64]:
+    return found[np.unique(found[:, 0], return_index=True)[1]]
