@@ -14,12 +14,19 @@ from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
 from plumbline import cli
+from plumbline.errors import StudyError
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec, counted_pairs
+from plumbline.study.human import HumanSubject
 
 
 def plan_text(study: Study, options: argparse.Namespace) -> str:
     """What `python -m annotation plan` prints: assumptions, a row for each size, and how to read it."""
+    if isinstance(study.subject, HumanSubject):
+        raise StudyError(
+            f"{study.file}: plan is about verdicts on what is judged; of tasks that people do each says its items and"
+            " raters: an accuracy of 0.8 on n items has a 95% interval of about 0.8 / sqrt(n) to each side"
+        )
     design = Design.of(study, load_rubric(study))
     rule, assumed = design.rule, Assumed(options.spread, options.bias, options.noise)
     own, item = own_size(study), study.called.item

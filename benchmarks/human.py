@@ -1,19 +1,30 @@
-"""How long people's scores beside models' take."""
+"""How long putting tasks before people takes, and people's scores beside models'."""
 
 from __future__ import annotations
 
+import json
+import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import yaml
 
+from annotation.argilla.client import attach
+from annotation.argilla.publish import publish
+from annotation.sampling.sample import draw_sample
+from annotation.server import Home, running
 from benchmarks.registry import Measurement, benchmark
+from benchmarks.server import quiet
 from evaluation.human.agreement import agreement
 from evaluation.human.answers import Given, Task, given_by
 from evaluation.human.scores import score, with_holm
+from plumbline.study import Study, load_study
 
+PUBLISHED = (16, 50)  #: tasks, and items of each
 TASKS, RATERS, ITEMS, MODELS, RESAMPLES = 100, 5, 50, 20, 1000
 _Kind = Literal["label", "score", "cluster", "graded"]
 
@@ -36,6 +47,49 @@ def scores_seconds() -> Iterator[Measurement]:
     if len(whole) != TASKS * MODELS * 2 or whole["difference"].isna().all():
         raise RuntimeError("differences are missing")
     yield Measurement("human.scores_seconds", seconds, "s", at_most=20)
+
+
+@benchmark
+def publish_seconds() -> Iterator[Measurement]:
+    """Seconds until 16 tasks of 50 items, of which four are searches with 7 candidates, are before people."""
+    with tempfile.TemporaryDirectory() as folder:
+        study = _people(Path(folder))
+        draw_sample(study)
+        with running(Home(Path(folder) / "home"), progress=quiet) as connection:
+            argilla = attach(connection)
+            start = time.perf_counter()
+            new = publish(study, argilla).new
+            seconds = time.perf_counter() - start
+    if list(new.values()) != [PUBLISHED[1]] * PUBLISHED[0]:
+        raise RuntimeError(f"{new}: nothing was measured")
+    yield Measurement("human.publish_seconds", seconds, "s", at_most=30)
+
+
+def _people(folder: Path) -> Study:
+    """A study of made-up tasks: four each of classification, STS, clustering and reranking."""
+    tasks, items = PUBLISHED
+    words = [f"{one}{two}" for one in "bdfgklmnprst" for two in ("ane", "ilt", "orm", "ust")]
+    texts = [" ".join(words[(7 * n + 5 * k) % len(words)] for k in range(12)) + f" {n}" for n in range(8 * items)]
+    splits = ("test", "train")
+    rows: dict[str, list[dict[str, Any]]] = {
+        "classification": [{"text": t, "label": words[n % 6], "split": splits[n % 2]} for n, t in enumerate(texts)],
+        "sts": [{"sentence1": t, "sentence2": texts[n - 1], "score": n % 6} for n, t in enumerate(texts)],
+        "clustering": [{"text": t, "label": words[n % 6]} for n, t in enumerate(texts)],
+        "reranking": [
+            {"query": f"Who? {t}", "positive": [f"He: {t}"], "negative": [f"{k}: {t}" for k in range(6)]} for t in texts
+        ],
+    }
+    for kind, own in rows.items():
+        (folder / f"{kind}.jsonl").write_text("\n".join(map(json.dumps, own)), encoding="utf-8")
+    kinds = [list(rows)[number % len(rows)] for number in range(tasks)]
+    named = [{"data": kind, "name": f"task{number}", "items": items} for number, kind in enumerate(kinds)]
+    content = {
+        "name": "people",
+        "human": {"tasks": named},
+        "datasets": [{"name": kind, "task": kind, "path": f"{kind}.jsonl", "language": "en"} for kind in rows],
+    }
+    (folder / "people.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    return load_study(folder / "people.yaml", folder / "exports")
 
 
 def _task(name: str, asked: _Kind, rng: np.random.Generator) -> tuple[Task, pd.DataFrame, list[Given]]:

@@ -26,7 +26,7 @@ from generation.datasets.loading import load_dataset
 from generation.datasets.scored import all_labels, label_words, scored_items, split_of
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
-from plumbline.manifest import read_kept
+from plumbline.manifest import is_kept, read_kept
 from plumbline.study import Study
 from plumbline.study.datasets import LocalDataset
 from plumbline.study.human import MOST_POINTS, HumanSubject, HumanTaskSpec
@@ -211,9 +211,15 @@ def read_tasks(study: Study) -> list[HumanTask]:
 
 
 def rubric_of(study: Study, tasks: Sequence[HumanTask] | None = None) -> dict[str, Any]:
-    """What the raters of a study's tasks are asked, as a rubric's file says it; of the tasks as they were drawn."""
+    """What the raters of a study's tasks are asked, as a rubric's file says it.
+
+    `tasks` are by default those that were drawn last, or, before that, what would be drawn.
+    """
     specs: Mapping[str, HumanTaskSpec] = {one.name: one for one in subject_of(study).tasks}
-    return human_rubric(study, read_tasks(study) if tasks is None else tasks, specs)
+    if tasks is None:
+        drawn = (study.folder / TASKS).exists() or is_kept(study, TASKS)
+        tasks = read_tasks(study) if drawn else [one.task for one in prepared(study)]
+    return human_rubric(study, tasks, specs)
 
 
 def task_lines(study: Study) -> Iterator[str]:

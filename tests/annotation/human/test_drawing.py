@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from annotation.human.drawing import draw
 from annotation.human.rehearsing import read_items
 from annotation.human.tasks import METRICS, prepared, read_tasks, task_lines
 from annotation.rubric import LIMIT, load_rubric
+from annotation.sampling.extension import extend_sample
 from annotation.sampling.sample import draw_sample, read_pairs
+from annotation.status.status import read_status
+from annotation.status.text import next_step
 from evaluation.tasks import protocols
 from generation.datasets.scored import Scored
 from plumbline.errors import DataError, PlumblineError, StudyError
@@ -257,8 +261,14 @@ def test_an_empty_summary_of_a_file_is_refused_with_its_row(tmp_path: Folder) ->
 def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Folder) -> None:
     task = {"data": "alike", "items": 6}
     with pytest.raises(DataError, match="tasks.json is not there yet; run"):
-        load_rubric(study_of(tmp_path, task))
+        read_tasks(study_of(tmp_path, task))
+    before = load_rubric(study_of(tmp_path, task)).identity()
+    step = next_step(read_status(study_of(tmp_path, task), datetime.now(UTC)), "-s S")
+    assert step == "python -m annotation sample -s S"
     draw_sample(study_of(tmp_path, task))
+    assert load_rubric(study_of(tmp_path, task)).identity() == before
+    with pytest.raises(StudyError, match="drawn once; make a study of its own"):
+        extend_sample(study_of(tmp_path, task), "more")
     with pytest.raises(StudyError, match="was drawn with other settings; run"):
         load_rubric(study_of(tmp_path, {**task, "items": 7}))
     study = study_of(tmp_path, task)

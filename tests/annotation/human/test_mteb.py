@@ -1,0 +1,67 @@
+"""Tasks of mteb as tasks for people: what is drawn can be found again in mteb's own data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from annotation.human.drawing import CHOSEN_AMONG
+from annotation.human.tasks import prepare
+from annotation.subjects.human import shown
+from evaluation.human.sampled import sampled
+from generation.datasets.scored import label_words, scored_items
+from plumbline.errors import StudyError
+from plumbline.study.human import HumanTaskSpec
+from plumbline.study.judged import Judged
+from tests.annotation.human.studies import study_of
+from tests.mteb_site import REQUESTS, site
+
+TASKS = [
+    *("STSBenchmark", "Banking77Classification", "SprintDuplicateQuestions", "BiorxivClusteringS2S", "SciDocsRR"),
+    *("AskUbuntuDupQuestions", "ArguAna", "SummEval", "PlscClusteringS2S.v2", "STS17", "SemRel2024", "BUCC.v2"),
+    *("CEDRClassification",),
+]
+MORE: dict[str, dict[str, Any]] = {
+    "Banking77Classification": {"balance": "label"},
+    "BiorxivClusteringS2S": {"balance": "label"},
+    "PlscClusteringS2S.v2": {"balance": "label"},
+    "SprintDuplicateQuestions": {"balance": "label"},
+    "SummEval": {"scale": [0, 5]},
+    "CEDRClassification": {"labels": {str(number): f"feeling {number}" for number in range(5)}},
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_of_mtebs_is_drawn_and_found_again(name: str, tmp_path: Path) -> None:
+    dataset = site().tasks[name]
+    spec = HumanTaskSpec.model_validate({"mteb": name, "name": "t", "items": 4, "candidates": 3, **MORE.get(name, {})})
+    made = prepare(study_of(tmp_path, {"data": "classes"}), spec, dataset, name, (0.0, 5.0))
+    items = shown(made, Judged(name="t", axis="human")).items
+    assert items and made.task.n_items == len(items) and made.task.revision == dataset.revision
+    texts = {(text.item, text.text) for text in dataset.texts() if text.split == "test"}
+    drawn = {
+        (item.one.item, text)
+        for item in made.drawn.items
+        for field, text in item.one.fields.items()
+        if isinstance(text, str)
+    }
+    assert drawn <= texts
+    found = sampled(dataset, made.task, items)
+    assert sum(len(one.items) + sum(one.left_out.values()) for one in found) == len(items)
+    if str(dataset.task) in CHOSEN_AMONG:
+        assert all(set(item.candidates) & item.one.relevant for item in made.drawn.items)
+
+
+def test_labels_that_are_numbers_have_the_words_of_the_data() -> None:
+    dataset = site().tasks["Banking77Classification"]
+    words, labels = label_words(dataset), Counter(one.labels[0] for one in scored_items(dataset))
+    assert set(labels) <= set(words) or not all(label.isdigit() for label in labels)
+    assert len(labels) == len({row["label"] for row in REQUESTS[12:]})
+
+
+def test_instructions_of_searches_are_no_task_for_people_yet() -> None:
+    with pytest.raises(StudyError, match="instruction reranking is no task for people yet; take it out"):
+        scored_items(site().tasks["Core17InstructionRetrieval"])
