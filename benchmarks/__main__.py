@@ -26,6 +26,7 @@ import benchmarks.judges
 import benchmarks.judging
 import benchmarks.quality
 import benchmarks.ratings
+import benchmarks.scale
 import benchmarks.server
 import benchmarks.server_load
 import benchmarks.verdicts
