@@ -1,7 +1,7 @@
 """What a study has to score, planned before any model is loaded: its units, with what the gate says.
 
 One data set and the outputs of one unit are in memory at a time; what was found out about them is remembered, so that a
-run with nothing left to do reads neither (`evaluation.remembered`).
+run with nothing left to do reads neither (`plumbline.remembered`).
 """
 
 from __future__ import annotations

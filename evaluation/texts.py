@@ -15,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.outputs import Outputs, Policy
-from evaluation.remembered import Remembered
 from evaluation.sources import Source
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
 from plumbline.records import Text
+from plumbline.remembered import Remembered
 from plumbline.study.datasets import DatasetSpec, TaskType
 from plumbline.transformations import ORIGINAL
 
+PLANNED = "planned.json"
 T = TypeVar("T")
 MOST = 200_000  # texts that are held beside the data set and the outputs that are worked on
 Without = Mapping[str, Collection[str]]  # error types that no verdict covers, by language of the originals
@@ -114,7 +115,7 @@ class Texts:
     def __init__(self, source: Source, policy: Policy, without: Mapping[str, Without], name: str = "") -> None:
         """`name` is given to what another process made and sent to this one."""
         self.policy, self.without = policy, without
-        self.remembered = Remembered(source.study if source.remembers and not name else None)
+        self.remembered = Remembered(source.study if source.remembers and not name else None, PLANNED)
         self._source, self._held, self._name = source, _Held(), name or uuid.uuid4().hex
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -40,7 +40,7 @@ def lengths_measure() -> Measure:
         text, output = row["text"], row["output"]
         return (count_words(text), count_words(output), edit_distance(text, output))
 
-    return Measure(("text", "output"), ("original_words", "words", "distance"), of)
+    return Measure(("text", "output"), ("original_words", "words", "distance"), of, "lengths")
 
 
 def edit_distance(original: str, transformed: str) -> float:

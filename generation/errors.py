@@ -23,6 +23,7 @@ from plumbline.commands import as_called
 from plumbline.error_types import FLAGS, LABELS
 from plumbline.errors import DataError
 from plumbline.exhibits.csv import write_csv
+from plumbline.identity import identity
 from plumbline.study import Study, load_study
 from plumbline.study.transformations import EIGHT, Transformation
 
@@ -53,8 +54,9 @@ def errors_measure(kinds: Mapping[str, Transformation] = EIGHT, *, after_retries
         flags = row[column]
         return (*(flag in flags for flag in FLAGS), bool(flags), 1, told)
 
+    said = {name: kind.model_dump(mode="json") for name, kind in kinds.items()}
     columns = (column, "attempts", "transformation", "source_language", "language")
-    return Measure(columns, (*RATES, "answered", "told"), of)
+    return Measure(columns, (*RATES, "answered", "told"), of, identity("errors", column, said))
 
 
 def error_rates(sums: pd.DataFrame, by: str = "") -> pd.DataFrame:

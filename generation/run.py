@@ -15,12 +15,15 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from generation.compare import lengths_measure
+from generation.errors import errors_measure
 from generation.flagged import flagged_lines, flagged_outputs
 from generation.forecast import forecast
 from generation.generators import make_generator, refuse_code
 from generation.jobs import Plan
 from generation.measured import gpus_of, measured
 from generation.shards import Shard, as_shard, take_over
+from generation.tally import count_ahead
 from generation.unit import COMMAND, Unit, refuse_other_outputs
 from generation.work import generate_units, planned
 from plumbline import cli
@@ -197,6 +200,8 @@ def main() -> int:
         )
     for line in flagged_lines(flagged_outputs(study)):
         print(f"  {line}")
+    errors = [errors_measure(study.transforming, after_retries=after) for after in (False, True)]
+    count_ahead(study, [*errors, lengths_measure()])
     return 0
 
 

@@ -8,6 +8,7 @@ not count. A unit's journal counts with its table, so a run that is under way ca
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,13 +25,17 @@ from generation.shards import journal_files
 from generation.unit import COMMAND, refuse_other_outputs
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
+from plumbline.file_hashes import cached_file_hash
 from plumbline.journal import Journal
 from plumbline.records import Text, TransformedText
-from plumbline.store import BATCH, as_record, read_batches
+from plumbline.remembered import Remembered
+from plumbline.store import BATCH, as_record, is_remote, read_batches
 from plumbline.study import Study
+from plumbline.study.generator import RecordedGenerator
 from plumbline.study.transformations import Transformation
 
 UNDEFINED = "–"
+COUNTED = "counted.json"
 GROUP = ["generator", "transformation", "seed", "dataset", "language"]
 _STATUSES = ("ok", "failed", "unanswered")
 Keys = npt.NDArray[np.bytes_]
@@ -46,6 +51,7 @@ class Measure:
     columns: tuple[str, ...]
     names: tuple[str, ...]
     of: Callable[[dict[str, Any]], tuple[float, ...]]
+    name: str  #: which measure it is: equal ones find equal numbers on equal rows of a study
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -93,19 +99,28 @@ def tally(studies: Sequence[Study], measure: Measure) -> pd.DataFrame:
 
     Columns: GROUP; `texts` (places); `ok`, `failed` and `unanswered` outputs, which are all texts (`unanswered` are
     also those that were not asked for yet); and the measure's names. Reads in pieces: of a unit's outputs the key and
-    the numbers are in memory. Raises DataError for damaged files.
+    the numbers are in memory; what was counted once is not counted again (`plumbline.remembered`). Raises DataError for
+    damaged files.
     """
     names = labels(studies)
     units = [(study, name, t, seed) for study, name in zip(studies, names, strict=True) for t, seed in _units(study)]
     counts = {study.name: _count(study) for study in studies}
+    known = {study.folder: Remembered(study, COUNTED) for study in studies}
     frames = []
     total = sum(counts[study.name] for study, *_ in units)
     with tqdm(total=total, unit="text", desc="counting", unit_scale=True, leave=False) as bar:
         for study, unit_group in itertools.groupby(units, key=lambda unit: unit[0]):
             plan = Plan(study)
             for _, name, transformation, seed in unit_group:
-                unit = _tally_unit(plan, transformation, seed, measure, bar)
+                before = bar.n
+                found = known[study.folder].found(
+                    _rests_on(plan, transformation, seed, measure),
+                    functools.partial(_counted_unit, plan, transformation, seed, measure, bar),
+                )
+                bar.update(before + counts[study.name] - bar.n)
+                unit = pd.DataFrame(found)
                 frames.append(unit.assign(generator=name, transformation=transformation, seed=seed))
+            known[study.folder].keep()
     columns = [*GROUP, "texts", *_STATUSES, *measure.names]
     return pd.concat(frames, ignore_index=True)[columns]
 
@@ -159,6 +174,51 @@ def _texts_hash(study: Study) -> str:
     batches = read_batches(study.folder / "texts.parquet", Text, study.command(COMMAND), ["text_id"])
     ids = np.concatenate([np.empty(0, "S16"), *(_packed(batch["text_id"].to_pylist()) for batch in batches)])
     return hashlib.sha256(np.sort(ids).tobytes()).hexdigest()
+
+
+def count_ahead(study: Study, measures: Sequence[Measure]) -> None:
+    """Count what is not counted yet of a study's generator and candidates, so that nobody waits for it later.
+
+    Units that have no table yet, or are being made, are left for later.
+    """
+    kept = Remembered(study, COUNTED)
+    for by in _generators(study):
+        plan = Plan(by)
+        for unit in _units(by):
+            for measure in measures:
+                if key := _rests_on(plan, *unit, measure):
+                    with tqdm(unit="text", desc="counting", unit_scale=True, leave=False, delay=1) as bar:
+                        kept.found(key, functools.partial(_counted_unit, plan, *unit, measure, bar))
+    kept.keep()
+
+
+def is_counted(studies: Sequence[Study], measure: Measure) -> bool:
+    """Whether `tally` has nothing to read: all units were counted, and nothing has changed since."""
+    plans = [(Plan(study), Remembered(study, COUNTED)) for study in studies]
+    return all(kept.has(_rests_on(plan, *unit, measure)) for plan, kept in plans for unit in _units(plan.study))
+
+
+def _rests_on(plan: Plan, transformation: str, seed: int, measure: Measure) -> str:
+    """Identity of all that a unit's sums rest on.
+
+    Empty, so that nothing is kept, while a journal grows, at an address, and where languages are those of recordings.
+    """
+    study, generator = plan.study, plan.study.generator
+    texts, outputs = study.folder / "texts.parquet", study.transformation_file(transformation, seed)
+    recorded = isinstance(generator, RecordedGenerator) and generator.languages == "recorded"
+    if recorded or is_remote(study.folder) or study.journal_file(transformation, seed).exists() or not outputs.exists():
+        return ""
+    refuse_other_outputs(study, transformation, seed)
+    kind = plan.kinds[transformation].model_dump(mode="json")
+    made_by = [plan.makers[transformation].hash, plan.prompt_hashes[transformation]]
+    files = [cached_file_hash(path) for path in (texts, outputs)]
+    return Remembered.key(files, transformation, seed, kind, made_by, measure.name)
+
+
+def _counted_unit(plan: Plan, transformation: str, seed: int, measure: Measure, bar: tqdm[NoReturn]) -> dict[str, Any]:
+    """The sums of one unit, column by column."""
+    counted = _tally_unit(plan, transformation, seed, measure, bar)
+    return {str(name): column.tolist() for name, column in counted.items()}
 
 
 def _tally_unit(plan: Plan, transformation: str, seed: int, measure: Measure, bar: tqdm[NoReturn]) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from generation.compare import length_table, lengths_measure
 from generation.errors import error_rates, errors_measure
-from generation.tally import by_generator, tally
+from generation.tally import by_generator, is_counted, tally
 from plumbline.study import Study
 from streamlit_app.records import cached
 
@@ -17,6 +17,14 @@ def units(study: Study) -> list[tuple[str, int]]:
     """The transformations and seeds that have outputs on disk."""
     wanted = [(name, seed) for name in study.transformations for seed in study.seeds]
     return [unit for unit in wanted if study.transformation_file(*unit).exists()]
+
+
+@cached("texts.parquet", watches=_OUTPUTS)
+def counted(study: Study) -> bool:
+    """Whether `generation.run` has counted what the page shows, so that no outputs are read for it."""
+    found = by_generator([study])
+    errors_of = [errors_measure(study.transforming, after_retries=after) for after in (False, True)]
+    return all(is_counted(found, measure) for measure in (*errors_of, lengths_measure()))
 
 
 @cached("texts.parquet", watches=_OUTPUTS)

@@ -133,7 +133,7 @@ def _wanted(study: Study, title: str) -> bool:
     """The section's heading, and whether all outputs are to be read: many only when asked for."""
     size = sum(study.transformation_file(*unit).stat().st_size for unit in texts.units(study))
     heading(title)
-    if size < LARGE or st.session_state.get("count"):
+    if size < LARGE or st.session_state.get("count") or texts.counted(study):
         return True
     st.caption(f"{size / 1e6:,.0f} MB of outputs are read for this, which takes minutes.")
     st.button("Count", key=f"count {st.session_state.get('count')}", on_click=_count)

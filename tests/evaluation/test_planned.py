@@ -14,7 +14,6 @@ from annotation.sampling.sample import read_pairs
 from evaluation import sources, texts
 from evaluation.outputs import Outputs
 from evaluation.planner import plan_units
-from evaluation.remembered import FILE
 from evaluation.results import read_scores
 from evaluation.run import evaluate
 from evaluation.units import Unit
@@ -45,7 +44,7 @@ def said(units: list[Unit]) -> list[tuple[object, ...]]:
 
 def afresh(study: Study, **changes: Any) -> list[tuple[object, ...]]:
     """The same by a plan that remembers nothing."""
-    (study.scratch / FILE).unlink()
+    (study.scratch / texts.PLANNED).unlink()
     return said(planned(study, **changes))
 
 
@@ -66,7 +65,7 @@ def test_a_plan_with_nothing_new_reads_no_texts(study: Study, monkeypatch: pytes
         without.setattr(sources, "KeyedTable", read)
         assert said(planned(study)) == first
     assert afresh(study) == first
-    (study.scratch / FILE).write_text("{damaged", encoding="utf-8")
+    (study.scratch / texts.PLANNED).write_text("{damaged", encoding="utf-8")
     assert said(planned(study)) == first
 
 
@@ -97,7 +96,7 @@ def test_scores_are_the_same_however_few_texts_are_held(
 ) -> None:
     evaluate(study, load=loader)
     before = read_scores(study)
-    for name in ("scores.parquet", FILE):
+    for name in ("scores.parquet", texts.PLANNED):
         (study.folder / name).unlink()
     monkeypatch.setattr(texts, "MOST", 0)
     evaluate(study, load=Loader())

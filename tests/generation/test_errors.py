@@ -137,6 +137,30 @@ def test_a_journal_counts_and_goes_before_the_table(tmp_path: Path) -> None:
     assert (row["empty"], row["n"], row["unanswered"]) == (50.0, 2, 0)
 
 
+def test_what_was_counted_is_not_read_again_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = small_study(tmp_path)
+    texts = [text(word) for word in WORDS]
+    write_texts(study, texts)
+    same, measure = {"first_flags": ["identical"]}, errors_measure(study.transforming, after_retries=False)
+    write_outputs(study, texts, "paraphrasing", 1, {word: same if word == "apple" else {} for word in WORDS})
+    assert not tally.is_counted([study], measure)
+    tally.count_ahead(study, [measure])
+    with monkeypatch.context() as without:
+        without.setattr(tally, "_tally_unit", None)
+        assert tally.is_counted([study], measure)
+        kept = tally.tally([study], measure)
+        assert not tally.is_counted([study], errors_measure(study.transforming, after_retries=True))
+    (study.scratch / tally.COUNTED).unlink()
+    pd.testing.assert_frame_equal(tally.tally([study], measure), kept)
+    write_outputs(study, texts, "paraphrasing", 1, dict.fromkeys(WORDS, same))
+    assert not tally.is_counted([study], measure)
+    assert [found["identical"].sum() for found in (kept, tally.tally([study], measure))] == [1, 4]
+    write_texts(study, texts[:2])
+    assert tally.tally([study], measure)["texts"].sum() == 2
+    study.journal_file("paraphrasing", 1).touch()
+    assert not tally.is_counted([study], measure)  # more may come
+
+
 def test_it_is_said_where_a_language_cannot_be_told(tmp_path: Path) -> None:
     study = small_study(tmp_path)
     texts = [text("apple"), text("bread", language="de"), text("cloud", language="rn"), text("dream", language="rn")]

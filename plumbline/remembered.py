@@ -1,0 +1,74 @@
+"""What was found out of many texts, kept until something changes that it rests on: JSON in a study's scratch folder.
+
+What is kept stands under the identity of all that it was found in (hashes of files, settings, and the code that finds),
+so that nothing that was changed is ever asked for. It can be deleted at any time, and is found out again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from plumbline.errors import DataError, ServiceError
+from plumbline.identity import identity
+from plumbline.store import read_json, write_json
+from plumbline.study import Study
+
+_MOST = 50_000  # findings that are kept
+_CODE = ("evaluation", "generation", "plumbline")
+
+
+class Remembered:
+    """Findings of a study by what they were found in, in a file of this name; `keep` puts new ones on disk.
+
+    Without a study nothing is kept.
+    """
+
+    def __init__(self, study: Study | None, file: str) -> None:
+        self._path, self._new = study.scratch / file if study else None, False
+        found: Any = {}
+        if self._path:
+            with contextlib.suppress(DataError, ServiceError, OSError):
+                found = read_json(self._path, "")
+        self._known: dict[str, Any] = found if isinstance(found, dict) else {}
+
+    @staticmethod
+    def key(*parts: Any) -> str:
+        """The identity of all that something is found in; empty, which is never kept, where a part is an empty text."""
+        return "" if "" in parts else identity("found-v1", _code(), *parts)
+
+    def found(self, key: str, find: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What is kept under a key, or else what `find` finds: plain values, as JSON has them."""
+        if not key or not self._path:
+            return find()
+        known = self._known.pop(key, None)
+        self._new = self._new or known is None
+        self._known[key] = known = known if known is not None else find()  # the last, so that it is kept longest
+        return dict(known)
+
+    def has(self, key: str) -> bool:
+        """Whether something is kept under a key."""
+        return key in self._known
+
+    def keep(self) -> None:
+        """Put what is new on disk, where there is a place to."""
+        if self._new and self._path:
+            with contextlib.suppress(OSError):
+                write_json(self._path, dict(list(self._known.items())[-_MOST:]))
+            self._new = False
+
+
+@functools.cache
+def _code() -> str:
+    """What finds things out: our sources, and the version of mteb, which says what data sets hold."""
+    digest, here = hashlib.sha256(), Path(__file__).resolve().parents[1]
+    for file in sorted(file for name in _CODE for file in (here / name).rglob("*.py")):
+        digest.update(f"{file.relative_to(here)}\0".encode() + file.read_bytes())
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        digest.update(importlib.metadata.version("mteb").encode())
+    return digest.hexdigest()
