@@ -18,12 +18,11 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.instructions.scores import ACCEPTABLE, Label
+from generation.instructions.people import LABELS
 from generation.instructions.records import Instruction
 from generation.instructions.tasks import asked_of
 from plumbline.errors import StudyError
 from plumbline.study import Study
-
-LABELS: tuple[Label, ...] = ("acceptable", "irrelevant", "unnatural")
 
 
 @dataclass(frozen=True)
@@ -88,9 +87,9 @@ def unlabelled(study: Study) -> bool:
 
 
 def _pair_ids(study: Study, rubric: Rubric) -> list[str]:
-    """The ids under which raters saw the wordings, in the file's order."""
+    """The ids under which raters saw the wordings, in the file's order, without known items."""
     items = read_texts(study, asked_of(study), rubric or load_rubric(study))
-    return [item.pair(study.kinds[item.group]).pair_id for item in items]
+    return [item.pair(study.kinds[item.group]).pair_id for item in items if not item.expected]
 
 
 def _question(study: Study, rubric: Rubric) -> str:

@@ -44,7 +44,7 @@ def main() -> int:
 
 def _inputs(study: Study) -> list[Path]:
     subject = asked_of(study)
-    return [study.resolve(subject.prompts)] if subject.prompts else []
+    return [study.resolve(path) for path in (subject.prompts, subject.known) if path]
 
 
 def _left(study: Study, *, again: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from generation.datasets.table_files import read_frame, row_number
 from generation.instructions.replies import InvalidReplyError, wording
@@ -12,6 +13,8 @@ from plumbline.errors import DataError, nearest
 from plumbline.study import Study
 
 COLUMNS = ("task", "prompt")
+Label = Literal["acceptable", "irrelevant", "unnatural"]  # arXiv 2605.22544
+LABELS: tuple[Label, ...] = get_args(Label)
 MOST = 1000  # wordings of one task: each is compared with each
 
 
@@ -22,19 +25,23 @@ class Worded:
     text: str
     task: str
     task_type: str
+    right: str = ""  #: the label that is certain, of a known item
 
 
-def by_people(study: Study, path: str, tasks: Sequence[TaskWords]) -> Iterator[Worded]:
-    """The file's rows, in its order. Raises DataError with file and row for what cannot be used."""
-    file = study.resolve(path)
+def by_people(study: Study, key: str, tasks: Sequence[TaskWords]) -> Iterator[Worded]:
+    """The rows of the file that a key of the subject names, in its order; those of `known` have their right label.
+
+    Raises DataError with file and row for what cannot be used.
+    """
+    file, columns = study.resolve(getattr(study.subject, key)), (*COLUMNS, *(["label"] if key == "known" else []))
     if not file.is_file():
-        raise DataError(f"no file {file}; correct `subject.prompts` in the study")
+        raise DataError(f"no file {file}; correct `subject.{key}` in the study")
     frame = read_frame(file)
-    for column in COLUMNS:
+    for column in columns:
         if column not in frame.columns:
             raise DataError(f"{file}: no column {column!r}; {nearest(column, list(map(str, frame.columns)))}")
     if frame.empty:
-        raise DataError(f"{file}: has no rows; give it wordings, or take `subject.prompts` out")
+        raise DataError(f"{file}: has no rows; give it wordings, or take `subject.{key}` out")
     name, most = frame["task"].astype(str).str.strip().value_counts().agg(["idxmax", "max"])
     if most > MOST:
         raise DataError(f"{file}: {most:,} wordings for {name[:60]!r}; {MOST:,} are enough, for people label each")
@@ -53,4 +60,7 @@ def _worded(cells: Mapping[object, object], where: str, tasks: Mapping[str, Task
         text = wording(str(cells["prompt"]))
     except InvalidReplyError as error:
         raise DataError(f"{where}, field 'prompt': {error}") from None
-    return Worded(text, name, tasks[name].task_type) if name in tasks else Worded(text, "", name)
+    right = str(cells["label"]).strip() if "label" in cells else ""
+    if "label" in cells and right not in LABELS:
+        raise DataError(f"{where}, field 'label': no label {right[:60]!r}; {nearest(right, list(LABELS))}")
+    return Worded(text, name, tasks[name].task_type, right) if name in tasks else Worded(text, "", name, right)

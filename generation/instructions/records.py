@@ -53,6 +53,7 @@ class Instruction(Record):
     generator_hash: str = Field(description="hash of model, revision and sampling; of people's, of their file")
     prompt_hash: str = Field(description="hash of the template's text; empty for people's")
     seed: int = Field(description="of the generator's first attempt; 0 for people's")
+    right: str = Field(default="", description="of a known item its right label: it tells about raters alone")
 
     def serves(self, task: str, task_type: str) -> bool:
         """Whether a data set is evaluated under it."""

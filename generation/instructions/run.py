@@ -23,7 +23,7 @@ from generation.instructions.replies import InvalidReplyError, read_reply
 from generation.instructions.tasks import TaskWords, asked_of, tasks_of
 from generation.instructions.wordings import human_wording, machine_wording, one_of_each
 from generation.work import all_through, show
-from plumbline.errors import TextFailedError, TextUnansweredError
+from plumbline.errors import DataError, TextFailedError, TextUnansweredError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.manifest import write_kept_table
 from plumbline.store import only_one, write_json
@@ -53,7 +53,8 @@ def word_instructions(study: Study, *, again: bool = False) -> Worded:
     subject = asked_of(study)
     with only_one(study.scratch / ".generation.lock", f"another run is generating for {study.name!r}"):
         tasks, calls = tasks_of(study), calls_of(study)
-        people = list(_by_people(study, tasks))  # a wrong row is told before anything is asked
+        people = list(_by_people(study, "prompts", tasks))  # a wrong row is told before anything is asked
+        known = list(_by_people(study, "known", tasks))
         replies = Replies(study, calls, again=again)
         todo = replies.todo()
         counts: Counter[str] = Counter(reused=len(calls) - len(todo))
@@ -64,8 +65,9 @@ def word_instructions(study: Study, *, again: bool = False) -> Worded:
             replies.journal.close()
         replies.settle()
         found = one_of_each([*_by_machine(study, replies, tasks), *people], subject.near)
+        _refuse_known(study, known, found.kept)
         write_json(study.folder / REMOVED, found.removed)
-        write_kept_table(study, INSTRUCTIONS, found.kept, Instruction)
+        write_kept_table(study, INSTRUCTIONS, [*found.kept, *known], Instruction)
     trouble = [reply for call in calls if (reply := replies.of(call)) is not None and reply.status != "ok"]
     return Worded(found.kept, found.removed, counts, trouble)
 
@@ -130,18 +132,30 @@ def _by_machine(study: Study, replies: Replies, tasks: Sequence[TaskWords]) -> I
             )  # fmt: skip
 
 
-def _by_people(study: Study, tasks: Sequence[TaskWords]) -> Iterator[Instruction]:
+def _by_people(study: Study, key: str, tasks: Sequence[TaskWords]) -> Iterator[Instruction]:
     subject = asked_of(study)
-    if not subject.prompts:
+    path = getattr(subject, key)
+    if not path:
         return
     described = {one.name: _said_of(one) for one in tasks}
     types: dict[str, str] = {one.task_type: one.type_words for one in tasks}
-    for one in by_people(study, subject.prompts, tasks):
+    group = subject.groups[0] if key == "known" else "from_people"  # raters are told no group, and this one has no part
+    for one in by_people(study, key, tasks):
         yield human_wording(
-            one.text, "from_people", task=one.task, task_type=one.task_type, language=subject.language,
+            one.text, group, task=one.task, task_type=one.task_type, language=subject.language, right=one.right,
             task_words=described[one.task] if one.task else types[one.task_type],
-            generator_hash=cached_file_hash(study.resolve(subject.prompts)),
+            generator_hash=cached_file_hash(study.resolve(path)),
         )  # fmt: skip
+
+
+def _refuse_known(study: Study, known: Sequence[Instruction], kept: Sequence[Instruction]) -> None:
+    """Raise DataError for a known item that raters would read as a wording, too: nobody would label that then."""
+    wordings = {(one.text.casefold(), one.task_words) for one in kept}
+    for one in known:
+        if (one.text.casefold(), one.task_words) in wordings:
+            raise DataError(
+                f"{study.resolve(asked_of(study).known)}: {one.text[:60]!r} is a wording of that task, too; take it out"
+            )
 
 
 def _said_of(task: TaskWords) -> str:

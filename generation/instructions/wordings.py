@@ -47,10 +47,10 @@ def one_of_each(found: Sequence[Instruction], near: float) -> Wordings:
 
 
 def read_wordings(study: Study) -> list[Instruction]:
-    """A study's wordings. Raises DataError where they are not there yet, or not as they were written."""
+    """A study's wordings, known items aside. Raises DataError where they are not there, or not as they were written."""
     found = read_records(study.folder / INSTRUCTIONS, Instruction, study.command(COMMAND))
     refuse_replaced_table(study, INSTRUCTIONS, study.command(COMMAND))
-    return found
+    return [one for one in found if not one.right]
 
 
 def wordings_for(wordings: Sequence[Instruction], task: TaskWords) -> list[Instruction]:

@@ -97,7 +97,6 @@ class InstructionsSubject(Part):
     text: ClassVar[str] = TEXT
     group: ClassVar[str] = "group"
     context: ClassVar[dict[str, str]] = {"task": "task_words"}
-    expected: ClassVar[dict[str, str]] = {}
 
     kind: Literal["instructions"]
     per_call: int = Field(default=5, ge=1, le=100, description="wordings that are asked for at a time")
@@ -108,6 +107,11 @@ class InstructionsSubject(Part):
     )
     prompts: str = Field(
         default="", description="a file of people's wordings, relative to the study's: task (or its type), prompt"
+    )
+    known: str = Field(
+        default="",
+        description="a file of wordings whose label is certain, relative to the study's: task (or its type), prompt,"
+        " label; they tell about raters alone",
     )
     language: Code = Field(default="en", description="code of the language that the wordings are in")
     descriptions: dict[DatasetName, Line] = Field(
@@ -124,6 +128,11 @@ class InstructionsSubject(Part):
         if not self.contexts and not self.prompts:
             raise ValueError("contexts: nobody words instructions; name contexts for a generator, or a file `prompts`")
         return self
+
+    @property
+    def expected(self) -> dict[str, str]:
+        """The column of right answers, by question; none without wordings whose label is certain."""
+        return {"label": "right"} if self.known else {}
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from annotation.sampling.controls import read_controls
 from evaluation.instructions import forecast as forecasts
 from evaluation.instructions.__main__ import _said
 from evaluation.instructions.labels import decide
 from evaluation.instructions.results import Results
 from evaluation.instructions.run import evaluate_instructions
 from evaluation.instructions.scores import ITEMS, SCORES, PromptItemScore, read_scores, study_scores
+from evaluation.instructions.units import plan
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder
 from evaluation.tasks import scoring
 from generation.datasets.loading import iter_datasets
 from generation.datasets.local import TableDataset
 from generation.instructions.run import word_instructions
+from generation.instructions.wordings import read_wordings
 from plumbline.errors import DataError, ServiceError
+from plumbline.fields import fields_of
 from plumbline.store import read_frame
 from plumbline.study import Study
 from tests.instructions import label, made
@@ -171,6 +177,29 @@ def test_a_model_that_fails_has_rows_that_say_so_and_the_other_goes_on(tmp_path:
     rows = read_scores(study.folder / SCORES)
     assert set(rows.loc[rows["model"] == "short", "reason"]) == {"no such server"}
     assert rows.loc[rows["model"] == "long", "score"].notna().all() and not rows["simulated"].any()
+
+
+def test_known_items_tell_about_raters_and_are_no_wordings(tmp_path: Path) -> None:
+    file = tmp_path / "known.csv"
+    file.write_text("task,prompt,label\nretrieval,Bake a cake:,irrelevant\nsample_intents,Sort it out,acceptable\n")
+    study = study_of(tmp_path, subject={"contexts": [], "known": str(file)})
+    assert [one.text for one in read_wordings(study)] == [
+        "Query?", "Query:", "Find {it} for", "Class?", "Translate the request into Latin:",
+    ]  # fmt: skip
+    label(study, {})
+    (known,) = (one for one in read_controls(study) if one.control == "known")  # one a batch
+    right = {"Bake a cake:": "irrelevant", "Sort it out": "acceptable"}[fields_of(known)[0].text]
+    assert known.control == "known" and json.loads(known.expected) == {"label": right}
+    planned = plan(study)
+    assert len(planned) == (2 + 3) + (2 + 2) and not {one.wanted.text for one in planned} & {"Bake a cake:"}
+    assert all(one.wanted.label == "acceptable" for one in planned if one.wanted.text)
+    for row, says in (
+        ("retrieval,Query?,acceptable", "'Query?' is a wording of that task, too; take it out"),
+        ("retrieval,Bake,good", "row 1, field 'label': no label 'good'; known are: acceptable, irrelevant, unnatural"),
+    ):
+        file.write_text(f"task,prompt,label\n{row}\n")
+        with pytest.raises(DataError, match=re.escape(says)):
+            word_instructions(study)
 
 
 @pytest.mark.parametrize(
