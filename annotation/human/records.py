@@ -92,4 +92,4 @@ class HumanAnswer(Record):
     abstained: bool = Field(default=False, description="whether the rater cannot tell: then there is nothing else")
     place: int = Field(default=0, description="where the candidate stood for this rater, from 1; 0 without candidates")
     seconds: Number = Field(default=math.nan, description="seconds spent on the item; NaN if unknown")
-    simulated: bool = Field(default=False, description="true where no person answered")
+    simulated: bool = Field(default=False, description="true where a program answered in a person's place")

@@ -17,7 +17,10 @@ from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
 from plumbline.errors import ServiceError, TextFailedError, TextUnansweredError
 from plumbline.study import Study
+from plumbline.study.annotators import OpenAIAnnotator, VllmAnnotator
 from plumbline.study.judges import OpenAIJudge, RecordedJudge, VllmJudge
+
+ChatSpec = OpenAIJudge | VllmJudge | OpenAIAnnotator | VllmAnnotator
 
 _QUIET = {"enable_thinking": False}
 _WAITING = 8  # batches in hand: one whose answers are a token long ends all at once, and the next must be there
@@ -61,8 +64,12 @@ class ChatAsker:
         return self.chat.concurrency
 
     async def answer(self, asking: Asking, attempt: Attempt, *, labels: bool) -> Completion:
-        """What the model says."""
-        answer = await self.chat.ask(asking.message, attempt, asking.scale.labels if labels else ())
+        """What the model says to a question about a pair."""
+        return await self.chat_answer(asking.message, attempt, asking.scale.labels if labels else ())
+
+    async def chat_answer(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
+        """What the model says to a message."""
+        answer = await self.chat.ask(message, attempt, labels)
         if answer.cached is not None:
             self.sent, self.cached = self.sent + answer.sent, self.cached + answer.cached
         return answer
@@ -81,23 +88,28 @@ async def start(study: Study, asked: Questionnaire, labels: Sequence[str]) -> As
     spec = asked.spec
     if isinstance(spec, RecordedJudge):
         return RecordedAnswers(load_recorded(study.resolve(spec.path)))
-    if isinstance(spec, VllmJudge):
-        from generation.generators.vllm import VllmEngine  # noqa: PLC0415 (lives on the GPU host)
-
-        if labels and spec.concurrency is None:
-            spec = spec.model_copy(update={"concurrency": _WAITING * spec.max_num_seqs * spec.data_parallel})
-        engine = VllmEngine.load(spec, study, {}, _QUIET)
-        try:
-            for label in labels:
-                engine.label_token(label)
-        except BaseException:
-            await engine.close()
-            raise
-        return ChatAsker(engine, bool(labels))
-    return await _server(study, spec, labels)
+    return await start_chat(study, spec, labels)
 
 
-async def _server(study: Study, spec: OpenAIJudge, labels: Sequence[str]) -> ChatAsker:
+async def start_chat(study: Study, spec: ChatSpec, labels: Sequence[str] = ()) -> ChatAsker:
+    """A model that is asked by messages, ready; says and raises as `start`."""
+    if isinstance(spec, (OpenAIJudge, OpenAIAnnotator)):
+        return await _server(study, spec, labels)
+    from generation.generators.vllm import VllmEngine  # noqa: PLC0415 (lives on the GPU host)
+
+    if labels and spec.concurrency is None:
+        spec = spec.model_copy(update={"concurrency": _WAITING * spec.max_num_seqs * spec.data_parallel})
+    engine = VllmEngine.load(spec, study, {}, _QUIET)
+    try:
+        for label in labels:
+            engine.label_token(label)
+    except BaseException:
+        await engine.close()
+        raise
+    return ChatAsker(engine, bool(labels))
+
+
+async def _server(study: Study, spec: OpenAIJudge | OpenAIAnnotator, labels: Sequence[str]) -> ChatAsker:
     """A chat server, asked once what it takes: silence about thinking, and probabilities."""
     from generation.generators.openai import ChatServer  # noqa: PLC0415 (extra `generation`)
 
@@ -118,7 +130,7 @@ async def _server(study: Study, spec: OpenAIJudge, labels: Sequence[str]) -> Cha
                 continue
             _say(spec.name, labels and not told, not server.extra)
             return ChatAsker(server, bool(told))
-        raise ServiceError(f"{spec.base_url}: {refused}; correct judge {spec.name!r} in the study")
+        raise ServiceError(f"{spec.base_url}: {refused}; correct {spec.name!r} in the study")
     except BaseException:
         await server.close()
         raise

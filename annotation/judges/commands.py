@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import math
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -14,12 +13,12 @@ import pandas as pd
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.manifest import stage
+from plumbline.study.human import HumanSubject
 from plumbline.study.judges import RecordedJudge
 
 TEXT = "let language models rate outputs as people do, and see how far they can be trusted"
 
 if TYPE_CHECKING:
-    from annotation.judges.run import Judged
     from annotation.server_commands import Subparsers
 
 
@@ -57,7 +56,11 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
         cli.add_study_options(added)
         return added
 
-    running = action("run", _run, "have the study's judges rate outputs; can be stopped, and goes on")
+    running = action(
+        "run",
+        _run,
+        "have the study's judges rate outputs, or its models do people's tasks; can be stopped, and goes on",
+    )
     running.add_argument(
         "--generator", metavar="MODEL", help="judge the outputs of one of the study's `candidates` instead"
     )
@@ -97,7 +100,11 @@ def _share(value: str) -> float:
 
 def _add_asking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--judge", metavar="NAME", action="append", default=[], help="these of the study's judges alone (default: all)"
+        "--judge",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="these of the study's judges (or models) alone (default: all)",
     )
     parser.add_argument(
         "--again", action="store_true", help="ask again for what could not be read too, not only for unanswered ones"
@@ -110,12 +117,16 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
 
 # Imported when a command runs: asking models takes packages of the extra `generation`, which others do without.
 def _run(options: argparse.Namespace) -> int:
+    study = cli.study_of(options)
+    if isinstance(study.subject, HumanSubject):
+        from annotation.judges.annotators.command import annotate_command  # noqa: PLC0415
+
+        return annotate_command(study, options)
     from annotation.judges.forecast import forecast  # noqa: PLC0415
     from annotation.judges.kept import Kept  # noqa: PLC0415
     from annotation.judges.pool import draw_judged, judged_file  # noqa: PLC0415
     from annotation.judges.run import judge, questionnaires, read_judgements  # noqa: PLC0415
 
-    study = cli.study_of(options)
     if options.generator:
         study = study.by(study.generator_called(options.generator))
     if options.dry_run:
@@ -130,7 +141,7 @@ def _run(options: argparse.Namespace) -> int:
         done = judge(study, options.judge, again=options.again)
     print(f"{study.name}: judged pairs -> {judged_file(study)}")
     for one in done:
-        print(f"  {_line(one)}")
+        print(f"  {one.line('judgements')}")
     _say_failures(read_judgements(study, [one.judge for one in done]))
     return 0
 
@@ -151,7 +162,7 @@ def _gold(options: argparse.Namespace) -> int:
         rows = agreement(study, options.judge)
     print(f"{study.name}: pairs with gold scores -> {study.folder / PAIRS}")
     for one in done:
-        print(f"  {_line(one)}")
+        print(f"  {one.line('judgements')}")
     _say_failures(gold_frame(study, options.judge))
     recorded_too = any(one.kind == "recorded" for one in done)
     print(f"\n{gold_text(rows, recorded=recorded_too)}")
@@ -190,16 +201,6 @@ def _select(options: argparse.Namespace) -> int:
         write_files(study.folder / FOLDER, select_files(study.name, found, record))
     print(f"{select_text(study.name, found)}\n\nall tables -> {study.folder / FOLDER}")
     return 0
-
-
-def _line(one: Judged) -> str:
-    """What became of a judge's run, in a line."""
-    counts = one.counts
-    parts = f"{counts['ok']} judgements, {counts['failed']} failed, {counts['unanswered']} unanswered"
-    line = f"{one.judge} ({one.model}): {parts}, {counts['reused']} were there"
-    if not math.isnan(one.cached):
-        line += f"; {one.cached:.0%} of the prompts' tokens came from the prefix cache"
-    return f"{line}; recorded, nobody was asked" if one.kind == "recorded" else line
 
 
 def _say_failures(frame: pd.DataFrame) -> None:

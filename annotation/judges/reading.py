@@ -48,15 +48,15 @@ def _expected(labels: Mapping[str, float], text: str, scale: Scale, least_mass: 
     mass = math.fsum(shares.values())
     if not (math.isfinite(mass) and mass < 1.001 and min(shares.values(), default=0.0) >= 0):
         return Read(
-            reason=f"what came with the answer are no probabilities of the points; it begins with {_shown(text)}"
+            reason=f"what came with the answer are no probabilities of the points; it begins with {shown(text)}"
         )
     if mass == 0:
-        return Read(reason=f"no probability on the points; it begins with {_shown(text)}", label_mass=mass)
+        return Read(reason=f"no probability on the points; it begins with {shown(text)}", label_mass=mass)
     of_points = [share / mass for share in shares.values() if share > 0]
     entropy = abs(math.fsum(share * math.log(share) for share in of_points))
     if mass < least_mass:
         line = f"only {mass:.3f} of the probability is on the points (least_mass {least_mass:g}); it begins with"
-        return Read(reason=f"{line} {_shown(text)}", label_mass=mass, entropy=entropy)
+        return Read(reason=f"{line} {shown(text)}", label_mass=mass, entropy=entropy)
     score = math.fsum(point * share for point, share in shares.items()) / mass
     return Read(score, "", min(mass, 1.0), entropy)
 
@@ -70,14 +70,12 @@ def read_text(answer: Completion, scale: Scale) -> Read:
     >>> [read_text(Completion(text), scale).reason for text in ("4/5", "7", "four", "4.5")]
     ["no number alone: '4/5'", 'off the scale 1 to 5: 7', "no number alone: 'four'", 'between two points: 4.5']
     """
-    text = _THOUGHT.sub("", answer.text).strip()
+    text, reason = spoken(answer)
+    if reason:
+        return Read(reason=reason)
     found = _NUMBER.fullmatch(text)
-    if _THINKING.search(text):
-        return Read(reason="it thinks aloud and came to no answer; raise sampling.max_tokens, or turn its thinking off")
-    if not text or answer.cut_off:
-        return Read(reason=f"cut off by max_tokens: {_shown(text)}" if answer.cut_off else "an empty answer")
     if not found:
-        return Read(reason=f"no number alone: {_shown(text)}")
+        return Read(reason=f"no number alone: {shown(text)}")
     number = float(found[1])
     if not scale.lowest <= number <= scale.highest:
         return Read(reason=f"off the scale {scale.lowest:g} to {scale.highest:g}: {found[1]}")
@@ -85,6 +83,17 @@ def read_text(answer: Completion, scale: Scale) -> Read:
     return Read(reason=f"between two points: {found[1]}") if between else Read(number)
 
 
-def _shown(text: str) -> str:
+def spoken(answer: Completion) -> tuple[str, str]:
+    """(what was answered, without what was thought aloud before it; why that is no answer, empty where it is one)."""
+    text = _THOUGHT.sub("", answer.text).strip()
+    if _THINKING.search(text):
+        return text, "it thinks aloud and came to no answer; raise sampling.max_tokens, or turn its thinking off"
+    if not text or answer.cut_off:
+        return text, f"cut off by max_tokens: {shown(text)}" if answer.cut_off else "an empty answer"
+    return text, ""
+
+
+def shown(text: str) -> str:
+    """The beginning of an answer, in a line."""
     text = " ".join(text.split())
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ...")

@@ -59,6 +59,29 @@ class Judgement(Record):
     finished_at: datetime = Field(description="when the answer was received, UTC")
 
 
+class ModelAnswer(Record):
+    """One answer of a language model that does people's tasks (`human/models/<model>.parquet`)."""
+
+    KEY = ("key",)
+    key: str = Field(description="identity: hash of model, of all that it was told but the texts, and of the texts")
+    annotator: str = Field(description="the model's name in the study")
+    task: str = Field(description="the task's name in the study")
+    asked: str = Field(description="how it was asked, as `human/tasks.json` has it; of searches perhaps not as people")
+    pair_ids: tuple[str, ...] = Field(description="what it was shown, as `pairs.parquet` has it; of clustering all")
+    answers: str = Field(description="JSON: by id and question what was answered; empty where nothing can be read")
+    text: str = Field(description="the answer as it came")
+    status: Literal["ok", "failed", "unanswered"] = Field(
+        description="failed: cannot be read as an answer; unanswered: none came, the next run asks again"
+    )
+    reason: str = Field(description="why there is no answer; empty otherwise")
+    attempts: int = Field(description="answers received")
+    model: str = Field(description="the model")
+    kind: Literal["vllm", "openai", "recorded"] = Field(description="its kind; recorded ones were not asked")
+    annotator_hash: str = Field(description="hash of the model, its revision, sampling and seed")
+    prompt_hash: str = Field(description="hash of what it was told, but the texts")
+    finished_at: datetime = Field(description="when the answer was received, UTC")
+
+
 class SelectedFrom(Record):
     """A generator among which `judge select` chose."""
 

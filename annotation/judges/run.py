@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import pandas as pd
 from tqdm import tqdm
 
 from annotation.judges.askers import Asker, ChatAsker, start
-from annotation.judges.kept import Kept, judgement
+from annotation.judges.kept import A, Kept, R, Resumed, judgement
 from annotation.judges.pool import draw_judged, read_judged
 from annotation.judges.prompts import Asking, Questionnaire
 from annotation.judges.reading import Read, read_expected, read_text
@@ -23,8 +25,21 @@ from generation.work import all_through, show
 from plumbline.errors import StudyError, TextFailedError, TextUnansweredError, nearest
 from plumbline.store import joined, only_one
 from plumbline.study import Study
+from plumbline.study.annotators import AnnotatorSpec
 from plumbline.study.generator import RetrySpec
 from plumbline.study.judges import JudgeSpec
+
+
+class _Source(Protocol):
+    """Who answers."""
+
+    @property
+    def concurrency(self) -> int: ...
+
+    async def close(self) -> None: ...
+
+
+Source = TypeVar("Source", bound=_Source)
 
 
 @dataclass(frozen=True)
@@ -36,6 +51,15 @@ class Judged:
     kind: str
     counts: Counter[str]  #: ok, failed, unanswered, and those that were there
     cached: float  #: share of the prompts' tokens that were computed before; NaN where it is not told
+
+    def line(self, what: str) -> str:
+        """The same in a line; `what` it gave, such as judgements."""
+        counts = self.counts
+        parts = f"{counts['ok']} {what}, {counts['failed']} failed, {counts['unanswered']} unanswered"
+        line = f"{self.judge} ({self.model}): {parts}, {counts['reused']} were there"
+        if not math.isnan(self.cached):
+            line += f"; {self.cached:.0%} of the prompts' tokens came from the prefix cache"
+        return f"{line}; recorded, nobody was asked" if self.kind == "recorded" else line
 
 
 def named(study: Study, names: Sequence[str] = ()) -> list[JudgeSpec]:
@@ -94,22 +118,36 @@ def read_judgements(study: Study, names: Sequence[str] = ()) -> pd.DataFrame:
 
 
 async def _ask_all(study: Study, kept: Kept) -> Judged:
-    spec, todo = kept.asked.spec, kept.todo()
+    async def begin() -> Asker:
+        labels = dict.fromkeys(label for _, asking in kept.todo() for label in asking.scale.labels)
+        return await start(study, kept.asked, list(labels) if kept.asked.reading == "expected" else [])
+
+    return await all_asked(kept, kept.asked.spec, begin, functools.partial(ask_one, kept), "judgement")
+
+
+async def all_asked(
+    kept: Resumed[A, R],
+    spec: JudgeSpec | AnnotatorSpec,
+    begin: Callable[[], Awaitable[Source]],
+    ask: Callable[[Source, str, A], Awaitable[R]],
+    unit: str,
+) -> Judged:
+    """Ask for all that is left of one model, whom `begin` brings; what comes is in its journal at once."""
+    todo = kept.todo()
     counts: Counter[str] = Counter(reused=kept.wanted - len(todo))
     if not todo:
         kept.settle()
         return Judged(spec.name, spec.model, spec.kind, counts, math.nan)
-    labels = dict.fromkeys(label for _, asking in todo for label in asking.scale.labels)
-    asker = await start(study, kept.asked, list(labels) if kept.asked.reading == "expected" else [])
+    asker = await begin()
     try:
-        with tqdm(total=len(todo), unit="judgement", desc=f"judging ({spec.name})") as bar:
+        with tqdm(total=len(todo), unit=unit, desc=f"asking ({spec.name})") as bar:
 
-            async def ask(one: tuple[str, Asking]) -> None:
-                made = await ask_one(kept, asker, *one)
+            async def one(left: tuple[str, A]) -> None:
+                made = await ask(asker, *left)
                 kept.journal.append(made)
                 show(bar, counts, made.status)
 
-            await all_through(iter(todo), ask, min(asker.concurrency, len(todo)), [kept.journal])
+            await all_through(iter(todo), one, min(asker.concurrency, len(todo)), [kept.journal])
     finally:
         await asker.close()
     kept.settle()

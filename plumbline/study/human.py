@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from plumbline.errors import StudyError, nearest
+from plumbline.study.annotators import AnnotatorSpec
 from plumbline.study.base import Code, Line, Part, first_complaint, refuse_duplicates
 from plumbline.study.judged import NAME, Judged
 
@@ -104,11 +105,24 @@ class HumanSubject(Part):
 
     kind: Literal["human"] = "human"
     tasks: tuple[HumanTaskSpec, ...] = Field(min_length=1, description="what people do")
+    models: tuple[AnnotatorSpec, ...] = Field(
+        default=(), description="language models that do the same as people, asked by `annotation judge run`"
+    )
 
     @model_validator(mode="after")
     def _distinct(self) -> HumanSubject:
         names = [one.name for one in self.tasks]
         refuse_duplicates(names, "task")
+        refuse_duplicates([one.name for one in self.models], "model")
+        for model in self.models:
+            if unknown := [name for name in model.tasks if name not in names]:
+                raise ValueError(f"models: {model.name!r} does {unknown[0]!r}; {nearest(unknown[0], names)}")
+            many = [one.name for one in self.tasks if one.candidates > TOGETHER and one.name in (model.tasks or names)]
+            if many and model.relevance == "ranked":
+                raise ValueError(
+                    f"models: {model.name!r}: an order is of {TOGETHER} candidates at most, and {many[0]!r} has more;"
+                    " name other `tasks`, or leave `relevance` out"
+                )
         if taken := sorted({HUMAN, "items", "texts"} & set(names)):
             raise ValueError(f"no task can be called {taken[0]!r}; give it another name")
         return self

@@ -1,0 +1,43 @@
+"""The rule by which the sample study's recorded model does people's tasks (studies/demo/README.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from annotation.human.asking import apart, questions_of
+from annotation.human.rehearsing import read_items, rehearsal_of
+from annotation.human.tasks import read_tasks
+from annotation.judges.annotators.asking import Asking, Instructions
+from annotation.rubric import load_rubric
+from annotation.sampling.sample import read_pairs
+from plumbline.study import Study
+from plumbline.study.campaign import SimulatedRater
+
+RULE = SimulatedRater(name="rule", right=0.8, bias=0.1, noise=0.7)
+
+
+def lines(study: Study) -> Iterator[str]:
+    """The model's file, line by line: what a simulated rater of `RULE` says, as a model would write it."""
+    rehearsal, items, tasks = rehearsal_of(study), read_items(study), read_tasks(study)
+    pairs = {pair.pair_id: pair for pair in read_pairs(study)}
+    told = Instructions(load_rubric(study))
+    for task in tasks:
+        for asking in told.askings(task, items, pairs):
+            for item, pair in zip(asking.items, asking.pairs, strict=True):
+                said = rehearsal.answers(RULE, pair.pair_id)
+                answer: object
+                if asking.form.kind == "each" and task.asked != "cluster":
+                    names = [one.name for one in questions_of(task)][: asking.form.n]
+                    answer = {str(n): _written(asking, said[name]) for n, name in enumerate(names, 1)}
+                else:
+                    answer = _written(asking, said[task.task])
+                where = {"candidate": asking.candidates[0]} if apart(task) else {}
+                yield json.dumps({"task": task.task, "item": item, **where, "answer": answer}, ensure_ascii=False)
+
+
+def _written(asking: Asking, name: str) -> object:
+    """An answer as it may be written: its number where it has one, else its words."""
+    spelled = [words for words, one in asking.form.options.items() if one == name]
+    numbers = [int(one) for one in spelled if one.isdigit()]
+    return numbers[0] if numbers else spelled[0]

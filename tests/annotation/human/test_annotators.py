@@ -1,0 +1,224 @@
+"""Language models at people's tasks: what they are asked, how answers are read, and that nothing is asked twice."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from annotation.human.records import MODEL_ANSWERS, HumanAnswer
+from annotation.human.rehearsing import read_items
+from annotation.judges.annotators.asking import Asking, Form, spellings
+from annotation.judges.annotators.command import lines_of
+from annotation.judges.annotators.reading import read_answer
+from annotation.judges.annotators.run import annotate, annotators
+from annotation.sampling.sample import draw_sample, read_pairs
+from generation.generators import Completion
+from plumbline.errors import StudyError
+from plumbline.manifest import read_kept_frame
+from plumbline.records import Pair
+from plumbline.study import ROOT, Study, load_study
+from tests.annotation.human import recorded_rule
+from tests.annotation.human.studies import study_of
+from tests.annotation.human.test_answers import task_of
+from tests.stubs import Asked, ChatStub, Reply, says
+
+OF = {"transformation": "t", "pool": "t", "dataset": "d", "task_type": "x", "language": "en", "output_language": "en"}
+PAIR = Pair(
+    **OF, pair_id="p0", key="k", axis="human", seed=0, original="", transformed="", model="", generator_hash="",
+    prompt_hash="",
+)  # fmt: skip
+WORDS = {"l1": "Tea", "l2": "the sea", "none": "None of them", "cannot_tell": "I cannot tell"}
+POINTS = {"g0": "Of no use", "g1": "●", "g2": "●● Some", "g3": "Just it", "cannot_tell": "I cannot tell"}
+GROUPS = {"c1": "Group 1", "c2": "Group 2", "cannot_tell": "I cannot tell"}
+
+
+def asking(kind: str, how: str, labels: dict[str, str], n: int = 1, **more: Any) -> Asking:
+    task = task_of(how, **more)
+    number = n if how == "cluster" else 1
+    pairs = tuple(PAIR.model_copy(update={"pair_id": f"p{k}"}) for k in range(number))
+    form = Form(kind, spellings(task, labels), n)
+    return Asking(task, pairs, tuple(map(str, range(number))), (), form, "", lambda: "")
+
+
+ONE = asking("one", "label", WORDS)
+SEVERAL = asking("several", "labels", WORDS)
+EACH = asking("each", "graded", POINTS, 3, candidates=3)
+ORDER = asking("order", "ranked", {"cannot_tell": "I cannot tell"}, 3, candidates=3)
+CLUSTERS = asking("each", "cluster", GROUPS, 2, clusters_told=2)
+CHOICE = asking("one", "choice", {"d1": "Number 1", "d2": "Number 2", "none": "None of them"})
+
+
+@pytest.mark.parametrize(
+    ("what", "text", "said"),
+    [
+        (ONE, '{"answer": "the sea"}', {"t": "l2"}),
+        (ONE, "```json\n{\"answer\": \"The  Sea.\"}\n```", {"t": "l2"}),
+        (ONE, "<think>Tea?</think> Tea", {"t": "l1"}),
+        (ONE, "I cannot tell", {"t": "cannot_tell"}),
+        (SEVERAL, '{"answer": ["the sea", "Tea", "Tea"]}', {"t": "l1, l2"}),
+        (SEVERAL, '["None of them"]', {"t": "none"}),
+        (EACH, '{"answer": {"1": 3, "2": "Of no use", "3": "2 = Some"}}', {"t": "g3", "t-2": "g0", "t-3": "g2"}),
+        (EACH, "[1, 0.0, 3]", {"t": "g1", "t-2": "g0", "t-3": "g3"}),
+        (EACH, '{"answer": "I cannot tell"}', dict.fromkeys(("t", "t-2", "t-3"), "cannot_tell")),
+        (ORDER, '{"answer": [3, [1, 2]]}', {"t": "yes", "t-order": "d3 > d1 = d2"}),
+        (ORDER, "I cannot tell", {"t": "cannot_tell"}),
+        (CHOICE, "2", {"t": "d2"}),
+        (CHOICE, "None of them", {"t": "none"}),
+    ],
+)  # fmt: skip
+def test_an_answer_is_read_as_a_raters(what: Asking, text: str, said: dict[str, str]) -> None:
+    assert read_answer(Completion(text), what) == ({"p0": said}, "")
+
+
+def test_an_answer_about_groups_is_one_for_each_text() -> None:
+    found, _ = read_answer(Completion('{"answer": {"1": 2, "2": "Group 1"}}'), CLUSTERS)
+    assert found == {"p0": {"t": "c2"}, "p1": {"t": "c1"}}
+
+
+@pytest.mark.parametrize(
+    ("what", "text", "why"),
+    [
+        (ONE, "It is about tea.", "not among the answers: 'It is about tea.'"),
+        (ONE, '{"answer": "Tea"} because of the cup', "not among the answers"),
+        (ONE, '{"answer": ["Tea"]}', "no single answer"),
+        (ONE, '{"answer": "Tea", "sure": 0.3}', "no single answer"),
+        (ONE, "", "an empty answer"),
+        (SEVERAL, "[]", "an empty list"),
+        (SEVERAL, '["None of them", "Tea"]', "none beside labels"),
+        (EACH, "[3, 0]", "has no answer for number '3'"),
+        (EACH, "[3, 0, 1, 2]", "answers, and was not shown, number '4'"),
+        (EACH, "[3, 0, 1.5]", "not among the answers: '1.5'"),  # never rounded
+        (EACH, "[3, 0, 4]", "not among the answers: '4'"),
+        (EACH, "2", "no answer for each of 3"),
+        (ORDER, '{"answer": [3, 1]}', "no order of the numbers 1 to 3"),
+        (ORDER, '{"answer": [3, 1, 1]}', "no order of the numbers 1 to 3"),
+    ],
+)
+def test_what_is_no_answer_says_why(what: Asking, text: str, why: str) -> None:
+    found, reason = read_answer(Completion(text), what)
+    assert found == {} and reason.startswith(why)
+
+
+def test_words_that_mean_two_answers_are_none() -> None:
+    found = spellings(task_of("score"), {"p1": "2", "p2": "Much"})
+    assert found == {"1": "p1", "1 = 2": "p1", "Much": "p2", "2 = Much": "p2"}  # "2" is words of one, number of another
+
+
+def model(url: str, **more: Any) -> dict[str, Any]:
+    return {"name": "one", "kind": "openai", "model": "m", "base_url": url, "retries": 0, **more}
+
+
+def asked_study(folder: Path, *models: dict[str, Any]) -> Study:
+    tasks = [
+        {"data": "classes", "items": 4, "raters": 2},
+        {"data": "groups", "items": 8, "raters": 2},
+        {"data": "search", "items": 3, "raters": 2, "candidates": 4, "relevance": "binary"},
+    ]
+    study = study_of(folder, *tasks)
+    text = (folder / "people.yaml").read_text().replace("human:\n", f"human:\n  models: {json.dumps(models)}\n")
+    (folder / "people.yaml").write_text(text)
+    study = load_study(folder / "people.yaml", folder / "exports")
+    draw_sample(study)
+    return study
+
+
+def reply(asked: Asked) -> Reply:
+    """Groups and labels by the last word, a label not at once; orders as they are shown."""
+    message = asked.body["messages"][-1]["content"]
+    words = re.findall(r"Number \d+ is about (\w+)\.", message)
+    if not words:
+        return says('{"answer": [1, 2, 3, 4]}')
+    if len(words) > 1:
+        numbers = {word: n for n, word in enumerate(dict.fromkeys(words), 1)}
+        return says(json.dumps({"answer": {str(n): numbers[word] for n, word in enumerate(words, 1)}}))
+    return says("I would say tea." if asked.body["temperature"] < 0.5 else words[0])
+
+
+def test_models_do_what_people_do_and_are_asked_once(tmp_path: Path) -> None:
+    with ChatStub(reply) as stub:
+        study = asked_study(tmp_path, model(stub.url, relevance="ranked", attempts=2), model(stub.url, name="short",
+                            attempts=1, tasks=["classes"]))  # fmt: skip
+        first, second = annotate(study)
+        number = len(stub.asked)
+        again = annotate(study)
+        assert len(stub.asked) == number  # nothing is left
+        annotate(study, ["short"], again=True)
+        assert len(stub.asked) > number
+    assert first.counts == {"ok": 8, "reused": 0}  # 4 texts at the second attempt, all groups at once, 3 orders
+    assert second.counts == {"failed": 4, "reused": 0}  # one attempt, and no guess
+    assert [one.counts for one in again] == [{"reused": 8}, {"reused": 4}]
+    answers = read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, "annotation judge run")
+    assert set(answers["rater_id"]) == {"one"} and set(answers["rater_kind"]) == {"model"}
+    assert answers.groupby("task").size().to_dict() == {"classes": 4, "groups": 8, "search": 12}
+    pairs = {pair.pair_id: pair for pair in read_pairs(study)}
+    words = {(item.task, item.item): pairs[item.pair_id].fields for item in read_items(study)}
+    for row in answers[answers["task"] == "classes"].itertuples():
+        assert f"about {row.label}." in words["classes", str(row.item)]
+    groups: dict[str, set[str]] = {}
+    for row in answers[answers["task"] == "groups"].itertuples():
+        groups.setdefault(str(row.label), set()).add(words["groups", str(row.item)].rsplit(" ", 1)[-1])
+    assert len(groups) > 1 and all(len(last) == 1 for last in groups.values())
+    orders = answers[answers["task"] == "search"].sort_values(["item", "place"])
+    assert orders["value"].tolist() == [4.0, 3.0, 2.0, 1.0] * 3  # the first is worth most
+    one, short = annotators(study)
+    assert list(lines_of(one, study)) == []
+    assert list(lines_of(short, study)) == ["classes (label): 4: not among the answers: 'I would say tea.'"]
+
+
+def test_a_model_reads_what_people_read_and_never_what_is_right(tmp_path: Path) -> None:
+    study = asked_study(tmp_path, model("http://127.0.0.1:9/v1"))
+    (one,) = annotators(study)
+    asked = [asking for _, asking in one.todo()]
+    assert len(asked) == one.wanted == 4 + 1 + 3
+    for each in asked:
+        assert each.message.startswith("You do a task as the people of a study do it.")
+        for pair in each.pairs:
+            for value in json.loads(pair.fields).values():
+                for text in [value] if isinstance(value, str) else value:
+                    assert text in each.message
+    (groups,) = (each for each in asked if each.task.task == "groups")
+    # Data sets may have their labels in order: texts stand in that of a hash.
+    assert [pair.pair_id for pair in groups.pairs] == sorted(pair.pair_id for pair in groups.pairs)
+    hashes = {each.task.task: each.prompt_hash for each in asked}
+    assert len(set(hashes.values())) == 3
+    (search,) = {each.form.n for each in asked if each.task.task == "search"}
+    assert search == 4
+
+
+def test_the_sample_studys_model_is_a_recording_of_its_rule(tmp_path: Path) -> None:
+    study = load_study(ROOT / "studies" / "human.yaml", tmp_path)
+    draw_sample(study)
+    recording = (ROOT / "studies" / "demo" / "annotators" / "rule.jsonl").read_text(encoding="utf-8")
+    assert recording.splitlines() == list(recorded_rule.lines(study))
+    (done,) = annotate(study)
+    assert done.line("answers").endswith("57 answers, 0 failed, 0 unanswered, 0 were there; recorded, nobody was asked")
+    answers = read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, "annotation judge run")
+    assert set(answers["rater_id"]) == {"rule (recorded)"}
+    assert answers.groupby("task")["item"].nunique().to_dict() == {
+        one.task: one.n_items for one in annotators(study)[0].tasks
+    }
+    assert not answers["abstained"].any() and pd.isna(answers["seconds"]).all()
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"tasks": ["groupes"]}, "'one' does 'groupes'; did you mean 'groups'"),
+        ({"tasks": ["groups", "groups"]}, "groups"),
+        ({"prompt": "rubric"}, "prompt"),
+    ],
+)
+def test_models_that_cannot_be_asked_are_refused(tmp_path: Path, more: dict[str, Any], why: str) -> None:
+    with pytest.raises(StudyError, match=why):
+        asked_study(tmp_path, model("http://127.0.0.1:9/v1", **more))
+
+
+def test_a_study_without_models_or_of_that_name_says_so(tmp_path: Path) -> None:
+    study = asked_study(tmp_path)
+    with pytest.raises(StudyError, match="names no models; add them under `human.models`"):
+        annotators(study)
