@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from annotation.addressed import addressed_lines
 from annotation.argilla.sending import record_of
 from annotation.human.drawing import draw
 from annotation.human.rehearsing import read_items
@@ -277,3 +278,16 @@ def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Folder
     file.write_text(file.read_text().replace('"n_items": 6', '"n_items": 60'))
     with pytest.raises(DataError):
         read_tasks(study)
+
+
+def test_every_task_is_asked_in_german_where_the_study_says_so(tmp_path: Folder) -> None:
+    study = study_of(tmp_path, *EVERY, wordings=["de"])
+    rubric = load_rubric(study)
+    for question in rubric.questions:
+        assert "de" in question.title and "{" not in question.title["de"]
+        for name, words in question.labels.items():  # labels are the data set's, and points are marks alone
+            assert "de" in words or name[0] == "l" or not any(map(str.isalpha, words["en"]))
+    for name, pool in rubric.pools.items():
+        assert "de" in pool.title and "de" in pool.asked and "{" not in pool.asked["de"]
+        assert len(rubric.guidelines_for(name, "de")) < 10_000
+    assert addressed_lines(study, rubric, [("de", "de")])  # nobody has checked them yet, and that is said
