@@ -18,6 +18,7 @@ import pytest
 from plumbline.study import ROOT
 
 PYTHON = ROOT / ".venv-vllm" / "bin" / "python"
+LINKED = ("ray", "ray-*.dist-info", "msgpack", "msgpack-*.dist-info")  # what another environment needs of that one
 # With Ray's own tool for tests, because `ray start` joins no second node to a cluster that listens on 127.0.0.1 alone.
 NODES = """
 import sys

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
 import json
 import random
 import ssl
@@ -170,6 +171,7 @@ class ChatStub:
 class Clockwork:
     """A server that gives every request the same answer after `seconds`, up to a third more or less.
 
+    Of embeddings each text gets its own, made of its hash.
     Drawn, because answers of a model do not come in step: of those that do, the last waits for all others.
     """
 
@@ -187,10 +189,11 @@ class Clockwork:
             return
         self._first = self._first or time.perf_counter()
         due = self._seconds * self._draw.uniform(2 / 3, 4 / 3)
-        asyncio.get_running_loop().call_later(due, self._send, transport, due)
+        answer = _embedded(json.loads(body)["input"]) if b"/embeddings" in head.partition(b"\r\n")[0] else self._answer
+        asyncio.get_running_loop().call_later(due, self._send, transport, due, answer)
 
-    def _send(self, transport: asyncio.Transport, due: float) -> None:
-        transport.write(self._answer)
+    def _send(self, transport: asyncio.Transport, due: float, answer: bytes) -> None:
+        transport.write(answer)
         self._answered += 1
         self._worked += due
         self._last = time.perf_counter()
@@ -210,6 +213,12 @@ class Clockwork:
         self._answered = 0
         self._first = self._last = self._worked = 0.0
         self._cpu = time.process_time()
+
+
+def _embedded(texts: list[str]) -> bytes:
+    rows = [{"index": n, "embedding": list(hashlib.sha256(text.encode()).digest())} for n, text in enumerate(texts)]
+    reply = answers({"data": rows})
+    return reply.head() + reply.body
 
 
 class _Connection(asyncio.Protocol):

