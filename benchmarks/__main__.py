@@ -20,6 +20,7 @@ import benchmarks.engine
 import benchmarks.evaluation
 import benchmarks.flags
 import benchmarks.generation
+import benchmarks.gpu
 import benchmarks.human
 import benchmarks.instructions
 import benchmarks.judges

@@ -133,6 +133,10 @@ class DistantEncoder(Encoder):
         made = self._distant.embed(list(places), prompt=prompt, role=role, batch_size=self._batch_size)
         return np.asarray(made[[places[text] for text in texts]])
 
+    def close(self) -> None:
+        """Let go of what an encoder has on disk; there is no model here."""
+        self._store.close()
+
 
 class Hand:
     """What runs a model on a node: a process of its own, which loads it once and keeps nothing."""

@@ -7,8 +7,10 @@ texts), and drift asks for pairs that tasks hold too; all of them, of all runs, 
 from __future__ import annotations
 
 import functools
+import gc
 import hashlib
 import importlib.metadata
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -133,8 +135,15 @@ class Encoder:
         return self._store.rows([keys[text] for text in texts])
 
     def close(self) -> None:
-        """Let go of the store; what it holds stays."""
+        """Let go of the model, and of the memory that torch keeps for it on a GPU; and of the store, which stays."""
         self._store.close()
+        vars(self).pop("_model", None)
+        if "torch" in sys.modules:
+            gc.collect()  # modules refer to each other
+            import torch  # noqa: PLC0415 (there already)
+
+            if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+                torch.cuda.empty_cache()
 
     def _complete(self, keys: Mapping[str, bytes], prompt: str, role: str) -> bool:
         """Encode what the store lacks; False where it lost what it had, to make room."""

