@@ -159,7 +159,8 @@ class Hand:
         self._model, revision = encoder.load_model(self._study, self._spec)
         model = self._model
         self._encoder = Encoder(model, self._spec.name, revision, self._study.evaluation.batch_size)
-        self._open.callback(keep_speed, self._study, self._spec, self._model_id, self._encoder)
+        if self._study.folder.exists():  # a node need not see it
+            self._open.callback(keep_speed, self._study, self._spec, self._model_id, self._encoder)
         own = getattr(model, "similarities", lambda: None)()
         picks = isinstance(model, PromptingModel)
         return Facts(model.prompts, model.default_prompt, model.routed(), picks, revision, own)
