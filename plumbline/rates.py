@@ -5,6 +5,7 @@ Each run leaves a file of its own, because several may end at once. What stands 
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 from collections import Counter
@@ -14,6 +15,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from plumbline.errors import ServiceError
 from plumbline.store import is_remote, read_models, write_json
 from plumbline.study import Study
 
@@ -85,11 +87,12 @@ class Stopwatch:
 
 
 def keep_rates(study: Study, rates: Iterable[Rate | None]) -> None:
-    """Write what a run measured to a file of its own."""
+    """Write what a run measured to a file of its own; where there is no room for it, nothing is said."""
     measured = [rate for rate in rates if rate]
     if measured:
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}.json"
-        write_json(study.folder / "rates" / name, measured)
+        with contextlib.suppress(OSError, ServiceError):  # no record rests on it, and a run does not fail for it
+            write_json(study.folder / "rates" / name, measured)
 
 
 def read_rates(study: Study) -> list[Rate]:
