@@ -24,6 +24,7 @@ from plumbline.errors import DataError, PlumblineError
 from plumbline.manifest import read_manifest, refuse_replaced_table
 from plumbline.records import ARGILLA
 from plumbline.study import Study, file_hash
+from plumbline.study.human import HumanSubject
 from plumbline.study.subject import InstructionsSubject
 from plumbline.study.transformations import EIGHT
 
@@ -177,12 +178,15 @@ def _judged(noted: _Noted, outdated: str) -> Stage:
 
 
 def _scored(noted: _Noted) -> Stage:
-    instructed = isinstance(noted.study.subject, InstructionsSubject)
-    if (noted.study.subject and not instructed) or not noted.study.evaluation.models:
+    subject = noted.study.subject
+    if isinstance(subject, HumanSubject):
+        table, command = "human/scores.parquet", "evaluation"
+    elif not noted.study.evaluation.models or (subject and not isinstance(subject, InstructionsSubject)):
         return Stage("scores", "done", None, "none: the study evaluates no model", wanted=False)
-    table, command = (
-        ("instructions/scores.parquet", "instruction_scores") if instructed else ("scores.parquet", "evaluation")
-    )
+    elif subject:
+        table, command = "instructions/scores.parquet", "instruction_scores"
+    else:
+        table, command = "scores.parquet", "evaluation"
     stage = _stage("scores", noted.study.folder / table, command, noted)
     try:
         refuse_replaced_table(noted.study, table, noted.study.command(scored_by(noted.study)))

@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 
 from evaluation.human.cells import first_of
-from evaluation.human.material import PEOPLE, Material
+from evaluation.human.material import EMBEDS, PEOPLE, Material
 from evaluation.report.charts import NAMES, ROW, WIDTH
 from evaluation.report.contents import figure
 from plumbline.exhibits.page import Figure
@@ -32,7 +32,7 @@ def all_figures(one: Material) -> dict[str, Figure]:
     """The figures by name, in the page's order; those that would show nothing are left away."""
     found = {}
     if one.main["score"].notna().any():
-        caption = "Scores times 100 of each task: people, models, and answers without reading; bar: the range of models"
+        caption = "Scores times 100: people, models, answers without reading; bar: the range of embedding models"
         found["ranges"] = figure(ranges(one), caption)
     if not one.gaps.empty:
         caption = "Points by which the raters' mean is above (right) or below (left) the best and the median model"
@@ -52,7 +52,7 @@ def ranges(one: Material) -> alt.LayerChart:
     )
     row = alt.Y("where:N", sort=list(frame["where"].unique()), title=None).axis(labelLimit=NAMES)
     across = alt.X("score:Q", title="Score times 100").scale(zero=False)
-    models = frame[frame["kind"].isin((_KINDS["model"], _KINDS["llm"]))]
+    models = frame[frame["kind"] == _KINDS[EMBEDS]]
     bars = (
         alt.Chart(models)
         .mark_bar(height=10, opacity=0.25, color=_BLUE)

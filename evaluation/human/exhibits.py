@@ -25,7 +25,7 @@ from evaluation.human.cells import (
     value_of,
 )
 from evaluation.human.differing import differing
-from evaluation.human.material import MODELS, PEOPLE, Material
+from evaluation.human.material import ANSWERS_TOO, EMBEDS, MODELS, PEOPLE, Material
 from evaluation.human.paper import paper_interval, paper_score, star
 from evaluation.human.standing import rank, relative, wins
 from plumbline.exhibits.table import Exhibit, reasons
@@ -50,10 +50,12 @@ def all_exhibits(one: Material) -> dict[str, Exhibit]:
 def ceiling(one: Material) -> Exhibit:
     """Each task: people, the models' best and median, what needs no reading, and how far raters agree."""
     rows, frame = [], []
+    answering = bool((one.main["scorer_kind"] == ANSWERS_TOO).any())
     for where, own in one.main.groupby("where", sort=False):
         people = row_of(own, PEOPLE)
         together, alike = row_of(own, "aggregate"), first_of(one.agreement, str(where))
-        found = own[own["scorer_kind"].isin(MODELS) & own["score"].notna()]
+        found = own[(own["scorer_kind"] == EMBEDS) & own["score"].notna()]
+        annotators = own[(own["scorer_kind"] == ANSWERS_TOO) & own["score"].notna()]
         lines = own[(own["scorer_kind"] == "trivial") & own["score"].notna()]
         best = top(found)
         line = top(lines)
@@ -63,6 +65,7 @@ def ceiling(one: Material) -> Exhibit:
             | {"Raters": str(n_raters), "Raters' mean [95%]": said(people), "Together [95%]": said(together)}
             | {"Best model": hundredfold(best), "Which": str(best["scorer"]) if best is not None else NONE}
             | {"Median model": f"{100 * found['score'].median():.1f}" if len(found) else NONE}
+            | ({"Best language model": hundredfold(top(annotators))} if answering else {})
             | {"Without reading": hundredfold(line), "Agreement": agreed(alike)}
         )
         frame.append(
@@ -74,6 +77,7 @@ def ceiling(one: Material) -> Exhibit:
                 "best_model": "" if best is None else best["scorer"],
             }
             | {"median": float(found["score"].median()) if len(found) else math.nan}
+            | {"best_language_model": value_of(top(annotators))}
             | {"trivial": value_of(line), "trivial_line": "" if line is None else line["scorer"]}
             | {"agreement": value_of(alike, "value"), "agreement_flag": "" if alike is None else alike["flag"]}
         )
@@ -81,6 +85,9 @@ def ceiling(one: Material) -> Exhibit:
         _SHARED,
         "Raters' mean is what one person reaches; together is the vote or the mean of all, an ensemble, which no single"
         " model is: models are compared with both",
+        "Best and median model: of embedding models; language models answered as people do, under the same instructions"
+        if answering
+        else "",
         "Without reading: the best of answers that need no reading, such as one cluster an item or the most frequent"
         " label; a score says only what it has above that",
         "Agreement: the first measure of the table on agreement; ! where HUME calls it problematic (kappa below .4, rho"

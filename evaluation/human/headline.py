@@ -22,11 +22,11 @@ def _stand(one: Material) -> str:
         return "No task has a score of people."
     asked = f"On {count(len(people), 'task')} people reach {100 * people['score'].mean():.1f} on average (raters' mean)"
     if one.gaps.empty:
-        return f"{asked}; no model was scored on the same items."
+        return f"{asked}; no embedding model was scored on the same items."
     place, of = rank(one.wide, PEOPLE)
     above = int((one.gaps["over_best"] > 0).sum())
     return (
-        f"{asked}: rank {place} of {of} among {count(of - 1, 'model')} on the same items; on {above} of"
+        f"{asked}: rank {place} of {of} among {count(of - 1, 'embedding model')} on the same items; on {above} of"
         f" {len(one.gaps)} tasks they are above the best model."
     )
 

@@ -33,7 +33,8 @@ from plumbline.study import Study
 
 PLACE = ["task", "subset", "language"]
 PEOPLE = "raters_mean"
-MODELS = ("llm", "model")
+EMBEDS, ANSWERS_TOO = "model", "llm"
+MODELS = (ANSWERS_TOO, EMBEDS)
 
 
 @dataclass(frozen=True)
@@ -63,18 +64,18 @@ class Material:
 
     @property
     def models(self) -> list[str]:
-        """Language and embedding models, in the order of the tables."""
-        return list(self.main.loc[self.main["scorer_kind"].isin(MODELS), "scorer"].unique())
+        """Embedding models, in the order of the tables."""
+        return list(self.main.loc[self.main["scorer_kind"] == EMBEDS, "scorer"].unique())
 
     @property
     def wide(self) -> pd.DataFrame:
-        """Raters' mean, what they say together, and models: scores by task, of the tasks that all models have."""
-        own = self.main[self.main["scorer_kind"].isin((PEOPLE, *MODELS)) & self.main["score"].notna()]
+        """Raters' mean and embedding models: scores by task, of the tasks that all of them have."""
+        own = self.main[self.main["scorer_kind"].isin((PEOPLE, EMBEDS)) & self.main["score"].notna()]
         return pairs_by_scorer(own.assign(task=own["where"]))
 
     @property
     def gaps(self) -> pd.DataFrame:
-        """People beside the models of each task that all models have (`standing.gaps`); empty without models."""
+        """People beside the embedding models on each task that all have (`standing.gaps`); empty without models."""
         return gaps(self.wide, PEOPLE) if self.models and len(self.wide) and PEOPLE in self.wide else pd.DataFrame()
 
 

@@ -50,14 +50,14 @@ def write_results(study: Study, parts: Sequence[Part], compared: Compared) -> No
     for part in parts:
         by_task.setdefault(part.one.task.task, []).append(part)
     for own in by_task.values():
-        for name, revision, result in _results(own, compared):
+        for name, revision, result in results_of(own, compared):
             folder = f"results/{name.replace('/', '__').replace(' ', '_')}/{revision.replace('/', '__')}"
             files[f"{folder}/model_meta.json"] = _bytes(_model_meta(name, revision))
             files[f"{folder}/{result['task_name']}.json"] = _bytes(result)
     write_files(study.folder / MTEB, files)
 
 
-def _results(parts: Sequence[Part], compared: Compared) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def results_of(parts: Sequence[Part], compared: Compared) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Each scorer's name, revision and result on one task; none of who has no score in one of its subsets."""
     task, names = parts[0].one.task, subset_names([part.one for part in parts])
     scores = compared.scores

@@ -105,10 +105,11 @@ def lines_of(compared: Compared) -> list[str]:
         told = f"people {hundred(found.get('raters_mean', math.nan))}"
         if not math.isnan(together := found.get("aggregate", math.nan)):
             told += f" (together {hundred(together)})"
-        models = own[own["scorer_kind"].isin(("model", "llm")) & own["score"].notna()]
-        best = models.sort_values("score", ascending=False, kind="stable").head(1)
-        named = zip(best["score"].tolist(), best["scorer"], strict=True)
-        told += "".join(f", best model {hundred(value)} ({name})" for value, name in named)
+        for kind, words in (("model", "best model"), ("llm", "best language model")):
+            scored = own[(own["scorer_kind"] == kind) & own["score"].notna()]
+            best = scored.sort_values("score", ascending=False, kind="stable").head(1)
+            named = zip(best["score"].tolist(), best["scorer"], strict=True)
+            told += "".join(f", {words} {hundred(value)} ({name})" for value, name in named)
         place = ", ".join(filter(None, (str(language), str(subset))))
         lines.append(f"{task} ({place}), {own['metric'].iloc[0]} x 100 of {own['n_items'].max()} items: {told}")
     return [*lines, *compared.notes]

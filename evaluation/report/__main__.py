@@ -9,6 +9,7 @@ from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.study import load_study
+from plumbline.study.human import HumanSubject
 
 _INPUTS = (
     "scores.parquet",
@@ -51,6 +52,10 @@ def main() -> int:
     )
     options = parser.parse_args()
     study = cli.study_of(options)
+    if isinstance(study.subject, HumanSubject):
+        raise StudyError(
+            f"{study.file}: people do tasks here; the report on them is `{study.command('evaluation.human')}`"
+        )
     compared = load_study(options.compare, options.exports) if options.compare else None
     prompts = [load_study(file, options.exports) for file in options.prompts]
     if compared and compared.folder == study.folder:

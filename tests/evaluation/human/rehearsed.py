@@ -8,6 +8,7 @@ from annotation.human.asking import Given, answers_of
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.human.rehearsing import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
+from annotation.judges.annotators.run import annotate
 from annotation.sampling.sample import draw_sample
 from evaluation.human.run import evaluate_human
 from plumbline.manifest import write_kept_table
@@ -42,4 +43,5 @@ def make_human(folder: Path) -> None:
     study = human_study(folder)
     draw_sample(study)
     write_rehearsed(study)
+    annotate(study)
     evaluate_human(study)

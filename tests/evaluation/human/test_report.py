@@ -62,11 +62,11 @@ def test_a_single_rater_and_no_model_are_told(study: Study) -> None:
     evaluate_human(bare)
     one = read_material(bare)
     write_report(bare)
-    assert headline(one)[0].endswith("no model was scored on the same items.")
+    assert headline(one)[0].endswith("no embedding model was scored on the same items.")
     assert any(line.startswith("one rater alone") for line in doubts(one))
     agreed = all_exhibits(one)["agreement"]
     assert set(agreed.printed["Value [95%]"]) == {"–"}
-    assert "models" not in all_exhibits(one)
+    assert set(all_exhibits(one)["models"].printed["Kind"]) == {"answers as people do"}
 
 
 def test_a_study_that_is_not_evaluated_is_refused(study: Study, tmp_path: Path) -> None:

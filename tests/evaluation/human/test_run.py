@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import mteb
@@ -14,16 +15,22 @@ from mteb.cache import ResultCache
 from annotation.human.records import ANSWERS, HumanAnswer
 from evaluation import human_benchmark
 from evaluation.human import records
+from evaluation.human.compare import Part, compare
+from evaluation.human.gold import gold_of
 from evaluation.human.models import sampled_tasks
+from evaluation.human.mteb_results import results_of
 from evaluation.human.records import HumanDifference, HumanItemScore, HumanScore
 from evaluation.human.run import evaluate_human, lines_of
+from evaluation.human.sampled import sampled
 from evaluation.models.encoder import Encoder
 from evaluation.models.words import CharacterNgrams
-from plumbline.errors import DataError
+from plumbline.errors import DataError, ServiceError
 from plumbline.manifest import read_kept_frame, write_kept_table
 from plumbline.store import read_frame
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.evaluation import ModelSpec
+from tests.evaluation.human.sampling import items_of, task_of
+from tests.mteb_site import site
 
 NGRAMS = "character-n-grams"
 REGISTERED = "sentence-transformers/all-MiniLM-L6-v2"  # a name that mteb's tables know
@@ -37,7 +44,7 @@ def _scores(study: Study) -> pd.DataFrame:
 def test_people_and_models_stand_on_the_same_items(study: Study) -> None:
     scores = _scores(study)
     main = scores[scores["main"]]
-    assert set(main["scorer_kind"]) == {"rater", "raters_mean", "aggregate", "leave_one_out", "model", "trivial"}
+    assert set(main["scorer_kind"]) == {"rater", "raters_mean", "aggregate", "leave_one_out", "llm", "model", "trivial"}
     assert (main.groupby("task")["n_items"].nunique() == 1).all()
     assert scores.loc[scores["scorer_kind"] == "rater", "simulated"].all()
     items = read_frame(study.folder / records.ITEM_SCORES, HumanItemScore, "x")
@@ -52,9 +59,10 @@ def test_people_and_models_stand_on_the_same_items(study: Study) -> None:
         assert due == pytest.approx(sum(right) / len(right), abs=1e-12)
     differences = read_frame(study.folder / records.DIFFERENCES, HumanDifference, "x")
     score_of = main.set_index(["task", "scorer_kind", "scorer"])["score"]
+    kind_of = dict(zip(main["scorer"], main["scorer_kind"], strict=True))
     for row in differences.itertuples():
         people = score_of.get((row.task, row.people, row.people), math.nan)
-        expected = people - score_of[row.task, "model", row.model]
+        expected = people - score_of[row.task, kind_of[row.model], row.model]
         assert row.difference == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
@@ -120,3 +128,44 @@ def test_simulated_people_are_no_baseline(study: Study) -> None:
     assert (folder / "simulated__Human").is_dir() and not (folder / "baseline__Human").exists()
     file = next(folder.glob("simulated__Human/raters_mean/sample_sts*.json"))
     assert json.loads(file.read_text())["plumbline"]["simulated"] is True
+
+
+def test_subsets_and_languages_are_subsets_of_one_task_in_mteb() -> None:
+    """Two subsets of one task: a file has both, a scorer that lacks one has no file."""
+    whole = site().tasks["STS17"]
+    task = task_of(whole, asked="score", task="sts17", scale=(0, 1, 2, 3, 4, 5), content_hash="c" * 32)
+    names = {"en-de": "en", "ar-ar": "ar"}
+    items = [
+        one.model_copy(update={"task": "sts17", "language": code})
+        for subset, code in names.items()
+        for one in items_of([f"{subset}/{row}" for row in range(5)], subset)
+    ]
+    parts = []
+    for one in sampled(whole, task, items):
+        gold = gold_of(one)
+        said = gold.assign(rater_kind="person", abstained=False, simulated=False)
+        raters = ["first", "second"] if one.subset == "en-de" else ["first"]
+        answers = pd.concat([said.assign(rater_id=rater) for rater in raters], ignore_index=True)
+        parts.append(Part(one, answers, answers.iloc[:0], ()))
+    compared = compare(parts, seed=1)
+    assert set(zip(compared.scores["subset"], compared.scores["language"], strict=True)) == set(names.items())
+    made = {name: result for name, _, result in results_of(parts, compared)}
+    assert set(made) == {"baseline/Human", "baseline/Human-aggregate", "baseline/Human-first"}
+    subsets = made["baseline/Human"]["scores"]["test"]
+    assert [(one["hf_subset"], one["languages"], one["main_score"]) for one in subsets] == [
+        ("en-de", ["eng-Latn"], pytest.approx(1)),
+        ("ar-ar", ["ara-Arab"], pytest.approx(1)),
+    ]
+
+
+def test_a_model_that_fails_is_told_and_the_others_stand(study: Study) -> None:
+    shutil.rmtree(study.folder / records.MADE)
+
+    def load(*_: object) -> Encoder:
+        raise ServiceError("no weights")
+
+    done = evaluate_human(study, load=load)
+    assert done.outcome.failures == {NGRAMS: "no weights"}
+    assert set(done.compared.scores["scorer_kind"]) == {
+        *("rater", "raters_mean", "aggregate", "leave_one_out", "llm", "trivial")
+    }
