@@ -57,7 +57,7 @@ def on_postgres() -> Iterator[Measurement]:
         print("server.postgres_*: not measured, there is no PostgreSQL here", file=sys.stderr)
         return
     for workers in (1, 2):
-        with cluster(found) as address, tempfile.TemporaryDirectory() as folder:
+        with cluster(found, durable=True) as address, tempfile.TemporaryDirectory() as folder:
             home = Home(Path(folder) / "home")
             prepare(home)
             os.environ[URL_VARIABLE] = address

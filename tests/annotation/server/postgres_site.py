@@ -37,8 +37,11 @@ def postgres_url() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path) -> Iterator[str]:
-    """A cluster made by the programs in `folder`, for as long as it is used; the address of an empty database."""
+def cluster(folder: Path, durable: bool = False) -> Iterator[str]:
+    """A cluster made by the programs in `folder`, for as long as it is used; the address of an empty database.
+
+    A durable one writes to the disk at each commit, as PostgreSQL does; tests do not wait for that.
+    """
     # A short path: a socket's name has at most 107 bytes. Its folder is for the server's user, which root is not.
     place = Path(tempfile.mkdtemp(prefix="plumbline-pg-"))
     as_user: list[str] = []
@@ -58,7 +61,7 @@ def cluster(folder: Path) -> Iterator[str]:
     data = place / "data"
     run("initdb", "--pgdata", str(data), "--username", USER, "--auth", "scram-sha-256", "--pwfile", str(secret),
         "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync")  # fmt: skip
-    options = f"-c listen_addresses='' -c unix_socket_directories={place} -c fsync=off"
+    options = f"-c listen_addresses='' -c unix_socket_directories={place}{'' if durable else ' -c fsync=off'}"
     run(
         "pg_ctl",
         "start",

@@ -25,7 +25,7 @@ CREATE INDEX IF NOT EXISTS recent_at ON recent (at);
 class Recent:
     """Numbers by key, each with the time at which it was written; `now` is a clock in seconds, one for all processes.
 
-    Make it before the processes part, for they share its key; the file is opened when it is first needed.
+    Make it before the processes part, for they share its key and find the file made; each opens it when it needs it.
     """
 
     def __init__(self, now: Callable[[], float], file: Path | None = None, kept: int = KEPT) -> None:
@@ -33,6 +33,9 @@ class Recent:
         self._secret = secrets.token_bytes(32)
         self._opened: sqlite3.Connection | None = None
         self._writes = 0
+        if file is not None:
+            self._database.close()
+            self._opened = None
 
     def number(self, key: Key, seconds: float) -> int:
         """The number of a key, 0 where it was not written within so many seconds."""
