@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -85,6 +86,20 @@ def test_a_second_home_cannot_serve_the_same_database(
     monkeypatch.setenv(URL_VARIABLE, postgres.kept(site.home) or "")
     with pytest.raises(ServiceError, match="is in use by another of our servers"), running(Home(tmp_path / "other")):
         pytest.fail("it started")
+
+
+def test_connections_that_the_database_has_ended_are_replaced_unseen(site: Site) -> None:
+    campaign = site.publish("ended", records=2, enough=1)
+    site.raters[0].rate(campaign, "p0", 5)
+    ended = postgres.query(
+        postgres.kept(site.home) or "",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plumbline'"
+        " AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory');",
+    )
+    assert ended and {row[0] for row in ended} == {"t"}
+    time.sleep(1.1)  # a connection that was idle for a second is looked at before it is used
+    site.raters[0].rate(campaign, "p1", 4)
+    assert set(site.raters[0].found(campaign, response_status("submitted"), mine=True)) == {"p0", "p1"}
 
 
 def test_a_backup_while_people_rate_is_restored_and_what_was_there_is_kept(site: Site, tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ took five. No request waits for a second connection of a pool while it holds one
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 from argilla_server import database as argilla_database
 from argilla_server.settings import settings
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
@@ -23,6 +25,8 @@ from .errors import StartError
 
 #: The execution option of a transaction that is to lock what it reads before it reads it.
 LOCKING = "plumbline_locking"
+IDLE = "plumbline_idle"  #: since when a connection is
+IDLE_SECONDS = 1.0  #: after which PostgreSQL is asked whether it is there, before a connection is used
 #: Connections of one process: for its searches, which run in threads (`asyncio.to_thread` has six on two processors),
 #: and for its sessions. Beside them come few: one for a job at a time, those of the start.
 SEARCHES, SESSIONS, BESIDE = 6, 24, 4
@@ -35,6 +39,17 @@ PLAIN = {"jit": "off", "application_name": "plumbline"}
 
 def tune(engine: Engine) -> Engine:
     """Give an engine's connections the behaviour described above. Returns the engine."""
+
+    def looked_at(connection: Any, record: Any, _: Any) -> None:
+        # Not each time, for it is a trip of its own: a PostgreSQL that began anew was away for longer.
+        if time.monotonic() - record.info.get(IDLE, time.monotonic()) > IDLE_SECONDS:
+            try:
+                engine.dialect.do_ping(connection)
+            except engine.dialect.loaded_dbapi.Error as error:
+                raise DisconnectionError from error  # the pool takes another one then
+
+    def given_back(_: Any, record: Any) -> None:
+        record.info[IDLE] = time.monotonic()
 
     def sync_with_the_log_only(connection: Any, record: Any) -> None:
         # In WAL mode NORMAL cannot corrupt, and a killed process loses nothing; FULL would sync at every commit.
@@ -51,6 +66,9 @@ def tune(engine: Engine) -> Engine:
     if is_sqlite(engine):
         event.listen(engine, "connect", sync_with_the_log_only)
         event.listen(engine, "begin", lock)
+    else:
+        event.listen(engine, "checkout", looked_at)
+        event.listen(engine, "checkin", given_back)
     return engine
 
 
@@ -78,8 +96,7 @@ def open_sync() -> Engine:
     else:
         arguments = {"options": " ".join(f"-c {name}={value}" for name, value in PLAIN.items())}
     return tune(
-        create_engine(sync_url(), pool_size=SEARCHES, max_overflow=0, pool_pre_ping=not settings.database_is_sqlite,
-                      connect_args=arguments, hide_parameters=True)
+        create_engine(sync_url(), pool_size=SEARCHES, max_overflow=0, connect_args=arguments, hide_parameters=True)
     )  # fmt: skip
 
 
@@ -90,7 +107,6 @@ def open_async(most: int | None) -> AsyncEngine:
         arguments: dict[str, Any] = {"timeout": settings.database_sqlite_timeout}
     else:
         arguments = {"server_settings": PLAIN}
-        pool["pool_pre_ping"] = most is not None
     engine = create_async_engine(settings.database_url, connect_args=arguments, hide_parameters=True, **pool)
     tune(engine.sync_engine)
     return engine

@@ -28,6 +28,7 @@ from rq.job import JobStatus
 from sqlalchemy import exists, select, true
 
 from .journal import Journal
+from .recount import HEARD
 
 LOGGER = logging.getLogger("plumbline_argilla.jobs")
 RECOUNT_WAITS = (1.0, 1.0, 1.0)
@@ -36,7 +37,7 @@ UNWRITABLE = (
     "the server cannot note its background jobs: its disk is full or cannot be written; make room, then try again"
 )
 
-#: Whether anybody listens; without making objects of the webhooks, for it is asked with each answer.
+#: Whether anybody listens; without making objects of the webhooks, for it is asked with each change.
 ENABLED = select(exists().where(Webhook.__table__.c.enabled == true()))
 
 Function = Callable[..., Awaitable[None]]
@@ -182,7 +183,9 @@ def only_if_heard(notify: Callable[..., Awaitable[list[Any]]]) -> Callable[..., 
     """`notify` without its work while there is no webhook: building an event reads all of the dataset's settings."""
 
     async def notify_if_heard(db: Any, *event: Any) -> list[Any]:
-        listening = await (await db.connection()).scalar(ENABLED)
+        listening = HEARD.get()
+        if listening is None:
+            listening = await (await db.connection()).scalar(ENABLED)
         return await notify(db, *event) if listening else []
 
     return notify_if_heard

@@ -9,6 +9,7 @@ reads what is committed by that time.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,8 @@ from sqlalchemy.orm import selectinload
 from .connections import LOCKING, Sessions
 
 RETRY_SECONDS = 15
+#: Whether anybody has webhooks, as far as this request has asked: it is asked for with the counting.
+HEARD: ContextVar[bool | None] = ContextVar("heard", default=None)
 _RECORDS, _DATASETS, _RESPONSES = Record.__table__, Dataset.__table__, Response.__table__
 _THIS = bindparam("this")
 #: PostgreSQL's lock is the one that lets others refer to the record meanwhile, as a new answer does.
@@ -67,6 +70,7 @@ async def counted(sessions: Sessions, record_id: UUID) -> bool:
         right = RecordStatus.completed if submitted >= rule["min_submitted"] else RecordStatus.pending
         if status != right:
             await connection.execute(_CHANGE.values(status=right), this)
+    HEARD.set(bool(heard))
     return bool(heard)
 
 
