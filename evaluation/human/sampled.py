@@ -188,6 +188,8 @@ def _of_mteb(dataset: MtebTask, subset: str, items: Sequence[_Item]) -> tuple[Da
             items, left = _matched(items)
         chosen = _chosen(kind, items, columns, (texts[-1], gold))
         part = _with_cells(part.select(chosen.rows), chosen.cells)
+        if kind == "clustering" and not chosen.cells:
+            part = _first_level(part, gold)
     made = loaded.with_data({subset: type(parts)({**parts, loaded.split: part})})
     made.task.hf_subsets = [subset]
     if kind in SEARCHES:
@@ -272,6 +274,13 @@ def _chosen(kind: str, items: Sequence[_Item], columns: Mapping[str, Sequence[An
         among[number] = False
         among[number, [place[row] for row in own_rows]] = True
     return _Chosen(items, every, among=among)
+
+
+def _first_level(rows: Any, column: str) -> Any:
+    """Rows with one label each, where a task of mteb's has a list of them: the first is the coarsest level."""
+    if not len(rows) or not isinstance(rows[0][column], list):
+        return rows
+    return rows.remove_columns(column).add_column(column, [str(levels[0]) for levels in rows[column]])
 
 
 def _with_cells(rows: Any, cells: Mapping[str, list[Any]]) -> Any:

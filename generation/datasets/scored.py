@@ -165,6 +165,8 @@ def _of_row(
             yield Scored(rows.subset, item, first, first, {"text": _text(text)}, (str(label),), drawn_with=name)
     else:
         label = row["label"]
+        if dataset.task == "clustering" and isinstance(label, list):
+            label = label[0] if label else None  # of levels the first, which is the coarsest
         several = isinstance(label, (list, tuple))
         yield Scored(
             rows.subset, name, first, first, {"text": _text(row["text"])},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from evaluation.models.encoder import Encoder
 from evaluation.tasks import scoring
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
+from generation.datasets.scored import scored_items
 from generation.datasets.search_data import passage_names
 from plumbline.errors import DataError
 from plumbline.study.datasets import TaskType
@@ -100,6 +102,21 @@ def test_clusters_are_of_all_items_at_once() -> None:
     chosen = [10, 3, 8, 2, 5, 0]
     expected = _by_hand("clustering", {"text": [words[n] for n in chosen], "label": [n % 3 for n in chosen]})
     _agrees(_one(table, list(map(str, chosen))), expected)
+
+
+def test_of_levels_of_labels_the_first_is_sought() -> None:
+    whole = site().tasks["PlscClusteringS2S.v2"]
+    ((subset, parts),) = whole.loaded.task.dataset.items()
+    part = parts["test"]
+    levels = [[f"l{row % 2}", f"m{row % 4}"] for row in range(len(part))]
+    made = part.remove_columns("labels").add_column("labels", levels)
+    deep = dataclasses.replace(whole, loaded=whole.loaded.with_data({subset: type(parts)({"test": made})}))
+    rows = [9, 2, 30, 5, 4, 17]
+    one = _one(deep, list(map(str, rows)))
+    texts = [part["sentences"][row] for row in rows]
+    _agrees(one, _by_hand("clustering", {"text": texts, "label": [f"l{row % 2}" for row in rows]}))
+    assert list(gold_of(one)["label"]) == [f"l{row % 2}" for row in rows]
+    assert {label for item in scored_items(deep) for label in item.labels} == {"l0", "l1"}
 
 
 def _asked() -> pd.DataFrame:
