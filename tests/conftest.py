@@ -67,6 +67,7 @@ LONGEST = (
     "evaluation/test_results.py",
     "annotation/crowd/test_entry.py",
     "evaluation/test_scores_kept.py",
+    "evaluation/human/test_run.py",
     "test_interrupt.py",
     "annotation/test_edited_records.py",
     "annotation/server/test_backup.py",
