@@ -150,7 +150,9 @@ def _searched(
     spec: HumanTaskSpec, task_type: str, found: Sequence[Scored], seed: int, left_out: Counter[str]
 ) -> list[Chosen]:
     """Queries with so many candidates each: as many as the task asks for, or fewer where there are none."""
-    own = [_with_candidates(spec, one, found, seed) for one in found] if task_type == "bitext_mining" else list(found)
+    own = list(found)
+    if task_type == "bitext_mining":  # any row will do, and candidates are drawn for those that are taken
+        own = [_with_candidates(spec, one, found, seed) for one in _picked(spec, found, seed)]
     usable = list[Scored]()
     for one in own:
         there = _apart(one)

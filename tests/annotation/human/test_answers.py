@@ -122,6 +122,14 @@ def test_half_answered_tasks_count_as_far_as_they_go_and_are_told() -> None:
     )
 
 
+def test_a_task_that_nobody_has_begun_is_told_and_stops_nobody() -> None:
+    task, nothing = task_of("label"), ratings([])
+    found = answered([task], [item_of("1")], {"t": counting_ratings(nothing, task.raters)})
+    assert found.answers == [] and lines_of([task], [], {"t": Counter()}) == [
+        "t (x): 0 of 3 items by 2 raters or more, 0 by any; 0 raters; cannot tell: 0 of 0 answers"
+    ]
+
+
 RATER = SimulatedRater(name="r", right=0.8, bias=0.5, noise=0.5)
 MANY = 3000
 
