@@ -72,6 +72,7 @@ LONGEST = (
     "annotation/test_edited_records.py",
     "annotation/server/test_backup.py",
     "annotation/server/test_routes.py",
+    "annotation/judges/test_deciding.py",
     "test_layout.py",
     "test_own_transformations.py",
     "annotation/report/test_report.py",
