@@ -31,7 +31,7 @@ class Metric:
 
     `of_item(right, given)` is of labels and marks, `of_rows` of candidates, of many items with equally many. Either may
     be NaN: then an item says nothing. `smooth` metrics can be resampled with replacement; those of clusterings cannot
-    (`resampled`).
+    (`resampled`). All are 1 at most and `least` at least.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Metric:
     of_item: Callable[[Any, Any], float] | None = None
     of_rows: Callable[[Floats, Floats], Floats] | None = None
     smooth: bool = True
+    least: float = 0.0
 
 
 def metrics_of(asked: str, name: str, *, candidates: bool = False) -> tuple[Metric, ...]:
@@ -50,14 +51,17 @@ def metrics_of(asked: str, name: str, *, candidates: bool = False) -> tuple[Metr
     if asked not in get_args(Asked):
         raise ValueError(f"{asked!r} is no way of asking; known are {', '.join(get_args(Asked))}")
     if asked == "score":
-        return (Metric(name, mean, of_rows=_rho_of_rows) if candidates else Metric(name, rho),)
+        return (Metric(name, mean, of_rows=_rho_of_rows, least=-1) if candidates else Metric(name, rho, least=-1),)
     if asked in OF_LABELS:
         return (Metric("accuracy", mean, accuracy),)
     if asked == "same":
         return Metric(name, counted_ap), Metric("accuracy", mean, _same)
     if asked == "cluster":
-        kinds = {"v_measure": v_measure, "ami": ami, "ari": ari}
-        return tuple(Metric(kind, measure, smooth=False) for kind, measure in kinds.items())
+        return (
+            Metric("v_measure", v_measure, smooth=False),
+            Metric("ami", ami, smooth=False, least=-1),
+            Metric("ari", ari, smooth=False, least=-1),
+        )
     searches = [
         Metric("map", mean, of_rows=ap_of_rows),
         Metric("ndcg_at_10", mean, of_rows=ndcg_of_rows),

@@ -25,12 +25,16 @@ _AT_ONCE = 2**22  # numbers drawn at a time
 
 @dataclass(frozen=True)
 class Resampled:
-    """A score and what it is in each resample (or without each item), of one scorer or of a mean of scorers."""
+    """A score and what it is in each resample (or without each item), of one scorer or of a mean of scorers.
+
+    `ends` are the least and the most that it can be.
+    """
 
     value: float
     draws: Floats
     smooth: bool
     n: int
+    ends: tuple[float, float] = (-math.inf, math.inf)
 
     def __sub__(self, other: Resampled) -> Resampled:
         return Resampled(self.value - other.value, self.draws - other.draws, self.smooth, self.n)
@@ -49,7 +53,7 @@ class Resampled:
         if np.ptp(defined) < 1e-12:
             return Estimate(self.value, math.nan, math.nan, self.n, ALIKE)
         low, high = np.percentile(defined, [2.5, 97.5]) if self.smooth else jackknife(self.value, defined)
-        return Estimate(self.value, float(low), float(high), self.n, "")
+        return Estimate(self.value, max(self.ends[0], float(low)), min(self.ends[1], float(high)), self.n, "")
 
     @property
     def p(self) -> float:
@@ -93,13 +97,14 @@ def resampled(metric: Metric, gold: Floats, made: Floats, number: int, rng: np.r
             draws.append([measure(counts) for measure in measures])
     empty = [np.empty(0)]
     joined = [np.concatenate(empty + [part[k] for part in draws]) for k in range(len(made))]
-    return [Resampled(value, one, metric.smooth, n) for value, one in zip(values, joined, strict=True)]
+    ends = metric.least, 1.0
+    return [Resampled(value, one, metric.smooth, n, ends) for value, one in zip(values, joined, strict=True)]
 
 
 def mean_of(scores: list[Resampled]) -> Resampled:
     """The mean of several scores, in each resample too."""
-    draws = np.mean([one.draws for one in scores], axis=0)
-    return Resampled(float(np.mean([one.value for one in scores])), draws, scores[0].smooth, scores[0].n)
+    draws, first = np.mean([one.draws for one in scores], axis=0), scores[0]
+    return Resampled(float(np.mean([one.value for one in scores])), draws, first.smooth, first.n, first.ends)
 
 
 def over_raters_too(score: Resampled, rater_sums: Floats, rater_counts: Floats) -> Estimate:
@@ -121,5 +126,5 @@ def over_raters_too(score: Resampled, rater_sums: Floats, rater_counts: Floats) 
     found = adding_raters(pairs, spread, rater_sums, rater_counts)
     if math.isnan(float(found.low)):
         return over_items
-    least = -math.inf if score.value < 0 else 0.0
-    return Estimate(score.value, max(least, float(found.low)), min(1.0, float(found.high)), score.n, "")
+    least, most = score.ends
+    return Estimate(score.value, max(least, float(found.low)), min(most, float(found.high)), score.n, "")

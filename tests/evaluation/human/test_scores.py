@@ -110,6 +110,23 @@ def test_clusterings_have_a_mean_of_raters_no_common_answer_and_jackknife_interv
     assert by_scorer(scores, metric="v_measure")["one cluster an item"] > 0.5
 
 
+def test_intervals_stay_within_what_a_metric_can_be() -> None:
+    task = task_of(["a", "a", "b", "b", "c", "c"], "cluster", "v_measure")
+    nearly = people(task, {"one": ["1", "1", "2", "2", "3", "4"], "two": ["1", "2", "2", "1", "3", "3"]})
+    own = score(task, nearly, rng=rng()).scores
+    known = own[own["low"].notna()]
+    # The jackknife's own upper end of rater one's V-measure is above 1; the ARI of rater two may lie below 0.
+    assert (known["high"] <= 1).all() and known["high"].max() == 1
+    assert by_scorer(own, "low", "ari")["two"] < 0 <= by_scorer(own, "low")["two"]
+
+
+def test_a_mean_of_raters_near_nought_may_lie_below_it() -> None:
+    task = task_of([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "score", "cosine_spearman")
+    raters = people(task, {"a": [2, 4, 1, 6, 3, 5], "b": [3, 1, 5, 2, 6, 4], "c": [4, 6, 2, 5, 1, 3]})
+    own = score(task, raters, rng=rng()).scores
+    assert by_scorer(own, "low")["raters_mean"] < 0
+
+
 def test_marks_of_candidates_count_by_the_expected_precision_with_scikit_learns_beside() -> None:
     gold = [[1, 1, 1, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0], [0] * 7]
     said = {"a": [[1, 1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0], [0] * 7]}
