@@ -74,7 +74,7 @@ def human_benchmark(study: str | Path, *, exports: str | Path | None = None) -> 
     (6, 'Classification')
     """
     opened = load_study(study, exports)
-    samples = sampled_tasks(opened)
+    samples = [one for one in sampled_tasks(opened) if one.units]
     protocol = opened.evaluation.protocol
     tasks = [_task(list(own), protocol) for _, own in groupby(samples, key=lambda one: one.task.task)]
     return Benchmark(

@@ -17,6 +17,7 @@ from evaluation.human.records import HumanAgreement, HumanDifference, HumanItemS
 from evaluation.human.sampled import Sampled
 from evaluation.human.scored import metric_of
 from evaluation.human.scores import enough_resamples, score, with_holm
+from plumbline.errors import DataError
 from plumbline.streams import stream
 
 GOLD = "gold"  # the scorer kind of what is right, among the answers to each item
@@ -47,9 +48,13 @@ def compare(parts: Sequence[Part], *, seed: int) -> Compared:
     """Scores, agreement, differences and items of all sampled tasks; Holm's correction is over them.
 
     All scores of a task's metric rest on the items that all compared scorers have (`evaluation.human.scores.score`).
+    Raises DataError where no item of any task gives a score.
     """
-    number = enough_resamples(len(parts))
-    made = [_compared(part, number, seed) for part in parts]
+    some = [part for part in parts if part.one.units]
+    if not some:
+        raise DataError("no item that people saw gives a score; " + "; ".join(_left_out(parts)))
+    number = enough_resamples(len(some))
+    made = [_compared(part, number, seed) for part in some]
     apart = pd.concat([one.differences for one in made], ignore_index=True)
     differences = with_holm(apart).assign(subset=apart["subset"], simulated=apart["simulated"])
     return Compared(
@@ -57,8 +62,13 @@ def compare(parts: Sequence[Part], *, seed: int) -> Compared:
         _columns([one.agreement for one in made], list(HumanAgreement.model_fields)),
         differences[list(HumanDifference.model_fields)],
         _columns([one.items for one in made], list(HumanItemScore.model_fields)),
-        tuple(note for one in made for note in one.notes),
+        (*_left_out(parts), *(note for one in made for note in one.notes)),
     )
+
+
+def _left_out(parts: Sequence[Part]) -> list[str]:
+    """What gives nobody a score, by task and reason."""
+    return [f"{part.one.name}: {n} left out: {reason}" for part in parts for reason, n in part.one.left_out.items()]
 
 
 def _columns(frames: Sequence[pd.DataFrame], names: list[str]) -> pd.DataFrame:
@@ -82,7 +92,6 @@ def _compared(part: Part, number: int, seed: int) -> Compared:
     simulated = bool(part.people["simulated"].any())
     reasons = {made.model: made.reason for made in part.made}
     why = [reasons.get(scorer, "") for scorer in found.scores["scorer"]]
-    told = [*(f"{one.name}: {n} {reason}" for reason, n in one.left_out.items()), *found.notes]
     scores = found.scores.assign(
         subset=one.subset,
         simulated=simulated,
@@ -93,7 +102,7 @@ def _compared(part: Part, number: int, seed: int) -> Compared:
     items = pd.DataFrame(_items(one, task, [*people, *annotators, *models]))
     differences = found.differences.assign(subset=one.subset, simulated=simulated)
     agreed = agreed.assign(subset=one.subset, simulated=simulated)
-    return Compared(scores, agreed, differences, items, tuple(told))
+    return Compared(scores, agreed, differences, items, found.notes)
 
 
 def _given(made: ModelMade, task: Task) -> Given:

@@ -36,7 +36,8 @@ _HOLM = "p: two-sided, of the same resamples of items; Holm's correction is over
 _HUME = (
     "As HUME has them, for comparison alone: Wilson's interval of accuracies, Fisher's of correlations, else the range"
     " of raters, and a star where the best model lies outside. A range claims no coverage, and a best of several models"
-    " lies outside by chance too: the paired differences are the test"
+    " lies outside by chance too: the paired differences are the test. Votes without a winner count by their chance"
+    " here, where HUME gives them to the alphabet"
 )
 
 

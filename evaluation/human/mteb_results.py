@@ -47,7 +47,7 @@ def write_results(study: Study, parts: Sequence[Part], compared: Compared) -> No
     """Write them; those of a run before that hold no more go."""
     files: dict[str, bytes] = {}
     by_task: dict[str, list[Part]] = {}
-    for part in parts:
+    for part in (one for one in parts if one.one.units):
         by_task.setdefault(part.one.task.task, []).append(part)
     for own in by_task.values():
         for name, revision, result in results_of(own, compared):

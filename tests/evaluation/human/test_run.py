@@ -24,6 +24,8 @@ from evaluation.human.run import evaluate_human, lines_of
 from evaluation.human.sampled import sampled
 from evaluation.models.encoder import Encoder
 from evaluation.models.words import CharacterNgrams
+from generation.datasets.local import TableDataset
+from generation.datasets.search_data import passage_names
 from plumbline.errors import DataError, ServiceError
 from plumbline.manifest import read_kept_frame, write_kept_table
 from plumbline.store import read_frame
@@ -169,3 +171,17 @@ def test_a_model_that_fails_is_told_and_the_others_stand(study: Study) -> None:
     assert set(done.compared.scores["scorer_kind"]) == {
         *("rater", "raters_mean", "aggregate", "leave_one_out", "llm", "trivial")
     }
+
+
+def test_a_task_of_which_no_item_gives_a_score_is_said() -> None:
+    frame = pd.DataFrame({"query": ["q"], "positive": [["right", "too"]], "negative": [["wrong"]]})
+    whole = TableDataset("own", "reranking", "en", "1", {"test": frame})
+    shown = passage_names("q0", ["right", "too", "wrong"])[:2]
+    (one,) = sampled(whole, task_of(whole, asked="graded"), items_of(["0"], candidates={"0": shown}))
+    nobody = pd.DataFrame(
+        columns=["task", "item", "candidate", "rater_id", "rater_kind", "value", "label", "abstained"]
+    )
+    with pytest.raises(
+        DataError, match=r"no item that people saw gives a score; mine \(en\): 1 queries with no relevant"
+    ):
+        compare([Part(one, nobody, nobody, ())], seed=1)
