@@ -210,6 +210,19 @@ def read_tasks(study: Study) -> list[HumanTask]:
     return [drawn[spec.name] for spec in subject.tasks]
 
 
+def refuse_other_tasks(study: Study, now: Sequence[HumanTask]) -> None:
+    """Raise StudyError where tasks that were offered are others `now`; other texts are refused with the sample."""
+    was = {one.task: one for one in read_kept(study, TASKS, HumanTask, study.command(COMMAND))}
+    for one in now:
+        before = was.get(one.task)
+        same = before and before.settings == one.settings and before.instructions_hash == one.instructions_hash
+        if not same or (before and before.content_hash != one.content_hash):
+            raise StudyError(
+                f"{study.file}: task {one.task!r} was offered to people, and its settings, instructions or gold are"
+                " others now; undo the change, or give the new study another name"
+            )
+
+
 def rubric_of(study: Study, tasks: Sequence[HumanTask] | None = None) -> dict[str, Any]:
     """What the raters of a study's tasks are asked, as a rubric's file says it.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
-from annotation.human.tasks import prepared
+from annotation.human.tasks import prepared, refuse_other_tasks
 from annotation.offering import alone, offered, read_waves, refuse_other_sample
 from annotation.records import Wave
 from annotation.rubric import Rubric, load_rubric
@@ -64,6 +64,7 @@ def _draw(study: Study) -> list[Pair]:
         return read_pairs(study)
     drawn = draw(study)
     if _stays(study, [*drawn.pairs, *drawn.controls]):
+        refuse_other_tasks(study, drawn.tasks)
         return read_pairs(study)
     write_kept(study, SUPPLY, drawn.supply)
     if drawn.tasks:

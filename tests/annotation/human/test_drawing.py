@@ -16,6 +16,7 @@ from annotation.argilla.sending import record_of
 from annotation.human.drawing import draw
 from annotation.human.rehearsing import read_items
 from annotation.human.tasks import METRICS, prepared, read_tasks, task_lines
+from annotation.offering import ARGILLA, begin_offering
 from annotation.rubric import LIMIT, load_rubric
 from annotation.sampling.extension import extend_sample
 from annotation.sampling.sample import draw_sample, read_pairs
@@ -274,6 +275,15 @@ def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Folder
         load_rubric(study_of(tmp_path, {**task, "items": 7}))
     study = study_of(tmp_path, task)
     assert [one.task.content_hash for one in prepared(study)] == [one.content_hash for one in read_tasks(study)]
+    begin_offering(study, ARGILLA, load_rubric(study))
+    draw_sample(study)
+    other = [{**row, "score": 5 - int(str(row["score"]))} for row in PAIRS]
+    for changed, data in (({**task, "raters": 2}, None), (task, {"alike": other})):
+        with pytest.raises(
+            StudyError, match="task 'alike' was offered to people, and its settings, instructions or gold"
+        ):
+            draw_sample(study_of(tmp_path, changed, data=data))
+    study = study_of(tmp_path, task)
     file = study.folder / "human" / "tasks.json"
     file.write_text(file.read_text().replace('"n_items": 6', '"n_items": 60'))
     with pytest.raises(DataError):
