@@ -178,10 +178,7 @@ def test_a_task_of_which_no_item_gives_a_score_is_said() -> None:
     whole = TableDataset("own", "reranking", "en", "1", {"test": frame})
     shown = passage_names("q0", ["right", "too", "wrong"])[:2]
     (one,) = sampled(whole, task_of(whole, asked="graded"), items_of(["0"], candidates={"0": shown}))
-    nobody = pd.DataFrame(
-        columns=["task", "item", "candidate", "rater_id", "rater_kind", "value", "label", "abstained"]
-    )
     with pytest.raises(
-        DataError, match=r"no item that people saw gives a score; mine \(en\): 1 queries with no relevant"
+        DataError, match=r"no item that people saw gives a score; mine \(en\): 1 left out: queries with"
     ):
-        compare([Part(one, nobody, nobody, ())], seed=1)
+        compare([Part(one, pd.DataFrame(), pd.DataFrame(), ())], seed=1)
