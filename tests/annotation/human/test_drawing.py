@@ -26,11 +26,9 @@ from evaluation.tasks import protocols
 from generation.datasets.scored import Scored
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.fields import fields_of
-from plumbline.study import Study
 from plumbline.study.human import HumanTaskSpec
 from tests.annotation.human.studies import CLASSES, PAIRS, SEARCH, SUMMARIES, WORDS, study_of
 
-Folder = Path
 EVERY = [
     {"data": "classes", "items": 8, "balance": "label"},
     {"data": "alike", "items": 6},
@@ -48,13 +46,10 @@ EVERY = [
 ]
 
 
-def by_task(study: Study) -> dict[str, Any]:
-    return {one.task: one for one in read_tasks(study)}
-
-
-def test_every_type_is_drawn_and_worded(tmp_path: Folder) -> None:
+def test_every_type_is_drawn_and_worded(tmp_path: Path) -> None:
     study = study_of(tmp_path, *EVERY)
-    pairs, tasks, rubric = draw_sample(study), by_task(study), load_rubric(study)
+    pairs, rubric = draw_sample(study), load_rubric(study)
+    tasks = {one.task: one for one in read_tasks(study)}
     records = Counter(pair.transformation for pair in pairs)
     assert records == {
         "classes": 8,
@@ -94,7 +89,7 @@ def test_every_type_is_drawn_and_worded(tmp_path: Folder) -> None:
     assert any("12 candidates each, a right one always" in line for line in task_lines(study))
 
 
-def test_a_balanced_draw_has_as_many_of_each_label_and_follows_its_seed(tmp_path: Folder) -> None:
+def test_a_balanced_draw_has_as_many_of_each_label_and_follows_its_seed(tmp_path: Path) -> None:
     gold = {str(row): one["label"] for row, one in enumerate(one for one in CLASSES if one["split"] == "test")}
     drawn = []
     for seed in (1, 1, 2):
@@ -105,7 +100,7 @@ def test_a_balanced_draw_has_as_many_of_each_label_and_follows_its_seed(tmp_path
     assert drawn[0] == drawn[1] != drawn[2]
 
 
-def test_what_people_see_is_the_same_whatever_is_right(tmp_path: Folder) -> None:
+def test_what_people_see_is_the_same_whatever_is_right(tmp_path: Path) -> None:
     """With every other label, score and mark the records are the same, byte by byte; the hash of the content is not."""
     other = {
         "classes": [{**row, "label": WORDS[(WORDS.index(str(row["label"])) + 1) % 4]} for row in CLASSES],
@@ -149,7 +144,7 @@ def searches(n: int) -> list[Scored]:
     ]
 
 
-def test_places_of_candidates_tell_nothing(tmp_path: Folder) -> None:
+def test_places_of_candidates_tell_nothing(tmp_path: Path) -> None:
     spec = HumanTaskSpec.model_validate({"data": "x", "items": 300, "candidates": 7})
     items = draw(spec, "retrieval", searches(300), seed=3).items
     places = np.array([item.shown.index(f"{item.one.item}-0") + 1 for item in items])
@@ -160,7 +155,7 @@ def test_places_of_candidates_tell_nothing(tmp_path: Folder) -> None:
     assert abs(np.mean(there) - 1 / 3) < 4 * np.sqrt(2 / 9 / 300)  # three of nine
 
 
-def test_what_cannot_be_drawn_is_counted(tmp_path: Folder) -> None:
+def test_what_cannot_be_drawn_is_counted(tmp_path: Path) -> None:
     rows = [
         {**SEARCH[0]},
         {**SEARCH[1], "negative": SEARCH[1]["negative"][:1]},
@@ -176,7 +171,7 @@ def test_what_cannot_be_drawn_is_counted(tmp_path: Folder) -> None:
     }
 
 
-def test_a_cut_is_recorded(tmp_path: Folder) -> None:
+def test_a_cut_is_recorded(tmp_path: Path) -> None:
     rows = [{**row, "sentence1": "x" * 50_000} if i == 3 else row for i, row in enumerate(PAIRS)]
     for most, shown, lines in ((0, 50_000, 2), (40, 44, 1)):
         study = study_of(tmp_path, {"data": "alike", "items": 12, "cut": most}, data={"alike": rows})
@@ -245,13 +240,13 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("task", "data", "said"), [one[1:] for one in BAD], ids=[one[0] for one in BAD])
-def test_bad_input_is_one_line(task: dict[str, Any], data: dict[str, Any], said: str, tmp_path: Folder) -> None:
+def test_bad_input_is_one_line(task: dict[str, Any], data: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(PlumblineError) as caught:
         draw_sample(study_of(tmp_path, task, data=data))
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_an_empty_summary_of_a_file_is_refused_with_its_row(tmp_path: Folder) -> None:
+def test_an_empty_summary_of_a_file_is_refused_with_its_row(tmp_path: Path) -> None:
     rows = [
         {**row, "machine_summaries": ["", *row["machine_summaries"][1:]]} if i == 0 else row
         for i, row in enumerate(SUMMARIES)
@@ -260,7 +255,7 @@ def test_an_empty_summary_of_a_file_is_refused_with_its_row(tmp_path: Folder) ->
         draw_sample(study_of(tmp_path, {"data": "summaries", "scale": [1, 5]}, data={"summaries": rows}))
 
 
-def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Folder) -> None:
+def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Path) -> None:
     task = {"data": "alike", "items": 6}
     with pytest.raises(DataError, match="tasks.json is not there yet; run"):
         read_tasks(study_of(tmp_path, task))
@@ -290,7 +285,7 @@ def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Folder
         read_tasks(study)
 
 
-def test_every_task_is_asked_in_german_where_the_study_says_so(tmp_path: Folder) -> None:
+def test_every_task_is_asked_in_german_where_the_study_says_so(tmp_path: Path) -> None:
     study = study_of(tmp_path, *EVERY, wordings=["de"])
     rubric = load_rubric(study)
     for question in rubric.questions:
