@@ -18,8 +18,8 @@ from tqdm import tqdm
 
 from evaluation.models.distant import Desk, Finished, GivenUp, Question, Rows
 from evaluation.models.shards import Asked, Shard
-from evaluation.seats import Seat, command_cpus, on_node, seats_of
-from evaluation.teams import TRIES, DeskAt, HandAt, Team, death, engaged, key_of, line_of
+from evaluation.seats import command_cpus, on_node, seats_of
+from evaluation.teams import TRIES, DeskAt, HandAt, Team, death, engaged, idle_for, key_of, line_of
 from evaluation.work import Ended, Job, quiet
 from generation.ray_session import join, without
 from plumbline.errors import PlumblineError
@@ -58,8 +58,7 @@ class _Crew:
         self._found: list[tuple[Job, Any]] = []
         self._hands: list[HandAt] = []
         self._desks: list[DeskAt] = []
-        self._seats: list[Seat] = seats_of(ray, study)
-        self._looked = time.monotonic()
+        self._seats, self._looked = seats_of(ray, study), time.monotonic()
         self._most = max(1, min(DESKS * len(self._seats), command_cpus(ray)))
         self.teams: list[Team] = []
         for job in jobs:
@@ -106,9 +105,11 @@ class _Crew:
                 hand = engaged(self._ray, self._study, seat, min(teams, key=lambda team: len(team.hands)))
                 self._hands.append(hand)
                 self._calls[hand.actor.facts.remote()] = partial(self._loaded, hand)
-        for team in self.teams:
-            if not team.hands and not team.failure and not team.may_have(self._seats):
+        for team in [one for one in self.teams if not one.hands and not one.failure]:
+            if not team.may_have(self._seats):
                 self._fail(team, "no node of the cluster can have it; see `ray status`")
+            elif idle := idle_for(team, self._hands):
+                self._release(idle)
         wanted = min(self._most, sum(len(team.todo) + team.going for team in self.teams))
         while len(self._desks) < wanted:
             at = on_node(self._ray.get_runtime_context().get_node_id())
@@ -216,8 +217,7 @@ class _Crew:
 
     def _stepped(self, place: DeskAt, call: Any) -> None:
         """A desk wants something, or has made its piece."""
-        if (team := place.team) is None:
-            raise RuntimeError("a desk made a step with nothing to do")
+        team = place.busy
         try:
             step = self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:

@@ -75,6 +75,13 @@ class DeskAt:
     team: Team | None = None
     piece: int = -1
 
+    @property
+    def busy(self) -> Team:
+        """The team that it works for."""
+        if self.team is None:
+            raise RuntimeError("a desk without work was asked whom it works for")
+        return self.team
+
 
 def engaged(ray: Any, study: Study, seat: Seat, team: Team) -> HandAt:
     """A process on a node for a team; nothing was asked of it yet."""
@@ -84,6 +91,15 @@ def engaged(ray: Any, study: Study, seat: Seat, team: Team) -> HandAt:
     hand = HandAt(seat, team, kind.options(**options).remote(study, model.spec, model.model_id, quiet))
     team.hands.append(hand)
     return hand
+
+
+def idle_for(team: Team, hands: Sequence[HandAt]) -> HandAt | None:
+    """A hand that has nothing to do, whose team has others, and whose seat would do for a team that has none."""
+    for hand in hands:
+        idle = hand.ready and not hand.shards and len(hand.team.hands) > 1
+        if idle and hand.seat.serves(team.job.model.spec) and hand.seat not in team.unusable:
+            return hand
+    return None
 
 
 def key_of(question: Question) -> bytes:

@@ -130,9 +130,8 @@ class Shards:
     def _count(self, asked: Asked) -> None:
         """See what of it is missing, and have encoded what nobody encodes yet."""
         asked.left = self._store.missing(asked.keys)
-        wanted = {
-            text: key for text, key in zip(asked.texts, asked.keys, strict=True) if key in asked.left - self._going
-        }
+        new = asked.left - self._going
+        wanted = {text: key for text, key in zip(asked.texts, asked.keys, strict=True) if key in new}
         self._going.update(wanted.values())
         if wanted:
             self._texts.append((asked, [(text, wanted[text]) for text in longest_first(wanted)]))

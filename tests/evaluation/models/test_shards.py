@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,13 @@ def test_shards_hold_whole_batches_become_smaller_and_are_longest_first() -> Non
     large = shards(batch=32)
     large.ask(Asked([str(number) for number in range(10_000)], "", ""))
     assert sizes(large, 1)[0] == LARGEST
+
+
+def test_many_texts_are_asked_for_at_once() -> None:
+    """What is asked is looked through once: 40,000 texts take a fraction of a second (30,000 took 40 s otherwise)."""
+    made, start = shards(), time.process_time()
+    made.ask(Asked([str(number) for number in range(40_000)], "", ""))
+    assert time.process_time() - start < 3
 
 
 def test_each_text_is_encoded_once_in_whatever_order_shards_are_asked_for_lost_and_answered(tmp_path: Path) -> None:
