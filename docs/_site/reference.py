@@ -21,6 +21,7 @@ from pydantic.fields import FieldInfo
 from plumbline import commands
 from plumbline.records import Record
 from plumbline.study import Study
+from plumbline.study.human import HumanSubject
 
 _OWN_COMMAND = re.compile(r"^    ([a-z-]+)  ", re.MULTILINE)  # in the help of a command that has commands of its own
 _PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
@@ -53,6 +54,11 @@ def _is_absence(one: type) -> bool:
     return issubclass(one, BaseModel) and one.__name__.startswith("No")
 
 
+def _by_key(one: type) -> bool:
+    """Whether a subject has a key of its own in a study (`human`)."""
+    return one is HumanSubject
+
+
 def _described(model: type[BaseModel]) -> list[str]:
     first = (model.__doc__ or "").strip().partition("\n\n")[0]
     return [" ".join(first.split())] if first else []
@@ -60,6 +66,8 @@ def _described(model: type[BaseModel]) -> list[str]:
 
 def _title(model: type[BaseModel]) -> str:
     kind = model.model_fields.get("kind")
+    if _by_key(model):
+        return "Tasks that people do (`human`)"
     said = _words(model.__name__.removeprefix("_").removesuffix("Spec"))
     if kind is not None and typing.get_origin(kind.annotation) is typing.Literal:
         return f"{said} (`kind: {typing.get_args(kind.annotation)[0]}`)"
@@ -82,10 +90,12 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 def _keys(model: type[BaseModel]) -> str:
     rows = ["| key | takes | default | meaning |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
-        shown = field.alias or name
-        rows.append(
-            f"| `{shown}` | {_takes(field.annotation)} | {_default(field)} | {_cell(field.description or '')} |"
-        )
+        if not (_by_key(model) and name == "kind"):
+            what = _cell(field.description or "")
+            rows.append(f"| `{name}` | {_takes(field.annotation)} | {_default(field)} | {what} |")
+        if model is Study and name == "subject":
+            what = "tasks that people do as models are scored on them, instead of a `subject`"
+            rows.append(f"| `human` | {_takes(HumanSubject)} | - | {what} |")
     return "\n".join(rows)
 
 
@@ -95,7 +105,7 @@ def _takes(annotation: Any) -> str:
     if origin is typing.Literal:
         return ", ".join(f"`{one}`" for one in parts)
     if origin in (typing.Union, types.UnionType):
-        named = (one for one in parts if not (isinstance(one, type) and (one is type(None) or _is_absence(one))))
+        named = (one for one in parts if not (isinstance(one, type) and _unnamed(one)))
         return " or ".join(dict.fromkeys(map(_takes, named)))
     before = {typing.Annotated: "", tuple: "a list of: ", list: "a list of: ", dict: "a mapping, each value: "}
     if origin in before:
@@ -103,6 +113,10 @@ def _takes(annotation: Any) -> str:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return f"[{_title(annotation)}](#{annotation.__name__.lower()})"
     return _PLAIN.get(annotation, "a value")
+
+
+def _unnamed(one: type) -> bool:
+    return one is type(None) or _is_absence(one) or _by_key(one)
 
 
 def _default(field: FieldInfo) -> str:
