@@ -63,7 +63,7 @@ def draw(spec: HumanTaskSpec, task_type: str, found: Sequence[Scored], seed: int
         there = ", ".join(sorted({one.language for one in found})) or "none"
         raise StudyError(f"human.tasks: {spec.name!r}: no item in {', '.join(spec.languages)}; it has {there}")
     by_languages = defaultdict[tuple[str, str], list[Scored]](list)
-    for one in _usable(wanted, task_type, drawn.left_out):
+    for one in _usable(wanted, spec, task_type, drawn.left_out):
         by_languages[one.language, one.output_language].append(one)
     for own in by_languages.values():
         rows = _one_set(own, spec, seed, drawn.left_out) if task_type == "clustering" else own
@@ -81,11 +81,12 @@ def _of_languages(spec: HumanTaskSpec, one: Scored) -> bool:
     return not spec.languages or {one.language, one.output_language} <= set(spec.languages)
 
 
-def _usable(found: Sequence[Scored], task_type: str, left_out: Counter[str]) -> list[Scored]:
-    """Items with all their texts and with gold, each text once."""
+def _usable(found: Sequence[Scored], spec: HumanTaskSpec, task_type: str, left_out: Counter[str]) -> list[Scored]:
+    """Items with all their texts and with gold, each text once, as far as raters read it."""
     usable, seen = list[Scored](), set[str]()
     for one in found:
-        key = identity("human-item-v1", one.language, one.output_language, dict(one.fields))
+        read = {name: cut(value, spec.cut) for name, value in one.fields.items()}
+        key = identity("human-item-v1", one.language, one.output_language, read)
         gold = (
             bool(one.relevant)
             if task_type in CHOSEN_AMONG
@@ -155,7 +156,7 @@ def _searched(
         own = [_with_candidates(spec, one, found, seed) for one in _picked(spec, found, seed)]
     usable = list[Scored]()
     for one in own:
-        there = _apart(one)
+        there = _apart(one, spec.cut)
         if len(there) < len(one.candidates):
             left_out["candidates without a text of their own"] += len(one.candidates) - len(there)
         relevant = one.relevant & set(there)
@@ -192,13 +193,13 @@ def _some(number: int, seed: int, *what: str) -> list[int]:
     return [_rank(seed, *what, str(turn)) % number for turn in range(100)]
 
 
-def _apart(one: Scored) -> dict[str, str]:
-    """Its candidates with something to read, each text once; right ones go before others with the same text."""
+def _apart(one: Scored, most: int) -> dict[str, str]:
+    """Its candidates with something to read, each text once as it is cut; right ones go before others alike."""
     order = sorted(one.candidates, key=lambda name: name not in one.relevant)
     by_text: dict[str, str] = {}
     for name in order:
         if shows(one.candidates[name]):
-            by_text.setdefault(one.candidates[name], name)
+            by_text.setdefault(str(cut(one.candidates[name], most)), name)
     kept = set(by_text.values())
     return {name: text for name, text in one.candidates.items() if name in kept}
 
@@ -252,8 +253,13 @@ def refuse_one_label(spec: HumanTaskSpec, items: Sequence[Chosen]) -> None:
 
 
 def refuse_other_scale(spec: HumanTaskSpec, scale: Sequence[int], found: Sequence[Scored]) -> None:
-    """Raise StudyError where gold lies outside the scale on which people are asked."""
+    """Raise StudyError where gold lies outside the scale on which people are asked, or does not vary."""
     scores = [one.score for one in found if not math.isnan(one.score)]
+    if len(set(scores)) == 1:
+        raise StudyError(
+            f"human.tasks: {spec.name!r}: all {len(scores)} drawn items have the gold {scores[0]:g}, so that there is"
+            " no order to find; write more items, or take the task out"
+        )
     if scores and not scale[0] <= min(scores) <= max(scores) <= scale[-1]:
         raise StudyError(
             f"human.tasks: {spec.name!r}: gold goes from {min(scores):g} to {max(scores):g}, and people are asked from"

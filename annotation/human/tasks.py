@@ -30,6 +30,7 @@ from plumbline.manifest import is_kept, read_kept
 from plumbline.study import Study
 from plumbline.study.datasets import LocalDataset
 from plumbline.study.human import MOST_POINTS, HumanSubject, HumanTaskSpec
+from plumbline.words import trim
 
 COMMAND = "annotation sample"
 #: By which people and models are scored: `evaluation.tasks.protocols.METRICS`, which a test holds it to.
@@ -110,7 +111,7 @@ def prepare(
             scale=GRADES if asked == "graded" else scale,
             labels=labels,
             label_words=words,
-            clusters_told=clusters_of(spec, drawn.items) if kind == "clustering" else 0,
+            clusters_told=_told(spec, drawn) if kind == "clustering" else 0,
             candidates=max(len(item.candidates) for item in drawn.items),
             relevant_in=_relevant_in(spec, kind),
             raters=spec.raters,
@@ -128,6 +129,16 @@ def prepare(
     )
 
 
+def _told(spec: HumanTaskSpec, drawn: Drawn) -> int:
+    told = clusters_of(spec, drawn.items)
+    if told > MOST_LABELS:
+        raise StudyError(
+            f"human.tasks: {spec.name!r}: {told} clusters are more than the {MOST_LABELS} that Argilla shows; draw"
+            " fewer items, or write tell_clusters: false"
+        )
+    return told
+
+
 def _relevant_in(spec: HumanTaskSpec, kind: str) -> Literal["", "always", "maybe_absent"]:
     return spec.relevant if kind in CHOSEN_AMONG else ""
 
@@ -138,9 +149,10 @@ def _labels(spec: HumanTaskSpec, dataset: Dataset) -> tuple[tuple[str, ...], dic
     where = f"human.tasks: {spec.name!r}"
     if len(labels) < 2:
         raise StudyError(f"{where}: its data have the label {', '.join(labels) or 'none'} alone; take the task out")
-    if len(labels) > MOST_LABELS:
+    most = MOST_LABELS - (dataset.task == "multilabel_classification")  # which has a button for none of them
+    if len(labels) > most:
         raise StudyError(
-            f"{where}: {len(labels)} labels are more than the {MOST_LABELS} that Argilla shows; take the task out, or"
+            f"{where}: {len(labels)} labels are more than the {most} that Argilla shows; take the task out, or"
             " ask on a data set of fewer"
         )
     if strange := [label for label in spec.labels if label not in labels]:
@@ -151,7 +163,19 @@ def _labels(spec: HumanTaskSpec, dataset: Dataset) -> tuple[tuple[str, ...], dic
             f"{where}: the label {bare[0]!r} is a number, which says nothing to people; write their words, such as"
             f" labels: {{{bare[0]!r}: complaint}}"
         )
+    _refuse_alike(where, [words.get(label, label) for label in labels], labels)
     return labels, {label: said for label, said in words.items() if said != label}
+
+
+def _refuse_alike(where: str, said: Sequence[str], labels: Sequence[str]) -> None:
+    known: dict[str, str] = {}
+    for words, label in zip(said, labels, strict=True):
+        first = known.setdefault(" ".join(trim(words).casefold().split()), label)
+        if first != label:
+            raise StudyError(
+                f"{where}: raters cannot tell the labels {first!r} and {label!r} apart; write other words for one, such"
+                f" as labels: {{{label!r}: ...}}"
+            )
 
 
 def _scale(spec: HumanTaskSpec, gold_scale: tuple[float, float]) -> tuple[int, ...]:

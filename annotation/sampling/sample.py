@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
+from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS, HumanItem, HumanTask
 from annotation.human.tasks import prepared, refuse_other_tasks
 from annotation.offering import alone, offered, read_waves, refuse_other_sample
 from annotation.records import Wave
@@ -68,11 +68,25 @@ def _draw(study: Study) -> list[Pair]:
         return read_pairs(study)
     write_kept(study, SUPPLY, drawn.supply)
     if drawn.tasks:
+        _drop_answers(study, drawn.tasks)
         write_kept_table(study, ITEMS, drawn.items, HumanItem)
         write_kept(study, TASKS, drawn.tasks)
     write_table(study.folder / "controls.parquet", drawn.controls, Pair)
     write_table(study.folder / "pairs.parquet", drawn.pairs, Pair)
     return list(drawn.pairs)
+
+
+def _drop_answers(study: Study, tasks: Sequence[HumanTask]) -> None:
+    """Take away tables of answers to tasks that are drawn otherwise now: their items would be taken for the new ones.
+
+    They are made again from what was collected (`annotation accept`) and what models answered (`annotation judge run`).
+    """
+    try:
+        same = read_kept(study, TASKS, HumanTask, study.command(COMMAND)) == list(tasks)
+    except DataError:
+        same = False
+    for name in () if same else (ANSWERS, MODEL_ANSWERS):
+        (study.folder / name).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)

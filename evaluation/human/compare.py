@@ -102,7 +102,8 @@ def _compared(part: Part, number: int, seed: int) -> Compared:
     items = pd.DataFrame(_items(one, task, [*people, *annotators, *models]))
     differences = found.differences.assign(subset=one.subset, simulated=simulated)
     agreed = agreed.assign(subset=one.subset, simulated=simulated)
-    return Compared(scores, agreed, differences, items, found.notes)
+    nobody = () if people else (f"{one.name}: nobody's answers count, so that models stand alone",)
+    return Compared(scores, agreed, differences, items, (*nobody, *found.notes))
 
 
 def _given(made: ModelMade, task: Task) -> Given:

@@ -22,6 +22,8 @@ def differing(one: Material, where: str, own: pd.DataFrame) -> pd.DataFrame:
     gold = own[own["scorer_kind"] == "gold"].set_index("item")["answer"]
     task = str(own["task"].iloc[0])
     made = pd.DataFrame({"people": people.groupby("item")["score"].mean(), "model": model}).dropna()
+    if made.empty:
+        return made
     made["apart"] = made["people"] - made["model"]
     said = {item: _votes(answers["answer"]) for item, answers in people.groupby("item")}
     named = [{"where": where, "item": item, "text": one.texts.get((task, str(item)), "")} for item in made.index]

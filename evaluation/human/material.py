@@ -76,7 +76,8 @@ class Material:
     @property
     def gaps(self) -> pd.DataFrame:
         """People beside the embedding models on each task that all have (`standing.gaps`); empty without models."""
-        return gaps(self.wide, PEOPLE) if self.models and len(self.wide) and PEOPLE in self.wide else pd.DataFrame()
+        wide = self.wide
+        return gaps(wide, PEOPLE) if len(wide) and {PEOPLE} < set(wide) else pd.DataFrame()
 
 
 def read_material(study: Study) -> Material:
@@ -122,7 +123,7 @@ def _texts(study: Study) -> dict[tuple[str, str], str]:
     """What raters read of each item, in one line."""
     pairs = read_frame(study.folder / "pairs.parquet", Pair, study.command(SAMPLE))
     read = dict(zip(pairs["pair_id"], pairs["fields"], strict=True))
-    items = read_frame(study.folder / ITEMS, HumanItem, study.command(SAMPLE))
+    items = read_kept_frame(study, ITEMS, HumanItem, study.command(SAMPLE))
     found = {}
     for row in items.to_dict(orient="records"):
         record = row["pair_id"] or next(iter(row["records"]), "")

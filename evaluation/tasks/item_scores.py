@@ -181,6 +181,8 @@ def _part(kind: TaskType, task: Any, rows: Any, made: Any) -> Part | None:
         wanted = MultiLabelBinarizer().fit_transform(list(gold))
         part = Part(np.arange(len(wanted)), _right(wanted, [np.asarray(one) for one in made]))
     elif kind == "summarisation":
+        if len(gold) != len(made["cosine_scores"]):
+            return None  # mteb leaves out texts whose summaries the model finds all alike, and does not say which
         both = zip(gold, made["cosine_scores"], strict=True)
         values = np.array([Part(np.asarray(own), settled(cosines)).score(rho) for own, cosines in both])
         known = values[~np.isnan(values)]  # the others are left out of the score too (`ties`)

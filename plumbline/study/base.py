@@ -139,8 +139,9 @@ def _of_their_own(found: list[ErrorDetails]) -> list[ErrorDetails]:
 
 def _plain(place: tuple[int | str, ...]) -> Iterator[int | str]:
     """A place in a study as its file has it: pydantic adds the kind that it took something for."""
-    for before, part in zip((None, *place), place, strict=False):
-        if not (part in _KINDS and (isinstance(before, int) or before in ("generator", "subject"))):
+    for of, before, part in zip((None, None, *place), (None, *place), place, strict=False):
+        entry = isinstance(before, int) and of != "tasks"  # whose entries are of one kind, with a key `items`
+        if not (part in _KINDS and (entry or before in ("generator", "subject"))):
             yield part
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from annotation.human.records import ANSWERS, HumanAnswer
+from annotation.sampling.sample import draw_sample
 from evaluation.human import records
 from evaluation.human.charts import all_figures
 from evaluation.human.exhibits import all_exhibits
@@ -20,6 +22,8 @@ from plumbline.errors import DataError
 from plumbline.manifest import read_kept_frame, write_kept_table
 from plumbline.store import read_frame
 from plumbline.study import Study, load_study
+from tests.annotation.human.studies import SUMMARIES, study_of
+from tests.evaluation.human.rehearsed import write_rehearsed
 
 
 def test_tables_are_those_of_the_records(study: Study) -> None:
@@ -73,3 +77,27 @@ def test_a_study_that_is_not_evaluated_is_refused(study: Study, tmp_path: Path) 
     (study.folder / records.SCORES).unlink()
     with pytest.raises(DataError, match="python -m evaluation.run"):
         read_material(study)
+
+
+def test_a_report_is_made_where_nobody_could_tell(study: Study) -> None:
+    answers = read_frame(study.folder / ANSWERS, HumanAnswer, "x")
+    sts = answers["task"] == "sample_sts"
+    unsure = answers.assign(abstained=True, label="", value=math.nan)[~sts]  # and nobody answered that one
+    write_kept_table(study, ANSWERS, unsure, HumanAnswer)
+    told = evaluate_human(study).compared.notes
+    assert "sample_sts (en): nobody's answers count, so that models stand alone" in told
+    assert write_report(study).exists()
+    assert "apart" not in all_exhibits(read_material(study))
+
+
+def test_texts_whose_summaries_are_all_alike_to_a_model_leave_it_a_score_of_no_items(tmp_path: Path) -> None:
+    """mteb leaves such texts out of its score, and says not which."""
+    models = {"models": [{"name": "ngrams", "kind": "lexical", "ngrams": [3, 3]}], "protocol": "paper"}
+    rows = [{**SUMMARIES[0], "human_summaries": ["Storm."], "machine_summaries": ["Storm.", "Gale.", "Calm."]},
+            *SUMMARIES[1:3]]  # fmt: skip
+    study = study_of(tmp_path, {"data": "summaries", "items": 9}, data={"summaries": rows}, evaluation=models)
+    draw_sample(study)
+    write_rehearsed(study)
+    scores = evaluate_human(study).compared.scores
+    (model,) = scores[scores["main"] & (scores["scorer_kind"] == "model")].to_dict(orient="records")
+    assert model["reason"] and math.isnan(model["score"])
