@@ -116,25 +116,31 @@ def _items(one: Sampled, task: Task, scorers: Sequence[Given]) -> Iterator[dict[
     """What is right of each item, and what each scorer made of it."""
     place = {"task": task.name, "subset": one.subset, "language": one.language}
     for item, right in zip(task.items, task.right, strict=True):
-        answer = "" if right is None else _words(right)
+        answer = "" if right is None else _words(task, right)
         yield {**place, "item": item, "scorer": GOLD, "scorer_kind": GOLD, "score": 1.0, "answer": answer}
     for scorer in scorers:
         near = closeness(task, scorer)
         said = scorer.values or (None,) * len(task.items)
         for item, value, answer in zip(task.items, near.tolist(), said, strict=True):
             who = {"scorer": scorer.scorer, "scorer_kind": scorer.kind}
-            yield {**place, **who, "item": item, "score": value, "answer": "" if answer is None else _words(answer)}
+            yield {
+                **place,
+                **who,
+                "item": item,
+                "score": value,
+                "answer": "" if answer is None else _words(task, answer),
+            }
 
 
-def _words(answer: object) -> str:
+def _words(task: Task, answer: object) -> str:
     """An answer as people read it: labels with commas, numbers of candidates in their order."""
-    if isinstance(answer, tuple):
-        return ", ".join(map(_label, answer))
     if isinstance(answer, np.ndarray):
         return ", ".join(f"{one:g}" for one in answer.tolist())
-    return f"{answer:g}" if isinstance(answer, float) else _label(str(answer))
-
-
-def _label(label: str) -> str:
-    """A label, or several of a JSON list."""
-    return " and ".join(json.loads(label)) or "none" if label.startswith("[") else label
+    if isinstance(answer, float):
+        return f"{answer:g}"
+    labels = [str(one) for one in answer] if isinstance(answer, tuple) else [str(answer)]
+    return (
+        ", ".join(" and ".join(json.loads(one)) or "none" for one in labels)
+        if task.asked == "labels"
+        else ", ".join(labels)
+    )

@@ -100,7 +100,7 @@ def _score_all(study: Study, model: Model, todo: Sequence[Sampled], load: Loader
             write_json(_file(study, row.unit_id), {**data, _SEAL: _sealed(data)})
             outcome.made += 1
             bar.update()
-    except PlumblineError as error:
+    except (PlumblineError, MemoryError, RuntimeError) as error:  # what libraries raise without memory is one of these
         outcome.failures[model.name] = str(error)
         tqdm.write(f"{model.name} failed: {error}", file=sys.stderr)
     finally:

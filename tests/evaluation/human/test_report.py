@@ -21,7 +21,7 @@ from evaluation.human.run import evaluate_human
 from plumbline.errors import DataError
 from plumbline.manifest import read_kept_frame, write_kept_table
 from plumbline.store import read_frame
-from plumbline.study import Study, load_study
+from plumbline.study import ROOT, Study, load_study
 from tests.annotation.human.studies import SUMMARIES, study_of
 from tests.evaluation.human.rehearsed import write_rehearsed
 
@@ -101,3 +101,18 @@ def test_texts_whose_summaries_are_all_alike_to_a_model_leave_it_a_score_of_no_i
     scores = evaluate_human(study).compared.scores
     (model,) = scores[scores["main"] & (scores["scorer_kind"] == "model")].to_dict(orient="records")
     assert model["reason"] and math.isnan(model["score"])
+
+
+def test_a_label_that_looks_like_a_list_is_a_label(study: Study) -> None:
+    """Of several labels alone an answer is a JSON list."""
+    data = study.file.parent / "requests.csv"
+    text = (ROOT / "studies/demo/requests.csv").read_text()
+    label = read_material(study).items.query("task == 'sample_intents' and scorer_kind == 'gold'")["answer"].iloc[0]
+    data.write_text(text.replace(label, f"[{label}"))
+    study.file.write_text(study.file.read_text().replace(f"{ROOT}/studies/demo/requests.csv", str(data)))
+    other = load_study(study.file, study.folder.parent)
+    draw_sample(other)
+    write_rehearsed(other)
+    evaluate_human(other)
+    items = read_material(other).items
+    assert f"[{label}" in set(items[items["task"] == "sample_intents"]["answer"])
