@@ -51,6 +51,15 @@ def alternative_test(ratings: pd.DataFrame, scores: pd.Series, epsilon: float = 
     Source: Calderon, Reichart and Dror 2025, ACL, pages 16051-16081, section 3.
     """
     differences = _differences(ratings, scores)
+    return result_of(differences, epsilon)
+
+
+def result_of(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) -> AlternativeTest:
+    """The test's result from what `alternative_test` looks at, however closeness is measured.
+
+    For each rater two arrays, an item each: 1 where the judge is as close to the others or closer, else 0, and the same
+    of the rater. NaN with a reason for fewer than two raters.
+    """
     if len(differences) < 2:
         table = pd.DataFrame(columns=["rater_id", "n", "judge_closer", "rater_closer", "p", "test", "better"])
         return AlternativeTest(epsilon, math.nan, math.nan, False, table, "it takes two raters who share judged pairs")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from annotation.human.records import ITEMS
-from evaluation.human.records import AGREEMENT, DIFFERENCES, ITEM_SCORES, NOTES, SCORES
+from evaluation.human.records import AGREEMENT, ANNOTATORS, DIFFERENCES, DIFFICULTY, ITEM_SCORES, NOTES, SCORES
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
@@ -29,7 +29,10 @@ def main() -> int:
     from evaluation.human.material import read_material  # noqa: PLC0415
     from evaluation.human.page import FOLDER, write_report  # noqa: PLC0415
 
-    inputs = [study.folder / name for name in (SCORES, AGREEMENT, DIFFERENCES, ITEM_SCORES, NOTES, ITEMS)]
+    inputs = [
+        study.folder / name
+        for name in (SCORES, AGREEMENT, DIFFERENCES, ITEM_SCORES, ANNOTATORS, DIFFICULTY, NOTES, ITEMS)
+    ]
     with stage(study, "evaluation human report", inputs, [study.folder / FOLDER]):
         page = write_report(study)
     print("\n".join(headline(read_material(study))))

@@ -70,6 +70,34 @@ def agreement(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
+def with_people(
+    task: Task, model: Given, raters: Sequence[Given], *, n_resamples: int = 1000, rng: np.random.Generator
+) -> tuple[str, Estimate, str]:
+    """(measure, the mean over raters of a model's agreement with each, how its 95% interval was made).
+
+    Cohen's kappa of labels, the adjusted Rand index of clusterings, Spearman's rho of scores, and its mean over items
+    of candidates: what `agreement` has of raters two by two, by the same names.
+    """
+    both = [*raters, model]
+    if task.asked in OF_LABELS or task.asked == "same":
+        *columns, own = _codes(task, both, [])[1]
+        return "Cohen's kappa", _pairwise(cohen, columns, n_resamples, rng, beside=own), _BOOTSTRAP
+    if task.asked == "cluster":
+        *columns, own = _clusters(both)
+        return "ARI", _pairwise(ari, columns, n_resamples, rng, smooth=False, beside=own), _JACKKNIFE
+    if task.asked in OF_CANDIDATES or task.candidates:
+        found, shared = list[float](), 0
+        for own_values, *each in zip(model.values, *(rater.values for rater in raters), strict=True):
+            there = [one for one in each if one is not None] if own_values is not None else []
+            shared += bool(there)
+            if there:
+                rhos = _rho_of_rows(np.stack([own_values] * len(there)), np.stack(there))
+                found += [float(rhos[np.isfinite(rhos)].mean())] if np.isfinite(rhos).any() else []
+        return "Spearman within items", _mean_over_items(np.array(found), shared, n_resamples, rng), _BOOTSTRAP
+    *columns, own = (np.array([math.nan if one is None else one for one in each.values], float) for each in both)
+    return "Spearman", _pairwise(rho, columns, n_resamples, rng, beside=own), _BOOTSTRAP
+
+
 def band(measure: str, value: float) -> str:
     """The word for an agreement: of kappas above .8, .6, .4, .2; of correlations above .7, .4 (HUME, F.1).
 
@@ -96,11 +124,7 @@ def _of_labels(
     task: Task, raters: Sequence[Given], named: Sequence[str], number: int, rng: np.random.Generator
 ) -> dict[str, tuple[Estimate, str]]:
     """Labels, several labels, marks: kappas of equal or not."""
-    said = [[_label(task, one) for one in rater.values] for rater in raters]
-    labels = list(named) if task.asked == "label" else []
-    labels += sorted({one for column in said for one in column if one is not None} - set(labels))
-    place = {label: float(number) for number, label in enumerate(labels)}
-    columns = [np.array([math.nan if one is None else place[one] for one in column]) for column in said]
+    labels, columns = _codes(task, raters, named)
     points = _answers(columns, range(max(2, len(labels))))
     found = {
         "Fleiss' kappa": (_estimate(fleiss_kappa(points), points), _T),
@@ -112,6 +136,15 @@ def _of_labels(
     if task.asked == "labels" and len(labels) > 1:
         found["alpha (MASI)"] = _estimate(masi_alpha(points, labels, rng), points), _BOOTSTRAP
     return found
+
+
+def _codes(task: Task, raters: Sequence[Given], named: Sequence[str]) -> tuple[list[str], list[Floats]]:
+    """All labels, and each rater's by their numbers; NaN where there is none."""
+    said = [[_label(task, one) for one in rater.values] for rater in raters]
+    labels = list(named) if task.asked == "label" else []
+    labels += sorted({one for column in said for one in column if one is not None} - set(labels))
+    place = {label: float(number) for number, label in enumerate(labels)}
+    return labels, [np.array([math.nan if one is None else place[one] for one in column]) for column in said]
 
 
 def _label(task: Task, answer: Any) -> str | None:
@@ -144,7 +177,7 @@ def _of_candidates(
     of that item, as HUME has it (`n` counts the items that are left). Cohen's kappa is of binary marks alone.
     """
     measures: dict[str, Callable[[Floats, Floats], Floats]] = {
-        "Spearman within items": lambda x, y: row_correlations(average_ranks(x), average_ranks(y)),
+        "Spearman within items": _rho_of_rows,
         "Kendall within items": kendall_rows,
     }
     if task.asked == "binary":
@@ -159,6 +192,10 @@ def _of_candidates(
         shared = sum(sum(one is not None for one in each) > 1 for each in zip(*(r.values for r in raters), strict=True))
         found[name] = _mean_over_items(known, shared, number, rng), _BOOTSTRAP
     return found
+
+
+def _rho_of_rows(x: Floats, y: Floats) -> Floats:
+    return row_correlations(average_ranks(x), average_ranks(y))
 
 
 def _within(measure: Callable[[Floats, Floats], Floats], each: Sequence[Floats | None]) -> float:
@@ -187,18 +224,23 @@ def _mean_over_items(values: Floats, shared: int, number: int, rng: np.random.Ge
 
 
 def _pairwise(
-    measure: Measure, columns: Sequence[Floats], number: int, rng: np.random.Generator, *, smooth: bool = True
-) -> Estimate:
-    """The mean over raters two by two, each two on the items that both answered; with an interval over items."""
+    measure: Measure, columns: Sequence[Floats], number: int, rng: np.random.Generator, *, smooth: bool = True,
+    beside: Floats | None = None,
+) -> Estimate:  # fmt: skip
+    """The mean over raters two by two, each two on the items that both answered; with an interval over items.
+
+    With another's answers `beside` them the mean over raters of that one and each.
+    """
     twos: list[tuple[np.ndarray, Counted]] = []
-    for one, other in combinations(columns, 2):
+    for one, other in combinations(columns, 2) if beside is None else ((one, beside) for one in columns):
         both = np.isfinite(one) & np.isfinite(other)
         if both.sum() >= SHARED:
             twos.append((both, measure(one[both], other[both])))
     shared = np.logical_or.reduce([both for both, _ in twos]) if twos else np.zeros(0, bool)
     n = int(shared.sum())
     if not twos:
-        why = "one rater agrees with nobody" if len(columns) < 2 else f"no two raters share {SHARED} items"
+        alone = beside is None and len(columns) < 2
+        why = "one rater agrees with nobody" if alone else f"no two raters share {SHARED} items"
         return Estimate(math.nan, math.nan, math.nan, n, why)
 
     def mean_of(counts: Floats) -> Floats:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from evaluation.human.agreement import agreement
+from evaluation.human.annotators import annotators, difficulty
 from evaluation.human.answers import Given, Task, given_by
 from evaluation.human.closeness import closeness
 from evaluation.human.gold import by_unit, gold_of
-from evaluation.human.records import HumanAgreement, HumanDifference, HumanItemScore, HumanScore, ModelMade
+from evaluation.human.records import (
+    HumanAgreement,
+    HumanAnnotator,
+    HumanDifference,
+    HumanDifficulty,
+    HumanItemScore,
+    HumanScore,
+    ModelMade,
+)
 from evaluation.human.sampled import Sampled
 from evaluation.human.scored import metric_of
 from evaluation.human.scores import enough_resamples, score, with_holm
@@ -31,6 +40,8 @@ class Compared:
     agreement: pd.DataFrame
     differences: pd.DataFrame
     items: pd.DataFrame
+    annotators: pd.DataFrame
+    difficulty: pd.DataFrame
     notes: tuple[str, ...]
 
 
@@ -44,24 +55,29 @@ class Part:
     made: tuple[ModelMade, ...]
 
 
-def compare(parts: Sequence[Part], *, seed: int) -> Compared:
+def compare(parts: Sequence[Part], *, seed: int, otherwise: Mapping[str, str] | None = None) -> Compared:
     """Scores, agreement, differences and items of all sampled tasks; Holm's correction is over them.
 
     All scores of a task's metric rest on the items that all compared scorers have (`evaluation.human.scores.score`).
-    Raises DataError where no item of any task gives a score.
+    `otherwise` says how language models were asked for relevance that were not asked as people were. Raises DataError
+    where no item of any task gives a score.
     """
     some = [part for part in parts if part.one.units]
     if not some:
         raise DataError("no item that people saw gives a score; " + "; ".join(_left_out(parts)))
     number = enough_resamples(len(some))
-    made = [_compared(part, number, seed) for part in some]
+    made = [_compared(part, number, seed, otherwise or {}) for part in some]
     apart = pd.concat([one.differences for one in made], ignore_index=True)
     differences = with_holm(apart).assign(subset=apart["subset"], simulated=apart["simulated"])
+    scores = _columns([one.scores for one in made], list(HumanScore.model_fields))
+    hard = difficulty(scores[scores["main"]], stream(seed, "human", "difficulty"))
     return Compared(
-        _columns([one.scores for one in made], list(HumanScore.model_fields)),
+        scores,
         _columns([one.agreement for one in made], list(HumanAgreement.model_fields)),
         differences[list(HumanDifference.model_fields)],
         _columns([one.items for one in made], list(HumanItemScore.model_fields)),
+        _columns([one.annotators for one in made], list(HumanAnnotator.model_fields)),
+        hard.assign(simulated=bool(scores["simulated"].any()))[list(HumanDifficulty.model_fields)],
         (*_left_out(parts), *(note for one in made for note in one.notes)),
     )
 
@@ -75,20 +91,21 @@ def _columns(frames: Sequence[pd.DataFrame], names: list[str]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)[names]
 
 
-def _compared(part: Part, number: int, seed: int) -> Compared:
+def _compared(part: Part, number: int, seed: int, otherwise: Mapping[str, str]) -> Compared:
     one = part.one
     facts = one.task.task, one.task.task_type, one.language
     task = Task.of(facts, one.task.asked, metric_of(one), gold_of(one), one.units)
-    people, annotators = given_by(task, by_unit(one, part.people)), given_by(task, by_unit(one, part.annotators))
+    people, language = given_by(task, by_unit(one, part.people)), given_by(task, by_unit(one, part.annotators))
     models = [_given(made, task) for made in part.made]
 
     def rng(what: str) -> np.random.Generator:
         return stream(seed, "human", what, one.task.task, one.subset, one.language)
 
-    found = score(task, people, [*annotators, *models], n_resamples=number, rng=rng("scores"))
+    found = score(task, people, [*language, *models], n_resamples=number, rng=rng("scores"))
     agreed = agreement(
         task, people, scale=one.task.scale, labels=one.task.labels, n_resamples=number, rng=rng("agreement")
     )
+    beside = annotators(task, language, people, otherwise=otherwise, n_resamples=number, rng=rng("annotators"))
     simulated = bool(part.people["simulated"].any())
     reasons = {made.model: made.reason for made in part.made}
     why = [reasons.get(scorer, "") for scorer in found.scores["scorer"]]
@@ -99,11 +116,13 @@ def _compared(part: Part, number: int, seed: int) -> Compared:
         content_hash=one.task.content_hash,
         reason=["; ".join(filter(None, dict.fromkeys(both))) for both in zip(found.scores["reason"], why, strict=True)],
     )
-    items = pd.DataFrame(_items(one, task, [*people, *annotators, *models]))
+    items = pd.DataFrame(_items(one, task, [*people, *language, *models]))
     differences = found.differences.assign(subset=one.subset, simulated=simulated)
     agreed = agreed.assign(subset=one.subset, simulated=simulated)
+    among = beside["measure"].map(dict(zip(agreed["measure"], agreed["value"], strict=True))).astype(float)
+    beside = beside.assign(subset=one.subset, simulated=simulated, among_people=among)
     nobody = () if people else (f"{one.name}: nobody's answers count, so that models stand alone",)
-    return Compared(scores, agreed, differences, items, (*nobody, *found.notes))
+    return Compared(scores, agreed, differences, items, beside, pd.DataFrame(), (*nobody, *found.notes))
 
 
 def _given(made: ModelMade, task: Task) -> Given:

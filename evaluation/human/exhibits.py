@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from annotation.verdicts.tables import SIMULATED
+from evaluation.human.annotator_exhibits import annotators, difficulty
 from evaluation.human.cells import (
     NONE,
     agreed,
@@ -44,7 +45,7 @@ _HUME = (
 def all_exhibits(one: Material) -> dict[str, Exhibit]:
     """The tables by name, in the page's order; those without rows are left away."""
     made = [ceiling(one), models(one), standing(one), gap_table(one), raters(one), agreement(one), other_metrics(one),
-            as_hume(one), apart(one), tasks(one)]  # fmt: skip
+            as_hume(one), apart(one), annotators(one), difficulty(one), tasks(one)]  # fmt: skip
     return {table.name: table for table in made if len(table.frame)}
 
 

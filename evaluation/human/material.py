@@ -14,13 +14,17 @@ from annotation.human.tasks import read_tasks
 from evaluation.display import short_names
 from evaluation.human.records import (
     AGREEMENT,
+    ANNOTATORS,
     COMMAND,
     DIFFERENCES,
+    DIFFICULTY,
     ITEM_SCORES,
     NOTES,
     SCORES,
     HumanAgreement,
+    HumanAnnotator,
     HumanDifference,
+    HumanDifficulty,
     HumanItemScore,
     HumanScore,
 )
@@ -49,6 +53,8 @@ class Material:
     agreement: pd.DataFrame
     differences: pd.DataFrame
     items: pd.DataFrame
+    annotators: pd.DataFrame
+    difficulty: pd.DataFrame
     texts: Mapping[tuple[str, str], str]
     notes: tuple[str, ...]
 
@@ -102,6 +108,8 @@ def read_material(study: Study) -> Material:
         named(read_kept_frame(study, AGREEMENT, HumanAgreement, made)),
         named(read_kept_frame(study, DIFFERENCES, HumanDifference, made)),
         named(read_kept_frame(study, ITEM_SCORES, HumanItemScore, made)),
+        named(read_kept_frame(study, ANNOTATORS, HumanAnnotator, made)),
+        read_kept_frame(study, DIFFICULTY, HumanDifficulty, made),
         _texts(study),
         tuple(read_json(study.folder / NOTES, made)),
     )

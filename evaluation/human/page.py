@@ -25,6 +25,7 @@ OUTLINE = {
     "Differences": ("gaps", "models"),
     "Where people stand": ("standing",),
     "Agreement": ("agreement",),
+    "Language models as annotators": ("annotators", "difficulty"),
     "Raters": ("raters",),
     "Items seen differently": ("items",),
     "Other metrics": ("other_metrics",),

@@ -10,6 +10,7 @@ from plumbline.records import Number, Record
 
 SCORES, AGREEMENT, DIFFERENCES = "human/scores.parquet", "human/agreement.parquet", "human/differences.parquet"
 ITEM_SCORES = "human/item_scores.parquet"
+ANNOTATORS, DIFFICULTY = "human/annotators.parquet", "human/difficulty.parquet"  # of language models
 MADE, MTEB = "human/made", "human/mteb"  # a file for each model and sampled task; mteb's results
 NOTES = "human/notes.json"  # what was left out, a line each
 COMMAND = "evaluation.run"
@@ -77,6 +78,41 @@ class HumanDifference(_OfTask):
     p: Number = Field(description="two-sided p of no difference")
     p_holm: Number = Field(description="the same after Holm's correction over tasks")
     n: int = Field(description="items that it rests on")
+    simulated: bool = Field(description="whether a program answered in the place of people")
+    reason: str = Field(description="why there is none; empty otherwise")
+
+
+class HumanAnnotator(_OfTask):
+    """How far a language model that does a task agrees with its people (`human/annotators.parquet`)."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "language", "model")
+    model: str = Field(description="the model's name in the study; of a recording with (recorded)")
+    measure: str = Field(description="what is measured, as in `agreement.parquet`")
+    value: Number = Field(description="its mean over raters, of the model and each; NaN where it is undefined")
+    low: Number = Field(description="lower end of its 95% interval; NaN where there is none")
+    high: Number = Field(description="upper end")
+    interval: str = Field(description="how the interval was made; empty where there is none")
+    n: int = Field(description="items that it rests on")
+    among_people: Number = Field(description="the same measure of raters two by two, on all that they answered")
+    epsilon: Number = Field(description="of the alternative annotator test: what a model's cheapness may cost")
+    winning_rate: Number = Field(description="share of raters whom the model is as good as, less epsilon; NaN untested")
+    advantage: Number = Field(description="mean share of items on which it is as close to the others or closer")
+    passes: bool = Field(description="whether the winning rate is a half or more; false untested")
+    raters: int = Field(description="raters that the test rests on")
+    simulated: bool = Field(description="whether a program answered in the place of people")
+    reason: str = Field(description="why a number is missing; empty otherwise")
+
+
+class HumanDifficulty(Record):
+    """Whether what is hard for people is hard for a language model (`human/difficulty.parquet`; HUME, Table 13)."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("model",)
+    model: str = Field(description="the model's name in the study; of a recording with (recorded)")
+    rho: Number = Field(description="Spearman's rho of raters' mean score and the model's over tasks and languages")
+    low: Number = Field(description="lower end of its 95% bootstrap interval over these; NaN where there is none")
+    high: Number = Field(description="upper end")
+    p: Number = Field(description="two-sided p of rho, of the t distribution")
+    n: int = Field(description="tasks in a language that both have a score on")
     simulated: bool = Field(description="whether a program answered in the place of people")
     reason: str = Field(description="why there is none; empty otherwise")
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer
+from annotation.human.tasks import subject_of
 from annotation.verdicts.tables import SIMULATED
 from evaluation.display import hundred
 from evaluation.human.compare import Compared, Part, compare
@@ -14,12 +15,16 @@ from evaluation.human.models import Outcome, made_of, sampled_tasks, score_model
 from evaluation.human.mteb_results import write_results
 from evaluation.human.records import (
     AGREEMENT,
+    ANNOTATORS,
     DIFFERENCES,
+    DIFFICULTY,
     ITEM_SCORES,
     NOTES,
     SCORES,
     HumanAgreement,
+    HumanAnnotator,
     HumanDifference,
+    HumanDifficulty,
     HumanItemScore,
     HumanScore,
 )
@@ -33,7 +38,7 @@ from plumbline.study import Study
 
 ACCEPT, JUDGE, REPORT = "annotation accept", "annotation judge run", "evaluation.human"
 INPUTS = (TASKS, ITEMS, ANSWERS, MODEL_ANSWERS)
-OUTPUTS = (SCORES, AGREEMENT, DIFFERENCES, ITEM_SCORES, NOTES)
+OUTPUTS = (SCORES, AGREEMENT, DIFFERENCES, ITEM_SCORES, ANNOTATORS, DIFFICULTY, NOTES)
 
 
 @dataclass(frozen=True)
@@ -55,19 +60,24 @@ def evaluate_human(study: Study, *, models: Sequence[str] = (), load: Loader = e
     """
     chosen = [Model.of(study, spec) for spec in chosen_models(study, models)] if study.evaluation.models else []
     people = read_kept_frame(study, ANSWERS, HumanAnswer, study.command(ACCEPT))
-    there = (study.folder / MODEL_ANSWERS).exists()
-    annotators = read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, study.command(JUDGE)) if there else people.iloc[:0]
+    named = subject_of(study).models
+    there = bool(named) and (study.folder / MODEL_ANSWERS).exists()
+    every = read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, study.command(JUDGE)) if there else people.iloc[:0]
+    annotators = every[every["rater_id"].isin([one.called for one in named])]
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         samples = sampled_tasks(study)
         outcome = score_models(study, samples, chosen, load)
-        every = [Model.of(study, spec) for spec in study.evaluation.models]
-        parts = [Part(one, people, annotators, tuple(made_of(study, every, one))) for one in samples]
-        compared = compare(parts, seed=study.sample.seed)
+        embedding = [Model.of(study, spec) for spec in study.evaluation.models]
+        parts = [Part(one, people, annotators, tuple(made_of(study, embedding, one))) for one in samples]
+        otherwise = {one.called: one.relevance for one in named if one.relevance}
+        compared = compare(parts, seed=study.sample.seed, otherwise=otherwise)
         for name, frame, record in (
             (SCORES, compared.scores, HumanScore),
             (AGREEMENT, compared.agreement, HumanAgreement),
             (DIFFERENCES, compared.differences, HumanDifference),
             (ITEM_SCORES, compared.items, HumanItemScore),
+            (ANNOTATORS, compared.annotators, HumanAnnotator),
+            (DIFFICULTY, compared.difficulty, HumanDifficulty),
         ):
             write_kept_table(study, name, frame, record)
         write_json(study.folder / NOTES, list(compared.notes))

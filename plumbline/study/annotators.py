@@ -32,12 +32,22 @@ class _Annotator(Part):
         refuse_duplicates(list(self.tasks), "task")
         return self
 
+    @property
+    def called(self) -> str:
+        """What tables of answers and scores call it."""
+        return self.name
+
 
 class RecordedAnnotator(_Annotator):
     """Answers that stand in a file, of a model that was asked elsewhere or made by a rule."""
 
     kind: Literal["recorded"]
     path: Line = Field(description="a JSONL file: task, item, where there are several candidate, and answer")
+
+    @property
+    def called(self) -> str:
+        """Its name, and that it is a recording."""
+        return f"{self.name} (recorded)"
 
     def identity(self) -> list[Any]:
         """What of it changes its answers."""

@@ -15,4 +15,6 @@ OF_PEOPLE = (
     "human/agreement.parquet",
     "human/differences.parquet",
     "human/item_scores.parquet",
+    "human/annotators.parquet",
+    "human/difficulty.parquet",
 )

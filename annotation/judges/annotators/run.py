@@ -51,11 +51,6 @@ class Annotating(Resumed[Asking, ModelAnswer]):
         """Identity of an answer: of all that changes it."""
         return identity("annotator-v1", self.hash, asking.prompt_hash, *(pair.pair_id for pair in asking.pairs))
 
-    @property
-    def name(self) -> str:
-        """What tables of answers call it: a recording says that it is one."""
-        return f"{self.spec.name} (recorded)" if isinstance(self.spec, RecordedAnnotator) else self.spec.name
-
     def answers(self, items: Sequence[HumanItem]) -> Iterator[HumanAnswer]:
         """What it answered, as a rater's answers are written."""
         given: dict[str, dict[str, Given]] = {task.task: {} for task in self.tasks}
@@ -65,7 +60,7 @@ class Annotating(Resumed[Asking, ModelAnswer]):
         for task in self.tasks:
             for item in items:
                 if item.task == task.task:
-                    yield from answers_of(task, item, given[task.task], self.name, simulated=False, kind="model")
+                    yield from answers_of(task, item, given[task.task], self.spec.called, simulated=False, kind="model")
 
 
 def annotator_hash(study: Study, spec: AnnotatorSpec) -> str:
@@ -81,7 +76,7 @@ def annotators(study: Study, names: Sequence[str] = (), *, again: bool = False) 
     """A study's models, or those of these names, with what each has and lacks. Raises StudyError for none."""
     known = {spec.name: spec for spec in subject_of(study).models}
     if not known:
-        raise StudyError(f"{study.file}: names no models; add them under `human.models` (docs/judges.md)")
+        raise StudyError(f"{study.file}: names no models; add them under `human.models` (docs/human.md)")
     if unknown := [name for name in names if name not in known]:
         raise StudyError(f"{study.file}: no model {unknown[0]!r}; {nearest(unknown[0], list(known))}")
     items = read_items(study)
