@@ -38,7 +38,7 @@ def test_tables_are_those_of_the_records(study: Study) -> None:
     main = scores[scores["main"]]
     for task, own in main.groupby("task"):
         people = own.loc[own["scorer_kind"] == "raters_mean", "score"].item()
-        models = own.loc[own["scorer_kind"].isin(("model", "llm")), "score"]
+        models = own.loc[own["scorer_kind"] == "model", "score"]
         assert kept.loc[task, "raters_mean"] == pytest.approx(people, abs=1e-12)
         assert kept.loc[task, "best"] == pytest.approx(models.max(), abs=1e-12)
     assert f"On 6 tasks people reach {100 * main.loc[main['scorer_kind'] == 'raters_mean', 'score'].mean():.1f}" in text
@@ -61,8 +61,7 @@ def test_a_single_rater_and_no_model_are_told(study: Study) -> None:
     alone = answers[answers["rater_id"] == answers["rater_id"].iloc[0]]
     write_kept_table(study, ANSWERS, alone, HumanAnswer)
     text = study.file.read_text()
-    without = text[: text.index("  models:")] + text[text.index("datasets:") : text.index("evaluation:")]
-    study.file.write_text(without)  # nor a language model, whose answers are still there
+    study.file.write_text(text[: text.index("evaluation:")])
     bare = load_study(study.file, study.folder.parent)
     evaluate_human(bare)
     one = read_material(bare)
