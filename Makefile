@@ -53,7 +53,7 @@ serve: setup ## Argilla on this machine, until Ctrl-C
 dashboard: setup ## the dashboard on this machine, until Ctrl-C
 	@$(PY) -m streamlit_app --study $(STUDY) || [ $$? = 130 ]
 
-screenshots: setup browser ## the README's pictures, after `make demo` -> docs/images/
+screenshots: setup browser ## the documents' pictures, after `make demo` -> docs/images/
 	@$(PY) -m benchmarks.screenshots --study $(STUDY)
 
 docs: setup ## the documentation site on this machine, until Ctrl-C

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.screenshots --study studies/demo.yaml`: the README's pictures of dashboard and rating page."""
+"""`python -m benchmarks.screenshots --study studies/demo.yaml`: pictures of pages, reports and ratings for documents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from annotation import server
 from annotation.argilla import accounts
@@ -26,21 +26,46 @@ PICTURES = {
     "robustness": ("robustness", "By axis (Figure 4)"),
     "rankings": ("rankings", "Original against transformed ranks"),
 }
+#: What is judged -> picture -> report in the study's folder, which is pictured from its top.
+REPORTS = {
+    "pairs": {"campaign_report": "report/index.html", "evaluation_report": "report_evaluation/index.html"},
+    "instructions": {"wordings_report": "report_instructions/index.html"},
+    "human": {"human_report": "report_human/index.html"},
+}
 
 
 def main() -> int:
-    """Write a picture of each page; returns 0."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.screenshots", description="Picture the dashboard.")
+    """Write a picture of each page and report that such a study has; returns 0."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.screenshots", description="Picture a study's dashboard, reports and rating page."
+    )
     cli.add_study_options(parser)
     add_data_option(parser)
     options = parser.parse_args()
     study = cli.study_of(options)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        dashboard(study, Path(folder) / "log") as (address, _),
-        browser() as chromium,
-    ):
+    with browser() as chromium:
+        for name, file in REPORTS[study.subject.kind if study.subject else "pairs"].items():
+            if (study.folder / file).is_file():
+                page = chromium.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})
+                page.goto((study.folder / file).absolute().as_uri())
+                taken(page, name)
+        if not study.subject:
+            dashboard_pages(study, chromium)
+            rating_page(study, home_of(options), chromium)
+    return 0
+
+
+def taken(page: Page, name: str) -> None:
+    """Keep what a page shows, and close it."""
+    page.screenshot(path=FOLDER / f"{name}.png")
+    print(f"-> {(FOLDER / f'{name}.png').relative_to(ROOT)}")
+    page.close()
+
+
+def dashboard_pages(study: Study, chromium: Browser) -> None:
+    """Picture pages of the dashboard."""
+    with tempfile.TemporaryDirectory() as folder, dashboard(study, Path(folder) / "log") as (address, _):
         for name, (path, heading) in PICTURES.items():
             page = chromium.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})
             page.goto(f"{address}/{path}")
@@ -49,11 +74,7 @@ def main() -> int:
             page.locator("[data-testid=stVegaLiteChart] svg").first.wait_for(timeout=60_000)
             page.get_by_role("heading", name=heading).evaluate("node => node.scrollIntoView({block: 'start'})")
             page.wait_for_timeout(1000)  # charts take their width after they are drawn
-            page.screenshot(path=FOLDER / f"{name}.png")
-            print(f"-> {(FOLDER / f'{name}.png').relative_to(ROOT)}")
-            page.close()
-        rating_page(study, home_of(options), chromium)
-    return 0
+            taken(page, name)
 
 
 def rating_page(study: Study, home: server.Home, chromium: Browser) -> None:
@@ -72,9 +93,8 @@ def rating_page(study: Study, home: server.Home, chromium: Browser) -> None:
         page.get_by_role("link", name=f"{study.name}-paraphrasing-EN").click()
         page.locator("[contenteditable=true]").wait_for(timeout=60_000)
         page.wait_for_timeout(1000)
-        page.screenshot(path=FOLDER / "rating.png")
+        taken(page, "rating")
         accounts.remove(connection, home, name)
-    print(f"-> {(FOLDER / 'rating.png').relative_to(ROOT)}")
 
 
 if __name__ == "__main__":
