@@ -1,4 +1,4 @@
-"""`python -m benchmarks.screenshots --study studies/demo.yaml`: pictures of pages, reports and ratings for documents."""
+"""`python -m benchmarks.screenshots --study studies/demo.yaml`: pictures of pages, reports and ratings."""
 
 from __future__ import annotations
 
