@@ -219,18 +219,16 @@ def read_tasks(study: Study) -> list[HumanTask]:
     if not found:
         raise DataError(f"{path} is not there yet; run `{study.command(COMMAND)}` first")
     drawn = {one.task: one for one in found}
+    advice = f"run `{study.command(COMMAND)}` again, or undo the change"
+    if (study.folder / "offered.json").exists():  # another sample is never drawn then
+        advice = "people were asked already: undo the change, or give the new study another name"
     for spec in subject.tasks:
         one = drawn.get(spec.name)
         if one is None or one.settings != settings_of(study, spec):
             what = "is not among those that were drawn" if one is None else "was drawn with other settings"
-            raise StudyError(
-                f"{study.file}: task {spec.name!r} {what}; run `{study.command(COMMAND)}` again, or undo the change"
-            )
+            raise StudyError(f"{study.file}: task {spec.name!r} {what}; {advice}")
         if one.instructions_hash != instructions_hash(study, spec, one.task_type):
-            raise StudyError(
-                f"{study.file}: the instructions of task {spec.name!r} changed; run `{study.command(COMMAND)}` again,"
-                " or undo the change"
-            )
+            raise StudyError(f"{study.file}: the instructions of task {spec.name!r} changed; {advice}")
     return [drawn[spec.name] for spec in subject.tasks]
 
 

@@ -26,13 +26,14 @@ from evaluation.human.records import (
     HumanDifference,
     HumanDifficulty,
     HumanItemScore,
+    HumanNote,
     HumanScore,
 )
 from evaluation.human.standing import gaps, pairs_by_scorer
 from plumbline.errors import DataError
-from plumbline.manifest import read_kept_frame
+from plumbline.manifest import read_kept, read_kept_frame
 from plumbline.records import Pair
-from plumbline.store import read_frame, read_json
+from plumbline.store import read_frame
 from plumbline.study import Study
 
 PLACE = ["task", "subset", "language"]
@@ -111,7 +112,7 @@ def read_material(study: Study) -> Material:
         named(read_kept_frame(study, ANNOTATORS, HumanAnnotator, made)),
         read_kept_frame(study, DIFFICULTY, HumanDifficulty, made),
         _texts(study),
-        tuple(read_json(study.folder / NOTES, made)),
+        tuple(one.text for one in read_kept(study, NOTES, HumanNote, made)),
     )
 
 

@@ -149,3 +149,9 @@ class ModelMade(Record):
     measures: dict[str, object] = Field(description="all that mteb measured")
     reason: str = Field(default="", description="why there is no score, or none of single items; empty otherwise")
     versions: str = Field(description="packages that made it, and their versions")
+
+
+class HumanNote(Record):
+    """What the tables leave out or lack (`human/notes.json`)."""
+
+    text: str = Field(description="a line to be read")

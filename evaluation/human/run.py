@@ -26,14 +26,15 @@ from evaluation.human.records import (
     HumanDifference,
     HumanDifficulty,
     HumanItemScore,
+    HumanNote,
     HumanScore,
 )
 from evaluation.models import encoder
 from evaluation.units import Model, chosen_models
 from evaluation.work import Loader, quiet
 from plumbline.errors import ServiceError
-from plumbline.manifest import read_kept_frame, stage, write_kept_table
-from plumbline.store import only_one, write_json
+from plumbline.manifest import read_kept_frame, stage, write_kept, write_kept_table
+from plumbline.store import only_one
 from plumbline.study import Study
 
 ACCEPT, JUDGE, REPORT = "annotation accept", "annotation judge run", "evaluation.human"
@@ -80,7 +81,7 @@ def evaluate_human(study: Study, *, models: Sequence[str] = (), load: Loader = e
             (DIFFICULTY, compared.difficulty, HumanDifficulty),
         ):
             write_kept_table(study, name, frame, record)
-        write_json(study.folder / NOTES, list(compared.notes))
+        write_kept(study, NOTES, [HumanNote(text=one) for one in compared.notes])
         write_results(study, parts, compared)
     return Evaluated(outcome, compared)
 

@@ -278,6 +278,8 @@ def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Path) 
             StudyError, match="task 'alike' was offered to people, and its settings, instructions or gold"
         ):
             draw_sample(study_of(tmp_path, changed, data=data))
+    with pytest.raises(StudyError, match="other settings; people were asked already: undo the change, or"):
+        read_tasks(study_of(tmp_path, {**task, "raters": 2}))
     study = study_of(tmp_path, task)
     file = study.folder / "human" / "tasks.json"
     file.write_text(file.read_text().replace('"n_items": 6', '"n_items": 60'))
