@@ -18,6 +18,8 @@ from plumbline.study.transformations import EIGHT, PromptText, Transformation
 
 PROMPTS = resource("prompts")
 FILLED = ("text", "target_language")  # what a call puts into its prompt
+# Folders whose files are called like transformations and are no prompts of theirs.
+_OTHERS = ("human", "transformations")
 _NAMES = sorted({str(name) for one in EIGHT.values() for name in one.calls})
 _VARIABLE = re.compile(r"\{(\w+)\}")
 
@@ -106,10 +108,11 @@ def _prompt(call: str | PromptText, number: int, transformation: Transformation,
 
 def _folders(transformation: Transformation, variant: str) -> list[Path]:
     """Where a transformation's prompts are looked for, in this order."""
-    folders = [folder / variant for folder in prompt_folders()]
+    folders = [folder / variant for folder in prompt_folders() if variant not in _OTHERS]
     folder = next((one for one in folders if any((one / f"{name}.yaml").is_file() for name in _NAMES)), None)
     if folder is None:
-        there = {path.parent.name for one in prompt_folders() for name in _NAMES for path in one.glob(f"*/{name}.yaml")}
+        found = (path for one in prompt_folders() for name in _NAMES for path in one.glob(f"*/{name}.yaml"))
+        there = {path.parent.name for path in found} - set(_OTHERS)
         places = " or ".join(str(one) for one in prompt_folders())
         raise StudyError(
             f"no folder {variant!r} of prompts in {places}; known are: {', '.join(sorted(there)) or 'none'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sqlite3
 import subprocess
@@ -38,6 +39,7 @@ def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
         return folder
 
     yield mount
+    gc.collect()  # what an error's traceback still holds open there
     for folder in made:
         subprocess.run(["umount", str(folder)], check=True)
 

@@ -27,7 +27,7 @@ CPU = "__version__ = '2.13.0+cpu'\nclass version:\n    cuda = None\n"
 BACKEND = """
 import zipfile
 
-EXTRAS = ("annotation", "crowd", "dashboard", "demo", "dev", "evaluation", "generation", "report")
+EXTRAS = ("annotation", "crowd", "dashboard", "demo", "dev", "docs", "evaluation", "generation", "report")
 
 def get_requires_for_build_editable(config_settings=None):
     return []
@@ -134,7 +134,7 @@ def test_pytorchs_cpu_build_is_taken_where_its_index_answers(repository: Path, i
     )  # fmt: skip
     assert (status, complaints) == (0, "")
     assert lines == [
-        f"setting up .venv: torch's CPU build (from {indexes}/pytorch/simple), about 3 GB on disk, once",
+        f"setting up .venv: torch's CPU build (from {indexes}/pytorch/simple), about 3.2 GB on disk, once",
         ".venv is complete: torch 2.13.0+cpu, CPU build, 0.0 GB",
     ]
     assert (repository / ".venv" / ".complete").read_text(encoding="utf-8") == "cpu\n"
