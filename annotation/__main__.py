@@ -89,7 +89,7 @@ def _sample(options: argparse.Namespace) -> int:
         )
     controls = read_controls(study)
     kinds = Counter[str](pair.control for pair in controls)
-    more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {kinds['repeat']} repeats"
+    more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {count(kinds['repeat'], 'repeat')}"
     if study.subject:
         more = f"{count(kinds['known'], 'known item')}, {count(kinds['repeat'], 'repeat')}"
     if kinds[SUGGESTED]:
@@ -123,7 +123,7 @@ def _simulate(options: argparse.Namespace) -> int:
     drawn = "; what they think of an item was drawn by the seed" if study.subject and given else ""
     if isinstance(study.subject, HumanSubject):
         drawn = "; they know the gold, and err as the study says" if given else ""
-    print(f"{study.name}: {given} answers given by simulated raters{drawn}")
+    print(f"{study.name}: {count(given, 'answer')} given by simulated raters{drawn}")
     return 0
 
 
@@ -155,7 +155,7 @@ def _collect(options: argparse.Namespace) -> int:
     counts = ratings["status"].value_counts()
     parts = ", ".join(f"{counts.get(status, 0)} {status}" for status in ("submitted", "draft", "discarded"))
     simulated = f", {int(ratings['simulated'].sum())} of them simulated" if ratings["simulated"].any() else ""
-    print(f"{study.name}: {len(ratings)} ratings ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
+    print(f"{study.name}: {count(len(ratings), 'rating')} ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
     if adjudicated:
         given = len({(one.pair_id, one.adjudicator) for one in adjudicated})
         print(f"  {count(given, 'adjudication')}, which are no ratings -> {study.folder / ADJUDICATIONS}")

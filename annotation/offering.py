@@ -68,18 +68,25 @@ def offered(study: Study) -> str:
     return "rated" if (study.folder / "ratings.parquet").exists() else ""
 
 
-def begin_offering(study: Study, to: str, rubric: Rubric) -> None:
-    """Note that the sample is about to be offered; to be called before the first request, with the study held.
+def refuse_other_offering(study: Study, to: str, rubric: Rubric) -> None:
+    """Raise StudyError for another sample than was offered before, and for other words than people are being asked.
 
-    `to` is `argilla`, or mode and platform of a crowd. Raises StudyError for another sample than the one that was
-    offered before, and for other words than those in which people are being asked elsewhere.
+    `to` is `argilla`, or mode and platform of a crowd.
     """
     refuse_other_sample(study)
+    for one in {one.to: one for one in read_offered(study)}.values():
+        if one.rubric_hash != rubric.identity() and not one.to.startswith(_SANDBOX):
+            _refuse_other_words(study, one, to, rubric)
+
+
+def begin_offering(study: Study, to: str, rubric: Rubric) -> None:
+    """Note that the sample is about to be offered; to be called before it is, with the study held.
+
+    Raises as `refuse_other_offering`.
+    """
+    refuse_other_offering(study, to, rubric)
     there, now = read_offered(study), _offering(study, to, rubric)
     latest = {one.to: one for one in there}
-    for one in latest.values():
-        if one.rubric_hash != now.rubric_hash and not one.to.startswith(_SANDBOX):
-            _refuse_other_words(study, one, to, rubric)
     if to not in latest or latest[to].model_copy(update={"at": now.at}) != now:
         write_kept(study, FILE, [*there, now])
 

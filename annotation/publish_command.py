@@ -20,6 +20,7 @@ from annotation.sampling.shown import shown
 from annotation.server_commands import home_of
 from annotation.training import read_items
 from annotation.verdicts.preregistration import asked_rubric
+from annotation.verdicts.tables import count
 from generation.flagged import flagged_lines
 from plumbline import cli
 from plumbline.commands import as_called
@@ -51,12 +52,14 @@ def publish_pairs(options: argparse.Namespace) -> int:
     read_pairs(study)  # no server is started to say that there are none
     read_items(study, rubric := rubric_to_ask(study)[0])
     suggestions = suggestions_to_show(study)
-    with stage(study, "publish", shown_files(study)), connect(home) as argilla:
+    asked: dict[str, int] = {}
+    with stage(study, "publish", shown_files(study), settings=asked), connect(home) as argilla:
         reads = accounts.languages_at(argilla, home)
         done = publish(study, argilla, reads, suggestions)
         known = publish_training(study, argilla, rubric)
+        asked["annotators"] = done.admission.people
     new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
-    print(f"{study.name}: {new} new pairs published in {datasets} datasets; workspaces: {workspaces}")
+    print(f"{study.name}: {count(new, 'new pair')} published in {count(datasets, 'dataset')}; workspaces: {workspaces}")
     if suggestions:
         item = study.called.item
         print(f"  an experiment: {len(suggestions)} {item}s show judges' scores as suggestions and count in no verdict,"
@@ -83,8 +86,9 @@ def _warn_of_readers(study: Study, done: Publication) -> None:
     for workspace, readers in done.admission.readers.items():
         if readers < study.raters.per_pair:
             print(
-                f"  {workspace}: {readers} annotators read these languages, {study.raters.per_pair} are wanted a pair"
+                f"  {workspace}: {count(readers, 'annotator')} for these languages,"
+                f" {study.raters.per_pair} wanted a pair"
             )
     if done.admission.unknown:
-        print(f"  let in everywhere: {done.admission.unknown} annotators whose languages are not known"
+        print(f"  let in everywhere: {count(done.admission.unknown, 'annotator')} whose languages are not known"
               f" ({as_called('python -m annotation users')} add NAME --languages en,de)")  # fmt: skip

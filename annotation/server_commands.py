@@ -80,7 +80,7 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--exports", help=argparse.SUPPRESS)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
-    parser.add_argument("--port", type=int, default=PORT, help=f"port to listen on (default: {PORT})")
+    parser.add_argument("--port", type=int, help=f"port to listen on (default: {PORT}; with --during any free one)")
     parser.add_argument("--during", metavar="COMMAND", help="run a command while the server runs, then stop it")
     parser.add_argument(
         "--address", metavar="URL", type=public_address, action="append", default=[],
@@ -118,7 +118,8 @@ def serve(options: argparse.Namespace) -> int:
     """Run the server until Ctrl-C, or while a command runs; its exit status."""
     if options.during:
         words = _words_of(options.during)
-        with server.running(home_of(options), database_url=options.database_url, workers=options.workers):
+        home, url = home_of(options), options.database_url
+        with server.running(home, options.port, database_url=url, workers=options.workers):
             return subprocess.run(words, check=False).returncode
     study = cli.study_of(options) if options.study else None
     of_crowd = [study.crowd.address] if study is not None and study.crowd is not None and study.crowd.address else []
@@ -130,7 +131,7 @@ def serve(options: argparse.Namespace) -> int:
         print("Ready", flush=True)
 
     server.serve(
-        home_of(options), options.host, options.port, on_ready=welcome,
+        home_of(options), options.host, PORT if options.port is None else options.port, on_ready=welcome,
         database_url=options.database_url, keeper=keeper_of(options), addresses=addresses,
         workers=options.workers,
     )  # fmt: skip

@@ -24,6 +24,7 @@ from annotation.server_commands import add_data_option, home_of, public_address
 from annotation.status.status import read_status
 from annotation.status.text import ago
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.tables import count
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.study import Study, load_study
@@ -118,7 +119,7 @@ def _invite(options: argparse.Namespace) -> int:
     _hand_out(invitations, options.to)
     if server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):
         print(f"{options.address or connection.url} can be opened on this machine alone; --address names the one that"
-              " others open (docs/server.md)", file=sys.stderr)  # fmt: skip
+              " others open (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
     return 0
 
 
@@ -178,5 +179,5 @@ def _remove(options: argparse.Namespace) -> int:
     home = home_of(options)
     with reach(home, existing=True) as connection:
         answers = accounts.remove(connection, home, options.name, force=options.force)
-    print(f"User {options.name} removed, and {answers} answers with the account")
+    print(f"User {options.name} removed, and {count(answers, 'answer')} with the account")
     return 0

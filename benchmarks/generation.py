@@ -31,7 +31,7 @@ RUNS = 3  # the median counts
 
 @benchmark
 def http_share_of_concurrency() -> Iterator[Measurement]:
-    """How many requests the server had in hand on the mean, as a share of those that may be in flight.
+    """How many requests the server had in flight on the mean, as a share of those that may be in flight.
 
     The server measures it, from the first request that it saw to the last answer that it gave: planning before that
     and tables after it take time too, but no requests could be in flight then.

@@ -44,7 +44,7 @@ def vllm() -> Iterator[Measurement]:
 
 @benchmark
 def http_share_of_concurrency() -> Iterator[Measurement]:
-    """How many requests the server had in hand on the mean, as a share of those that may be in flight."""
+    """How many requests the server had in flight on the mean, as a share of those that may be in flight."""
     with chat_server(LATENCY) as url:
         shares = [_share(url) for _ in range(RUNS)]
     yield Measurement("judges.http_share_of_concurrency", statistics.median(shares), "ratio", at_least=0.90)

@@ -3,7 +3,8 @@
 200,000 texts beside 20,000 by default, in some minutes; with PLUMBLINE_BENCH=full 2,000,000 beside 200,000, in about an
 hour, and then 10 GB of disk. Generator and model are stubs within the process. Data sets have 100,000 texts each, at
 most: one of them is what is in memory at a time. Each run is a process of its own (`python -m benchmarks.scale KIND
-FOLDER TEXTS`). Time is the processor's, which other programs do not lengthen by what they take.
+FOLDER TEXTS [TEXTS OF A SET]`; by hand, `2000000 2000000` is one large data set). Time is the processor's, which other
+programs do not lengthen by what they take.
 """
 
 from __future__ import annotations
@@ -84,11 +85,13 @@ def _run(kind: str, folder: Path, texts: int) -> dict[str, float]:
     return told
 
 
-def _study(folder: Path, texts: int, transformations: Sequence[str], seeds: Sequence[int]) -> Study:
+def _study(
+    folder: Path, texts: int, transformations: Sequence[str], seeds: Sequence[int], per_set: int = PER_SET
+) -> Study:
     """A study of pairs of short texts, no two equal."""
     draw, datasets = random.Random(1337), []  # noqa: S311 (texts, no secrets)
-    for number, first in enumerate(range(0, texts, PER_SET)):
-        rows = min(PER_SET, texts - first) // 2
+    for number, first in enumerate(range(0, texts, per_set)):
+        rows = min(per_set, texts - first) // 2
         sides = [[f"{made_words(draw, 6)} {number} {row} {side}" for row in range(rows)] for side in "ab"]
         scores = [draw.random() for _ in range(rows)]
         table = pa.table({"sentence1": sides[0], "sentence2": sides[1], "score": scores})
@@ -144,7 +147,7 @@ def _measured(work: Callable[[], None]) -> dict[str, float]:
     return {"seconds": time.process_time() - start, "rss_mb": memory("VmHWM")}
 
 
-def tell_generation(folder: Path, texts: int) -> dict[str, float]:
+def tell_generation(folder: Path, texts: int, per_set: int = PER_SET) -> dict[str, float]:
     """Generate 2 variants."""
     from generation import run  # noqa: PLC0415
     from generation.generators import Attempt, Outcome  # noqa: PLC0415
@@ -160,7 +163,7 @@ def tell_generation(folder: Path, texts: int) -> dict[str, float]:
             """Nothing is held."""
 
     setattr(run, "make_generator", lambda *_, **__: Stub())  # noqa: B010 (what it imports is its own)
-    study = _study(folder, texts, ["paraphrasing", "expansion"], [1337])
+    study = _study(folder, texts, ["paraphrasing", "expansion"], [1337], per_set)
     counts: dict[str, int] = {}
     told = _measured(lambda: counts.update(run.generate(study)))
     if counts.get("ok") != 2 * texts:
@@ -192,7 +195,7 @@ class _Model:
         return pairwise_cos_sim(first, second)
 
 
-def tell_evaluation(folder: Path, texts: int) -> dict[str, float]:
+def tell_evaluation(folder: Path, texts: int, per_set: int = PER_SET) -> dict[str, float]:
     """Score originals and 2 variants."""
     import mteb  # noqa: F401, PLC0415 (seconds that every process takes once)
 
@@ -200,7 +203,7 @@ def tell_evaluation(folder: Path, texts: int) -> dict[str, float]:
     from evaluation.models.encoder import Encoder  # noqa: PLC0415
     from evaluation.run import evaluate  # noqa: PLC0415
 
-    study = _study(folder, texts, ["paraphrasing", "expansion"], [1337])
+    study = _study(folder, texts, ["paraphrasing", "expansion"], [1337], per_set)
     _write_outputs(study)
     encoder = Encoder(_Model(), MODEL["name"], "", store=EmbeddingStore(study.scratch / "embeddings" / "stub"))
 
@@ -212,11 +215,11 @@ def tell_evaluation(folder: Path, texts: int) -> dict[str, float]:
     return _measured(work)
 
 
-def tell_plan(folder: Path, texts: int) -> dict[str, float]:
+def tell_plan(folder: Path, texts: int, per_set: int = PER_SET) -> dict[str, float]:
     """Plan 24 variants, then again."""
     from evaluation.planner import plan_units  # noqa: PLC0415
 
-    study = _study(folder, texts, list(TRANSFORMATIONS), SEEDS)
+    study = _study(folder, texts, list(TRANSFORMATIONS), SEEDS, per_set)
     _write_outputs(study)
     forget_peak()
     before, seconds = memory("VmRSS"), list[float]()
@@ -232,11 +235,11 @@ def tell_plan(folder: Path, texts: int) -> dict[str, float]:
     return {"first": seconds[0], "mb": mb, "seconds": seconds[1]}
 
 
-KINDS: dict[str, Callable[[Path, int], dict[str, float]]] = {
+KINDS: dict[str, Callable[..., dict[str, float]]] = {
     "generation": tell_generation,
     "evaluation": tell_evaluation,
     "plan": tell_plan,
 }
 
 if __name__ == "__main__":
-    print(json.dumps(KINDS[sys.argv[1]](Path(sys.argv[2]), int(sys.argv[3]))))
+    print(json.dumps(KINDS[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:5]))))

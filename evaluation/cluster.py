@@ -1,8 +1,8 @@
 """`--ray` of evaluations: the models of a study on the nodes of a running Ray cluster.
 
-Processes on the nodes have a model each (hands) and encode its texts in shards, every text once; the command keeps what
-comes back, shard by shard. Scores are made on the command's machine, where the embeddings are, in as many processes
-(desks) as there is work for. What dies is begun again by another; what cannot be done ends its model, with the reason.
+Encoding workers on the nodes have a model each and encode its texts in shards, every text once; the command keeps what
+comes back, shard by shard. Scoring workers are on the command's machine, where the embeddings are, as many as there is
+work for. What dies is begun again by another; what cannot be done ends its model, with the reason.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from typing import Any
 
 from tqdm import tqdm
 
-from evaluation.models.distant import Desk, Finished, GivenUp, Question, Rows
+from evaluation.model_runs import TRIES, EncodingHandle, ModelRun, ScoringHandle, death, idle_for, line_of
+from evaluation.models.distant import Question, Rows
 from evaluation.models.shards import Asked, Shard
-from evaluation.seats import command_cpus, on_node, seats_of
-from evaluation.teams import TRIES, DeskAt, HandAt, Team, death, engaged, idle_for, key_of, line_of
+from evaluation.models.workers import Finished, GivenUp, ScoringWorker
+from evaluation.slots import command_cpus, model_slots, serves, size_of_slots
 from evaluation.work import Ended, Job, quiet
-from generation.ray_session import join, without
+from generation.ray_session import join, on_node, without
 from plumbline.errors import PlumblineError
 from plumbline.study import Study
 
-AHEAD = 2  # shards that a hand is given at a time, so that it never waits
-DESKS = 2  # for each hand: while one waits for embeddings, another scores
+IN_FLIGHT = 2  # shards that an encoding worker has at a time, so that it never waits
+SCORING = 2  # scoring workers for each slot: while one waits for embeddings, another scores
 LOOK_SECONDS = 5.0  # nodes come and go
 CLOSE_SECONDS = 5.0
 
@@ -40,261 +41,257 @@ def spread(address: str, study: Study, jobs: Sequence[Job]) -> Generator[tuple[J
     ray = join(address)
     with contextlib.ExitStack() as ends:
         ends.callback(ray.shutdown)
-        crew = _Crew(ray, study, jobs)
-        ends.callback(crew.end)
-        while not crew.done:
+        scheduler = _Scheduler(ray, study, jobs)
+        ends.callback(scheduler.end)
+        while not scheduler.done:
             with without(contextlib.redirect_stdout):  # Ray's pages on what has died
-                found = crew.step()
+                found = scheduler.step()
             yield from found
 
 
-class _Crew:
-    """All that is at work, as the command sees it: what is awaited, and what happens when it comes (`_calls`)."""
+class _Scheduler:
+    """Starts workers, assigns work to them and takes what they make: `_calls` says what follows when a call ends."""
 
     def __init__(self, ray: Any, study: Study, jobs: Sequence[Job]) -> None:
         self._ray, self._study, self._lost = ray, study, ray.exceptions.RayError
         self._specs = [job.model.spec for job in jobs]
         self._calls: dict[Any, Callable[[Any], None]] = {}
         self._found: list[tuple[Job, Any]] = []
-        self._hands: list[HandAt] = []
-        self._desks: list[DeskAt] = []
-        self._seats, self._looked = seats_of(ray, study), time.monotonic()
-        self._most = max(1, min(DESKS * len(self._seats), command_cpus(ray)))
-        self.teams: list[Team] = []
+        self._encoding: list[EncodingHandle] = []
+        self._scoring: list[ScoringHandle] = []
+        self._size = size_of_slots(ray, study)
+        self._slots, self._looked = model_slots(ray, self._size), time.monotonic()
+        self._most = max(1, min(SCORING * len(self._slots), command_cpus(ray)))
+        self.runs: list[ModelRun] = []
         for job in jobs:
             try:
-                self.teams.append(Team.of(study, job))
+                self.runs.append(ModelRun.of(study, job))
             except PlumblineError as error:
                 self._found.append((job, Ended(failure=str(error))))
 
     @property
     def done(self) -> bool:
         """Whether all models have come to their end, and it was told."""
-        return not self.teams and not self._found
+        return not self.runs and not self._found
 
     def step(self) -> list[tuple[Job, Any]]:
-        """Have everybody at work, wait for something to come, and take it; what was made."""
+        """Have all workers busy, wait for something to come, and take it; what was made."""
         if time.monotonic() - self._looked > LOOK_SECONDS:
-            self._seats, self._looked = seats_of(self._ray, self._study), time.monotonic()
-        self._hire()
-        self._hand_out()
+            self._slots, self._looked = model_slots(self._ray, self._size), time.monotonic()
+        self._start_scoring()
+        self._assign()
+        self._start_encoding()
         ready, _ = self._ray.wait(list(self._calls), timeout=LOOK_SECONDS) if self._calls else ([], [])
         for one in ready:
             self._calls.pop(one)(one)
-        self._dissolve()
+        self._finish()
         found, self._found = self._found, []
         return found
 
     def end(self) -> None:
         """End all processes; those that are at work at once."""
-        free = [hand.actor for hand in self._hands if hand.ready and not hand.shards]
-        free += [desk.actor for desk in self._desks if desk.team is None]
+        free = [worker.actor for worker in self._encoding if worker.ready and not worker.in_flight]
+        free += [scorer.actor for scorer in self._scoring if scorer.run is None]
         if free:
             self._ray.wait([one.close.remote() for one in free], num_returns=len(free), timeout=CLOSE_SECONDS)
-        for actor in [one.actor for one in self._hands] + [one.actor for one in self._desks]:
+        for actor in [one.actor for one in self._encoding] + [one.actor for one in self._scoring]:
             self._ray.kill(actor)
-        for team in self.teams:
-            team.shards.close()
+        for run in self.runs:
+            run.close(self._study)
 
-    def _hire(self) -> None:
-        """Put a hand on each seat that is free, for the model that has fewest; and desks, as many as have work."""
-        taken = {hand.seat for hand in self._hands}
-        for seat in [one for one in self._seats if one not in taken]:
-            teams = [team for team in self.teams if seat.serves(team.job.model.spec) and seat not in team.unusable]
-            if teams := [team for team in teams if not team.failure]:
-                hand = engaged(self._ray, self._study, seat, min(teams, key=lambda team: len(team.hands)))
-                self._hands.append(hand)
-                self._calls[hand.actor.facts.remote()] = partial(self._loaded, hand)
-        for team in [one for one in self.teams if not one.hands and not one.failure]:
-            if not team.may_have(self._seats):
-                self._fail(team, "no node of the cluster can have it; see `ray status`")
-            elif idle := idle_for(team, self._hands):
-                self._release(idle)
-        wanted = min(self._most, sum(len(team.todo) + team.going for team in self.teams))
-        while len(self._desks) < wanted:
+    def _start_encoding(self) -> None:
+        """Start a worker in each free slot that a model wants, for the one that has fewest."""
+        taken = {worker.slot for worker in self._encoding}
+        for slot in [one for one in self._slots if one not in taken]:
+            runs = [run for run in self.runs if serves(slot, run.job.model.spec) and slot not in run.unusable]
+            if runs := [run for run in runs if run.wants_worker()]:
+                worker = min(runs, key=lambda run: len(run.workers)).start_worker(self._ray, self._study, slot)
+                self._encoding.append(worker)
+                self._calls[worker.actor.facts.remote()] = partial(self._loaded, worker)
+        for run in [one for one in self.runs if not one.workers and not one.failure]:
+            if not run.may_have(self._slots):
+                self._fail(run, "no node of the cluster can have it; see `ray status`")
+            elif idle := idle_for(run, self._encoding):
+                self._stop(idle)
+
+    def _start_scoring(self) -> None:
+        """Start as many scoring workers as have work."""
+        wanted = min(self._most, sum(len(run.todo) + run.pieces_in_flight for run in self.runs))
+        while len(self._scoring) < wanted:
             at = on_node(self._ray.get_runtime_context().get_node_id())
-            actor = self._ray.remote(Desk).options(num_cpus=0, **at).remote(self._study, self._specs, quiet)
-            self._desks.append(DeskAt(actor))
+            actor = self._ray.remote(ScoringWorker).options(num_cpus=0, **at).remote(self._study, self._specs, quiet)
+            self._scoring.append(ScoringHandle(actor))
 
-    def _hand_out(self) -> None:
-        """Give shards to hands, questions to those who can answer, and pieces to desks."""
-        for team in self.teams:
-            ready = [hand for hand in team.hands if hand.ready]
+    def _assign(self) -> None:
+        """Give shards and questions to encoding workers, and pieces to scoring workers."""
+        for run in self.runs:
+            ready = [worker for worker in run.workers if worker.ready]
             while ready:
-                hand = min(ready, key=lambda one: len(one.shards))
-                shard = team.shards.next(len(team.hands)) if len(hand.shards) < AHEAD else None
+                worker = min(ready, key=lambda one: len(one.in_flight))
+                shard = run.shards.next(len(run.workers)) if len(worker.in_flight) < IN_FLIGHT else None
                 if shard is None:
                     break
-                hand.shards.append(shard)
-                way = team.ways.get(shard.prompt)
-                call = hand.actor.encode.remote(shard.texts, shard.prompt, shard.role, way)
-                self._calls[call] = partial(self._encoded, hand, shard)
-            while ready and team.questions:
-                place, question = team.questions.pop()
+                worker.in_flight.append(shard)
+                way = run.ways.get(shard.prompt)
+                call = worker.actor.encode.remote(shard.texts, shard.prompt, shard.role, way)
+                self._calls[call] = partial(self._encoded, worker, shard)
+            while ready and run.questions:
+                scorer, question = run.questions.pop()
                 call = ready[0].actor.answer.options(concurrency_group="asked").remote(question)
-                self._calls[call] = partial(self._answered, place, question, ready[0])
-        for desk in [one for one in self._desks if one.team is None]:
-            teams = [team for team in self.teams if team.facts is not None and team.todo and team.hands]
-            if teams:
-                team = min(teams, key=lambda one: one.going)
-                desk.team, desk.piece = team, team.todo.popleft()
-                team.going += 1
-                make = team.job.pieces[desk.piece]
-                call = desk.actor.begin.remote(make, team.facts, team.job.model.spec.name)
-                self._calls[call] = partial(self._stepped, desk)
+                self._calls[call] = partial(self._answered, scorer, question, ready[0])
+        for scorer in [one for one in self._scoring if one.run is None]:
+            runs = [run for run in self.runs if run.facts is not None and run.todo and run.workers]
+            if runs:
+                run = min(runs, key=lambda one: one.pieces_in_flight)
+                self._calls[scorer.begin(run)] = partial(self._stepped, scorer)
 
-    def _loaded(self, hand: HandAt, call: Any) -> None:
-        """A hand has its model."""
-        if (facts := self._from(hand, call)) is not None:
-            hand.ready, hand.team.facts = True, hand.team.facts or facts
+    def _loaded(self, worker: EncodingHandle, call: Any) -> None:
+        """A worker has its model."""
+        if (facts := self._from(worker, call)) is not None:
+            worker.ready, worker.gpu, worker.run.facts = True, facts.gpu, worker.run.facts or facts
 
-    def _encoded(self, hand: HandAt, shard: Shard, call: Any) -> None:
+    def _encoded(self, worker: EncodingHandle, shard: Shard, call: Any) -> None:
         """A shard came back."""
-        rows, team = self._from(hand, call, shard), hand.team
-        if rows is not None:
-            hand.shards.remove(shard)
-            self._serve(team, lambda: team.shards.add(shard, rows))
+        made, run = self._from(worker, call, shard), worker.run
+        if made is not None:
+            worker.in_flight.remove(shard)
+            self._serve(run, lambda: run.take(shard, worker.gpu, *made))
 
-    def _answered(self, place: DeskAt, question: Question, hand: HandAt, call: Any) -> None:
+    def _answered(self, scorer: ScoringHandle, question: Question, worker: EncodingHandle, call: Any) -> None:
         """A model answered a question; where it died over it, another is asked."""
-        team, answer = hand.team, self._from(hand, call)
+        run, answer = worker.run, self._from(worker, call)
         if answer is not None:
             said, way = answer
             if way is not None:
-                team.ways[said] = way
+                run.ways[said] = way
             if question.repeats:
-                team.said[key_of(question)] = said
-        if answer is not None or not team.hands:
-            self._go_on(place, said if answer is not None else GivenUp())
+                run.said[question.key] = said
+        if answer is not None or not run.workers:
+            self._go_on(scorer, said if answer is not None else GivenUp())
         else:
-            team.questions.append((place, question))
+            run.questions.append((scorer, question))
 
-    def _from(self, hand: HandAt, call: Any, shard: Shard | None = None) -> Any:
-        """What a hand answered; None where it failed, or is no more."""
-        if hand.gone:
+    def _from(self, worker: EncodingHandle, call: Any, shard: Shard | None = None) -> Any:
+        """What a worker answered; None where it failed, or is no more."""
+        if worker.gone:
             return None
-        team, node = hand.team, f"node {hand.seat.address}"
+        run, node = worker.run, f"node {worker.slot.address}"
         try:
             return self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
-            team.unusable.add(hand.seat)
-            self._dismiss(hand, line_of(error, node), shard)
+            run.unusable.add(worker.slot)
+            self._stop_failed(worker, line_of(error, node), shard)
         except self._lost as error:
-            over = hand.shards[0] if hand.shards else None
-            team.tries[hand.seat] += over is None
-            if team.tries[hand.seat] >= TRIES:
-                team.unusable.add(hand.seat)
-            times = max(team.tries[hand.seat], over.tries + 1 if over else 0)
-            self._dismiss(hand, f"{node}: {death(error, times)}", over)
+            over = worker.in_flight[0] if worker.in_flight else None
+            run.tries[worker.slot] += over is None
+            if run.tries[worker.slot] >= TRIES:
+                run.unusable.add(worker.slot)
+            times = max(run.tries[worker.slot], over.tries + 1 if over else 0)
+            self._stop_failed(worker, f"{node}: {death(error, times)}", over)
         return None
 
-    def _dismiss(self, hand: HandAt, why: str, over: Shard | None) -> None:
-        """Do without a hand that failed or died over a shard; others encode what it had."""
-        team = hand.team
-        self._release(hand)
+    def _stop_failed(self, worker: EncodingHandle, why: str, over: Shard | None) -> None:
+        """Stop a worker that failed or died over a shard; others encode what it had in flight."""
+        run = worker.run
+        self._stop(worker)
         if over is not None:
             over.tries += 1
-        if (over is not None and over.tries >= TRIES) or not (team.hands or team.may_have(self._seats)):
-            self._fail(team, why)
+        if (over is not None and over.tries >= TRIES) or not (run.workers or run.may_have(self._slots)):
+            self._fail(run, why)
             return
-        for shard in hand.shards:
-            team.shards.put_back(shard)
-        if not team.hands:  # others may need the desks before there is a seat again
-            self._give_up(team)
-        tqdm.write(f"{team.job.model.name}: {why}; it goes on", file=sys.stderr)
+        for shard in worker.in_flight:
+            run.shards.put_back(shard)
+        if not run.workers:  # others may need the scoring workers before there is a slot again
+            self._give_up(run)
+        tqdm.write(f"{run.job.model.name}: {why}; it goes on", file=sys.stderr)
 
-    def _release(self, hand: HandAt) -> None:
-        """End a hand's process."""
-        idle = hand.ready and not hand.shards and not hand.gone
-        hand.gone = True
-        self._hands.remove(hand)
-        hand.team.hands.remove(hand)
+    def _stop(self, worker: EncodingHandle) -> None:
+        """End an encoding worker."""
+        idle = worker.ready and not worker.in_flight and not worker.gone
+        worker.gone = True
+        self._encoding.remove(worker)
+        worker.run.workers.remove(worker)
         if idle:
-            hand.actor.close.remote()
-            hand.actor.__ray_terminate__.remote()
+            worker.actor.close.remote()
+            worker.actor.__ray_terminate__.remote()
         else:
-            self._ray.kill(hand.actor)
+            self._ray.kill(worker.actor)
 
-    def _stepped(self, place: DeskAt, call: Any) -> None:
-        """A desk wants something, or has made its piece."""
-        team = place.busy
+    def _stepped(self, scorer: ScoringHandle, call: Any) -> None:
+        """A scoring worker wants something, or has made its piece."""
+        run = scorer.current
         try:
             step = self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
-            self._free(place, team)
+            scorer.free()
             if not isinstance(error.cause, GivenUp):
-                self._fail(team, line_of(error, "the command's machine"))
-            elif not team.failure:
-                team.todo.appendleft(place.piece)
+                self._fail(run, line_of(error, "the command's machine"))
+            elif not run.failure:
+                run.todo.appendleft(scorer.piece)
         except self._lost as error:
-            self._desks.remove(place)
-            self._free(place, team)
-            team.tries[place.piece] += 1
-            if team.tries[place.piece] >= TRIES:
-                self._fail(team, death(error, TRIES))
-            elif not team.failure:
-                team.todo.appendleft(place.piece)
+            self._scoring.remove(scorer)
+            scorer.free()
+            run.tries[scorer.piece] += 1
+            if run.tries[scorer.piece] >= TRIES:
+                self._fail(run, death(error, TRIES))
+            elif not run.failure:
+                run.todo.appendleft(scorer.piece)
         else:
-            self._take(place, team, step)
+            self._take(scorer, run, step)
 
-    def _take(self, place: DeskAt, team: Team, step: Rows | Question | Finished) -> None:
+    def _take(self, scorer: ScoringHandle, run: ModelRun, step: Rows | Question | Finished) -> None:
         if isinstance(step, Finished):
-            self._found.append((team.job, step.made))
-            team.asked += step.asked
-            self._free(place, team)
-        elif team.failure:
-            self._go_on(place, GivenUp())
+            self._found.append((run.job, step.made))
+            run.asked += step.asked
+            scorer.free()
+        elif run.failure:
+            self._go_on(scorer, GivenUp())
         elif isinstance(step, Rows):
             asked = Asked(step.texts, step.prompt, step.role)
-            team.waiting[asked] = place
-            self._serve(team, lambda: team.shards.ask(asked))
-        elif step.repeats and (key := key_of(step)) in team.said:
-            self._go_on(place, team.said[key])
+            run.waiting[asked] = scorer
+            self._serve(run, lambda: run.shards.ask(asked))
+        elif step.repeats and step.key in run.said:
+            self._go_on(scorer, run.said[step.key])
         else:
-            team.questions.append((place, step))
+            run.questions.append((scorer, step))
 
-    def _serve(self, team: Team, change: Callable[[], None]) -> None:
-        """Change what is kept, or asked, and hand rows to those who waited for them."""
+    def _serve(self, run: ModelRun, change: Callable[[], None]) -> None:
+        """Change what is kept, or asked, and give rows to those who waited for them."""
         try:
-            if not team.failure:
+            if not run.failure:
                 change()
-            for asked, rows in team.shards.done():
-                if asked in team.waiting:
-                    self._go_on(team.waiting.pop(asked), rows)
+            for asked, rows in run.shards.done():
+                if asked in run.waiting:
+                    self._go_on(run.waiting.pop(asked), rows)
         except PlumblineError as error:
-            self._fail(team, str(error))
+            self._fail(run, str(error))
 
-    def _go_on(self, place: DeskAt, answer: Any) -> None:
-        self._calls[place.actor.go_on.remote(answer)] = partial(self._stepped, place)
+    def _go_on(self, scorer: ScoringHandle, answer: Any) -> None:
+        self._calls[scorer.actor.go_on.remote(answer)] = partial(self._stepped, scorer)
 
-    def _free(self, place: DeskAt, team: Team) -> None:
-        """A desk has nothing to do any more."""
-        team.going -= 1
-        place.team = None
-
-    def _fail(self, team: Team, reason: str) -> None:
+    def _fail(self, run: ModelRun, reason: str) -> None:
         """End a model, with the reason; what was made before stays."""
-        if team.failure:
+        if run.failure:
             return
-        team.failure = reason
-        team.todo.clear()
-        team.shards.drop()
-        for hand in list(team.hands):
-            self._release(hand)
-        self._give_up(team)
+        run.failure = reason
+        run.todo.clear()
+        run.shards.drop()
+        for worker in list(run.workers):
+            self._stop(worker)
+        self._give_up(run)
 
-    def _give_up(self, team: Team) -> None:
-        """Free the desks that wait for a model."""
-        for place in (*team.waiting.values(), *(place for place, _ in team.questions)):
-            self._go_on(place, GivenUp())
-        team.waiting.clear()
-        team.questions.clear()
+    def _give_up(self, run: ModelRun) -> None:
+        """Free the scoring workers that wait for a model."""
+        for scorer in (*run.waiting.values(), *(scorer for scorer, _ in run.questions)):
+            self._go_on(scorer, GivenUp())
+        run.waiting.clear()
+        run.questions.clear()
 
-    def _dissolve(self) -> None:
+    def _finish(self) -> None:
         """See which models have come to their end."""
-        for team in [team for team in self.teams if not team.todo and not team.going]:
-            self._found.append((team.job, Ended(team.asked, team.shards.encoded, team.failure)))
-            self.teams.remove(team)
-            for hand in list(team.hands):
-                self._release(hand)
-            team.shards.close()
+        for run in [run for run in self.runs if not run.todo and not run.pieces_in_flight]:
+            self._found.append((run.job, Ended(run.asked, run.shards.encoded, run.failure)))
+            self.runs.remove(run)
+            for worker in list(run.workers):
+                self._stop(worker)
+            run.close(self._study)

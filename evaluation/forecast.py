@@ -40,7 +40,7 @@ def forecast(study: Study, units: Sequence[Unit], chosen: Iterable[ModelSpec]) -
         texts, characters = known[tuple(lacking)]
         rows.append([model.name, *(f"{number:,}" for number in (len(lacking), texts, characters))])
         if characters:
-            left[model.spec.name] = model.model_id, characters
+            left[model.name] = model.model_id, characters
     table = cli.columns(["model", "scores left", "texts, about", "characters"], rows)
     rates = [rate for rate in read_rates(study) if rate.work == "encoding"]
     return f"{table}\n\n{in_words(rates, left) if left else 'nothing is left to do'}"

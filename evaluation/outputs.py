@@ -6,12 +6,14 @@ fail are no random ones, and a score on all items beside one on the others would
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from generation.datasets.dataset import Dataset
 from plumbline.errors import DataError
+from plumbline.hashes import TextsByHash
 from plumbline.identity import canonical, identity_from, prefix
 from plumbline.records import Text
 
@@ -36,7 +38,7 @@ class Outputs:
 
     def missing(self, texts: Collection[str]) -> str:
         """How many texts (ids) have neither an output nor a failure, in one line; empty if all have one."""
-        lacking = sum(1 for text in texts if self._lacks(text))
+        lacking = sum(1 for text in texts if self.lacks(text))
         return f"{lacking} of {len(texts)} texts have no output: run generation again" if lacking else ""
 
     def failed_items(self, dataset: Dataset) -> int:
@@ -53,17 +55,20 @@ class Outputs:
             return cell if self.policy == "original" else None
         return self.made[text.text_id]
 
-    def _lacks(self, text: str) -> bool:
+    def lacks(self, text: str) -> bool:
+        """Whether a text (its id) has neither an output nor a failure."""
         return not self.made.get(text) and text not in self.failed
 
     def content_id(self, original: str) -> str:
         """Identity of what a data set becomes, from that of the untouched one: all that decides it."""
         whole = prefix("transformed-v2", original)
         whole.update(b"[")
-        texts = sorted(self.made)
-        for first in range(0, len(texts), _PIECE):
-            some = (f"[{canonical(one)},{canonical(self.made[one])}]" for one in texts[first : first + _PIECE])
-            whole.update((("," if first else "") + ",".join(some)).encode())
+        texts = iter(self.made if isinstance(self.made, TextsByHash) else sorted(self.made))
+        before = ""
+        while some := list(itertools.islice(texts, _PIECE)):
+            said = (f"[{canonical(one)},{canonical(self.made[one])}]" for one in some)
+            whole.update((before + ",".join(said)).encode())
+            before = ","
         whole.update(b"],")
         return identity_from(whole, [self.policy, sorted(self.failed)] if self.failed else [])
 
@@ -83,7 +88,7 @@ def transformed(dataset: Dataset, outputs: Outputs) -> Dataset:
     Raises DataError if one is missing: a text is never left as it is unless the study says so, because a score that
     rests half on originals would pass for the transformation's.
     """
-    lacking = outputs.missing({text.text_id for text in dataset.texts()})
-    if lacking:
+    if any(outputs.lacks(text.text_id) for text in dataset.texts()):
+        lacking = outputs.missing({text.text_id for text in dataset.texts()})
         raise DataError(f"data set {dataset.name!r}: {lacking}")
     return dataset.replaced(outputs.change)

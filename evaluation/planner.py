@@ -19,6 +19,7 @@ from evaluation.tasks import scoring
 from evaluation.texts import Texts
 from evaluation.units import Unit
 from generation.datasets.dataset import Dataset
+from plumbline.freed import return_unused
 from plumbline.identity import identity
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -44,6 +45,7 @@ def plan_units(
         return [unit for spec in study.datasets for unit in planner.units(spec)]
     finally:
         planner.texts.remembered.keep()
+        return_unused()
 
 
 class _Planner:

@@ -20,6 +20,7 @@ from annotation.judges.deciding import refuse_other_judgements
 from annotation.records import Verdict
 from annotation.sampling.sample import known_pairs, read_pairs
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.tables import count
 from annotation.verdicts.verdicts import read_verdicts, refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation import display
@@ -34,6 +35,7 @@ from evaluation.work import Ended, Job, Loader, Made, Scored, Todo, pieces, quie
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import ServiceError, StudyError
+from plumbline.freed import return_large_blocks
 from plumbline.manifest import stage
 from plumbline.records import Pair, Rating
 from plumbline.store import only_one, read_frame
@@ -88,7 +90,7 @@ def evaluate(
     if isinstance(study.subject, HumanSubject):
         from evaluation.human.run import evaluate_human  # noqa: PLC0415 (no other study needs it)
 
-        done = evaluate_human(study, models=models, load=load).outcome
+        done = evaluate_human(study, models=models, cluster=cluster, load=load).outcome
         return Outcome((), (), done.made, done.kept, done.asked, done.encoded, done.failures)
     if study.subject:
         raise StudyError(
@@ -97,6 +99,7 @@ def evaluate(
         )
     if not study.evaluation.models:
         raise StudyError(f"{study.file}: the study has no `evaluation`, so that nothing is scored; add its `models`")
+    return_large_blocks()
     chosen = chosen_models(study, models)
     verdicts, pairs = _judged(study, include_rejected=include_rejected)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
@@ -219,9 +222,9 @@ def main() -> int:
     if isinstance(study.subject, HumanSubject):
         from evaluation.human.run import command  # noqa: PLC0415 (no other study needs it)
 
-        if options.ray or options.include_rejected:
-            raise StudyError("--ray and --include-rejected have no use where people do tasks; leave them out")
-        return command(study, options.models)
+        if options.include_rejected:
+            raise StudyError("--include-rejected has no use where people do tasks; leave it out")
+        return command(study, options.models, options.ray)
     names = ("verdicts.json", "pairs.parquet", "ratings.parquet", "pair_means.parquet", "transformations")
     inputs = [study.folder / name for name in names]
     made = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet", "abstention.parquet")
@@ -230,7 +233,8 @@ def main() -> int:
         outcome = evaluate(study, models=options.models, include_rejected=options.include_rejected, cluster=options.ray)
         print(_report(study, outcome))
         print(
-            f"\n{study.name}: {outcome.made} scores made, {outcome.kept} were there; {outcome.encoded} texts encoded"
+            f"\n{study.name}: {count(outcome.made, 'score')} made, {outcome.kept} were there;"
+            f" {count(outcome.encoded, 'text')} encoded"
             f" for {outcome.asked} asked -> {outputs[0]}"
         )
         if outcome.failures:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -40,6 +40,10 @@ class Table(Protocol):
 
     def of(self, keys: Sequence[str]) -> list[Found | None]:
         """What stands under each key."""
+        ...
+
+    def pieces(self, keys: Sequence[str]) -> Iterator[Iterable[tuple[int, Found]]]:
+        """The same where something stands, with the key's place, piece by piece in whatever order."""
         ...
 
 
@@ -123,10 +127,11 @@ class Folder:
         unit = transformation, seed
         if unit not in self._tables:
             file = self.study.transformation_file(*unit)
-            self._tables[unit] = OutputTable(self.study, *unit) if file.exists() else Given({})
+            table = OutputTable(self.study, *unit) if file.exists() else Given({})
             refuse_other_outputs(self.study, *unit)
             if self._states.get(unit) not in (None, "", self._hash(*unit)):
                 raise DataError(f"{file} was written while it was read; run again when generation has ended")
+            self._tables[unit] = table
         return self._tables[unit]
 
     def state(self, transformation: str, seed: int) -> str:
@@ -161,6 +166,10 @@ class Given:
         """What stands under each key."""
         return [self.made.get(key) for key in keys]
 
+    def pieces(self, keys: Sequence[str]) -> Iterator[Iterable[tuple[int, Found]]]:
+        """The same where something stands, with the key's place."""
+        yield ((place, self.made[key]) for place, key in enumerate(keys) if key in self.made)
+
 
 class OutputTable:
     """Outputs in their file, of which those that are asked for are in memory."""
@@ -175,16 +184,22 @@ class OutputTable:
 
     def of(self, keys: Sequence[str]) -> list[Found | None]:
         """What stands under each key."""
+        found: list[Found | None] = [None] * len(keys)
+        for piece in self.pieces(keys):
+            for place, one in piece:
+                found[place] = one
+        return found
+
+    def pieces(self, keys: Sequence[str]) -> Iterator[Iterable[tuple[int, Found]]]:
+        """The same where something stands, with the key's place, in the file's order."""
         rows = self._table.find(keys)
         there = np.flatnonzero(rows >= 0)
-        found: list[Found | None] = [None] * len(rows)
         for places, piece in self._table.rows(rows[there], ("status", "output", "flags")):
             texts = pc.if_else(pc.equal(piece["status"], "ok"), piece["output"], None).to_pylist()
             flagged = pc.greater(pc.list_value_length(piece["flags"]), 0).to_numpy()
-            flags = iter(piece["flags"].filter(pa.array(flagged)).to_pylist())
-            for place, text, some in zip(there[places].tolist(), texts, flagged.tolist(), strict=True):
-                found[place] = text, frozenset(next(flags)) if some else _NO_FLAGS
-        return found
+            said = iter(piece["flags"].filter(pa.array(flagged)).to_pylist())
+            flags = (frozenset(next(said)) if some else _NO_FLAGS for some in flagged.tolist())
+            yield zip(there[places].tolist(), zip(texts, flags, strict=True), strict=True)
 
 
 def _answered(piece: pa.Table) -> NDArray[np.bool_]:

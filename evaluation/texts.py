@@ -5,6 +5,7 @@ A study may have millions of texts; of these one data set is held, and the outpu
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.outputs import Outputs, Policy
@@ -19,6 +21,7 @@ from evaluation.sources import Source
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
+from plumbline.hashes import Hashes, TextsByHash, numbered
 from plumbline.records import Text
 from plumbline.remembered import Remembered
 from plumbline.study.datasets import DatasetSpec, TaskType
@@ -39,7 +42,7 @@ class Originals:
 
     name: str
     task: TaskType
-    ids: list[str]
+    ids: Hashes
     texts: list[str]
     languages: list[str]
     places: NDArray[np.int64]
@@ -48,20 +51,22 @@ class Originals:
     @classmethod
     def of(cls, dataset: Dataset) -> Originals:
         """Those of a data set."""
-        known: dict[str, int] = {}
-        numbers: dict[tuple[str, str], int] = {}
         texts: list[str] = []
         languages: list[str] = []
-        places, items = [], []
-        for text in dataset.texts():
-            place = known.setdefault(text.text_id, len(known))
-            if place == len(texts):
+        items = bytearray()
+
+        def ids() -> Iterator[str]:
+            for text in dataset.texts():
                 texts.append(text.text)
                 languages.append(text.language)
-            places.append(place)
-            items.append(numbers.setdefault((text.split, text.item), len(numbers)))
-        found = (np.asarray(column, np.int64) for column in (places, items))
-        return cls(dataset.name, dataset.task, list(known), texts, languages, *found)
+                items.extend(hashlib.sha256(f"{text.split}\0{text.item}".encode()).digest()[:16])
+                yield text.text_id
+
+        found = Hashes.of(ids(), f"data set {dataset.name!r}")
+        firsts, places = numbered(found.packed)
+        texts, languages = ([column[first] for first in firsts.tolist()] for column in (texts, languages))
+        _, numbers = numbered(np.frombuffer(items, "S16"))
+        return cls(dataset.name, dataset.task, Hashes(found.packed[firsts]), texts, languages, places, numbers)
 
     def records(self) -> Iterator[Text]:
         """The texts as records of one place each."""
@@ -81,7 +86,7 @@ class Originals:
 class Asked:
     """What is asked of the makers for a data set's texts: the key of each output, and the language it is to be in."""
 
-    keys: list[str]
+    keys: Hashes
     languages: list[str]
 
 
@@ -129,9 +134,9 @@ class Texts:
             raise DataError(f"data set {spec.name!r} was changed while it was evaluated; run the command again")
         return found
 
-    def originals(self, spec: DatasetSpec) -> Originals:
-        """Its distinct texts."""
-        dataset = self.dataset(spec)
+    def originals(self, spec: DatasetSpec, revision: str = "") -> Originals:
+        """Its distinct texts; raises likewise."""
+        dataset = self.dataset(spec, revision)
         return self._held.get(
             (spec.name, ORIGINAL), lambda: Originals.of(dataset), lambda one: len(one.ids), [(spec.name,)]
         )
@@ -141,12 +146,15 @@ class Texts:
         originals = self.originals(spec)
 
         def ask() -> Asked:
-            keys, languages = [], []
-            for text in originals.records():
-                job = self._source.plan.job(text, transformation, seed)
-                keys.append(job.key)
-                languages.append(job.languages[-1])
-            return Asked(keys, languages)
+            languages: list[str] = []
+
+            def keys() -> Iterator[str]:
+                for text in originals.records():
+                    job = self._source.plan.job(text, transformation, seed)
+                    languages.append(job.languages[-1])
+                    yield job.key
+
+            return Asked(Hashes.of(keys(), f"{transformation}, seed {seed}"), languages)
 
         beside = [(spec.name,), (spec.name, ORIGINAL)]
         return self._held.get((spec.name, transformation, seed, "asked"), ask, lambda one: len(one.keys), beside)
@@ -160,19 +168,22 @@ class Texts:
     def _read(self, spec: DatasetSpec, transformation: str, seed: int) -> Outputs:
         originals, without = self.originals(spec), self.without.get(transformation, {})
         asked = self.asked(spec, transformation, seed)
-        made, failed, kept_out = dict[str, str](), set[str](), set[str]()
-        found = self._source.outputs(transformation, seed).of(asked.keys)
-        for text, language, one in zip(originals.ids, originals.languages, found, strict=True):
-            if one is None:
-                continue
-            output, flags = one
-            if output is None:
-                failed.add(text)
-            elif flags and not flags.isdisjoint(without.get(language, ())):
-                kept_out.add(text)
-            else:
-                made[text] = output
-        return Outputs(made, frozenset(failed | kept_out), self.policy, frozenset(kept_out))
+        places, texts = list[NDArray[np.int64]](), [TextsByHash.array([])]
+        failed, kept_out = set[str](), set[str]()
+        for piece in self._source.outputs(transformation, seed).pieces(asked.keys):
+            made: dict[int, str] = {}
+            for place, (output, flags) in piece:
+                if output is None:
+                    failed.add(originals.ids[place])
+                elif flags and not flags.isdisjoint(without.get(originals.languages[place], ())):
+                    kept_out.add(originals.ids[place])
+                else:
+                    made[place] = output
+            places.append(np.fromiter(made, np.int64, len(made)))
+            texts.append(TextsByHash.array(made.values()))
+        at = np.concatenate([np.empty(0, np.int64), *places])
+        outputs = TextsByHash(originals.ids.packed[at], pa.concat_arrays(texts))
+        return Outputs(outputs, frozenset(failed | kept_out), self.policy, frozenset(kept_out))
 
 
 _RECEIVED: weakref.WeakValueDictionary[str, Texts] = weakref.WeakValueDictionary()

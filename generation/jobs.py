@@ -16,6 +16,7 @@ from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity, identity_from, prefix
 from plumbline.prompts import Prompt, prompt_hash, prompts_of
 from plumbline.records import Text
+from plumbline.remembered import Remembered
 from plumbline.study import Study
 from plumbline.study.generator import GeneratorSpec, RecordedGenerator
 from plumbline.study.transformations import Transformation
@@ -109,6 +110,16 @@ class Plan:
             if job.key not in seen:
                 seen.add(job.key)
                 yield job
+
+    @functools.cached_property
+    def complete(self) -> Remembered:
+        """Which large units were found complete: `generated.json`."""
+        return Remembered(self.study, "generated.json")
+
+    @property
+    def by_recordings(self) -> bool:
+        """Whether recordings say into which languages texts go, whatever else is the same."""
+        return self._recorded is not None
 
     @functools.cached_property
     def _recorded(self) -> Callable[[Text, str, int], str | None] | None:

@@ -1,4 +1,4 @@
-"""A running Ray cluster, joined: what `--ray` of generation and of evaluation begin with."""
+"""A running Ray cluster, joined, and the slots of its nodes: what `--ray` of generation and evaluation begin with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from plumbline.errors import ServiceError, StudyError
 from plumbline.resources import installing
@@ -47,3 +47,37 @@ def without(redirect: Callable[[TextIO], contextlib.AbstractContextManager[TextI
     """Nothing on the screen of what goes to a stream."""
     with Path(os.devnull).open("w") as nowhere, redirect(nowhere):
         yield
+
+
+class Slot(NamedTuple):
+    """A place on a node for a process that takes so many CPUs and GPUs; `number` tells it from others on its node."""
+
+    node: str
+    address: str
+    number: int
+    cpus: int
+    gpus: int
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of an actor that runs there."""
+        return {"num_cpus": self.cpus, "num_gpus": self.gpus, **on_node(self.node)}
+
+
+def slots(ray: Any, cpus: int, gpus: int = 0, *, one_a_node: bool = False) -> list[Slot]:
+    """All slots of so many CPUs and GPUs, as many as each node that lives has room for."""
+    found = []
+    for node in ray.nodes():
+        has = node["Resources"] if node["Alive"] else {}
+        room = int(has.get("CPU", 0)) // cpus
+        room = min(room, int(has.get("GPU", 0)) // gpus) if gpus else room
+        for number in range(min(room, 1) if one_a_node else room):
+            found.append(Slot(node["NodeID"], node["NodeManagerAddress"], number, cpus, gpus))
+    return found
+
+
+def on_node(node: str) -> dict[str, Any]:
+    """Options that put an actor on a node, and nowhere else."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415 (extra `ray`)
+
+    return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node_id=node, soft=False)}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -29,13 +28,12 @@ from generation.work import generate_units, planned
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
+from plumbline.freed import return_large_blocks
 from plumbline.manifest import stage
 from plumbline.rates import Stopwatch, keep_rates
 from plumbline.records import TransformedText
 from plumbline.store import is_remote, only_one, read_batches, read_records
 from plumbline.study import Study
-
-_M_MMAP_THRESHOLD, _LARGE = -3, 1 << 17  # glibc's mallopt, and its own default in bytes
 
 
 def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code: bool = False) -> Counter[str]:
@@ -46,7 +44,7 @@ def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code
     functions of the study be called. Raises StudyError where one would be called without it, DataError for data sets
     that cannot be read and ServiceError for a generator that cannot work; what was received before stays.
     """
-    _return_large_blocks()
+    return_large_blocks()
     plan = Plan(study)
     busy = f"another run is generating for {study.name!r}"
     with contextlib.ExitStack() as held:
@@ -74,7 +72,7 @@ def generate_shard(study: Study, shard: Shard, *, again: bool = False, allow_cod
     """
     if is_remote(study.folder):
         raise StudyError("--shard needs a folder that all machines share, not an address; name one with --exports")
-    _return_large_blocks()
+    return_large_blocks()
     plan = Plan(study)
     busy = f"a run without --shard is generating for {study.name!r}"
     twice = f"shard {shard.number}/{shard.of} of {study.name!r} is being generated"
@@ -111,16 +109,6 @@ def read_transformed(study: Study, transformation: str, seed: int) -> list[Trans
     """The outputs of one unit: those that the study wants, by key, and any kept from before (see `Unit`)."""
     refuse_other_outputs(study, transformation, seed)
     return read_records(study.transformation_file(transformation, seed), TransformedText, study.command(COMMAND))
-
-
-def _return_large_blocks() -> None:
-    """Keep glibc from raising the size from which a freed block goes back to the system at once.
-
-    It raises it when large ones are freed, as when data sets are read; a run would then keep what they took for hours.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none, and need none
-    if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
 def _generate_here(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> Counter[str]:
@@ -170,7 +158,7 @@ def _options() -> argparse.Namespace:
         "--shard",
         metavar="K/N",
         type=as_shard,
-        help="make the K-th of N parts of the texts alone, as an array job of Slurm does (docs/cluster.md)",
+        help="make the K-th of N parts of the texts alone, as an array job of Slurm does (docs/howto/slurm.md)",
     )
     return parser.parse_args()
 

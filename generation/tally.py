@@ -11,7 +11,7 @@ import argparse
 import functools
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -26,6 +26,7 @@ from generation.unit import COMMAND, refuse_other_outputs
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
 from plumbline.file_hashes import cached_file_hash
+from plumbline.hashes import Packed, packed
 from plumbline.journal import Journal
 from plumbline.records import Text, TransformedText
 from plumbline.remembered import Remembered
@@ -38,7 +39,6 @@ UNDEFINED = "–"
 COUNTED = "counted.json"
 GROUP = ["generator", "transformation", "seed", "dataset", "language"]
 _STATUSES = ("ok", "failed", "unanswered")
-Keys = npt.NDArray[np.bytes_]
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,7 @@ def tally(studies: Sequence[Study], measure: Measure) -> pd.DataFrame:
             plan = Plan(study)
             for _, name, transformation, seed in unit_group:
                 before = bar.n
-                found = known[study.folder].found(
-                    _rests_on(plan, transformation, seed, measure),
-                    functools.partial(_counted_unit, plan, transformation, seed, measure, bar),
-                )
+                found = _kept_or_counted(known[study.folder], plan, transformation, seed, measure, bar)
                 bar.update(before + counts[study.name] - bar.n)
                 unit = pd.DataFrame(found)
                 frames.append(unit.assign(generator=name, transformation=transformation, seed=seed))
@@ -171,8 +168,9 @@ def _count(study: Study) -> int:
 
 def _texts_hash(study: Study) -> str:
     """Equal for studies with the same texts, in whatever order and data sets they stand."""
-    batches = read_batches(study.folder / "texts.parquet", Text, study.command(COMMAND), ["text_id"])
-    ids = np.concatenate([np.empty(0, "S16"), *(_packed(batch["text_id"].to_pylist()) for batch in batches)])
+    path = study.folder / "texts.parquet"
+    batches = read_batches(path, Text, study.command(COMMAND), ["text_id"])
+    ids = np.concatenate([np.empty(0, "S16"), *(packed(batch["text_id"].to_pylist(), str(path)) for batch in batches)])
     return hashlib.sha256(np.sort(ids).tobytes()).hexdigest()
 
 
@@ -186,10 +184,10 @@ def count_ahead(study: Study, measures: Sequence[Measure]) -> None:
         plan = Plan(by)
         for unit in _units(by):
             for measure in measures:
-                if key := _rests_on(plan, *unit, measure):
+                if _rests_on(plan, *unit, measure):
                     with tqdm(unit="text", desc="counting", unit_scale=True, leave=False, delay=1) as bar:
-                        kept.found(key, functools.partial(_counted_unit, plan, *unit, measure, bar))
-    kept.keep()
+                        _kept_or_counted(kept, plan, *unit, measure, bar)
+            kept.keep()  # who stops a long count has what was counted
 
 
 def is_counted(studies: Sequence[Study], measure: Measure) -> bool:
@@ -201,18 +199,32 @@ def is_counted(studies: Sequence[Study], measure: Measure) -> bool:
 def _rests_on(plan: Plan, transformation: str, seed: int, measure: Measure) -> str:
     """Identity of all that a unit's sums rest on.
 
-    Empty, so that nothing is kept, while a journal grows, at an address, and where languages are those of recordings.
+    Empty, so that nothing is kept, while a journal (a shard's too) is there, at an address, and where languages are
+    those of recordings.
     """
     study, generator = plan.study, plan.study.generator
     texts, outputs = study.folder / "texts.parquet", study.transformation_file(transformation, seed)
     recorded = isinstance(generator, RecordedGenerator) and generator.languages == "recorded"
-    if recorded or is_remote(study.folder) or study.journal_file(transformation, seed).exists() or not outputs.exists():
+    if recorded or is_remote(study.folder) or journal_files(study, transformation, seed) or not outputs.exists():
         return ""
     refuse_other_outputs(study, transformation, seed)
     kind = plan.kinds[transformation].model_dump(mode="json")
     made_by = [plan.makers[transformation].hash, plan.prompt_hashes[transformation]]
     files = [cached_file_hash(path) for path in (texts, outputs)]
     return Remembered.key(files, transformation, seed, kind, made_by, measure.name)
+
+
+def _kept_or_counted(
+    kept: Remembered, plan: Plan, transformation: str, seed: int, measure: Measure, bar: tqdm[NoReturn]
+) -> dict[str, Any]:
+    """The sums of one unit, column by column; kept, unless its files were written while they were read."""
+    unit = plan, transformation, seed, measure
+    key = _rests_on(*unit)
+    there = kept.has(key)
+    found = kept.found(key, functools.partial(_counted_unit, *unit, bar))
+    if not there and _rests_on(*unit) != key:
+        kept.forget(key)
+    return found
 
 
 def _counted_unit(plan: Plan, transformation: str, seed: int, measure: Measure, bar: tqdm[NoReturn]) -> dict[str, Any]:
@@ -238,13 +250,14 @@ def _tally_unit(plan: Plan, transformation: str, seed: int, measure: Measure, ba
 
 def _places(
     plan: Plan, transformation: str, seed: int, bar: tqdm[NoReturn]
-) -> tuple[Keys, npt.NDArray[np.int32], list[tuple[str, str]]]:
+) -> tuple[Packed, npt.NDArray[np.int32], list[tuple[str, str]]]:
     """For each place of a text, in order: the key of its output and its group; and each group's data set, language."""
     numbers: dict[tuple[str, str], int] = {}
     keys, groups = [np.empty(0, "S16")], [np.empty(0, np.int32)]
-    for table in read_batches(plan.study.folder / "texts.parquet", Text, plan.study.command(COMMAND)):
+    path = plan.study.folder / "texts.parquet"
+    for table in read_batches(path, Text, plan.study.command(COMMAND)):
         rows = table.to_pylist()
-        keys.append(_packed(plan.job(as_record(row, Text), transformation, seed).key for row in rows))
+        keys.append(packed([plan.job(as_record(row, Text), transformation, seed).key for row in rows], str(path)))
         places = (numbers.setdefault((row["dataset"], row["language"]), len(numbers)) for row in rows)
         groups.append(np.fromiter(places, np.int32, len(rows)))
         bar.update(len(rows))
@@ -252,16 +265,16 @@ def _places(
 
 
 def _outputs(
-    study: Study, transformation: str, seed: int, measure: Measure, wanted: Keys
-) -> tuple[Keys, npt.NDArray[np.float32]]:
+    study: Study, transformation: str, seed: int, measure: Measure, wanted: Packed
+) -> tuple[Packed, npt.NDArray[np.float32]]:
     """Keys of a unit's outputs that are wanted, sorted, and their numbers; of equal keys the newest is the last."""
     columns = len(_STATUSES) + len(measure.names)
     keys, numbers = [np.empty(0, "S16")], [np.empty((0, columns), np.float32)]
     for rows in _rows(study, transformation, seed, ["key", "status", *measure.columns]):
-        packed = _packed(row["key"] for row in rows)
-        at = np.minimum(np.searchsorted(wanted, packed), max(len(wanted) - 1, 0))
-        kept = np.flatnonzero(wanted[at] == packed) if len(wanted) else np.empty(0, int)
-        keys.append(packed[kept])
+        there = packed([row["key"] for row in rows], str(study.transformation_file(transformation, seed)))
+        at = np.minimum(np.searchsorted(wanted, there), max(len(wanted) - 1, 0))
+        kept = np.flatnonzero(wanted[at] == there) if len(wanted) else np.empty(0, int)
+        keys.append(there[kept])
         found = [(*(rows[i]["status"] == status for status in _STATUSES), *measure.of(rows[i])) for i in kept]
         numbers.append(np.array(found, np.float32).reshape(-1, columns))
     order = np.argsort(np.concatenate(keys), kind="stable")
@@ -279,8 +292,3 @@ def _rows(study: Study, transformation: str, seed: int, columns: Sequence[str]) 
     lines = (row for path in journals for _, row in Journal(path).lines(TransformedText))
     while rows := list(itertools.islice(lines, BATCH)):
         yield rows
-
-
-def _packed(hashes: Iterable[str]) -> Keys:
-    """Hashes of 32 hexadecimal digits in 16 bytes each."""
-    return np.frombuffer(bytes.fromhex("".join(hashes)), "S16")

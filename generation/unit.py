@@ -15,13 +15,16 @@ from pathlib import Path
 from generation.jobs import Job, Plan
 from generation.output import with_language
 from generation.shards import Shard, journal_files
+from plumbline.file_hashes import cached_file_hash
 from plumbline.journal import Journal
 from plumbline.manifest import refuse_replaced_table, write_kept_table
 from plumbline.records import Text, TransformedText
-from plumbline.store import BATCH, as_record, read_batches
+from plumbline.remembered import Remembered
+from plumbline.store import BATCH, as_record, is_remote, read_batches
 from plumbline.study import Study
 
 COMMAND = "generation.run"
+WORTH = 20_000  # outputs of a unit; whether there are fewer is found out in half a second
 IN_TABLE, ELSEWHERE = -1, -2
 # place: number of the text's row; for outputs that the study does not want now, a number after those.
 # line: place in the journal, IN_TABLE, or ELSEWHERE (another process's journal); NULL: there is none yet.
@@ -65,11 +68,8 @@ class Unit:
         self.journal = Journal(plan.study.journal_file(transformation, seed, shard.name if shard else ""))
         self._keys = sqlite3.connect("", check_same_thread=False)  # a temporary file, gone with the process
         self._keys.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA}")
-        self._want()
         self._again = {"failed", "unanswered"} if again else {"unanswered"}
-        self._find()
-        (self.wanted,) = self._keys.execute("SELECT count(*) FROM outputs WHERE todo IS NOT NULL").fetchone()
-        (self.todo,) = self._keys.execute("SELECT count(*) FROM outputs WHERE todo").fetchone()
+        self.wanted, self.todo = self._counted()
         self.left: int = self.todo
 
     def jobs(self) -> Iterator[Job]:
@@ -110,6 +110,30 @@ class Unit:
         """Let go of files; what was received stays in the journal."""
         self.journal.close()
         self._keys.close()
+
+    def _counted(self) -> tuple[int, int]:
+        """How many outputs are wanted and to do; of a unit that was found complete once, until anything changes."""
+        state, known = self._state(), self.plan.complete
+        if known.has(state):
+            refuse_other_outputs(self.plan.study, self.transformation, self.seed)
+            return known.found(state, dict)["wanted"], 0
+        self._want()
+        self._find()
+        (wanted,) = self._keys.execute("SELECT count(*) FROM outputs WHERE todo IS NOT NULL").fetchone()
+        (todo,) = self._keys.execute("SELECT count(*) FROM outputs WHERE todo").fetchone()
+        if not todo and wanted >= WORTH:
+            known.found(state, lambda: {"wanted": wanted})
+        return wanted, todo
+
+    def _state(self) -> str:
+        """The identity of all that decides what is left; empty where a unit has no whole table, or it is far."""
+        plan, study, name = self.plan, self.plan.study, self.transformation
+        journals = self._shard or journal_files(study, name, self.seed)
+        if is_remote(self.path) or journals or plan.by_recordings or not self.path.exists():
+            return ""
+        files = [cached_file_hash(file) for file in (self.texts, self.path, study.file)]
+        made_by = plan.makers[name].hash, plan.prompt_hashes[name] or "none"
+        return Remembered.key("complete-v1", *files, *made_by, name, self.seed, sorted(self._again))
 
     def _all_jobs(self) -> Iterator[tuple[int, Job]]:
         """The job of every text with the text's row; equal texts have equal jobs."""

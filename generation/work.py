@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-import pyarrow as pa
 from tqdm import tqdm
 
 from generation.datasets.loading import iter_datasets
@@ -19,6 +18,7 @@ from generation.output import make_output
 from generation.shards import Shard
 from generation.unit import Unit
 from plumbline.errors import PlumblineError
+from plumbline.freed import return_unused
 from plumbline.journal import Journal
 from plumbline.rates import Stopwatch
 from plumbline.records import Text
@@ -40,12 +40,14 @@ def planned(
     file = texts or study.folder / "texts.parquet"
     all_texts = (text for dataset in iter_datasets(study) for text in dataset.texts())
     write_table(file, (text for text in all_texts if shard is None or shard.has(text.text)), Text)
-    pa.default_memory_pool().release_unused()  # what the data sets took, which a long run has no more use for
+    return_unused()  # what the data sets took, which a long run has no more use for
     places = [(name, seed) for name in study.transformations for seed in study.seeds]
     made: list[Unit] = []
     try:
         for name, seed in tqdm(places, unit="unit", desc="planning", leave=False, delay=1):
             made.append(Unit(plan, name, seed, file, again=again, shard=shard))
+        if texts is None:  # a dry run leaves nothing
+            plan.complete.keep()
         yield made
     finally:
         for unit in made:

@@ -108,9 +108,14 @@ def study_of(options: argparse.Namespace) -> Study:
 
 def local(value: str) -> Path:
     """A file or folder of this machine, for an option: an address would become a folder of its name."""
+    return Path(no_address(value))
+
+
+def no_address(value: str) -> str:
+    """What may name a file of this machine or something else, but no address, for an option."""
     if "://" in value:
         raise argparse.ArgumentTypeError(f"{value!r} is an address; name a file or folder of this machine")
-    return Path(value)
+    return value
 
 
 def positive(value: str) -> float:

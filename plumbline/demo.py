@@ -14,6 +14,7 @@ from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.resources import installing
 from plumbline.samples import FOLDER, put_samples
+from plumbline.study import Study, load_study
 
 STUDY = str(FOLDER / "demo.yaml")
 #: A module of each extra that the flow needs: said before the first step, not minutes later.
@@ -59,7 +60,7 @@ def main() -> int:
             ["evaluation: accepted transformations -> scores", _call("evaluate", *study), _call("report", *study)],
             *bundle,
         ]
-    ) or _say_next(study)  # fmt: skip
+    ) or _say_next(study, load_study(options.study, options.exports))  # fmt: skip
 
 
 def _refuse_incomplete() -> None:
@@ -95,13 +96,17 @@ def _wait_for(command: list[str]) -> int:
                 continue
 
 
-def _say_next(study: list[str]) -> int:
+def _say_next(study: list[str], loaded: Study) -> int:
     by_make = "MAKELEVEL" in os.environ  # `make demo`: its targets need no activated environment
     serve, dashboard = ("make serve", "make dashboard") if by_make else (
         shlex.join(["plumbline", name, *study]) for name in ("serve", "dashboard")
     )  # fmt: skip
     print(
-        f"\nOpen next:\n  {serve}   Argilla, where the pairs were rated: http://127.0.0.1:6900\n"
-        f"  {dashboard}   drift against ratings, and the verdicts: http://127.0.0.1:8501"
+        "\nOpen next, in a browser:\n"
+        f"  {loaded.folder / 'report' / 'index.html'}   what raters said, and the verdicts\n"
+        f"  {loaded.folder / 'report_evaluation' / 'index.html'}   what became of the models' scores\n"
+        "Start next, each in a terminal of its own:\n"
+        f"  {dashboard}   where the study stands, drift against ratings: http://127.0.0.1:8501\n"
+        f"  {serve}   Argilla, where the pairs were rated: http://127.0.0.1:6900/work"
     )
     return 0

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from plumbline.errors import DataError, ServiceError
 from plumbline.reading import refuse_no_file
+from plumbline.remembered import read_sealed, write_sealed
 from plumbline.resources import user_cache
-from plumbline.store import read_json, write_json
 
 LARGE = 1_000_000  # bytes; smaller files are read each time
 _PIECE = 1 << 22
@@ -74,18 +73,10 @@ def _read(path: Path, prefix: bytes) -> str:
 
 
 def _kept() -> dict[str, list[object]]:
-    """What is remembered; nothing where there is no cache, or none that can be read."""
-    try:
-        kept = read_json(cache_file(), "")
-    except (DataError, ServiceError, OSError):
-        return {}
-    whole = isinstance(kept, dict) and all(isinstance(one, list) and len(one) == 2 for one in kept.values())
-    return kept if whole else {}
+    """What is remembered; nothing where there is no cache, or another than was written."""
+    return read_sealed(cache_file())
 
 
 def _keep(kept: dict[str, list[object]]) -> None:
     """Remember it, where there is a place to; the file is read again otherwise."""
-    try:
-        write_json(cache_file(), dict(list(kept.items())[-_MOST:]))
-    except OSError:
-        return
+    write_sealed(cache_file(), dict(list(kept.items())[-_MOST:]))

@@ -20,24 +20,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from plumbline.errors import DataError
+from plumbline.hashes import packed
 from plumbline.records import Record
 from plumbline.schemas import cast_table, refuse_duplicate_keys
 from plumbline.store import BATCH, among, asked_of, open_parquet
 
-Keys = NDArray[np.bytes_]
 _AT_ONCE = 16 * BATCH  # rows of row groups that are read together
-
-
-def packed(keys: Sequence[str], where: str) -> Keys:
-    """Hashes of 32 hexadecimal digits in 16 bytes each; DataError for others, with `where` they stand."""
-    try:
-        found = np.frombuffer(bytes.fromhex("".join(keys)), "S16")
-    except ValueError:
-        found = np.empty(0, "S16")
-    if len(found) != len(keys):
-        wrong = next((key for key in keys if len(key) != 32), keys[0])
-        raise DataError(f"{where}: column 'key' holds {wrong[:40]!r}, which is no key; bring the file back from a copy")
-    return found
 
 
 class KeyedTable:

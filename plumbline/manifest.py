@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ValidationError
 
-from plumbline.errors import DataError
+from plumbline.errors import DataError, StudyError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.records import Record
@@ -71,12 +71,13 @@ def stage(
     """
     started, clock = datetime.now(UTC), time.monotonic()
     read_manifest(study)  # refused before the stage's work, not after it
+    ran_on = study_hash(study)  # now: a file that is edited, moved or deleted meanwhile is not what the stage ran on
     yield
     entry = {
         "started_at": started.isoformat(timespec="seconds"),
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(time.monotonic() - clock, 3),
-        "study_sha256": file_hash(study.file),
+        "study_sha256": ran_on,
         "inputs": _hashes(study, inputs),
         "outputs": _hashes(study, outputs),
         **({"settings": dict(settings)} if settings is not None else {}),
@@ -84,6 +85,16 @@ def stage(
     with _changed(study) as manifest:
         manifest["versions"] = versions()
         manifest.setdefault("stages", {})[name] = entry
+
+
+def study_hash(study: Study) -> str:
+    """The hash of the study's file. Raises StudyError where it has been moved or deleted since it was read."""
+    try:
+        return file_hash(study.file)
+    except FileNotFoundError:
+        raise StudyError(
+            f"the study file {study.file} was moved or deleted since it was read; bring it back, then run again"
+        ) from None
 
 
 def read_manifest(study: Study) -> dict[str, Any]:

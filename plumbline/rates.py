@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -15,8 +16,8 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from plumbline.errors import ServiceError
-from plumbline.store import is_remote, read_models, write_json
+from plumbline.errors import DataError, ServiceError
+from plumbline.store import as_models, is_remote, read_json, write_json
 from plumbline.study import Study
 
 Work = Literal["generation", "encoding"]
@@ -63,10 +64,14 @@ class Stopwatch:
         """So many texts are done."""
         now = time.monotonic()
         passed, self._last = now - self._last, now
+        self.add(what, texts, characters, passed)
+
+    def add(self, what: str, texts: int, characters: int, seconds: float) -> None:
+        """So many texts were done in so many seconds, wherever that was."""
         self._texts[what] += texts
         self._characters[what] += characters
-        self._seconds[what] = self._seconds.get(what, 0.0) + passed
-        self._gpu_seconds[what] = self._gpu_seconds.get(what, 0.0) + passed * self.gpus
+        self._seconds[what] = self._seconds.get(what, 0.0) + seconds
+        self._gpu_seconds[what] = self._gpu_seconds.get(what, 0.0) + seconds * self.gpus
 
     def rate(self, work: Work, what: str, model: str, identity: str) -> Rate | None:
         """What was measured of a kind of work; None where nothing was done."""
@@ -96,27 +101,36 @@ def keep_rates(study: Study, rates: Iterable[Rate | None]) -> None:
 
 
 def read_rates(study: Study) -> list[Rate]:
-    """What runs of this study have measured, and those of others whose records are beside it in a folder."""
+    """What runs of this study have measured, and those of others whose records are beside it in a folder.
+
+    A damaged file is left out, with a line on standard error: no record rests on it.
+    """
     folders = [study.folder] if is_remote(study.folder) else study.folder.parent.glob("*")
-    files = (file for folder in folders for file in sorted((folder / "rates").glob("*.json")))
-    return [rate for file in files for rate in read_models(file, Rate, "the run that measured it")]
+    found: list[Rate] = []
+    for file in (file for folder in folders for file in sorted((folder / "rates").glob("*.json"))):
+        try:
+            found += as_models(read_json(file, "", "delete it"), file, Rate, "delete it")
+        except DataError as error:
+            print(f"left out: {error}", file=sys.stderr)
+    return found
 
 
 def hours(rates: Collection[Rate], left: Mapping[str, tuple[str, int]]) -> tuple[dict[str, float], float, list[str]]:
     """What is left, by measured rates: GPU hours by kind of GPU, hours without a GPU of ours, and what is not measured.
 
-    `left` are for each kind of work its identity and the characters of the texts that are left. Time goes by
-    characters, whatever the texts' lengths; of several kinds of GPU that were measured the last one counts.
+    `left` are for each work, by the name that it is told by, its identity and the characters of the texts that are
+    left. Time goes by characters, whatever the texts' lengths; of several kinds of GPU that were measured the last one
+    counts.
     """
     by_gpu: dict[str, float] = {}
     alone, unmeasured = 0.0, []
-    for what, (identity, characters) in left.items():
-        same = [one for one in rates if (one.what, one.identity) == (what, identity)]
+    for name, (identity, characters) in left.items():
+        same = [one for one in rates if one.identity == identity]
         last = max(same, key=lambda one: one.finished_at, default=None)
         found = [one for one in same if last and one.gpu == last.gpu]
         measured = sum(one.characters for one in found)
         if last is None:
-            unmeasured.append(what)
+            unmeasured.append(name)
         elif last.gpu:
             seconds = sum(one.gpu_seconds for one in found) / measured * characters
             by_gpu[last.gpu] = by_gpu.get(last.gpu, 0.0) + seconds / 3600
@@ -128,9 +142,13 @@ def hours(rates: Collection[Rate], left: Mapping[str, tuple[str, int]]) -> tuple
 def in_words(rates: Collection[Rate], left: Mapping[str, tuple[str, int]]) -> str:
     """What `hours` says of what is left."""
     by_gpu, alone, unmeasured = hours(rates, left)
-    parts = [f"about {number:.3g} GPU hours ({gpu})" for gpu, number in by_gpu.items()]
+    parts = [f"{_amount(number)} GPU hours ({gpu})" for gpu, number in by_gpu.items()]
     if alone:
-        parts.append(f"about {alone:.3g} hours with no GPU of this machine")
+        parts.append(f"{_amount(alone)} hours with no GPU of this machine")
     if unmeasured:
         parts.append(f"not measured yet: {', '.join(unmeasured)}")
     return f"by the rates of earlier runs: {'; '.join(parts)}"
+
+
+def _amount(number: float) -> str:
+    return f"about {number:.3g}" if number >= 0.01 else "less than 0.01"

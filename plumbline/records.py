@@ -123,7 +123,7 @@ class Rating(Record):
     """One answer of one rater to one question on one pair (`ratings.parquet`)."""
 
     KEY = ("pair_id", "rater_id", "question")
-    UNSAID = frozenset({"withdrawn"})
+    UNSAID = frozenset({"withdrawn", "order", "turn"})
     pair_id: str = Field(description="which pair")
     transformation: str = Field(description="its transformation")
     language: str = Field(description="its original's language")
@@ -148,6 +148,16 @@ class Rating(Record):
     surplus: bool = Field(
         default=False,
         description="beyond what the study asks for: it came after `raters.per_pair` others and does not count",
+    )
+    order: str = Field(
+        default="",
+        description="of tasks with candidates the order in which this rater saw them, by their numbers among the item's"
+        " `shown` (`3 1 2`), or of a candidate with a record of its own its place; empty where they stood as `shown`"
+        " says, `unknown` where nobody can say any more",
+    )
+    turn: int = Field(
+        default=0,
+        description="of tasks the item's place in the order that was drawn for this rater, from 1; 0: unknown",
     )
     simulated: bool = Field(description="true if a program gave it, not a person")
 

@@ -1,7 +1,7 @@
 """What is made of a study's records for pages: made once, until a file changes that it rests on.
 
 `cached` and `shared` make a reader (`streamlit_app.readers`) of a function. A result is kept for as long as the files
-keep their time and size.
+keep their times, size and inode.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from plumbline.study import Study
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Stamp = tuple[str, int, int]
+Stamp = tuple[str, int, int, int, int]
 _LISTED = 2.0  # seconds until a far folder is listed again
 
 
@@ -135,9 +135,14 @@ def _below(folder: Path) -> list[Path]:
 
 
 def _stamp(path: Path) -> Stamp:
-    """What tells one state of a file from another: path, time of change in nanoseconds, size (-1: not there)."""
+    """What tells one state of a file from another: path, size (-1: not there), inode, and times in nanoseconds.
+
+    The time of the last change of any kind is among these: a program can put the time of writing back, not that one.
+    """
     try:
         status = path.stat()
     except FileNotFoundError:
-        return str(path), 0, -1
-    return str(path), int(1e9 * status.st_mtime), status.st_size
+        return str(path), -1, 0, 0, 0
+    if is_remote(path):
+        return str(path), status.st_size, 0, int(1e9 * status.st_mtime), 0
+    return str(path), status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns

@@ -101,7 +101,7 @@ async def listen(server: Server, tls: ssl.SSLContext | None = None) -> tuple[asy
 
 
 class ChatStub:
-    """The server; `asked` are the requests in order of arrival, `most_at_once` the most that were in hand together."""
+    """The server; `asked` are the requests as they came, `most_at_once` the most that were in flight together."""
 
     def __init__(self, script: Script, tls: ssl.SSLContext | None = None) -> None:
         self.script = script

@@ -6,7 +6,6 @@ import contextlib
 import gc
 import os
 import sqlite3
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,27 +20,16 @@ from evaluation.models.embeddings import EmbeddingStore
 from evaluation.run import evaluate
 from plumbline.errors import ServiceError
 
+from .disks import small_disk
 from .evaluation.conftest import Loader, write_outputs, write_pairs, write_study, write_verdicts
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """Makes a disk of a size, where this user may mount one."""
-    made: list[Path] = []
-
-    def mount(size: str) -> Path:
-        folder = tmp_path / f"disk-{size}"
-        folder.mkdir()
-        options = ["-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
-        if subprocess.run(["mount", *options], capture_output=True, check=False).returncode:
-            pytest.skip("mounting a small disk needs root")
-        made.append(folder)
-        return folder
-
-    yield mount
-    gc.collect()  # what an error's traceback still holds open there
-    for folder in made:
-        subprocess.run(["umount", str(folder)], check=True)
+    """Makes a disk of a size."""
+    with contextlib.ExitStack() as stack:
+        yield lambda size: stack.enter_context(small_disk(tmp_path / f"disk-{size}", size))
+        gc.collect()  # what an error's traceback still holds open there
 
 
 @pytest.fixture

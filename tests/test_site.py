@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
+import io
+import re
 import subprocess
 import sys
 import tomllib
@@ -15,6 +18,7 @@ from plumbline.resources import ROOT
 from plumbline.study import Study
 
 sys.path.insert(0, str(ROOT / "docs" / "_site"))
+import mathml
 import reference
 
 
@@ -68,3 +72,35 @@ def test_the_citation_has_the_package_s_version() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     with (ROOT / "pyproject.toml").open("rb") as file:
         assert cited["version"] == tomllib.load(file)["project"]["version"]
+
+
+METHOD = sorted((ROOT / "docs" / "method").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", METHOD, ids=lambda page: page.stem)
+def test_a_method_page_s_example_prints_what_it_says(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"^```pycon\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    example = doctest.DocTestParser().get_doctest(code, {}, page.name, str(page), 0)
+    said = io.StringIO()
+    result = doctest.DocTestRunner(verbose=False).run(example, out=said.write)
+    assert result.attempted and not result.failed, said.getvalue()
+    assert "```math\n" in text and ("ndefined" in text or "NaN" in text)
+
+
+def test_formulas_are_mathml_on_every_method_page(site: Path) -> None:
+    for page in METHOD:
+        made = (site / "method" / f"{page.stem}.html").read_text(encoding="utf-8")
+        assert made.count("<math") == made.count("</math>") >= page.read_text(encoding="utf-8").count("```math"), page
+        shown = re.sub(r"<math.*?</math>", "", made, flags=re.DOTALL)
+        assert "\\frac" not in shown and "$<code" not in shown, f"{page.name}: a formula is shown as it is written"
+
+
+def test_a_formula_that_is_not_understood_ends_the_build() -> None:
+    assert "<munderover><mo>&#x02211;</mo>" in mathml.mathml(r"\sum_{i=1}^n x_i", display="block")
+    assert "&#x0005E;</mo></mover>" in mathml.mathml(r"\hat{x}")
+    made = mathml.with_formulas("```\n$`x`$\n```\n$`x`$")
+    assert made.startswith("```\n$`x`$\n```\n<span><math") and made.count("<math") == 1
+    for wrong in (r"\nosuch x", r"\frac{1}", "a__b", "a}", "#", r"\left( x"):
+        with pytest.raises(ValueError, match="formula"):
+            mathml.mathml(wrong)

@@ -25,6 +25,7 @@ from annotation.pseudonyms import account_pseudonym
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import read_pairs
 from annotation.shown_records import Review
+from annotation.verdicts.tables import count
 from plumbline.errors import StudyError, nearest
 from plumbline.manifest import write_kept
 from plumbline.study import Study
@@ -110,8 +111,8 @@ def _refuse_open(study: Study, argilla: Argilla, people: Sequence[User]) -> None
                 left.update(names[one] for one in inside - done)
     for name, pairs in left.items():
         raise StudyError(
-            f"{name!r} can still rate {pairs} pairs of {study.name} and would see what others said of pairs; name"
-            " somebody else, or wait until all pairs have their ratings"
+            f"{name!r} can still rate {count(pairs, 'pair')} of {study.name} and would see what others said of pairs;"
+            " name somebody else, or wait until all pairs have their ratings"
         )
 
 

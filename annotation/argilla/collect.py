@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from annotation.argilla.client import Argilla, Listed, User
+from annotation.argilla.orders import Orders
 from annotation.argilla.training import collect_training
 from annotation.argilla.wording import COMMENT
 from annotation.argilla.workspaces import named_raters, published
@@ -27,6 +28,7 @@ from plumbline.identity import identity
 from plumbline.records import ARGILLA, Pair
 from plumbline.store import write_json
 from plumbline.study import Study
+from plumbline.study.human import HumanSubject
 
 
 def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.DataFrame:
@@ -94,13 +96,16 @@ class _Reading:
     def part(self, *, replace: bool) -> Part:
         """The dataset's answers. Raises DataError for those that cannot count; with `replace` they are left out."""
         answers, outside, strange = [], 0, 0
-        for pair_id, response in self._responses():
+        tasks = isinstance(self.study.subject, HumanSubject)
+        given = list(self._responses())  # before the orders, which are known of whoever has answered
+        orders = Orders.of(self.argilla, self.dataset.id) if tasks else Orders()
+        for pair_id, response in given:
             if pair_id not in self.pairs:
                 strange += 1
             elif response["user_id"] not in self.raters:
                 outside += 1
             else:
-                answers.append(self._answer(pair_id, response))
+                answers.append(self._answer(pair_id, response, orders))
         if strange and not replace:
             raise DataError(
                 f"{strange} answers on the server at {self.argilla.url} are of pairs that are not in pairs.parquet;"
@@ -121,7 +126,7 @@ class _Reading:
             for response in record.get("responses") or []:
                 yield record["external_id"], response
 
-    def _answer(self, pair_id: str, response: Mapping[str, Any]) -> Answer:
+    def _answer(self, pair_id: str, response: Mapping[str, Any], orders: Orders) -> Answer:
         given, asked = response.get("values") or {}, self.rubric.asked(self.pairs[pair_id].pool)
         answer = Answer(
             pair_id=pair_id,
@@ -130,6 +135,7 @@ class _Reading:
             values={one.name: one.kept(given.get(one.name, {}).get("value")) for one in asked},
             comment=given.get(COMMENT, {}).get("value") or "",
             submitted_at=f"{response['updated_at'].removesuffix('Z')}+00:00",
+            **orders.said(response["user_id"], pair_id),
         )
         check(answer, f"pair {pair_id}", self.rubric, self.pairs)
         return answer

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from annotation.argilla.client import Argilla, Listed, translated
 from annotation.argilla.forms import Form, question_of
+from annotation.argilla.orders import mark_dataset
 from annotation.argilla.sending import SHOWN, send_pairs
 from annotation.argilla.suggestions import Suggested, suggestions_for
 from annotation.argilla.wording import COMMENT, Words, answered, put_right
 from annotation.argilla.workspaces import Admission, admit_annotators, refuse_unknown
+from annotation.human.order import drawing_of
 from annotation.offering import ARGILLA, alone, begin_offering, refuse_other_sample
 from annotation.ratings.exclusions import withdrawn_pairs
 from annotation.ratings.ratings import read_all_ratings
@@ -203,9 +205,13 @@ def _fill(
             dataset_id = dataset.id
             _check_answers(study, queue, dataset.distribution["min_submitted"])
             present = {record["external_id"] for record in argilla.records(dataset_id)}
+        drawing = drawing_of(study, wanted)
+        if not present:  # new, or a crash came before it was marked
+            mark_dataset(argilla, dataset_id, drawing)
         present |= set(withdrawn)
         missing = sorted((pair for pair in wanted if pair.pair_id not in present), key=lambda pair: pair.pair_id)
-        send_pairs(argilla, dataset_id, name, missing, Words.of(rubric, queue).beside, given)
+        beside = Words.of(rubric, queue).beside
+        send_pairs(argilla, dataset_id, name, missing, beside, given, drawing)
         new[name] = len(missing)
     return new
 

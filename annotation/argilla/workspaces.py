@@ -24,6 +24,7 @@ class Admission:
     readers: Mapping[str, int]  #: of each workspace
     unknown: int  #: annotators of whom nobody said what they read: they are let in everywhere
     out: Sequence[str] = ()  #: user names of those who were in, and whom `raters.people` does not name
+    people: int = 0  #: who is let in somewhere
 
 
 def published(study: Study, argilla: Argilla) -> dict[Queue, Listed]:
@@ -58,14 +59,15 @@ def admit_annotators(study: Study, argilla: Argilla, reads: Mapping[str, Sequenc
     `reads` are languages by user name; whoever is not in it is let in everywhere. Who is in stays, but where
     `raters.people` names others: then they are taken out, and their answers stay on the server.
     """
-    people, readers, out = annotators(study, argilla), {}, set[str]()
+    people, readers, out, let_in = annotators(study, argilla), {}, set[str](), set[str]()
     for name, (workspace_id, languages) in workspaces_of(study, argilla).items():
         able = [user for user in people if languages <= set(reads.get(user.username, languages))]
         admit(workspace_id, argilla, able)
         readers[name] = len(able)
+        let_in |= {user.id for user in able}
         if study.raters.people is not None:
             out |= _take_out(workspace_id, argilla, {user.id for user in people})
-    return Admission(readers, sum(user.username not in reads for user in people), sorted(out))
+    return Admission(readers, sum(user.username not in reads for user in people), sorted(out), len(let_in))
 
 
 def annotators(study: Study, argilla: Argilla) -> list[User]:

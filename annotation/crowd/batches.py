@@ -7,10 +7,11 @@ once a campaign has begun, the ledger keeps them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pydantic import Field
 
+from annotation.human.order import drawing_of
 from annotation.sampling.queues import Queue, queues_of
 from plumbline.errors import StudyError
 from plumbline.identity import identity
@@ -51,12 +52,13 @@ def make_batches(
     if pilot:
         tried = {batch.queue.languages for batch in taken if batch.pilot}
         return [
-            _batch(queue, left[queue][:pilot], _dealt(spare.get(queue, []), left[queue][:pilot], study, 1), pilot=True)
+            _batch(queue, part, _dealt(spare.get(queue, []), part, study, 1), pilot=True)
             for queue in _pilot_queues(left, tried, pilot)
+            for part in _split(left[queue], pilot, _groups(study, left[queue]), whole=False)[:1]
         ]
     made = []
     for queue, own in left.items():
-        parts = _split(own, study.sample.batch)
+        parts = _split(own, study.sample.batch, _groups(study, own))
         rest = spare.get(queue, [])
         for number, part in enumerate(parts):
             dealt = _dealt(rest, part, study, len(parts) - number)
@@ -81,10 +83,25 @@ def _pilot_queues(left: dict[Queue, list[Pair]], tried: Collection[frozenset[str
     return [max(own, key=lambda queue: min(pilot, len(left[queue]))) for own in groups]
 
 
-def _split(pairs: Sequence[Pair], size: int) -> list[list[Pair]]:
-    """In as few parts of at most `size` as there can be, as even as possible."""
-    number = -(-len(pairs) // size)
-    return [list(pairs[place::number]) for place in range(number)]
+def _groups(study: Study, pairs: Sequence[Pair]) -> dict[str, str]:
+    """The query of each record that holds one candidate; {} for others."""
+    drawing = drawing_of(study, pairs)
+    return dict(drawing.groups or {}) if drawing else {}
+
+
+def _split(pairs: Sequence[Pair], size: int, groups: Mapping[str, str], *, whole: bool = True) -> list[list[Pair]]:
+    """In as few parts of at most `size` as there can be, as even as possible; or (not `whole`) the first part full.
+
+    Records of one of `groups` stay together, whose candidates one worker compares: a larger group is a part by itself.
+    """
+    own: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        own.setdefault(groups.get(pair.pair_id, pair.pair_id), []).append(pair)
+    together = list(own.values())
+    most = max(1, size // max(map(len, together), default=1))  # groups of a queue are of one size
+    number = -(-len(together) // most)
+    dealt = [together[place::number] if whole else together[place * most :][:most] for place in range(number)]
+    return [[pair for group in part for pair in group] for part in dealt]
 
 
 def _dealt(controls: Sequence[Pair], part: Sequence[Pair], study: Study, batches: int) -> list[Pair]:

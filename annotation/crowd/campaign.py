@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from annotation.crowd import pay
@@ -109,10 +109,11 @@ class Campaign(Steps):
 
     # Launching and closing
 
-    def launch(self, pilot: int = 0) -> Launch:
+    def launch(self, pilot: int = 0, begin: Callable[[], object] = lambda: None) -> Launch:
         """Offer what is still to be offered, as far as shares and money allow; call it again as batches get done.
 
-        Raises DataError as `refuse_lost_batches`, before anything is asked of the platform.
+        `begin` notes that the sample is about to be offered: it is called when the ledger has the batches, before the
+        first of them is. Raises DataError as `refuse_lost_batches`, before anything is asked of the platform.
         """
         refuse_lost_batches(self.study, self.ledger)
         self.platform.prepare()
@@ -124,6 +125,7 @@ class Campaign(Steps):
         posted = self.posted_ids()
         self._check([one for one in [*offered, *new] if one.batch.batch_id not in posted])
         self.ledger.add_batches(new)
+        begin()
         offered += new
         self.refresh()
         states = {batch_id: self.platform.posted(key) for batch_id, key in self.posted_ids().items()}

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 
 from annotation.crowd import collecting, judging, pay, sheet, summary
 from annotation.crowd.opening import campaign_of, mode_of, platform_name, where_of
-from annotation.offering import alone, begin_offering, words_changed
+from annotation.crowd.prerequisites import lacking, refuse_incomplete
+from annotation.crowd.sources import refuse_lost_campaign
+from annotation.offering import alone, begin_offering, refuse_other_offering, words_changed
 from annotation.pseudonyms import pseudonym_key
 from annotation.sampling.origin import refuse_other_prompts
 from annotation.server_commands import add_data_option, home_of
 from annotation.verdicts.preregistration import asked_rubric, fix_rules
+from annotation.verdicts.tables import count
 from plumbline import cli
 from plumbline.commands import as_called
 from plumbline.errors import StudyError
@@ -51,7 +53,10 @@ def add_crowd_commands(commands: argparse._SubParsersAction[cli.Parser]) -> None
     collect = add("collect", _collect, "fetch submissions and answers")
     collect.add_argument("--replace", action="store_true", help="also drop ratings that the campaign no longer has")
     collect.add_argument(
-        "--archive", metavar="CSV", help="read a result file from the MTurk site instead of asking the platform"
+        "--archive",
+        type=cli.local,
+        metavar="CSV",
+        help="read a result file from the MTurk site instead of asking the platform",
     )
     review = add("review", _review, "list the submissions that wait for a decision, with signs, times and pay")
     review.add_argument("--answers", metavar="SUBMISSION", help="show a submission's answers, pair by pair")
@@ -97,7 +102,11 @@ def _example(name: str) -> str:
 
 def _plan(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
-    print(summary.plan_text(study, platform_name(study, options), mode_of(options), options.pilot))
+    platform, mode = platform_name(study, options), mode_of(options)
+    refuse_incomplete(study, platform, mode, launching=False)
+    print(summary.plan_text(study, platform, mode, options.pilot))
+    for line in lacking(study, platform, mode):
+        print(f"{summary.marked(f'[{mode} {platform}]', f'before launching: {line}')}")
     return 0
 
 
@@ -109,10 +118,11 @@ def _launch(options: argparse.Namespace) -> int:
         rubric, where = asked_rubric(study), where_of(campaign)
         if words_changed(study, where[1:-1], rubric):
             print(f"{where} batches that were offered before show the words of their launch, not the rubric's of now")
-        begin_offering(study, where[1:-1], rubric)
-        done = campaign.launch(options.pilot)
-        print(f"{where} {done.posted} batches offered now, {done.extended} opened again; {done.open} are open,"
-              f" {done.waiting} wait until others are done")  # fmt: skip
+        refuse_other_offering(study, where[1:-1], rubric)
+        done = campaign.launch(options.pilot, lambda: begin_offering(study, where[1:-1], rubric))
+        print(f"{where} {count(done.posted, 'batch', 'batches')} offered now, {done.extended} opened again;"
+              f" {done.open} {'is' if done.open == 1 else 'are'} open,"
+              f" {done.waiting} {'waits' if done.waiting == 1 else 'wait'} until others are done")  # fmt: skip
         if campaign.platform.mode == "sandbox":
             for batch_id, posted_id in campaign.posted_ids().items():
                 print(f"{where} try batch {batch_id}: {campaign.platform.preview(posted_id)}")
@@ -127,6 +137,7 @@ def _status(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     found = summary.read_summaries(study)
     if not found:
+        refuse_lost_campaign(study, "live")
         print(f"{study.name}: no crowd campaign yet; see `{study.command('annotation crowd plan')}`")
     print("\n\n".join(summary.summary_text(one) for one in found))
     return 0
@@ -139,15 +150,18 @@ def _collect(options: argparse.Namespace) -> int:
     if options.archive:
         with stage(study, "collect", inputs, outputs), alone(study):
             key = pseudonym_key(home_of(options))
-            done = collecting.collect_archive(study, key, Path(options.archive), replace=options.replace)
-        print(f"{study.name}: {done.new} submissions read from {options.archive}, {len(done.ratings)} ratings in all")
+            done = collecting.collect_archive(study, key, options.archive, replace=options.replace)
+        print(
+            f"{study.name}: {count(done.new, 'submission')} read from {options.archive},"
+            f" {count(len(done.ratings), 'rating')} in all"
+        )
         print("\n".join(f"  left out: {line}" for line in done.troubles.values()), end="\n" if done.troubles else "")
         return 0
     with stage(study, "collect", inputs, outputs), campaign_of(study, options) as campaign:
         done = collecting.collect(campaign, replace=options.replace)
         where = where_of(campaign)
         rehearsal = " (a rehearsal: they count as simulated)" if campaign.platform.mode == "sandbox" else ""
-        print(f"{where} {done.new} submissions read, {len(done.ratings)} ratings in all{rehearsal}")
+        print(f"{where} {count(done.new, 'submission')} read, {count(len(done.ratings), 'rating')} in all{rehearsal}")
         for line in done.troubles.values():
             print(f"{where} cannot be read: {line}")
     return 0
@@ -180,7 +194,7 @@ def _approve(options: argparse.Namespace) -> int:
         else:
             number, left = judging.approve(campaign, options.submissions, options.reason), []
         more = f"; {len(left)} wait for a person (crowd review)" if left else ""
-        print(f"{where_of(campaign)} {number} submissions approved{more}")
+        print(f"{where_of(campaign)} {count(number, 'submission')} approved{more}")
     return 0
 
 
@@ -189,7 +203,7 @@ def _reject(options: argparse.Namespace) -> int:
     with campaign_of(study, options) as campaign:
         campaign.refresh()
         number = judging.reject(campaign, options.submissions, options.reason)
-        print(f"{where_of(campaign)} {number} submissions rejected, their workers' ratings excluded;"
+        print(f"{where_of(campaign)} {count(number, 'submission')} rejected, with the ratings excluded;"
               " `crowd launch` finds others for their places")  # fmt: skip
     return 0
 
@@ -197,7 +211,9 @@ def _reject(options: argparse.Namespace) -> int:
 def _bonus(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True) as campaign:
-        print(f"{where_of(campaign)} {judging.pay_bonuses(campaign)} bonuses paid for observed times")
+        print(
+            f"{where_of(campaign)} {count(judging.pay_bonuses(campaign), 'bonus', 'bonuses')} paid for observed times"
+        )
     return 0
 
 
@@ -207,7 +223,9 @@ def _close(options: argparse.Namespace) -> int:
         closed, released = campaign.close()
         left = len(campaign.ledger.offered()) - closed
         more = f"; {left} were never offered, and `crowd launch` would still offer them" if left else ""
-        print(f"{where_of(campaign)} {closed} batches closed, {pay.dollars(released)} released{more}")
+        print(
+            f"{where_of(campaign)} {count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}"
+        )
     return 0
 
 

@@ -13,6 +13,8 @@ from annotation.crowd import pay
 from annotation.crowd.campaign import Campaign
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.platform import Platform
+from annotation.crowd.prerequisites import refuse_incomplete
+from annotation.crowd.sources import refuse_lost_campaign
 from annotation.crowd.steps import crowd_of
 from annotation.offering import LEDGER, Mode, alone, ledgers
 from annotation.pseudonyms import pseudonym_key
@@ -33,9 +35,12 @@ def campaign_of(
     Raises StudyError where it has no batches yet, unless this command `begins` it.
     """
     name, mode = platform_name(study, options), mode_of(options)
-    crowd_of(study)
     where = f"[{mode} {name}]"
     try:
+        if begins:
+            refuse_incomplete(study, name, mode)
+        crowd_of(study)
+        refuse_lost_campaign(study, mode)
         limit = _limit(options, mode, where) if spends else None
         with (
             alone(study),
@@ -73,6 +78,7 @@ def platform_name(study: Study, options: argparse.Namespace) -> PlatformName:
         return named
     there = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == mode_of(options)]
     if len(there) != 1:
+        refuse_lost_campaign(study, mode_of(options))
         has = f"has campaigns on {' and '.join(there)}" if there else f"has no {mode_of(options)} campaign yet"
         if not there and not options.live and ledgers(study.scratch / LEDGER):
             raise StudyError(f"{study.name} {has}, but a live one; add --live for that, or --platform to rehearse")

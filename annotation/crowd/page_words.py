@@ -17,16 +17,25 @@ FOLDER = Path(str(files("annotation.crowd").joinpath("words")))
 RIGHT_TO_LEFT = {"Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}  # scripts of living languages
 
 
-def rating_words(language: str) -> dict[str, str]:
-    """The words of the page on which a batch is rated; English where a language has none."""
-    found: dict[str, str] = _words(language)["rating"]
-    return found
+def rating_words(language: str, *, of_pairs: bool = True) -> dict[str, str]:
+    """The words of the page on which a batch is rated; English where a language has none.
+
+    Where no pairs are judged (`of_pairs`), the page speaks of items.
+    """
+    return _part(language, "rating", of_pairs=of_pairs)
 
 
-def prolific_words(language: str) -> dict[str, str]:
-    """The words of the pages before and after Argilla's own; none for English, which stands where they are made."""
-    found: dict[str, str] = _words(language).get("prolific", {})
-    return found
+def prolific_words(language: str, *, of_pairs: bool = True) -> dict[str, str]:
+    """The words of the pages before and after Argilla's own; of pairs in English none, which stand where they are made.
+
+    `of_pairs` as above.
+    """
+    return _part(language, "prolific", of_pairs=of_pairs)
+
+
+def _part(language: str, name: str, *, of_pairs: bool) -> dict[str, str]:
+    found: dict[str, str] = _words(language).get(name, {})
+    return found if of_pairs else {**found, **_words(language)["items"][name]}
 
 
 def consent_of(crowd: CrowdSpec, language: str) -> str:

@@ -17,12 +17,13 @@ from annotation.crowd.judging import cases, on_rules
 from annotation.crowd.ledger import Ledger, Offered
 from annotation.crowd.mturk.adapter import check_offer
 from annotation.crowd.platform import Offer
-from annotation.crowd.sources import refuse_lost_batches
+from annotation.crowd.sources import refuse_lost_batches, refuse_lost_campaign
 from annotation.crowd.steps import crowd_of
 from annotation.crowd.submissions import Judgement
 from annotation.offering import LEDGER, Mode, ledgers
 from annotation.rubric import load_rubric
 from annotation.sampling.shown import shown
+from annotation.verdicts.tables import count
 from plumbline.cli import columns
 from plumbline.study import Study
 from plumbline.study.crowd import FAIR_WAGE, PlatformName
@@ -125,7 +126,7 @@ def summary_text(summary: Summary) -> str:
     states = ", ".join(f"{number} {state}" for state, number in sorted(summary.states.items())) or "none yet"
     lines = [
         f"batches: {summary.posted} of {summary.batches} offered ({summary.pilots} of them pilots),"
-        f" for {summary.places} workers in all",
+        f" for {count(summary.places, 'worker')} in all",
         f"submissions: {states}" + (f"; {summary.unread} cannot be read" if summary.unread else ""),
         f"money: {pay.dollars(summary.spent)} spent or reserved of {pay.dollars(summary.planned)} planned, fees"
         f" included; rewards approved {pay.dollars(summary.rewards)}, bonuses {pay.dollars(summary.bonuses)}",
@@ -174,6 +175,7 @@ def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) 
     """What the next launch would offer and what it costs: a row a batch. Nothing is created, here or there."""
     spec, path = crowd_of(study), study.scratch / LEDGER
     taken = []
+    refuse_lost_campaign(study, mode)
     if path.exists():
         with Ledger(path, study.name, platform, mode) as ledger:
             refuse_lost_batches(study, ledger)
@@ -192,13 +194,14 @@ def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) 
             batch.batch_id, batch.pool + (" (pilot)" if batch.pilot else ""), languages, str(len(batch.pair_ids)),
             str(one.places), f"{minutes:.0f}", pay.dollars(one.reward), pay.dollars(fees), pay.dollars(cost),
         ])  # fmt: skip
+    places = sum(len(one.batch.pair_ids) * one.places for one in new)
     header = ["batch", "pool", "languages", "pairs", "workers", "minutes", "reward", "fees", "cost"]
     return marked(
         f"[{mode} {platform}]",
         "\n".join([
             f"Plan of study {study.name}: nothing is created by this",
             columns(header, rows, "no pairs are left to be offered"),
-            f"{len(new)} batches, {sum(len(one.batch.pair_ids) * one.places for one in new)} pairs to rate,"
+            f"{count(len(new), 'batch', 'batches')}, {count(places, 'pair')} to rate,"
             f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
             *_notes(study, platform, new),
         ]),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from annotation.human.asking import Given, answers_of
-from annotation.human.records import HumanAnswer, HumanItem, HumanTask
+from annotation.human.records import UNKNOWN, HumanAnswer, HumanItem, HumanTask
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,15 @@ def answered(tasks: Sequence[HumanTask], items: Sequence[HumanItem], ratings: Ma
     found, left = list[HumanAnswer](), {one.task: Counter[str]() for one in tasks}
     given: dict[str, dict[str, dict[str, Given]]] = {}  # by task, rater and pair
     simulated = dict[str, bool]()
-    columns = ["pair_id", "rater_id", "question", "answer", "seconds", "simulated"]
+    columns = ["pair_id", "rater_id", "question", "answer", "seconds", "simulated", "order"]
     for name, frame in ratings.items():
+        whole = frame if "order" in frame else frame.assign(order="")
         raters = given.setdefault(name, {})
-        for (pair_id, rater), own in frame[columns].groupby(["pair_id", "rater_id"], sort=True, observed=True):
+        for (pair_id, rater), own in whole[columns].groupby(["pair_id", "rater_id"], sort=True, observed=True):
             answers = dict(zip(own["question"].astype(str), own["answer"].astype(str), strict=True))
-            raters.setdefault(str(rater), {})[str(pair_id)] = Given(answers, float(own["seconds"].iloc[0]))
+            raters.setdefault(str(rater), {})[str(pair_id)] = Given(
+                answers, float(own["seconds"].iloc[0]), order_of(str(own["order"].iloc[0]))
+            )
             simulated[str(rater)] = bool(own["simulated"].iloc[0])
     for item in items:
         for rater, records in given.get(item.task, {}).items():
@@ -45,6 +48,11 @@ def answered(tasks: Sequence[HumanTask], items: Sequence[HumanItem], ratings: Ma
                 left[item.task]["orders that rank not all candidates"] += 1
             found += rows
     return Answered(found, left)
+
+
+def order_of(kept: str) -> tuple[int, ...] | None:
+    """An order as ratings keep it (`Rating.order`)."""
+    return None if kept == UNKNOWN else tuple(map(int, kept.split()))
 
 
 def lines_of(tasks: Sequence[HumanTask], answers: Sequence[HumanAnswer], left: Mapping[str, Counter[str]]) -> list[str]:

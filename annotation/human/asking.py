@@ -37,6 +37,20 @@ class Given:
 
     answers: Mapping[str, str]
     seconds: float = math.nan
+    #: The candidates' numbers as this rater saw them, or of a record with one candidate its place; empty where they
+    #: stood as `HumanItem.shown` has them, None where nobody knows.
+    order: tuple[int, ...] | None = ()
+
+    def place(self, number: int, shown: int) -> int:
+        """Where a candidate stood for this rater, by its number among those shown; 0 where nobody knows.
+
+        A crowd's form may send any numbers: an order that is none of all that are `shown` says nothing.
+        """
+        if self.order == ():
+            return number
+        if self.order is None or sorted(self.order) != list(range(1, shown + 1)):
+            return 0
+        return self.order.index(number) + 1
 
 
 def apart(task: HumanTask) -> bool:
@@ -106,8 +120,9 @@ def answers_of(
         for record in item.records:
             if record in given:
                 name = item.candidates[item.records.index(record)]
-                place = item.shown.index(name) + 1
                 one = _one(task, given[record].answers.get(task.task, ""))
+                place = (given[record].order or (0,))[0]
+                place = place if place <= len(item.candidates) else 0
                 yield HumanAnswer.model_validate({**said, **one, "candidate": name, "place": place, "seconds": total})
         return
     if item.pair_id not in given:
@@ -120,9 +135,12 @@ def answers_of(
         for asking in questions_of(task)[: len(item.shown)]:
             one = _one(task, own.answers.get(asking.name, ""))
             name = item.shown[asking.place - 1]
-            yield HumanAnswer.model_validate({**said, **one, "candidate": name, "place": asking.place})
+            place = own.place(asking.place, len(item.shown))
+            yield HumanAnswer.model_validate({**said, **one, "candidate": name, "place": place})
     else:
-        yield HumanAnswer.model_validate({**said, **_one(task, own.answers.get(task.task, ""), item.shown)})
+        one = _one(task, own.answers.get(task.task, ""), item.shown)
+        chosen = {"place": own.place(int(str(one["place"])), len(item.shown))} if one.get("place") else {}
+        yield HumanAnswer.model_validate({**said, **one, **chosen})
 
 
 def _ranked(task: HumanTask, item: HumanItem, own: Given, said: Mapping[str, object]) -> Iterator[HumanAnswer]:
@@ -132,9 +150,8 @@ def _ranked(task: HumanTask, item: HumanItem, own: Given, said: Mapping[str, obj
         return
     for place, name in enumerate(item.shown, 1):
         value = float(len(item.shown) + 1 - ranks[f"d{place}"]) if tells else math.nan
-        yield HumanAnswer.model_validate(
-            {**said, "candidate": name, "place": place, "value": value, "abstained": not tells}
-        )
+        one = {"candidate": name, "place": own.place(place, len(item.shown)), "value": value, "abstained": not tells}
+        yield HumanAnswer.model_validate({**said, **one})
 
 
 def _one(task: HumanTask, answer: str, shown: Sequence[str] = ()) -> dict[str, object]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from generation.datasets.scored import Scored
@@ -22,6 +22,7 @@ SEARCHES = ("reranking", "retrieval")
 CHOSEN_AMONG = (*SEARCHES, "bitext_mining")
 LABELLED = ("classification", "clustering", "multilabel_classification", "pair_classification")
 SCORED = ("sts", "str", "summarisation")
+HIDDEN = "-1"  # the label of items whose gold is kept back
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ def draw(spec: HumanTaskSpec, task_type: str, found: Sequence[Scored], seed: int
     if not wanted:
         there = ", ".join(sorted({one.language for one in found})) or "none"
         raise StudyError(f"human.tasks: {spec.name!r}: no item in {', '.join(spec.languages)}; it has {there}")
+    _refuse_hidden(spec, task_type, wanted)
     by_languages = defaultdict[tuple[str, str], list[Scored]](list)
     for one in _usable(wanted, spec, task_type, drawn.left_out):
         by_languages[one.language, one.output_language].append(one)
@@ -75,6 +77,21 @@ def draw(spec: HumanTaskSpec, task_type: str, found: Sequence[Scored], seed: int
         why = "; ".join(f"{number} {reason}" for reason, number in drawn.left_out.items()) or "it has no rows"
         raise StudyError(f"human.tasks: {spec.name!r}: no item can be shown to people: {why}; take the task out")
     return drawn
+
+
+def _refuse_hidden(spec: HumanTaskSpec, task_type: str, found: Sequence[Scored]) -> None:
+    """Raise StudyError where all gold is -1, or there is none: its owner keeps it, as of the test sets of contests."""
+    if task_type in CHOSEN_AMONG or len(found) < 2:
+        return
+    hidden = [
+        one.score == -1 or math.isnan(one.score) if task_type in SCORED else one.labels in ((), (HIDDEN,))
+        for one in found
+    ]
+    if all(hidden):
+        raise StudyError(
+            f"human.tasks: {spec.name!r}: none of its {len(found)} items has gold (-1, or nothing): its owner keeps"
+            " it, so that nobody can be scored; take the task out, or use a split of the data that has it"
+        )
 
 
 def _of_languages(spec: HumanTaskSpec, one: Scored) -> bool:
@@ -241,39 +258,32 @@ def clusters_of(spec: HumanTaskSpec, items: Sequence[Chosen]) -> int:
     return next(iter(numbers.values()))
 
 
-def refuse_one_label(spec: HumanTaskSpec, items: Sequence[Chosen]) -> None:
-    """Raise StudyError where all drawn items have one label: there is nothing to tell apart."""
-    labels = {item.one.labels for item in items}
-    if len(labels) < 2:
-        only = ", ".join(next(iter(labels)))
-        raise StudyError(
-            f"human.tasks: {spec.name!r}: all {len(items)} drawn items have the label {only!r}, so that nothing can be"
-            " told apart; write `balance: label`, or more items"
-        )
+def refuse_other_scale(
+    spec: HumanTaskSpec, scale: Sequence[int], declared: Sequence[float], found: Sequence[Scored]
+) -> None:
+    """Raise StudyError where gold lies outside the scale that people are asked on, or its own, or does not vary.
 
-
-def refuse_other_scale(spec: HumanTaskSpec, scale: Sequence[int], found: Sequence[Scored]) -> None:
-    """Raise StudyError where gold lies outside the scale on which people are asked, or does not vary."""
+    `declared` are the ends of gold's own scale where it is another; empty elsewhere.
+    """
     scores = [one.score for one in found if not math.isnan(one.score)]
     if len(set(scores)) == 1:
         raise StudyError(
             f"human.tasks: {spec.name!r}: all {len(scores)} drawn items have the gold {scores[0]:g}, so that there is"
             " no order to find; write more items, or take the task out"
         )
-    if scores and not scale[0] <= min(scores) <= max(scores) <= scale[-1]:
-        raise StudyError(
-            f"human.tasks: {spec.name!r}: gold goes from {min(scores):g} to {max(scores):g}, and people are asked from"
-            f" {scale[0]} to {scale[-1]}; write the data's own `scale: [{math.floor(min(scores))},"
-            f" {math.ceil(max(scores))}]`"
-        )
+    low, high = (declared or scale)[0], (declared or scale)[-1]
+    if not scores or low <= min(scores) <= max(scores) <= high:
+        return
+    where = f"human.tasks: {spec.name!r}: gold goes from {min(scores):g} to {max(scores):g}, and"
+    if declared:
+        raise StudyError(f"{where} the data set's gold_scale is {low:g} to {high:g}; correct it")
+    raise StudyError(
+        f"{where} people are asked from {low:g} to {high:g}; write the data's own `scale: [{math.floor(min(scores))},"
+        f" {math.ceil(max(scores))}]`, or leave it and say what gold's scale is: `gold_scale` of {spec.dataset!r} under"
+        " `datasets`"
+    )
 
 
 def _rank(seed: int, *what: str) -> int:
     """A place in an order that the seed and what is drawn decide, and nothing else."""
     return int(identity("human-rank-v1", seed, *what)[:16], 16)
-
-
-def order_of(labels: Mapping[str, str] | Sequence[str]) -> tuple[str, ...]:
-    """Labels in the order in which they are shown: numbers by size, others by their letters."""
-    numbers = all(one.lstrip("-").isdigit() for one in labels)
-    return tuple(sorted(labels, key=(lambda one: (int(one), one)) if numbers else (lambda one: (0, one.casefold()))))

@@ -11,6 +11,7 @@ from plumbline.records import Number, Record
 
 TASKS, ITEMS = "human/tasks.json", "human/items.parquet"  # in a study's folder
 ANSWERS, MODEL_ANSWERS = "human/answers.parquet", "human/model_answers.parquet"
+UNKNOWN = "unknown"  # of an order that a rater saw and nobody can say any more
 RaterKind = Literal["person", "model"]
 
 
@@ -30,6 +31,9 @@ class HumanTask(Record):
         " or a mark (1 or 0) for each candidate, their order, or one of them"
     )
     scale: tuple[int, ...] = Field(default=(), description="points of scores and grades, ascending; empty for others")
+    gold_scale: tuple[float, ...] = Field(
+        default=(), description="lowest and highest gold where it is on another scale than people are asked on"
+    )
     labels: tuple[str, ...] = Field(default=(), description="labels as the data set has them, in the order shown")
     label_words: dict[str, str] = Field(default={}, description="what raters read for a label, where it is not itself")
     clusters_told: int = Field(default=0, description="how many clusters raters were told of; 0 = not told")
@@ -87,9 +91,11 @@ class HumanAnswer(Record):
     label: str = Field(
         default="",
         description="the label as the data set has it; of several a JSON list; a cluster's number; of bitext the id of"
-        " the candidate that was chosen; empty for the others",
+        " the candidate that was chosen, empty where none is the translation; empty for the others",
     )
     abstained: bool = Field(default=False, description="whether the rater cannot tell: then there is nothing else")
-    place: int = Field(default=0, description="where the candidate stood for this rater, from 1; 0 without candidates")
+    place: int = Field(
+        default=0, description="where the candidate stood for this rater, from 1; 0 without candidates, or if unknown"
+    )
     seconds: Number = Field(default=math.nan, description="seconds spent on the item; NaN if unknown")
     simulated: bool = Field(default=False, description="true where a program answered in a person's place")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from annotation.human.records import ITEMS, HumanItem
+import dataclasses
+
+from annotation.human.records import ITEMS, HumanItem, HumanTask
 from annotation.human.simulated import Rehearsal
 from annotation.human.tasks import COMMAND, prepared, read_tasks
 from generation.datasets.scored import Scored
@@ -28,5 +30,14 @@ def rehearsal_of(study: Study) -> Rehearsal:
                 f"data set {one.task.dataset!r} has other items now than task {one.task.task!r} was drawn from; bring"
                 f" them back, or run `{study.command(COMMAND)}` again"
             )
-        gold |= {(one.task.task, item.one.item): item.one for item in one.drawn.items}
+        gold |= {(one.task.task, item.one.item): _on_scale(one.task, item.one) for item in one.drawn.items}
     return Rehearsal(tasks, read_items(study), gold, study.raters.simulation_seed)
+
+
+def _on_scale(task: HumanTask, one: Scored) -> Scored:
+    """An item with its gold on the scale that people are asked on."""
+    if not task.gold_scale:
+        return one
+    low, high = task.gold_scale
+    share = (one.score - low) / (high - low)
+    return dataclasses.replace(one, score=task.scale[0] + share * (task.scale[-1] - task.scale[0]))

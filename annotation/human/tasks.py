@@ -15,25 +15,23 @@ from annotation.human.drawing import (
     Drawn,
     clusters_of,
     draw,
-    order_of,
-    refuse_one_label,
     refuse_other_scale,
 )
+from annotation.human.labels import MOST_LABELS, NAMED, labels_of, refuse_one_label
 from annotation.human.records import TASKS, HumanTask
-from annotation.human.wording import human_rubric, instructions_hash
+from annotation.human.wording import general, human_rubric, instructions_hash
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import load_dataset
-from generation.datasets.scored import all_labels, label_words, scored_items, split_of
+from generation.datasets.scored import scored_items, split_of
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.manifest import is_kept, read_kept
 from plumbline.study import Study
-from plumbline.study.datasets import LocalDataset
+from plumbline.study.datasets import DatasetSpec, LocalDataset
 from plumbline.study.human import MOST_POINTS, HumanSubject, HumanTaskSpec
-from plumbline.words import trim
 
 COMMAND = "annotation sample"
-#: By which people and models are scored: `evaluation.tasks.protocols.METRICS`, which a test holds it to.
+#: By which people and models are scored, as mteb calls it: its own of each type (a test holds it), but for bitext.
 METRICS = {
     "sts": "cosine_spearman",
     "str": "cosine_spearman",
@@ -43,7 +41,7 @@ METRICS = {
     "reranking": "map_at_1000",
     "retrieval": "ndcg_at_10",
     "summarisation": "cosine_spearman",
-    "bitext_mining": "f1",
+    "bitext_mining": "accuracy",  # of one among candidates; mteb has F1 of one among all
     "multilabel_classification": "accuracy",
 }
 _ASKED = {
@@ -54,7 +52,15 @@ _ASKED = {
     "bitext_mining": "choice",
 }
 LONG, MANY = 20_000, 20  # characters of a text, and labels, that people are asked much by
-MOST_LABELS = 499  # that Argilla takes, beside the one of those who cannot tell
+#: Keys of a task that say something of some types alone.
+_OF = {
+    "candidates": CHOSEN_AMONG,
+    "relevant": CHOSEN_AMONG,
+    "relevance": SEARCHES,
+    "scale": SCORED,
+    "labels": NAMED,
+    "tell_clusters": ("clustering",),
+}
 
 
 @dataclass(frozen=True)
@@ -71,30 +77,23 @@ def prepared(study: Study) -> Iterator[Prepared]:
     for spec in subject_of(study).tasks:
         data = specs[spec.dataset]
         dataset = load_dataset(data, study.file.parent)
-        source = data.path if isinstance(data, LocalDataset) else data.mteb
-        yield prepare(study, spec, dataset, source, data.gold_scale)
+        yield prepare(study, spec, data, dataset)
 
 
-def prepare(
-    study: Study, spec: HumanTaskSpec, dataset: Dataset, source: str, gold_scale: tuple[float, float]
-) -> Prepared:
+def prepare(study: Study, spec: HumanTaskSpec, data: DatasetSpec, dataset: Dataset) -> Prepared:
     """One task drawn from its data set. Raises StudyError for what people cannot be asked."""
     found, kind = scored_items(dataset), str(dataset.task)
+    _refuse_idle(spec, kind)
     drawn = draw(spec, kind, found, study.sample.seed)
-    words: dict[str, str] = {}
-    labels, scale = tuple[str, ...](), tuple[int, ...]()
-    if kind in LABELLED and kind != "multilabel_classification":
-        refuse_one_label(spec, drawn.items)
+    if kind in LABELLED:
+        refuse_one_label(spec, [item.one for item in drawn.items])
     if kind == "clustering" and study.crowd and len(drawn.items) > study.sample.batch:
         raise StudyError(
             f"human.tasks: {spec.name!r}: each worker's groups are of one batch, and {len(drawn.items)} texts are"
             f" more than sample.batch {study.sample.batch}; raise it"
         )
-    if kind in ("classification", "multilabel_classification"):
-        labels, words = _labels(spec, dataset)
-    if kind in SCORED:
-        scale = _scale(spec, gold_scale)
-        refuse_other_scale(spec, scale, [item.one for item in drawn.items])
+    labels, words = labels_of(spec, dataset, general(study)) if kind in NAMED else ((), {})
+    scale, gold_scale = _scales(spec, data, drawn) if kind in SCORED else ((), ())
     asked = _ASKED.get(kind) or (spec.relevance if kind in SEARCHES else "score")
     languages = dict.fromkeys(code for item in drawn.items for code in (item.one.language, item.one.output_language))
     _measure(spec, drawn)
@@ -103,12 +102,13 @@ def prepare(
             task=spec.name,
             task_type=kind,
             dataset=spec.dataset,
-            source=source,
+            source=data.path if isinstance(data, LocalDataset) else data.mteb,
             revision=dataset.revision,
             split=split_of(dataset),
             metric=METRICS[kind],
             asked=cast("Any", asked),
             scale=GRADES if asked == "graded" else scale,
+            gold_scale=gold_scale,
             labels=labels,
             label_words=words,
             clusters_told=_told(spec, drawn) if kind == "clustering" else 0,
@@ -129,6 +129,16 @@ def prepare(
     )
 
 
+def _refuse_idle(spec: HumanTaskSpec, kind: str) -> None:
+    """Raise StudyError for a key that says nothing of tasks of this type: whoever wrote it expects something."""
+    for key, kinds in _OF.items():
+        if key in spec.model_fields_set and kind not in kinds:
+            raise StudyError(
+                f"human.tasks: {spec.name!r}: {key} says nothing of {kind.replace('_', ' ')}, only of"
+                f" {', '.join(one.replace('_', ' ') for one in kinds)}; take it out"
+            )
+
+
 def _told(spec: HumanTaskSpec, drawn: Drawn) -> int:
     told = clusters_of(spec, drawn.items)
     if told > MOST_LABELS:
@@ -143,39 +153,16 @@ def _relevant_in(spec: HumanTaskSpec, kind: str) -> Literal["", "always", "maybe
     return spec.relevant if kind in CHOSEN_AMONG else ""
 
 
-def _labels(spec: HumanTaskSpec, dataset: Dataset) -> tuple[tuple[str, ...], dict[str, str]]:
-    """All labels of the data set, in order, and the words of those that are no words themselves."""
-    labels = order_of(sorted(all_labels(dataset)))
-    where = f"human.tasks: {spec.name!r}"
-    if len(labels) < 2:
-        raise StudyError(f"{where}: its data have the label {', '.join(labels) or 'none'} alone; take the task out")
-    most = MOST_LABELS - (dataset.task == "multilabel_classification")  # which has a button for none of them
-    if len(labels) > most:
-        raise StudyError(
-            f"{where}: {len(labels)} labels are more than the {most} that Argilla shows; take the task out, or"
-            " ask on a data set of fewer"
-        )
-    if strange := [label for label in spec.labels if label not in labels]:
-        raise StudyError(f"{where}: no label {strange[0]!r}; its labels are {', '.join(labels[:20])}")
-    words = {label: said for label, said in {**label_words(dataset), **spec.labels}.items() if label in labels}
-    if bare := [label for label in labels if label.lstrip("-").isdigit() and label not in words]:
-        raise StudyError(
-            f"{where}: the label {bare[0]!r} is a number, which says nothing to people; write their words, such as"
-            f" labels: {{{bare[0]!r}: complaint}}"
-        )
-    _refuse_alike(where, [words.get(label, label) for label in labels], labels)
-    return labels, {label: said for label, said in words.items() if said != label}
+def _scales(spec: HumanTaskSpec, data: DatasetSpec, drawn: Drawn) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """The points that people are asked on, and the ends of gold's own scale where the data set says that it is other.
 
-
-def _refuse_alike(where: str, said: Sequence[str], labels: Sequence[str]) -> None:
-    known: dict[str, str] = {}
-    for words, label in zip(said, labels, strict=True):
-        first = known.setdefault(" ".join(trim(words).casefold().split()), label)
-        if first != label:
-            raise StudyError(
-                f"{where}: raters cannot tell the labels {first!r} and {label!r} apart; write other words for one, such"
-                f" as labels: {{{label!r}: ...}}"
-            )
+    Raises StudyError for gold that lies off its scale.
+    """
+    scale = _scale(spec, data.gold_scale)
+    declared = data.gold_scale if "gold_scale" in data.model_fields_set else ()
+    gold_scale = () if (scale[0], scale[-1]) == declared else declared
+    refuse_other_scale(spec, scale, gold_scale, [item.one for item in drawn.items])
+    return scale, gold_scale
 
 
 def _scale(spec: HumanTaskSpec, gold_scale: tuple[float, float]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from annotation.judges.prompts import Asking, Questionnaire
-from annotation.judges.recorded import RecordedAnswers, load_recorded
+from annotation.judges.recorded import RecordedJudgements, load_recorded
 from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
 from plumbline.errors import ServiceError, TextFailedError, TextUnansweredError
@@ -23,7 +23,7 @@ from plumbline.study.judges import OpenAIJudge, RecordedJudge, VllmJudge
 ChatSpec = OpenAIJudge | VllmJudge | OpenAIAnnotator | VllmAnnotator
 
 _QUIET = {"enable_thinking": False}
-_WAITING = 8  # batches in hand: one whose answers are a token long ends all at once, and the next must be there
+_WAITING = 8  # batches in flight: one whose answers are a token long ends all at once, and the next must be there
 
 
 class Asker(Protocol):
@@ -31,7 +31,7 @@ class Asker(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """How many questions it wants in hand at once."""
+        """How many questions it wants in flight at once."""
 
     @property
     def tells_labels(self) -> bool:
@@ -87,7 +87,7 @@ async def start(study: Study, asked: Questionnaire, labels: Sequence[str]) -> As
     """
     spec = asked.spec
     if isinstance(spec, RecordedJudge):
-        return RecordedAnswers(load_recorded(study.resolve(spec.path)))
+        return RecordedJudgements(load_recorded(study.resolve(spec.path)))
     return await start_chat(study, spec, labels)
 
 
@@ -113,7 +113,8 @@ async def _server(study: Study, spec: OpenAIJudge | OpenAIAnnotator, labels: Seq
     """A chat server, asked once what it takes: silence about thinking, and probabilities."""
     from generation.generators.openai import ChatServer  # noqa: PLC0415 (extra `generation`)
 
-    server = ChatServer.at(spec, study, {}, f"judges ({spec.name})")
+    where = "human.models" if isinstance(spec, OpenAIAnnotator) else "judges"
+    server = ChatServer.at(spec, study, {}, f"{where} ({spec.name})")
     extras: tuple[dict[str, Any], ...] = ({"chat_template_kwargs": _QUIET}, {})
     attempt = Attempt(1, spec.seed, spec.sampling)
     refused = ""

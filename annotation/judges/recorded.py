@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from annotation.judges.prompts import Asking
 from generation.generators import Attempt, Completion
 from plumbline.errors import DataError, TextUnansweredError
 from plumbline.fields import kept
-from plumbline.reading import MalformedError, parse_json, read_text
+from plumbline.json_lines import record_lines
 from plumbline.records import Record, nfc
-from plumbline.study.base import first_complaint
 from plumbline.study.judges import Order
 
 Place = tuple[str, str, str]  # what is judged, question, order
@@ -32,7 +31,7 @@ _Answer = Annotated[
 ]
 
 
-class RecordedAnswer(Record):
+class RecordedJudgement(Record):
     """One line of the file."""
 
     original: str = ""
@@ -45,7 +44,7 @@ class RecordedAnswer(Record):
     )
 
     @model_validator(mode="after")
-    def _of_something(self) -> RecordedAnswer:
+    def _of_something(self) -> RecordedJudgement:
         if not self.fields and not (self.original and self.transformed):
             raise ValueError("names what was judged by original and transformed, or by fields")
         return self
@@ -65,15 +64,7 @@ def load_recorded(path: Path) -> dict[Place, Answer]:
     """All judgements of a file. Raises DataError with file and line."""
     refuse_no_recording(path)
     found: dict[Place, Answer] = {}
-    for number, line in enumerate(read_text(path).split("\n"), start=1):  # not splitlines: texts may hold U+2028
-        if not line.strip():
-            continue
-        try:
-            one = RecordedAnswer.model_validate(parse_json(line))
-        except ValidationError as error:
-            raise DataError(f"{path}: line {number}: {first_complaint(error)}") from None
-        except MalformedError as error:
-            raise DataError(f"{path}: line {number} is not JSON: {error}") from None
+    for number, one in record_lines(path, RecordedJudgement):
         for question, answer in one.answers.items():
             place = one.fields or _pair(one.original, one.transformed), question, one.order
             if place in found:
@@ -83,7 +74,7 @@ def load_recorded(path: Path) -> dict[Place, Answer]:
 
 
 @dataclass(frozen=True)
-class RecordedAnswers:
+class RecordedJudgements:
     """Gives what was recorded, at once."""
 
     recorded: Mapping[Place, Answer]

@@ -13,7 +13,7 @@ from annotation.judges.select_material import Material
 from annotation.judges.selection import not_told_apart
 from annotation.verdicts.fixed_judges import prompt_file
 from plumbline.identity import identity
-from plumbline.manifest import versions
+from plumbline.manifest import study_hash, versions
 from plumbline.study import Study, file_hash
 
 RULE = (
@@ -48,7 +48,7 @@ def selection_record(study: Study, best: int, material: Material, found: Selecte
         generators=tuple(_generators(material, ranked)),
         judges=tuple(_judges(study, material, found.question)),
         comparisons=tuple(SelectedPair.model_validate(row) for row in rows),
-        study_sha256=file_hash(study.file),
+        study_sha256=study_hash(study),
         texts_sha256=file_hash(study.folder / "texts.parquet"),
         versions=versions(),
     )

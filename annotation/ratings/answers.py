@@ -50,6 +50,8 @@ class Answer:
     seconds: float | None = None  #: on the pair, NaN where a crowd platform does not know; None where none measures it
     rater_id: str = ""  #: a pseudonym; empty until a crowd worker has theirs
     batch: str = ""  #: of a crowd campaign
+    order: str = ""  #: of candidates, as this rater saw them (`Rating.order`)
+    turn: int = 0  #: of the item in the order that was drawn for this rater, from 1; 0 where that is unknown
 
     @property
     def simulated(self) -> bool:
@@ -158,6 +160,8 @@ def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) ->
             "excluded": "",
             "withdrawn": "",
             "surplus": False,
+            "order": answer.order,
+            "turn": answer.turn,
             "simulated": answer.simulated,
         }
         for answer, taken in zip(answers, seconds, strict=True)
@@ -209,6 +213,11 @@ def _refuse_loss(before: pd.DataFrame, now: pd.DataFrame, source: str) -> None:
         )
 
 
+def _said(answer: Answer) -> dict[str, Any]:
+    """What an answer says; what came later and says nothing is left out, so that equal answers have equal hashes."""
+    return {name: value for name, value in vars(answer).items() if value or name not in ("order", "turn")}
+
+
 def _snapshots(study: Study, source: str) -> list[Path]:
     """The snapshots of a source, the oldest first."""
     return sorted((study.folder / "snapshots").glob(f"*Z-{_plain(source)}-{'[0-9a-f]' * 12}.json.gz"))
@@ -220,7 +229,7 @@ def _plain(source: str) -> str:
 
 def _add_snapshot(study: Study, source: str, parts: Mapping[str, Part]) -> None:
     """Write the answers down if they are others than in the source's last snapshot."""
-    answers = {name: [dict(vars(answer)) for answer in parts[name].answers] for name in sorted(parts)}
+    answers = {name: [_said(answer) for answer in parts[name].answers] for name in sorted(parts)}
     digest = sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()[:12]
     files = _snapshots(study, source)
     if (files and files[-1].name.endswith(f"-{digest}.json.gz")) or not (files or any(answers.values())):

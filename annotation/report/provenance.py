@@ -12,7 +12,7 @@ from annotation.report.exhibits import stamp
 from annotation.report.material import Material
 from annotation.verdicts.preregistration import amendments
 from plumbline.exhibits.table import Exhibit
-from plumbline.study import file_hash
+from plumbline.manifest import study_hash
 from plumbline.study.base import Part
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec
 
@@ -63,7 +63,7 @@ def amendments_exhibit(material: Material) -> Exhibit:
 
 def stages_exhibit(material: Material) -> Exhibit:
     """A row a stage: when it ran, and whether the study file is still the one that it read."""
-    now = file_hash(material.study.file)
+    now = study_hash(material.study)
     rows = [
         (name, entry.get("finished_at", ""), entry.get("study_sha256", ""), entry.get("study_sha256") == now)
         for name, entry in _stages(material).items()

@@ -17,18 +17,18 @@ from typing import Any, NoReturn, Protocol
 
 from pydantic import Field
 
+from annotation.sampling.strata import Lengths, Strata, Stratum
 from generation.flagged import Flagged
 from generation.jobs import Plan
 from generation.unit import COMMAND, refuse_other_outputs
 from plumbline.errors import DataError, StudyError
+from plumbline.hashes import packed
 from plumbline.identity import identity
 from plumbline.records import Number, Pair, Record, Text, TransformedText
 from plumbline.store import as_record, read_batches
 from plumbline.study import Study
 from plumbline.study.transformations import Transformation
-from plumbline.words import count_words
 
-Stratum = tuple[str, ...]  # language, task type, data set, output language, third by length
 _ROW = tuple(name for name in TransformedText.model_fields if name not in ("intermediate", "raw", "first_flags"))
 
 
@@ -100,34 +100,6 @@ class Source(Protocol):
         ...
 
 
-class Lengths:
-    """Thirds by length, in words, of each data set's texts in each language.
-
-    They are the texts' and not the outputs', so that no output that comes later moves a text to another third.
-    """
-
-    def __init__(self, texts: Iterable[Text]) -> None:
-        counts: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
-        for text in texts:
-            counts[text.dataset, text.language][count_words(text.text)] += 1
-        self._bounds = {place: (share_of(count, 1), share_of(count, 2)) for place, count in counts.items()}
-
-    def third(self, text: Text) -> int:
-        """0 for the shortest texts, 2 for the longest."""
-        words = count_words(text.text)
-        return sum(words > bound for bound in self._bounds[text.dataset, text.language])
-
-
-def share_of(counts: Counter[int], thirds: int) -> int:
-    """The length that at least so many thirds of the texts do not exceed."""
-    reached = 0
-    for words in sorted(counts):
-        reached += counts[words]
-        if 3 * reached >= thirds * counts.total():
-            break
-    return words
-
-
 class Candidates:
     """Reads a study's outputs; `supply` grows with each transformation that was read."""
 
@@ -147,9 +119,7 @@ class Candidates:
         flagged: dict[str, Counter[str]] = defaultdict(Counter)
         made_by = self.plan.makers[transformation].kind
         for seed in self.plan.study.seeds:
-            strata = self._strata(transformation, seed)
-            for row in self._rows(transformation, seed):
-                stratum = strata.get(row["key"])
+            for row, stratum in self._rows(transformation, seed):
                 if stratum is None:
                     continue  # of other prompts, another generator, or a data set that was taken out
                 state = self._state(row)
@@ -190,28 +160,14 @@ class Candidates:
         for table in read_batches(self.plan.study.folder / "texts.parquet", Text, self.plan.study.command(COMMAND)):
             yield from (as_record(row, Text) for row in table.to_pylist())
 
-    def _strata(self, transformation: str, seed: int) -> dict[str, Stratum]:
-        """The stratum of each output that the study wants, by key: that of the first text that it serves."""
-        strata: dict[str, Stratum] = {}
-        shared: dict[Stratum, Stratum] = {}  # one object for equal strata
-        for text in self._texts():
-            job = self.plan.job(text, transformation, seed)
-            if job.key not in strata:
-                stratum = (
-                    text.language,
-                    text.task_type,
-                    text.dataset,
-                    job.languages[-1],
-                    str(self._lengths.third(text)),
-                )
-                strata[job.key] = shared.setdefault(stratum, stratum)
-        return strata
-
-    def _rows(self, transformation: str, seed: int) -> Iterator[dict[str, Any]]:
+    def _rows(self, transformation: str, seed: int) -> Iterator[tuple[dict[str, Any], Stratum | None]]:
+        """A unit's outputs, each with its stratum; None for one of other prompts, say."""
+        strata = Strata.of(self.plan, self._texts(), self._lengths, transformation, seed)
         path = self.plan.study.transformation_file(transformation, seed)
         refuse_other_outputs(self.plan.study, transformation, seed)
         for table in read_batches(path, TransformedText, self.plan.study.command(COMMAND), _ROW):
-            yield from table.to_pylist()
+            rows = table.to_pylist()
+            yield from zip(rows, strata.find(packed([row["key"] for row in rows], str(path))), strict=True)
 
 
 class Turns:

@@ -9,7 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 
 from annotation.rubric import Rubric
-from annotation.sampling.candidates import Candidate, Supply, rank_of, share_of
+from annotation.sampling.candidates import Candidate, Supply, rank_of
+from annotation.sampling.strata import share_of
 from annotation.subjects.item import Item
 from annotation.subjects.items import read_items
 from plumbline.errors import DataError, StudyError

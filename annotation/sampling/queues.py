@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from annotation.wordings import ENGLISH
 from plumbline.records import Pair
 from plumbline.study import Study
 
@@ -34,6 +35,15 @@ class Queue:
     def languages(self) -> frozenset[str]:
         """What its raters must read."""
         return frozenset({self.language, self.output_language})
+
+    @property
+    def rarer(self) -> str:
+        """The language that fewer people read.
+
+        That is the output language, since texts are translated from English more than into it; where it is English,
+        it is the original's.
+        """
+        return self.language if self.output_language == ENGLISH else self.output_language
 
     def dataset(self, study: Study) -> str:
         """What it is called in Argilla: `demo-paraphrasing-EN`, `demo-translation-EN-DE`."""

@@ -11,7 +11,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS, HumanItem, HumanTask
+from annotation.human.outdated import drop_answers
+from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
 from annotation.human.tasks import prepared, refuse_other_tasks
 from annotation.offering import alone, offered, read_waves, refuse_other_sample
 from annotation.records import Wave
@@ -26,7 +27,7 @@ from annotation.subjects.human import shown
 from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError
 from plumbline.fields import fields_of
-from plumbline.manifest import read_kept, write_kept, write_kept_table
+from plumbline.manifest import read_kept, refuse_replaced_table, write_kept, write_kept_table
 from plumbline.records import Pair
 from plumbline.store import read_records, write_table
 from plumbline.study import Study
@@ -34,7 +35,7 @@ from plumbline.study.human import HumanSubject
 from plumbline.study.subject import OF_TEXTS, InstructionsSubject
 
 COMMAND = "annotation sample"
-SUPPLY = "sample.json"
+SUPPLY, PAIRS = "sample.json", "pairs.parquet"
 
 
 def draw_sample(study: Study) -> list[Pair]:
@@ -68,25 +69,14 @@ def _draw(study: Study) -> list[Pair]:
         return read_pairs(study)
     write_kept(study, SUPPLY, drawn.supply)
     if drawn.tasks:
-        _drop_answers(study, drawn.tasks)
+        drop_answers(study, drawn.tasks, drawn.items)
         write_kept_table(study, ITEMS, drawn.items, HumanItem)
         write_kept(study, TASKS, drawn.tasks)
+        write_kept_table(study, PAIRS, drawn.pairs, Pair)
     write_table(study.folder / "controls.parquet", drawn.controls, Pair)
-    write_table(study.folder / "pairs.parquet", drawn.pairs, Pair)
+    if not drawn.tasks:
+        write_table(study.folder / PAIRS, drawn.pairs, Pair)
     return list(drawn.pairs)
-
-
-def _drop_answers(study: Study, tasks: Sequence[HumanTask]) -> None:
-    """Take away tables of answers to tasks that are drawn otherwise now: their items would be taken for the new ones.
-
-    They are made again from what was collected (`annotation accept`) and what models answered (`annotation judge run`).
-    """
-    try:
-        same = read_kept(study, TASKS, HumanTask, study.command(COMMAND)) == list(tasks)
-    except DataError:
-        same = False
-    for name in () if same else (ANSWERS, MODEL_ANSWERS):
-        (study.folder / name).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -143,7 +133,8 @@ def _of_tasks(study: Study) -> Drawn:
 
 def sample_settings(study: Study) -> dict[str, Any]:
     """What the study says of its sample: with other settings it would be another one."""
-    subject = {"subject": study.subject.model_dump(mode="json")} if study.subject else {}
+    apart = {"models"} if isinstance(study.subject, HumanSubject) else set()  # who does tasks changes no sample
+    subject = {"subject": study.subject.model_dump(mode="json", exclude=apart)} if study.subject else {}
     return {"sample": study.sample.model_dump(mode="json"), **subject}
 
 
@@ -154,8 +145,9 @@ def all_settings(study: Study) -> dict[str, Any]:
 
 
 def read_pairs(study: Study) -> list[Pair]:
-    """The study's sample."""
-    return read_records(study.folder / "pairs.parquet", Pair, study.command(COMMAND))
+    """The study's sample. Raises DataError where it was taken away, or is not what people's tasks were drawn as."""
+    refuse_replaced_table(study, PAIRS, study.command(COMMAND))
+    return read_records(study.folder / PAIRS, Pair, study.command(COMMAND))
 
 
 def known_pairs(study: Study) -> list[Pair]:

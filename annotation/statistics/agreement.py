@@ -127,20 +127,27 @@ def _ordinal_weights(points: int) -> Floats:
     return weights
 
 
-def krippendorff_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:
+def krippendorff_alpha(answers: Answers, generator: np.random.Generator, together: Integers | None = None) -> Estimate:
     """Krippendorff's alpha with the ordinal metric, by the package krippendorff; BCa bootstrap interval over pairs.
 
-    Krippendorff (2019), Content Analysis, 4th ed., chapter 12. Pairs with one rating do not count.
+    Krippendorff (2019), Content Analysis, 4th ed., chapter 12. Pairs with one rating do not count. Those that share a
+    number in `together` are resampled as one.
     """
     counts = answers.counts()
     if reason := nothing_to_tell(counts):
         return undefined(reason)
-    counts = counts[counts.sum(axis=1) >= 2]
+    several = counts.sum(axis=1) >= 2
+    counts = counts[several]
     value = float(krippendorff.alpha(value_counts=counts, value_domain=answers.scale, level_of_measurement="ordinal"))
     if all_agree(counts):
         return Estimate(value=value, low=math.nan, high=math.nan, reason=ALIKE)
-    rows, times = kinds(counts)
-    return bootstrapped(value, *bca(_alpha, coincidences(rows), times, generator))
+    if together is None:
+        rows, times = kinds(counts)
+        return bootstrapped(value, *bca(_alpha, coincidences(rows), times, generator))
+    _, group, once = np.unique(together[several], return_inverse=True, return_counts=True)
+    parts = np.zeros((len(once), counts.shape[1] ** 2))
+    np.add.at(parts, group, coincidences(counts))
+    return bootstrapped(value, *bca(_alpha, parts, np.ones_like(once), generator))
 
 
 def coincidences(counts: Integers) -> Floats:

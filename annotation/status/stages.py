@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from plumbline.errors import DataError, PlumblineError
 from plumbline.manifest import read_manifest, refuse_replaced_table
 from plumbline.records import ARGILLA
 from plumbline.study import Study, file_hash
-from plumbline.study.human import HumanSubject
+from plumbline.study.human import HUMAN, HumanSubject
 from plumbline.study.subject import InstructionsSubject
 from plumbline.study.transformations import EIGHT
 
@@ -41,6 +41,7 @@ class Stage:
     at: datetime | None = None  #: when it ended last, UTC; None if unknown
     note: str = ""  #: why it is stale, or how far it is
     wanted: bool = True  #: whether the study has such a stage; one that it has not is done
+    asked: int | None = None  #: how many annotators could see what was published then; None if unknown
 
 
 class _Noted:
@@ -149,10 +150,18 @@ def _sampled(noted: _Noted, mismatched: str) -> Stage:
         return Stage("sample", "under way", stage.at, f"its extension to wave {cut_off[0].number} was cut off")
     if mismatched:
         return Stage("sample", "stale", stage.at, "of another generator or other prompts than the study's")
-    others = changes(noted.entries.get("sample", {}).get("settings", {}), sample_settings(noted.study))
+    others = changes(_drawn_by(noted.entries.get("sample", {}).get("settings", {})), sample_settings(noted.study))
     if stage.state == "done" and others:
         return Stage("sample", "stale", stage.at, f"drawn with other settings: {'; '.join(others)}")
     return stage
+
+
+def _drawn_by(settings: dict[str, Any]) -> dict[str, Any]:
+    """What a sample was drawn by; earlier versions noted the models that do people's tasks too."""
+    subject = settings.get("subject", {})
+    if subject.get("kind") != HUMAN:
+        return settings
+    return {**settings, "subject": {name: value for name, value in subject.items() if name != "models"}}
 
 
 def _published(noted: _Noted, ratings: pd.DataFrame) -> Stage:
@@ -161,7 +170,8 @@ def _published(noted: _Noted, ratings: pd.DataFrame) -> Stage:
     What was offered to crowd workers stands in the ledger.
     """
     if "publish" in noted.entries:
-        return _stage("published", noted.study.folder / "pairs.parquet", "publish", noted)
+        found = _stage("published", noted.study.folder / "pairs.parquet", "publish", noted)
+        return replace(found, asked=noted.entries["publish"].get("settings", {}).get("annotators"))
     if (ratings["source"] == ARGILLA).any():
         return Stage("published", "done")
     if offered := ledgers(noted.study.scratch / LEDGER):

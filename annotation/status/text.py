@@ -95,12 +95,26 @@ def _rate(status: Status, arguments: str) -> str:
     if not status.sources and study.raters.simulated:
         return f"python -m annotation simulate {arguments}, then {collect}"
     if status.stages["collected"].state != "done":
-        return collect
+        return _first(status, arguments)
     if status.decided and status.stages["verdicts"].state == "done":
         return ""
     if status.unreviewed and status.stages["verdicts"].state != "done":
         return _review(status, arguments)
     return "" if status.decided else _wait(status, arguments)
+
+
+def _first(status: Status, arguments: str) -> str:
+    """What to do as long as nothing was collected, or what was is not of what raters see now."""
+    collect, asked = _collect(status, arguments), status.stages["published"].asked
+    if status.sources or asked is None:
+        return collect
+    if not asked:
+        return f"nobody could rate when it was published: {_find(arguments)}; if people were let in since, {collect}"
+    return f"wait for the ratings of {count(asked, 'annotator')}, then {collect}"
+
+
+def _find(arguments: str) -> str:
+    return f"python -m annotation users add NAME --languages en,de, then python -m annotation publish {arguments}"
 
 
 def _wait(status: Status, arguments: str) -> str:
@@ -111,8 +125,8 @@ def _wait(status: Status, arguments: str) -> str:
     end = "when no more will come: accept" + (", once" if status.study.acceptance.stop == "fixed" else "")
     asked = status.raters["open"].dropna()
     if status.raters.empty or (len(asked) and not asked.sum()):
-        users = f"python -m annotation users add NAME --languages en,de, then python -m annotation publish {arguments}"
-        return f"find more raters for {count(missing, 'answer')}, the present ones have nothing left: {users} ({end})"
+        more = f"find more raters for {count(missing, 'answer')}, the present ones have nothing left"
+        return f"{more}: {_find(arguments)} ({end})"
     return f"wait for {count(missing, 'answer')}; {_collect(status, arguments)} ({end})"
 
 
@@ -190,7 +204,10 @@ def _progress_text(status: Status) -> str:
 
 def _rater_text(status: Status, names: Mapping[str, str]) -> str:
     if status.raters.empty:
-        return "No rater is known yet."
+        if not (asked := status.stages["published"].asked) or status.sources:
+            return "No rater is known yet."
+        pairs = f"{status.study.called.item}s"
+        return f"The {pairs} were published to {count(asked, 'annotator')}; none of their ratings was collected yet."
     trained = {
         row["rater_id"]: [f"{row['answered']}/{row['items']}, {row['right']} of {row['judged']} right"]
         for row in status.trained.to_dict("records")

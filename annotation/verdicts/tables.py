@@ -280,9 +280,9 @@ def scoped(transformation: str, language: str, task_type: str = "") -> str:
     return f"{display(transformation, pooled=False)} ({place})"
 
 
-def count(number: int, word: str) -> str:
-    """`1 answer`, `2 answers`."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+def count(number: int, word: str, several: str = "") -> str:
+    """`1 answer`, `2 answers`; `several` is the plural of a word that takes more than an s."""
+    return f"{number} {word if number == 1 else several or f'{word}s'}"
 
 
 def wrong(within: int, kinds: Collection[str]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]  # MkDocs loads this file by itself
 
+import mathml  # noqa: E402
 import reference  # noqa: E402
 from mkdocs.structure.files import File, Files  # noqa: E402
 
@@ -25,7 +26,9 @@ _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)\s#]+)(#[^)\s]*)?(?=\))")
 
 
 def on_config(config: Any) -> Any:
-    """Put each decision into the navigation, by its title."""
+    """Put each decision into the navigation, by its title, and show blocks of formulas as such."""
+    fence = {"name": "math", "class": "math", "format": mathml.block}
+    config.mdx_configs["pymdownx.superfences"] = {"custom_fences": [fence]}
     files = sorted((ROOT / "docs" / "decisions").glob("*.md"))
     titles = {file.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# "): file.name for file in files}
     (about,) = (section["About"] for section in config.nav if "About" in section)
@@ -52,7 +55,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Let links to the repository's files lead to where they are on the site."""
+    """Let links to the repository's files lead to where they are on the site, and show formulas within lines."""
     place = page.file.src_uri
     here = next((file for file, name in ELSEWHERE.items() if name == place), f"docs/{place}")
 
@@ -68,7 +71,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             return found[0]  # MkDocs says that it leads nowhere
         return posixpath.relpath(there, posixpath.dirname(place) or ".") + (found[2] or "")
 
-    return _LINK.sub(led, markdown)
+    return mathml.with_formulas(_LINK.sub(led, markdown))
 
 
 def _notebook(file: Path) -> str:

@@ -221,7 +221,7 @@ def _study(name: str, tasks: dict[str, Any]) -> str:
         "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in name.lower()).strip("-") or "selection"
     )
     lines = [
-        "# Made by `python -m evaluation.build select`. README.md (Your own study) says what else can stand here.",
+        "# Made by `python -m evaluation.build select`. docs/own_study.md says what else can stand here.",
         f"name: {safe}",
         f"description: {json.dumps(f'The tasks that were selected in {safe}')}",
         "",

@@ -230,8 +230,9 @@ def _evaluate(options: argparse.Namespace) -> int:
     if made.outcome.failures:
         names = ", ".join(made.outcome.failures)
         raise ServiceError(
-            f"models failed: {names} (the reason stands above); run the same command again to go on, or pass a study"
-            " of yours that says how to load them (--study FILE)"
+            f"models failed: {names} (the reason stands above); mend it and run the same command again, or say where"
+            " they are on this machine: --model FOLDER, or --study FILE with a study whose `evaluation.models` have"
+            " their `path` or `package` (studies/demo.yaml has an example)"
         )
     return 0
 

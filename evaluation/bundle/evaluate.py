@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 
 from annotation.verdicts.pair_means import accepted_pairs
+from annotation.verdicts.tables import count
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.portable import KINDS, OF_MODELS
 from evaluation.bundle.source import BundleSource
+from evaluation.display import short_names
 from evaluation.measures.accepted_pairs import AcceptedPairs
 from evaluation.measures.text_drift import AllTexts
 from evaluation.models import encoder
@@ -87,7 +89,7 @@ def evaluate_bundle(
         alike = alike[~alike["model"].isin(same)]
         notes += [f"{name.strip(' ()')}: the same scores of {', '.join(same)}"] if same else []
         found.append(alike.assign(model=alike["model"] + name))
-        notes += [f"{name.strip(' ()')}: {left} scores left out, which are of other items, texts or settings"] * (
+        notes += [f"{name.strip(' ()')}: {count(left, 'score')} left out, of other items, texts or settings"] * (
             left > 0
         )
     return Evaluated(study, outcome, scores, pd.concat(found, ignore_index=True), tuple(notes))
@@ -112,7 +114,7 @@ def _as_scored(scores: pd.DataFrame, others: pd.DataFrame) -> list[str]:
 
 
 def specs(bundle: Bundle, names: Sequence[str], study: Path | None) -> list[dict[str, Any]]:
-    """The models that a user names, as a study file has them.
+    """The models that a user names, with or without their owners, as a study file has them.
 
     They are looked for in the user's own `study`, where one is given, then among those that the maker scored, of which
     nothing is taken that reaches into a machine; then as folders; anything else is a name on the hub.
@@ -123,6 +125,7 @@ def specs(bundle: Bundle, names: Sequence[str], study: Path | None) -> list[dict
     said = bundle.settings.get("evaluation", {}).get("models", [])
     makers = {one["name"]: one for one in said if isinstance(one, dict) and "name" in one}
     scored = set(bundle.scores["model"])
+    names = [name if Path(name).is_dir() else _whole(name, (own, makers, scored)) for name in names]
     for name in names:
         if name in scored and "/" not in name and not (name in own or name in makers or Path(name).is_dir()):
             raise StudyError(
@@ -130,6 +133,15 @@ def specs(bundle: Bundle, names: Sequence[str], study: Path | None) -> list[dict
                 " say in a study of yours how to load it, and pass that with --study FILE"
             )
     return [own.get(name) or _spec(name, makers) for name in dict.fromkeys(names)]
+
+
+def _whole(name: str, places: Iterable[Collection[str]]) -> str:
+    """A model's name with its owner's, from the first place that has it; itself where none has."""
+    for models in places:
+        for whole, short in short_names(models).items():
+            if name in (whole, short):
+                return whole
+    return name
 
 
 def _spec(name: str, makers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

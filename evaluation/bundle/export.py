@@ -86,6 +86,11 @@ def _refuse_others(study: Study) -> None:
     """Raise StudyError for a study of which there can be no bundle."""
     if study.subject:
         raise StudyError(f"{study.file}: its subject is {study.subject.kind}: nothing of it is scored, so no bundle")
+    if study.raters.suggestions != "none":
+        raise StudyError(
+            f"{study.file}: half of its pairs show judges' scores (raters.suggestions): of such an experiment there is"
+            " no bundle; rate a study without it"
+        )
     refuse_unknown_names(study)
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mteb.abstasks.abstask import AbsTask
 from mteb.abstasks.task_metadata import TaskDomain, TaskMetadata
 from mteb.benchmarks.benchmark import Benchmark, BenchmarkAggregation, CustomGroup, CustomGrouping
 from mteb.models import EncoderProtocol
@@ -26,7 +25,7 @@ from evaluation.bundle.manifest import Source
 from evaluation.bundle.source import BundleSource
 from evaluation.planner import plan_units
 from evaluation.tasks.protocols import METRICS, Protocol
-from evaluation.tasks.registry import registered
+from evaluation.tasks.registry import OwnTask, registered
 from evaluation.tasks.scoring import make_task
 from evaluation.tasks.ties import searcher, settle
 from evaluation.units import Unit
@@ -38,7 +37,7 @@ from plumbline.transformations import ORIGINAL, total_axes
 AXIS, TOTAL = "Axis", "Total"
 
 
-class BundleTask(AbsTask):
+class BundleTask(OwnTask):
     """What a bundle has of a data set in one transformation, each seed a subset; `units` are by subset."""
 
     units: Mapping[str, Unit]
@@ -50,14 +49,6 @@ class BundleTask(AbsTask):
         """Which one, or original."""
         return next(iter(self.units.values())).transformation
 
-    def load_data(self, num_proc: int | None = None, **_: Any) -> None:
-        """Nothing yet: outputs are put in the originals' places for each evaluation, which wants fresh ones."""
-        self.data_loaded = True
-
-    def unload_data(self) -> None:
-        """Nothing to forget."""
-        self.data_loaded = False
-
     def evaluate(
         self,
         model: Any,
@@ -67,7 +58,10 @@ class BundleTask(AbsTask):
         encode_kwargs: Any,
         **options: Any,
     ) -> dict[str, Any]:
-        """Scores by subset: the study's task, protocol, prompts and ties, by whatever model mteb brings."""
+        """Scores by subset: the study's task, protocol, prompts and ties, by whatever model mteb brings.
+
+        Outputs are put in the originals' places each time: an evaluation wants fresh ones.
+        """
         del split
         scores = {}
         for name, unit in self.units.items():
@@ -83,12 +77,6 @@ class BundleTask(AbsTask):
             mean = float(np.mean([math.nan if one is None else one for one in main]))
             scores[name] = {**first, METRICS[kind]: mean, "main_score": mean}
         return scores
-
-    def _evaluate_subset(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError("a task of a bundle is evaluated as a whole")
-
-    def _calculate_descriptive_statistics_from_split(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError("the study's records describe a bundle's texts")
 
 
 @dataclass

@@ -45,10 +45,10 @@ def agreement(
 ) -> pd.DataFrame:
     """Agreement of a task's raters, a row a measure: `COLUMNS`, with 95% intervals over items.
 
-    `raters` are what `answers.given_by` gives of people; gold has no part in it. `scale` has the points of scores, for
-    Krippendorff's alpha, which is left out without it; `labels` all that raters could choose, for AC1 (those that were
-    chosen where none are named). NaN with a reason for a single rater, for answers that do not vary, and for raters who
-    share too little.
+    `raters` are what `answers.given_by` gives of people; gold has no part in it. `scale` has the points of scores and
+    grades, for Krippendorff's alpha, which scores have not without it; `labels` all that raters could choose, for AC1
+    (those that were chosen where none are named). NaN with a reason for a single rater, for answers that do not vary,
+    and for raters who share too little.
     """
     if task.asked in OF_LABELS or task.asked == "same":
         found = _of_labels(task, raters, labels, n_resamples, rng)
@@ -56,6 +56,8 @@ def agreement(
         found = {"ARI": (_pairwise(ari, _clusters(raters), n_resamples, rng, smooth=False), _JACKKNIFE)}
     elif task.asked in OF_CANDIDATES or task.candidates:
         found = _of_candidates(task, raters, n_resamples, rng)
+        if task.asked in ("graded", "ranked"):
+            found["alpha (ordinal)"] = _alpha_of_candidates(task, raters, scale, rng), _BOOTSTRAP
     else:
         columns = [np.array([math.nan if one is None else one for one in rater.values], float) for rater in raters]
         found = {"Spearman": (_pairwise(rho, columns, n_resamples, rng), _BOOTSTRAP)}
@@ -194,6 +196,25 @@ def _of_candidates(
     return found
 
 
+def _alpha_of_candidates(
+    task: Task, raters: Sequence[Given], scale: Sequence[int], rng: np.random.Generator
+) -> Estimate:
+    """Krippendorff's alpha of grades or ranks, each candidate a unit; an item's candidates are resampled together."""
+    sizes = [len(one) for one in task.candidates]
+    columns = [
+        np.concatenate(
+            [np.full(n, math.nan) if one is None else one for n, one in zip(sizes, each.values, strict=True)]
+        )
+        for each in raters
+    ]
+    there = np.isfinite(np.stack(columns)) if columns else np.zeros((0, sum(sizes)), bool)
+    given = np.unique(np.stack(columns)[there]).astype(int).tolist() if columns else []
+    points, item = _answers(columns, scale or given), np.repeat(np.arange(len(sizes)), sizes)
+    found = krippendorff_alpha(points, rng, item[there.any(axis=0)])
+    n = len(np.unique(item[there.sum(axis=0) >= 2]))
+    return Estimate(found.value, found.low, found.high, n, found.reason)
+
+
 def _rho_of_rows(x: Floats, y: Floats) -> Floats:
     return row_correlations(average_ranks(x), average_ranks(y))
 
@@ -254,6 +275,7 @@ def _pairwise(
         return Estimate(value, value, value, n, "the raters do not vary")
     if not smooth:
         low, high = jackknife(value, mean_of((1 - np.eye(len(shared)))[shared]))
+        low, high = np.clip([low, high], -1, 1).tolist()  # a t interval knows no ends
         return Estimate(value, low, high, n, ALIKE if math.isnan(low) else "")
     counts = np.zeros((number, len(shared)))
     counts[:, shared] = rng.multinomial(n, np.full(n, 1 / n), number)

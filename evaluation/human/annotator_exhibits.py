@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-import pandas as pd
-
-from annotation.verdicts.tables import SIMULATED
 from evaluation.human.cells import NONE, ends
 from evaluation.human.material import Material
+from evaluation.human.tables import table
 from plumbline.exhibits.table import Exhibit, reasons
 
 _ALIKE = (
@@ -40,7 +37,7 @@ def annotators(one: Material) -> Exhibit:
         for row in frame.to_dict(orient="records")
     ]
     notes = [_ALIKE, _TEST, *reasons(frame["where"] + ", " + frame["model"], frame["reason"])]
-    return _exhibit(one, "annotators", "Language models that did the tasks, beside raters", frame, rows, notes)
+    return table(one, "annotators", "Language models that did the tasks, beside raters", frame, rows, notes)
 
 
 def difficulty(one: Material) -> Exhibit:
@@ -52,13 +49,4 @@ def difficulty(one: Material) -> Exhibit:
         for row in frame.to_dict(orient="records")
     ]
     notes = [_HARD, *reasons(frame["model"], frame["reason"])]
-    return _exhibit(
-        one, "difficulty", "Whether tasks are hard for people and language models alike", frame, rows, notes
-    )
-
-
-def _exhibit(
-    one: Material, name: str, caption: str, frame: pd.DataFrame, rows: Sequence[dict[str, str]], notes: Sequence[str]
-) -> Exhibit:
-    simulated = [SIMULATED] if one.simulated else []
-    return Exhibit(name, caption, frame, pd.DataFrame(rows), (*simulated, *notes))
+    return table(one, "difficulty", "Whether tasks are hard for people and language models alike", frame, rows, notes)

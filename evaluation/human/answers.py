@@ -119,7 +119,9 @@ def _answer(rows: Sequence[_Row], asked: Asked, candidates: tuple[str, ...]) -> 
     if asked in OF_LABELS or asked == "cluster":
         if asked == "labels" and label:
             label = json.dumps(sorted(json.loads(label)))
-        return (label if asked == "cluster" else (label,)) if label else None
+        if not label and asked != "choice":  # there it is an answer: none of the candidates
+            return None
+        return label if asked == "cluster" else (label,)
     if asked in OF_CANDIDATES or candidates:
         by_candidate = {row[0]: row[1] for row in rows}
         values = np.array([by_candidate.get(one, math.nan) for one in candidates], np.float64)
@@ -179,7 +181,17 @@ def read(task: Task, given: Given, metric: Metric) -> Floats | None:
     if task.asked == "cluster":
         codes = {cluster: float(number) for number, cluster in enumerate(dict.fromkeys(given.values))}
         return np.array([math.nan if one is None else codes[one] for one in given.values])
+    if task.asked in OF_LABELS:  # of labels that stand equally the alphabetically first, as HUME has it
+        return _codes(task, [None if one is None else min(one) for one in given.values])
     return np.array([math.nan if one is None else float(one) for one in given.values])
+
+
+def _codes(task: Task, labels: Sequence[str | None]) -> Floats:
+    """Labels as numbers, the same for gold and all scorers; those that are never right follow."""
+    known = sorted({one for one in task.right if one is not None})
+    others = sorted({one for one in labels if one is not None} - set(known))
+    codes = {label: float(number) for number, label in enumerate([*known, *others])}
+    return np.array([math.nan if one is None else codes[one] for one in labels])
 
 
 def _of_candidates(both: Sequence[tuple[Any, Any]], of_rows: Callable[[Floats, Floats], Floats]) -> Floats:
@@ -200,6 +212,8 @@ def right_numbers(task: Task, metric: Metric) -> Floats:
     if task.asked == "cluster":
         codes = pd.factorize(pd.Series(task.right, dtype=object))[0].astype(np.float64)
         return np.where(known, codes, math.nan)
+    if task.asked in OF_LABELS:
+        return _codes(task, task.right)
     return np.array([math.nan if one is None else float(one) for one in task.right])
 
 

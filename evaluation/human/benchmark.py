@@ -7,7 +7,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from mteb.abstasks.abstask import AbsTask
 from mteb.abstasks.task_metadata import TaskMetadata
 from mteb.benchmarks.benchmark import Benchmark
 
@@ -16,25 +15,17 @@ from evaluation.human.mteb_results import subset_names, task_name
 from evaluation.human.sampled import Sampled
 from evaluation.human.scored import metric_of, protocol_of, score
 from evaluation.tasks.protocols import Protocol
-from evaluation.tasks.registry import registered
+from evaluation.tasks.registry import OwnTask, registered
 from evaluation.tasks.scoring import make_task
 from plumbline.languages import with_script
 from plumbline.study import load_study
 
 
-class SampledTask(AbsTask):
+class SampledTask(OwnTask):
     """The items of a task that people did, each subset or language a subset; `samples` are by subset."""
 
     samples: Mapping[str, Sampled]
     protocol: Protocol
-
-    def load_data(self, num_proc: int | None = None, **_: Any) -> None:
-        """Nothing: the items are here."""
-        self.data_loaded = True
-
-    def unload_data(self) -> None:
-        """Nothing to forget."""
-        self.data_loaded = False
 
     def evaluate(
         self,
@@ -54,12 +45,6 @@ class SampledTask(AbsTask):
                 found = score(one, model, self.protocol, batch_size)
                 made[name] = {**found.measures, "main_score": found.score, metric_of(one): found.score}
         return made
-
-    def _evaluate_subset(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError("a sampled task is evaluated as a whole")
-
-    def _calculate_descriptive_statistics_from_split(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError("the study's records describe the items")
 
 
 def human_benchmark(study: str | Path, *, exports: str | Path | None = None) -> Benchmark:

@@ -16,13 +16,13 @@ from plumbline.exhibits.palette import COLOURS, NEUTRAL
 
 _BLUE, _ORANGE, _GREEN = COLOURS.values()
 _KINDS = {"rater": "A rater", PEOPLE: "Raters' mean", "aggregate": "Raters together", "model": "A model",
-          "llm": "A model that answers as people do", "trivial": "Without reading"}  # fmt: skip
+          "llm": "A language model", "trivial": "Without reading"}  # fmt: skip
 _LOOK = {
     "A rater": ("circle", _ORANGE),
     "Raters' mean": ("diamond", _ORANGE),
     "Raters together": ("triangle-up", _ORANGE),
     "A model": ("circle", _BLUE),
-    "A model that answers as people do": ("square", _GREEN),
+    "A language model": ("square", _GREEN),
     "Without reading": ("cross", NEUTRAL),
 }
 _AGAINST = {"over_best": "Best model", "over_median": "Median model"}
@@ -47,6 +47,7 @@ def all_figures(one: Material) -> dict[str, Figure]:
 def ranges(one: Material) -> alt.LayerChart:
     """A row a task: the models' range as a bar, and everybody's score (HUME, Figure 2)."""
     own = one.main[one.main["scorer_kind"].isin(_KINDS) & one.main["score"].notna()]
+    own = own[own.index.isin(one.compared.index) | (own["scorer_kind"] == "rater")]
     frame = own[["where", "scorer", "score"]].assign(
         kind=own["scorer_kind"].map(_KINDS), score=100 * own["score"], order=own["scorer_kind"].map(list(_KINDS).index)
     )
@@ -60,7 +61,7 @@ def ranges(one: Material) -> alt.LayerChart:
     )
     there = [name for name in _LOOK if name in set(frame["kind"])]
     shapes, colours = zip(*(_LOOK[name] for name in there), strict=True)
-    legend = alt.Legend(orient="top", columns=2, symbolOpacity=1, labelLimit=NAMES)
+    legend = alt.Legend(orient="top", columns=1, symbolOpacity=1, labelLimit=NAMES)
     points = (
         alt.Chart(frame)
         .mark_point(filled=True, size=70, opacity=0.9)
@@ -118,7 +119,7 @@ def agreement_scores(frame: pd.DataFrame) -> alt.LayerChart:
         y=alt.Y("score:Q", title="Raters' mean score times 100").scale(zero=False, nice=True),
     )
     points = base.mark_point(filled=True, size=90, opacity=1).encode(
-        shape=alt.Shape("measure:N", title=None, legend=alt.Legend(orient="top", columns=2)),
+        shape=alt.Shape("measure:N", title=None, legend=alt.Legend(orient="top", columns=1)),
         color=alt.Color("measure:N", title=None).scale(range=[_BLUE, _ORANGE, _GREEN, NEUTRAL]),
         tooltip=[
             "where:N",

@@ -70,7 +70,8 @@ def compare(parts: Sequence[Part], *, seed: int, otherwise: Mapping[str, str] | 
     apart = pd.concat([one.differences for one in made], ignore_index=True)
     differences = with_holm(apart).assign(subset=apart["subset"], simulated=apart["simulated"])
     scores = _columns([one.scores for one in made], list(HumanScore.model_fields))
-    hard = difficulty(scores[scores["main"]], stream(seed, "human", "difficulty"))
+    compared = scores[scores["main"] & scores["compared"]]
+    hard = difficulty(compared, stream(seed, "human", "difficulty"))
     return Compared(
         scores,
         _columns([one.agreement for one in made], list(HumanAgreement.model_fields)),
@@ -157,7 +158,7 @@ def _words(task: Task, answer: object) -> str:
         return ", ".join(f"{one:g}" for one in answer.tolist())
     if isinstance(answer, float):
         return f"{answer:g}"
-    labels = [str(one) for one in answer] if isinstance(answer, tuple) else [str(answer)]
+    labels = [str(one) or "none" for one in answer] if isinstance(answer, tuple) else [str(answer)]
     return (
         ", ".join(" and ".join(json.loads(one)) or "none" for one in labels)
         if task.asked == "labels"

@@ -13,7 +13,8 @@ def differing(one: Material, where: str, own: pd.DataFrame) -> pd.DataFrame:
 
     Columns: where, item, text, right, said, best_model, people, model, apart.
     """
-    scores = one.main[(one.main["where"] == where) & (one.main["scorer_kind"] == "model") & one.main["score"].notna()]
+    shared = one.compared
+    scores = shared[(shared["where"] == where) & (shared["scorer_kind"] == "model") & shared["score"].notna()]
     people = own[own["scorer_kind"] == "rater"]
     if scores.empty or people.empty:
         return pd.DataFrame()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from annotation.verdicts.tables import SIMULATED
 from evaluation.human.annotator_exhibits import annotators, difficulty
 from evaluation.human.cells import (
     NONE,
@@ -26,26 +24,21 @@ from evaluation.human.cells import (
     value_of,
 )
 from evaluation.human.differing import differing
+from evaluation.human.hume_exhibits import as_hume, by_types
 from evaluation.human.material import ANSWERS_TOO, EMBEDS, MODELS, PEOPLE, Material
-from evaluation.human.paper import paper_interval, paper_score, star
-from evaluation.human.standing import rank, relative, wins
+from evaluation.human.standing import in_languages, rank, relative, wins
+from evaluation.human.tables import table
 from plumbline.exhibits.table import Exhibit, reasons
 
 MOST_ITEMS = 5  # of a task on the page, that people and the best model see most differently
 _SHARED = "All scores of a row rest on the same items: those that every compared scorer has an answer to"
 _HOLM = "p: two-sided, of the same resamples of items; Holm's correction is over tasks, for each model"
-_HUME = (
-    "As HUME has them, for comparison alone: Wilson's interval of accuracies, Fisher's of correlations, else the range"
-    " of raters, and a star where the best model lies outside. A range claims no coverage, and a best of several models"
-    " lies outside by chance too: the paired differences are the test. Votes without a winner count by their chance"
-    " here, where HUME gives them to the alphabet"
-)
 
 
 def all_exhibits(one: Material) -> dict[str, Exhibit]:
     """The tables by name, in the page's order; those without rows are left away."""
     made = [ceiling(one), models(one), standing(one), gap_table(one), raters(one), agreement(one), other_metrics(one),
-            as_hume(one), apart(one), annotators(one), difficulty(one), tasks(one)]  # fmt: skip
+            as_hume(one), apart(one), annotators(one), by_types(one), difficulty(one), tasks(one)]  # fmt: skip
     return {table.name: table for table in made if len(table.frame)}
 
 
@@ -53,7 +46,9 @@ def ceiling(one: Material) -> Exhibit:
     """Each task: people, the models' best and median, what needs no reading, and how far raters agree."""
     rows, frame = [], []
     answering = bool((one.main["scorer_kind"] == ANSWERS_TOO).any())
-    for where, own in one.main.groupby("where", sort=False):
+    shared = one.compared
+    for where, every in one.main.groupby("where", sort=False):
+        own = shared[shared["where"] == where]
         people = row_of(own, PEOPLE)
         together, alike = row_of(own, "aggregate"), first_of(one.agreement, str(where))
         found = own[(own["scorer_kind"] == EMBEDS) & own["score"].notna()]
@@ -61,9 +56,9 @@ def ceiling(one: Material) -> Exhibit:
         lines = own[(own["scorer_kind"] == "trivial") & own["score"].notna()]
         best = top(found)
         line = top(lines)
-        n_raters = int((own["scorer_kind"] == "rater").sum())
+        n_raters, n_items = int((every["scorer_kind"] == "rater").sum()), int(own["n_items"].max()) if len(own) else 0
         rows.append(
-            {"Task": str(where), "Metric": own["metric"].iloc[0], "Items": str(int(own["n_items"].max()))}
+            {"Task": str(where), "Metric": every["metric"].iloc[0], "Items": str(n_items)}
             | {"Raters": str(n_raters), "Raters' mean [95%]": said(people), "Together [95%]": said(together)}
             | {"Best model": hundredfold(best), "Which": str(best["scorer"]) if best is not None else NONE}
             | {"Median model": f"{100 * found['score'].median():.1f}" if len(found) else NONE}
@@ -71,7 +66,7 @@ def ceiling(one: Material) -> Exhibit:
             | {"Without reading": hundredfold(line), "Agreement": agreed(alike)}
         )
         frame.append(
-            {"where": where, "metric": own["metric"].iloc[0], "n_items": own["n_items"].max(), "raters": n_raters}
+            {"where": where, "metric": every["metric"].iloc[0], "n_items": n_items, "raters": n_raters}
             | {"raters_mean": value_of(people), "low": value_of(people, "low"), "high": value_of(people, "high")}
             | {
                 "aggregate": value_of(together),
@@ -97,13 +92,13 @@ def ceiling(one: Material) -> Exhibit:
         *_undefined(one),
         *one.notes,
     ]
-    return _exhibit(one, "ceiling", "People and models on the same items, scores times 100", frame, rows, notes)
+    return table(one, "ceiling", "People and models on the same items, scores times 100", frame, rows, notes)
 
 
 def models(one: Material) -> Exhibit:
     """Each task and model: score, and people less the model."""
     if one.differences.empty:
-        return _exhibit(one, "models", "", [], [], [])
+        return table(one, "models", "", [], [], [])
     rows = []
     scored = one.main[one.main["scorer_kind"].isin(MODELS)]
     own_score = scored[["where", "scorer", "scorer_kind", "score", "low", "high"]].rename(
@@ -123,16 +118,20 @@ def models(one: Material) -> Exhibit:
         )
     notes = [_SHARED, _HOLM, *reasons(frame["where"] + ", " + frame["model"], frame["reason"])]
     caption = "People less each model in points, on the same items (paired bootstrap over items, 95%)"
-    return _exhibit(one, "models", caption, frame, rows, notes)
+    return table(one, "models", caption, frame, rows, notes)
 
 
 def standing(one: Material) -> Exhibit:
     """Where people stand among models, over all tasks and by type."""
     if one.gaps.empty:
-        return _exhibit(one, "standing", "", [], [], [])
+        return table(one, "standing", "", [], [], [])
     wide = one.wide
     place, of = rank(wide, PEOPLE)
-    frame = pd.concat([wins(wide, PEOPLE, by=by).assign(by=by) for by in ("", "task_type", "language")])
+    named = one.main.drop_duplicates("where").set_index("where").loc[wide.index.get_level_values("task")]
+    split = in_languages(named["task"], named["language"])
+    groups: dict[str, str | list[str]] = {by: by for by in ("", "task_type", "language")}
+    groups |= {"languages": split} if len(set(split)) > 1 else {}
+    frame = pd.concat([wins(wide, PEOPLE, by=by).assign(by=name) for name, by in groups.items()])
     rows = [
         {"Tasks": row["group"].replace("_", " ") or "all", "Against": f"{row['against']} model"}
         | {"Wins": f"{row['wins']} of {row['n']}", "Ties": str(row["ties"]), "Share": f"{100 * row['share']:.0f}%"}
@@ -142,9 +141,12 @@ def standing(one: Material) -> Exhibit:
     notes = [
         f"By the mean over {len(wide)} tasks the raters' mean has rank {place} of {of}; tasks are not drawn at random,"
         " so that neither ranks nor wins have an interval",
+        "In several languages: tasks whose items are in several, the English ones among them, as HUME splits its wins"
+        if "languages" in groups
+        else "",
         f"{left} tasks are left out, which not all models have a score on" if left else "",
     ]
-    return _exhibit(one, "standing", "On how many tasks the raters' mean is above the models", frame, rows, notes)
+    return table(one, "standing", "On how many tasks the raters' mean is above the models", frame, rows, notes)
 
 
 def gap_table(one: Material) -> Exhibit:
@@ -163,7 +165,7 @@ def gap_table(one: Material) -> Exhibit:
         " reading is taken off both; – where people are not above it"
     ]
     caption = "How hard tasks are for people, and models beside them, scores times 100"
-    return _exhibit(one, "gaps", caption, frame, rows, notes)
+    return table(one, "gaps", caption, frame, rows, notes)
 
 
 def raters(one: Material) -> Exhibit:
@@ -180,7 +182,7 @@ def raters(one: Material) -> Exhibit:
         frame["where"] + ", " + frame["scorer"] + frame["scorer_kind"].map({"leave_one_out": " left out"}).fillna("")
     )
     notes = reasons(where, frame["reason"])
-    return _exhibit(one, "raters", "Each rater, and what the others say together, times 100", frame, rows, notes)
+    return table(one, "raters", "Each rater, and what the others say together, times 100", frame, rows, notes)
 
 
 def agreement(one: Material) -> Exhibit:
@@ -197,7 +199,7 @@ def agreement(one: Material) -> Exhibit:
         " not tell them to a tenth",
         *reasons(frame["where"] + ", " + frame["measure"], frame["reason"]),
     ]
-    return _exhibit(one, "agreement", "How far raters agree with each other, whatever is right", frame, rows, notes)
+    return table(one, "agreement", "How far raters agree with each other, whatever is right", frame, rows, notes)
 
 
 def other_metrics(one: Material) -> Exhibit:
@@ -213,31 +215,7 @@ def other_metrics(one: Material) -> Exhibit:
         " tied candidates are the mean over all orders of them; scikit-learn's puts a tied group at its end",
         *reasons(frame["where"] + ", " + frame["scorer"] + ", " + frame["metric"], frame["reason"]),
     ]
-    return _exhibit(one, "other_metrics", "The same answers by other metrics, times 100", frame, rows, notes)
-
-
-def as_hume(one: Material) -> Exhibit:
-    """Scores of people, intervals and stars exactly as HUME has them."""
-    rows, frame = [], []
-    for where, own in one.main.groupby("where", sort=False):
-        each = own.loc[own["scorer_kind"] == "rater", "score"].dropna().tolist()
-        kind, n = str(own["task_type"].iloc[0]), int(own["n_items"].max())
-        value = paper_score(kind, each, value_of(row_of(own, "aggregate")))
-        if math.isnan(value):
-            continue
-        found, how = paper_interval(kind, value, n, each)
-        best = float(own.loc[own["scorer_kind"] == "model", "score"].max())
-        starred = star(found, best)
-        frame.append(
-            {"where": where, "people": value, "low": found.low, "high": found.high, "interval": how, "n": n}
-            | {"best": best, "star": starred, "reason": found.reason}
-        )
-        rows.append(
-            {"Task": str(where), "People": estimate(value, found.low, found.high), "Interval": how, "Items": str(n)}
-            | {"Best model": NONE if math.isnan(best) else f"{100 * best:.1f}", "Star": "*" if starred else NONE}
-        )
-    notes = [_HUME, *reasons([str(row["where"]) for row in frame], [str(row["reason"]) for row in frame])]
-    return _exhibit(one, "as_hume", "Scores of people, intervals and stars as HUME has them", frame, rows, notes)
+    return table(one, "other_metrics", "The same answers by other metrics, times 100", frame, rows, notes)
 
 
 def apart(one: Material) -> Exhibit:
@@ -261,7 +239,7 @@ def apart(one: Material) -> Exhibit:
         " cluster. The best model is the task's own. An item's right answer may be wrong: look where people agree",
     ]
     caption = f"Items that people and the best model see most differently, up to {MOST_ITEMS} either way for each task"
-    return _exhibit(one, "items", caption, frame, rows, notes)
+    return table(one, "items", caption, frame, rows, notes)
 
 
 def tasks(one: Material) -> Exhibit:
@@ -283,15 +261,7 @@ def tasks(one: Material) -> Exhibit:
     frame = [
         {"task": task.task, "content_hash": task.content_hash, "n_items": task.n_items} for task in one.tasks.values()
     ]
-    return _exhibit(one, "tasks", "What people were asked to do", frame, rows, notes)
-
-
-def _exhibit(
-    one: Material, name: str, caption: str, frame: pd.DataFrame | Sequence[Mapping[str, object]],
-    rows: Sequence[dict[str, str]], notes: Iterable[str],
-) -> Exhibit:  # fmt: skip
-    simulated = [SIMULATED] if one.simulated else []
-    return Exhibit(name, caption, pd.DataFrame(frame), pd.DataFrame(rows), (*simulated, *filter(None, notes)))
+    return table(one, "tasks", "What people were asked to do", frame, rows, notes)
 
 
 def _undefined(one: Material) -> tuple[str, ...]:

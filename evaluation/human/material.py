@@ -33,7 +33,6 @@ from evaluation.human.standing import gaps, pairs_by_scorer
 from plumbline.errors import DataError
 from plumbline.manifest import read_kept, read_kept_frame
 from plumbline.records import Pair
-from plumbline.store import read_frame
 from plumbline.study import Study
 
 PLACE = ["task", "subset", "language"]
@@ -65,6 +64,11 @@ class Material:
         return self.scores[self.scores["main"]]
 
     @property
+    def compared(self) -> pd.DataFrame:
+        """Those that rest on the same items in each task: without who answered too few to be compared with others."""
+        return self.main[self.main["compared"]]
+
+    @property
     def simulated(self) -> bool:
         """Whether a program answered in the place of people."""
         return bool(self.scores["simulated"].any())
@@ -77,7 +81,7 @@ class Material:
     @property
     def wide(self) -> pd.DataFrame:
         """Raters' mean and embedding models: scores by task, of the tasks that all of them have."""
-        own = self.main[self.main["scorer_kind"].isin((PEOPLE, EMBEDS)) & self.main["score"].notna()]
+        own = self.compared[self.compared["scorer_kind"].isin((PEOPLE, EMBEDS)) & self.compared["score"].notna()]
         return pairs_by_scorer(own.assign(task=own["where"]))
 
     @property
@@ -130,7 +134,7 @@ def _names(scores: pd.DataFrame) -> dict[tuple[str, ...], str]:
 
 def _texts(study: Study) -> dict[tuple[str, str], str]:
     """What raters read of each item, in one line."""
-    pairs = read_frame(study.folder / "pairs.parquet", Pair, study.command(SAMPLE))
+    pairs = read_kept_frame(study, "pairs.parquet", Pair, study.command(SAMPLE))
     read = dict(zip(pairs["pair_id"], pairs["fields"], strict=True))
     items = read_kept_frame(study, ITEMS, HumanItem, study.command(SAMPLE))
     found = {}

@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 from annotation.statistics.paired import Floats, row_correlations
 from annotation.statistics.ranks import average_ranks
 from evaluation.human.ties import ap_of_rows, counted_ap, ndcg_of_rows, rr_of_rows, sklearn_of_rows
-from evaluation.statistics.counted import Counted, Measure, entropies, group_sums, mean, rho, v_measure
+from evaluation.statistics.counted import (
+    Counted,
+    Measure,
+    entropies,
+    group_sums,
+    macro_f1,
+    mean,
+    rho,
+    v_measure,
+    weighted_f1,
+)
 
 Asked = Literal["score", "label", "labels", "same", "cluster", "graded", "binary", "ranked", "choice"]
 OF_CANDIDATES = ("graded", "binary", "ranked")
@@ -53,7 +63,8 @@ def metrics_of(asked: str, name: str, *, candidates: bool = False) -> tuple[Metr
     if asked == "score":
         return (Metric(name, mean, of_rows=_rho_of_rows, least=-1) if candidates else Metric(name, rho, least=-1),)
     if asked in OF_LABELS:
-        return (Metric("accuracy", mean, accuracy),)
+        f1 = (Metric("f1", macro_f1), Metric("f1_weighted", weighted_f1)) if asked == "label" else ()
+        return (Metric("accuracy", mean, accuracy), *f1)
     if asked == "same":
         return Metric(name, counted_ap), Metric("accuracy", mean, _same)
     if asked == "cluster":

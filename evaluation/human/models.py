@@ -5,6 +5,7 @@ A file appears whole or not at all, so that a run that was stopped goes on where
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
 import json
@@ -12,26 +13,30 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
+from annotation.human.records import HumanTask
 from annotation.human.rehearsing import read_items
 from annotation.human.tasks import read_tasks
 from evaluation.human.records import MADE, ModelMade
 from evaluation.human.sampled import Sampled, sampled
 from evaluation.human.scored import metric_of, protocol_of, score, why_unusable
+from evaluation.jobs import done
+from evaluation.models.encoder import Encoder
 from evaluation.models.in_process import first_line
 from evaluation.units import UNDEFINED, UNKNOWN, Model
-from evaluation.work import Loader, versions
+from evaluation.work import Ended, Job, Loader, naming, versions
 from generation.datasets.loading import load_dataset
-from plumbline.errors import DataError, PlumblineError
+from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.reading import read_json
 from plumbline.store import write_json
-from plumbline.study import Study
+from plumbline.study import Study, file_hash
+from plumbline.study.datasets import LocalDataset
 
 _SEAL = "identity"
 
@@ -60,53 +65,75 @@ def sampled_tasks(study: Study) -> list[Sampled]:
             data[task.dataset] = load_dataset(specs[task.dataset], study.file.parent)
         dataset = data[task.dataset]
         if dataset.revision != task.revision:
-            raise DataError(
-                f"data set {dataset.name!r} is not the one that the items of {task.task!r} were drawn from; bring back"
-                f" revision {task.revision}"
-            )
+            raise other_data(task)
         found += sampled(dataset, task, [one for one in items if one.task == task.task])
     return found
 
 
-def score_models(study: Study, samples: Sequence[Sampled], models: Sequence[Model], load: Loader) -> Outcome:
-    """Score models on sampled tasks, but where a file has it already."""
+def refuse_changed_files(study: Study) -> None:
+    """Raise DataError where a file of a data set is there, and not the one that people's items were drawn from."""
+    specs = {one.name: one for one in study.datasets}
+    for task in read_tasks(study):
+        spec = specs.get(task.dataset)
+        path = study.resolve(spec.path) if isinstance(spec, LocalDataset) else None
+        if path is not None and path.exists() and file_hash(path) != task.revision:
+            raise other_data(task)
+
+
+def other_data(task: HumanTask) -> DataError:
+    """That a data set is another than a task's items are of."""
+    return DataError(
+        f"data set {task.dataset!r} is not the one that the items of {task.task!r} were drawn from; bring back"
+        f" revision {task.revision}"
+    )
+
+
+def score_models(
+    study: Study, samples: Sequence[Sampled], models: Sequence[Model], load: Loader, cluster: str = ""
+) -> Outcome:
+    """Score models on sampled tasks, but where a file has it already; on the Ray cluster at an address, if any.
+
+    Raises as `evaluation.jobs.done`.
+    """
     outcome = Outcome()
     due = [one for one in samples if not why_unusable(one, study.evaluation.protocol)]
     todo = {model.name: [one for one in due if _kept(study, model, one) is None] for model in models}
-    outcome.kept = len(due) * len(models) - sum(map(len, todo.values()))
     left = sum(map(len, todo.values()))
-    with tqdm(total=left, unit="score", desc="evaluating", disable=not left) as bar:
-        for model in models:
-            if todo[model.name]:
-                _score_all(study, model, todo[model.name], load, outcome, bar)
+    outcome.kept = len(due) * len(models) - left
+    jobs = [
+        Job(model, [partial(_made, study, model, one) for one in todo[model.name]])
+        for model in models
+        if todo[model.name]
+    ]
+    with (
+        tqdm(total=left, unit="score", desc="evaluating", disable=not left) as bar,
+        contextlib.closing(done(study, jobs, load, cluster if jobs else "")) as stream,
+    ):
+        for job, made in stream:
+            if isinstance(made, Ended):
+                outcome.asked, outcome.encoded = outcome.asked + made.asked, outcome.encoded + made.encoded
+                if made.failure:
+                    outcome.failures[job.model.name] = made.failure
+                    tqdm.write(f"{job.model.name} failed: {made.failure}", file=sys.stderr)
+                continue
+            data = json.loads(made.model_dump_json())
+            write_json(_file(study, made.unit_id), {**data, _SEAL: _sealed(data)})
+            outcome.made += 1
+            bar.update()
     return outcome
 
 
-def _score_all(study: Study, model: Model, todo: Sequence[Sampled], load: Loader, outcome: Outcome, bar: Any) -> None:
-    """Load one model and score what it has left."""
-    loaded, evaluation = None, study.evaluation
-    try:
-        loaded = load(study, model.spec)
-        for one in todo:
-            found = score(one, loaded, evaluation.protocol, evaluation.batch_size)
-            made = tuple(np.asarray(found.items.parts[0].made, np.float64).tolist()) if found.items.parts else ()
-            row = ModelMade(
-                unit_id=unit_id(study, model, one), model=model.name,
-                revision=model.revision or loaded.revision or UNKNOWN, task=one.task.task, subset=one.subset,
-                language=one.language, score=found.score, units=one.units, made=made, measures=found.measures,
-                reason=UNDEFINED if math.isnan(found.score) else found.items.reason, versions=versions(),
-            )  # fmt: skip
-            data = json.loads(row.model_dump_json())
-            write_json(_file(study, row.unit_id), {**data, _SEAL: _sealed(data)})
-            outcome.made += 1
-            bar.update()
-    except (PlumblineError, MemoryError, RuntimeError) as error:  # what libraries raise without memory is one of these
-        outcome.failures[model.name] = str(error)
-        tqdm.write(f"{model.name} failed: {error}", file=sys.stderr)
-    finally:
-        if loaded is not None:
-            outcome.asked, outcome.encoded = outcome.asked + loaded.asked, outcome.encoded + loaded.encoded
-            loaded.close()
+def _made(study: Study, model: Model, one: Sampled, loaded: Encoder) -> ModelMade:
+    """What a model makes of a sampled task."""
+    with naming(one.name):
+        found = score(one, loaded, study.evaluation.protocol, study.evaluation.batch_size)
+    made = tuple(np.asarray(found.items.parts[0].made, np.float64).tolist()) if found.items.parts else ()
+    return ModelMade(
+        unit_id=unit_id(study, model, one), model=model.name,
+        revision=model.revision or loaded.revision or UNKNOWN, task=one.task.task, subset=one.subset,
+        language=one.language, score=found.score, units=one.units, made=made, measures=found.measures,
+        reason=UNDEFINED if math.isnan(found.score) else found.items.reason, versions=versions(),
+    )  # fmt: skip
 
 
 def made_of(study: Study, models: Sequence[Model], one: Sampled) -> Iterator[ModelMade]:

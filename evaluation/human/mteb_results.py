@@ -58,7 +58,10 @@ def write_results(study: Study, parts: Sequence[Part], compared: Compared) -> No
 
 
 def results_of(parts: Sequence[Part], compared: Compared) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each scorer's name, revision and result on one task; none of who has no score in one of its subsets."""
+    """Each scorer's name, revision and result on one task.
+
+    None of who has no score in one of its subsets, or one on other items than the rest: mteb would rank them.
+    """
     task, names = parts[0].one.task, subset_names([part.one for part in parts])
     scores = compared.scores
     own = scores[(scores["task"] == task.task) & scores["main"] & scores["scorer_kind"].isin(_KINDS)]
@@ -66,7 +69,7 @@ def results_of(parts: Sequence[Part], compared: Compared) -> Iterator[tuple[str,
     for (kind, scorer), rows in own.groupby(["scorer_kind", "scorer"], sort=False):
         by_place = {(row["subset"], row["language"]): row for row in rows.to_dict(orient="records")}
         found = [by_place.get((part.one.subset, part.one.language)) for part in parts]
-        if any(row is None or math.isnan(row["score"]) for row in found):
+        if any(row is None or math.isnan(row["score"]) or not row["compared"] for row in found):
             continue
         simulated = kind != "model" and bool(rows["simulated"].any())
         subsets = [

@@ -11,10 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import pandas as pd
+
 from annotation.statistics.paired import Estimate
 
 Z = 1.96
+TABLE_8 = ("task", "subset", "language", "task_type", "n", "raters", "answers", "people", "low", "high", "interval",
+           "measure", "agreement", "best", "best_model", "star", "reason")  # fmt: skip
 _CORRELATED, _CLASSIFIED = ("sts", "str", "summarisation"), ("classification", "multilabel_classification")
+AGGREGATED = (*_CORRELATED, *_CLASSIFIED)  # where HUME's score of people is what they say together
 
 
 def wilson_interval(share: float, n: int, z: float = Z) -> tuple[float, float]:
@@ -43,7 +48,7 @@ def paper_interval(task_type: str, value: float, n: int, raters: Sequence[float]
     correlation of 1 or -1, and for fewer items than the formula takes.
     """
     kind = "Fisher z" if task_type in _CORRELATED else "Wilson"
-    if task_type not in (*_CORRELATED, *_CLASSIFIED) and len(raters) > 1:
+    if task_type not in AGGREGATED and len(raters) > 1:
         return Estimate(value, min(raters), max(raters), n, ""), "range of raters"
     if kind == "Fisher z":
         reason = "" if n > 3 and abs(value) < 1 else "Fisher's z needs more than 3 items, and a rho within -1 and 1"
@@ -60,7 +65,7 @@ def paper_score(task_type: str, raters: Sequence[float], together: float) -> flo
 
     Its votes go to the alphabet where labels tie: `answers.aggregate(..., ties="first")`.
     """
-    if task_type in (*_CORRELATED, *_CLASSIFIED):
+    if task_type in AGGREGATED:
         return together
     return sum(raters) / len(raters) if raters else math.nan
 
@@ -72,3 +77,36 @@ def star(interval: Estimate, model: float) -> bool:
     `scores.score` has the paired difference.
     """
     return bool(model < interval.low or model > interval.high)
+
+
+def table_8(scores: pd.DataFrame, agreement: pd.DataFrame) -> pd.DataFrame:
+    """People's scores with intervals, agreement and stars, a row a task in a language, exactly as HUME's Table 8.
+
+    `scores` has rows of `HumanScore` (of each task's own metric), `agreement` of `HumanAgreement`, the measure that the
+    paper prints first. Columns: task, subset, language, task_type, n (items), raters, answers (of all raters), people,
+    low, high, interval (which of HUME's), measure and agreement (empty and NaN for one rater), best (model's score),
+    best_model, star and reason. Tasks without a score of people are left out.
+    """
+    place = ["task", "subset", "language"]
+    first = agreement.drop_duplicates(place).set_index(place)
+    rows = []
+    for key, own in scores.groupby(place, sort=False):
+        by_kind = dict(iter(own.groupby("scorer_kind")))
+        raters = by_kind["rater"].dropna(subset="score") if "rater" in by_kind else own.head(0)
+        together = float(by_kind["aggregate"]["score"].iloc[0]) if "aggregate" in by_kind else math.nan
+        counted = by_kind.get("aggregate", own)  # a rater alone may have others
+        kind, n = str(own["task_type"].iloc[0]), int(counted["n_items"].max())
+        value = paper_score(kind, raters["score"].tolist(), together)
+        if math.isnan(value):
+            continue
+        found, interval = paper_interval(kind, value, n, raters["score"].tolist())
+        models = by_kind["model"].dropna(subset="score") if "model" in by_kind else own.head(0)
+        top = models.sort_values("score", ascending=False, kind="stable").head(1)
+        best, name = (float(top["score"].iloc[0]), str(top["scorer"].iloc[0])) if len(top) else (math.nan, "")
+        agreed = first.loc[[key]].iloc[0] if key in first.index and len(raters) > 1 else None
+        rows.append(
+            (*key, kind, n, len(raters), int(raters["n_items"].sum()), value, found.low, found.high, interval)
+            + (("", math.nan) if agreed is None else (agreed["measure"], agreed["value"]))
+            + (best, name, star(found, best), found.reason)
+        )
+    return pd.DataFrame(rows, columns=list(TABLE_8))

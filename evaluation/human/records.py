@@ -45,6 +45,10 @@ class HumanScore(_OfTask):
     interval: str = Field(description="how the interval was made; empty where there is none")
     n_items: int = Field(description="items that the score rests on")
     n_abstained: int = Field(description="items of which a rater could not tell")
+    compared: bool = Field(
+        description="whether the score rests on the items that all compared scorers have; false of who has too few of"
+        " them, and is compared with nobody"
+    )
     simulated: bool = Field(description="whether a program answered in the place of people")
     content_hash: str = Field(description="hash of the items: texts, candidates, gold")
     reason: str = Field(description="why there is no score or no interval, or what it lacks; empty otherwise")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import pandas as pd
 
 from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer
 from annotation.human.tasks import subject_of
-from annotation.verdicts.tables import SIMULATED
+from annotation.verdicts.tables import SIMULATED, count
 from evaluation.display import hundred
 from evaluation.human.compare import Compared, Part, compare
 from evaluation.human.models import Outcome, made_of, sampled_tasks, score_models
@@ -50,12 +53,15 @@ class Evaluated:
     compared: Compared
 
 
-def evaluate_human(study: Study, *, models: Sequence[str] = (), load: Loader = encoder.load) -> Evaluated:
+def evaluate_human(
+    study: Study, *, models: Sequence[str] = (), cluster: str = "", load: Loader = encoder.load
+) -> Evaluated:
     """Write scores, agreement, differences and item scores of a human study, and mteb's result files.
 
-    `models` names some of the study's; models that were scored before stay in the tables. Raises DataError before
-    people's answers were accepted, and where data sets or records are not what they were; StudyError for a model that
-    the study does not have. What a model does wrong is in the outcome's `failures`.
+    `models` names some of the study's; models that were scored before stay in the tables. `cluster` is the address of a
+    Ray cluster on which they are scored; without one it is done here. Raises DataError before people's answers were
+    accepted, and where data sets or records are not what they were; StudyError for a model that the study does not
+    have; ServiceError where there is no cluster. What a model does wrong is in the outcome's `failures`.
 
     Source: HUME, 3; docs/human.md says where this differs, and why.
     """
@@ -67,11 +73,12 @@ def evaluate_human(study: Study, *, models: Sequence[str] = (), load: Loader = e
     annotators = every[every["rater_id"].isin([one.called for one in named])]
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         samples = sampled_tasks(study)
-        outcome = score_models(study, samples, chosen, load)
+        outcome = score_models(study, samples, chosen, load, cluster)
         embedding = [Model.of(study, spec) for spec in study.evaluation.models]
         parts = [Part(one, people, annotators, tuple(made_of(study, embedding, one))) for one in samples]
         otherwise = {one.called: one.relevance for one in named if one.relevance}
         compared = compare(parts, seed=study.sample.seed, otherwise=otherwise)
+        compared = dataclasses.replace(compared, notes=(*_unasked(study, annotators), *compared.notes))
         for name, frame, record in (
             (SCORES, compared.scores, HumanScore),
             (AGREEMENT, compared.agreement, HumanAgreement),
@@ -86,17 +93,25 @@ def evaluate_human(study: Study, *, models: Sequence[str] = (), load: Loader = e
     return Evaluated(outcome, compared)
 
 
-def command(study: Study, models: Sequence[str]) -> int:
+def _unasked(study: Study, answers: pd.DataFrame) -> Iterator[str]:
+    """A line for each language model without answers: it was not asked, or none of what it said could be read."""
+    for one in subject_of(study).models:
+        if one.called not in set(answers["rater_id"]):
+            yield f"{one.called} has no answers: `{study.command(JUDGE)}` asks it, or says why none could be read"
+
+
+def command(study: Study, models: Sequence[str], cluster: str = "") -> int:
     """The command line: evaluate, say what came out. Raises ServiceError where a model failed."""
     chosen = chosen_models(study, models) if study.evaluation.models else []
     inputs, outputs = ([study.folder / name for name in names] for names in (INPUTS, OUTPUTS))
     with quiet(study, chosen), stage(study, "evaluation", inputs, outputs):
-        done = evaluate_human(study, models=models)
+        done = evaluate_human(study, models=models, cluster=cluster)
         outcome = done.outcome
         for line in lines_of(done.compared):
             print(line)
         print(
-            f"\n{study.name}: {outcome.made} scores made, {outcome.kept} were there; {outcome.encoded} texts encoded"
+            f"\n{study.name}: {count(outcome.made, 'score')} made, {outcome.kept} were there;"
+            f" {count(outcome.encoded, 'text')} encoded"
             f" for {outcome.asked} asked -> {outputs[0]}\ntables and figures: `{study.command(REPORT)}`"
         )
         if outcome.failures:
@@ -111,7 +126,8 @@ def lines_of(compared: Compared) -> list[str]:
     """A line for each task and language: people's scores beside the best model's; then what was left out."""
     lines = [SIMULATED] if compared.scores["simulated"].any() else []
     main = compared.scores[compared.scores["main"]]
-    for (task, subset, language), own in main.groupby(["task", "subset", "language"], sort=False):
+    for (task, subset, language), every in main.groupby(["task", "subset", "language"], sort=False):
+        own = every[every["compared"]]
         found = dict(zip(own["scorer_kind"], own["score"], strict=True))
         told = f"people {hundred(found.get('raters_mean', math.nan))}"
         if not math.isnan(together := found.get("aggregate", math.nan)):
@@ -122,5 +138,6 @@ def lines_of(compared: Compared) -> list[str]:
             named = zip(best["score"].tolist(), best["scorer"], strict=True)
             told += "".join(f", {words} {hundred(value)} ({name})" for value, name in named)
         place = ", ".join(filter(None, (str(language), str(subset))))
-        lines.append(f"{task} ({place}), {own['metric'].iloc[0]} x 100 of {own['n_items'].max()} items: {told}")
+        items = max(own["n_items"], default=0)
+        lines.append(f"{task} ({place}), {every['metric'].iloc[0]} x 100 of {items} items: {told}")
     return [*lines, *compared.notes]

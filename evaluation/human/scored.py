@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from annotation.human.tasks import METRICS
 from evaluation.human.sampled import Sampled
 from evaluation.statistics.counted import mean
 from evaluation.tasks.item_scores import Items, Part, measured
-from evaluation.tasks.protocols import METRICS, Protocol
+from evaluation.tasks.protocols import Protocol
 from evaluation.tasks.scoring import main_score, unusable
 from plumbline.study.datasets import SEARCHES
 
@@ -70,7 +71,7 @@ def score(one: Sampled, encoder: Encoder | EncoderProtocol, protocol: Protocol, 
 
 def metric_of(one: Sampled) -> str:
     """The metric of a sampled task, as mteb calls it."""
-    return ACCURACY if one.among is not None else METRICS[one.dataset.task]
+    return METRICS[one.dataset.task]
 
 
 def _in_order(one: Sampled, items: Items) -> Items:

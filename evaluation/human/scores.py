@@ -17,7 +17,7 @@ from evaluation.human.trivial import trivial
 from evaluation.statistics.counted import mean
 
 COLUMNS = ("task", "task_type", "language", "scorer", "scorer_kind", "metric", "score", "low", "high", "interval",
-           "n_items", "n_abstained", "reason")  # fmt: skip
+           "n_items", "n_abstained", "compared", "reason")  # fmt: skip
 DIFFERENCES = ("task", "language", "model", "people", "difference", "low", "high", "p", "n", "reason")
 PEOPLE = ("raters_mean", "aggregate")
 SHARE = 0.9  # of the items, of which a scorer must have answered as many to be compared with others
@@ -68,11 +68,13 @@ class _Metered:
         return cls(task, metric, tuple(one for one, _ in known), tuple(v for _, v in known), gold, scorable, common,
                    enough)  # fmt: skip
 
-    def row(self, given: Given, found: Estimate, interval: str, reason: str = "") -> dict[str, object]:
-        """One row of the table."""
+    def row(
+        self, given: Given, found: Estimate, interval: str, reason: str = "", *, compared: bool = True
+    ) -> dict[str, object]:
+        """One row of the table; `compared` where the score rests on the common items."""
         interval = "" if math.isnan(found.low) else interval
         said = (self.task.name, self.task.task_type, self.task.language, given.scorer, given.kind, self.metric.name)
-        values = (found.value, found.low, found.high, interval, found.n, given.abstained)
+        values = (found.value, found.low, found.high, interval, found.n, given.abstained, compared)
         return dict(zip(COLUMNS, (*said, *values, "; ".join(filter(None, (found.reason, reason)))), strict=True))
 
 
@@ -142,10 +144,15 @@ def _rows(metered: _Metered, found: dict[_Key, Resampled]) -> list[dict[str, obj
         metered.row(one, found[_key(one)].interval, OVER_ITEMS[smooth]) for one in metered.scorers if _key(one) in found
     ]
     raters = [one for one in metered.scorers if one.kind == "rater"]
+    n = int(metered.common.sum())
     if _MEAN in found:
         rows.append(_mean_row(metered, found, raters))
+    elif raters:
+        why = f"no rater has all of the {n} items that are compared" if n else "no item is everybody's"
+        undefined = Estimate(math.nan, math.nan, math.nan, n, why)
+        rows.append(metered.row(Given("raters_mean", "raters_mean"), undefined, ""))
     if raters and metered.task.asked == "cluster":
-        undefined = Estimate(math.nan, math.nan, math.nan, int(metered.common.sum()), _NO_AGGREGATE)
+        undefined = Estimate(math.nan, math.nan, math.nan, n, _NO_AGGREGATE)
         rows.append(metered.row(Given("aggregate", "aggregate"), undefined, ""))
     return rows
 
@@ -183,10 +190,10 @@ def _apart(metered: _Metered, number: int, rng: np.random.Generator) -> list[dic
         why = f"has {own.sum()} of {items} items: scored on these alone, and compared with nobody"
         if not own.any():
             undefined = Estimate(math.nan, math.nan, math.nan, 0, f"has none of {items} items")
-            rows.append(metered.row(one, undefined, ""))
+            rows.append(metered.row(one, undefined, "", compared=False))
             continue
         (found,) = resampled(metered.metric, metered.gold[own], values[own][None], number, rng)
-        rows.append(metered.row(one, found.interval, OVER_ITEMS[metered.metric.smooth], why))
+        rows.append(metered.row(one, found.interval, OVER_ITEMS[metered.metric.smooth], why, compared=False))
     return rows
 
 

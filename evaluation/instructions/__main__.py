@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections import Counter
 
+from annotation.verdicts.tables import count
 from evaluation.instructions.forecast import forecast
 from evaluation.instructions.labels import unlabelled
 from evaluation.instructions.report_command import report
@@ -68,7 +69,8 @@ def _evaluate() -> int:
 
 def _said(study: Study, outcome: Outcome, *, include_unaccepted: bool) -> list[str]:
     lines = [
-        f"{study.name}: {outcome.made} scores made, {outcome.kept} were there; {outcome.encoded} texts encoded for"
+        f"{study.name}: {count(outcome.made, 'score')} made, {outcome.kept} were there;"
+        f" {count(outcome.encoded, 'text')} encoded for"
         f" {outcome.asked} asked -> {study.folder / SCORES}"
     ]
     wordings = {unit.wanted.prompt_id: unit for unit in outcome.units if unit.wanted.text}

@@ -44,9 +44,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--study", metavar="FILE", help="an evaluated study")
-    source.add_argument("--scores", metavar="WHAT", help="a long table, or a folder of mteb's results")
+    source.add_argument(
+        "--scores", type=cli.no_address, metavar="WHAT", help="a long table, or a folder of mteb's results"
+    )
     add("--exports", metavar="DIR", help="with --study: where its records are (default: exports/)")
-    add("--items", metavar="FILE", help="with --scores: a long table by item (model, task, prompt_id, item, score)")
+    what = "with --scores: a long table by item (model, task, prompt_id, item, score)"
+    add("--items", type=cli.no_address, metavar="FILE", help=what)
     add("--out", metavar="FOLDER", help="where the report goes (default: the study's folder, or report_instructions)")
     add("--tasks", type=_names, default=(), metavar="NAMES", help="these tasks alone, such as STS14,STS15")
     add(

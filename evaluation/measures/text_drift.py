@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 from pydantic import Field
@@ -47,13 +49,12 @@ class AllTexts:
 
     def measured(self, unit: Unit, encoder: Encoder) -> Fields:
         """Mean and quantiles. Raises DataError for embeddings that have no direction, or hold NaN."""
-        made = outputs_of(unit).made
-        originals = {text.text_id: text.text for text in unit.dataset.texts() if text.text_id in made}
-        ids = list(originals)
-        parts = [ids[start : start + _AT_ONCE] for start in range(0, len(ids), _AT_ONCE)]
-        moved = [
-            drift_of_texts(encoder, [originals[one] for one in part], [made[one] for one in part]) for part in parts
-        ]
+        made, originals = outputs_of(unit).made, unit.texts.originals(unit.spec, unit.revision)
+        both = zip(originals.ids, originals.texts, strict=True)
+        pairs = ((text, made[one]) for one, text in both if one in made)
+        moved = []
+        while part := list(itertools.islice(pairs, _AT_ONCE)):
+            moved.append(drift_of_texts(encoder, *zip(*part, strict=True)))
         found = np.concatenate(moved)
         quantiles = np.quantile(found, list(QUANTILES.values())).tolist()
         return {"n": len(found), "mean": float(found.mean()), **dict(zip(QUANTILES, quantiles, strict=True))}

@@ -1,4 +1,4 @@
-"""A model that other processes run, as an encoder sees it; and what runs it there.
+"""A model that other processes run, as an encoder sees it (`workers` run it).
 
 Who scores needs of a model what stands before texts and how embeddings are compared, not its weights: these are told
 once (`Facts`), and everything else is asked (`Rows`, `Question`), wherever the answer comes from.
@@ -6,30 +6,23 @@ once (`Facts`), and everything else is asked (`Rows`, `Question`), wherever the 
 
 from __future__ import annotations
 
-import contextlib
-import queue
-import threading
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from evaluation.models import encoder
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder
-from evaluation.models.protocols import PromptingModel
-from evaluation.models.speed import keep_speed
-from plumbline.errors import StudyError
-from plumbline.study import Study
-from plumbline.study.evaluation import ModelSpec
 
 
 @dataclass(frozen=True)
 class Facts:
     """What is known of a model without it. `picks` says that it picks its prompts itself (`PromptingModel`).
 
-    `similarities` compare all with all and row by row; None where the model does that in a way of its own.
+    `similarities` compare all with all and row by row; None where the model does that in a way of its own. `gpu` is
+    what kind of GPU it is on; empty for none.
     """
 
     prompts: dict[str, str]
@@ -38,6 +31,7 @@ class Facts:
     picks: bool
     revision: str
     similarities: tuple[Any, Any] | None
+    gpu: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,6 +49,11 @@ class Question:
 
     method: str
     values: tuple[Any, ...]
+
+    @property
+    def key(self) -> bytes:
+        """The same for the same question."""
+        return pickle.dumps(self)
 
     @property
     def repeats(self) -> bool:
@@ -136,115 +135,3 @@ class DistantEncoder(Encoder):
     def close(self) -> None:
         """Let go of what an encoder has on disk; there is no model here."""
         self._store.close()
-
-
-class Hand:
-    """What runs a model on a node: a process of its own, which loads it once and keeps nothing."""
-
-    def __init__(self, study: Study, spec: ModelSpec, model_id: str, quiet: Callable[..., Any]) -> None:
-        """Nothing is loaded yet. `quiet` has the settings that libraries read when they are imported."""
-        self._study, self._spec, self._model_id = study, spec, model_id
-        self._open = contextlib.ExitStack()
-        self._open.enter_context(quiet(study, [spec]))
-        self._lock = threading.Lock()  # questions are asked while texts are encoded, which may change the model
-
-    def facts(self) -> Facts:
-        """Load the model. Raises StudyError for other files than the command's machine has, and as `encoder.load`."""
-        if encoder.model_id(self._study, self._spec) != self._model_id:
-            self._spec.location(self._study.file.parent)
-            raise StudyError(
-                f"the files of model {self._spec.name!r}, or mteb, are not those of the command's machine;"
-                " have the same everywhere"
-            )
-        self._model, revision = encoder.load_model(self._study, self._spec)
-        model = self._model
-        self._encoder = Encoder(model, self._spec.name, revision, self._study.evaluation.batch_size)
-        if self._study.folder.exists():  # a node need not see it
-            self._open.callback(keep_speed, self._study, self._spec, self._model_id, self._encoder)
-        own = getattr(model, "similarities", lambda: None)()
-        picks = isinstance(model, PromptingModel)
-        return Facts(model.prompts, model.default_prompt, model.routed(), picks, revision, own)
-
-    def encode(self, texts: list[str], prompt: str, role: str, how: Any = None) -> Embeddings:
-        """Rows of texts; `how` stands behind the prompt of a model that picks it. Raises as `Encoder.embed`."""
-        with self._lock:
-            if how is not None:
-                self._model.learn(prompt, how)  # type: ignore[attr-defined]  # such models have it
-            return self._encoder.encode_new(texts, prompt, role)
-
-    def answer(self, question: Question) -> tuple[Any, Any]:
-        """What the model says, and what stands behind the name of a way of encoding."""
-        with self._lock:
-            said = getattr(self._model, question.method)(*question.values)
-            return said, self._model.how(said) if question.of_way else None  # type: ignore[attr-defined]
-
-    def close(self) -> None:
-        """Leave nothing behind."""
-        self._open.close()
-
-
-@dataclass(frozen=True)
-class Finished:
-    """What somebody made with an encoder, and how many texts it asked for."""
-
-    made: Any
-    asked: int
-
-
-Step = Rows | Question | Finished
-
-
-class GivenUp(Exception):  # noqa: N818 (an answer, and no error of anybody's)
-    """The answer to what is not wanted any more."""
-
-
-class Desk:
-    """What makes scores, in a process of its own: one thing at a time, and all that this asks goes out and comes back.
-
-    `begin` and `go_on` return with the next that is asked, or with what was made; what it raises, they raise.
-    """
-
-    def __init__(self, study: Study, specs: Sequence[ModelSpec], quiet: Callable[..., Any]) -> None:
-        """`quiet` has the settings that libraries read when they are imported."""
-        self._open = contextlib.ExitStack()
-        self._open.enter_context(quiet(study, specs))
-        self._steps: queue.SimpleQueue[Step | BaseException] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._batch_size = study.evaluation.batch_size
-
-    def begin(self, make: Callable[[Encoder], Any], facts: Facts, name: str) -> Step:
-        """Begin to make something with a model, of which these are the facts and the name."""
-        self._made = make  # kept for the next one: it may share what was read for this
-        encoder = DistantEncoder(facts, name, self._batch_size, self._ask)
-        threading.Thread(target=self._make, args=(make, encoder), daemon=True).start()
-        return self._step()
-
-    def go_on(self, answer: Any) -> Step:
-        """Give the answer to what was asked last."""
-        self._answers.put(answer)
-        return self._step()
-
-    def close(self) -> None:
-        """Leave nothing behind."""
-        self._open.close()
-
-    def _step(self) -> Step:
-        step = self._steps.get()
-        if isinstance(step, BaseException):
-            raise step
-        return step
-
-    def _ask(self, what: Rows | Question) -> Any:
-        self._steps.put(what)
-        answer = self._answers.get()
-        if isinstance(answer, GivenUp):
-            raise answer
-        return answer
-
-    def _make(self, make: Callable[[Encoder], Any], encoder: Encoder) -> None:
-        try:
-            step: Step | BaseException = Finished(make(encoder), encoder.asked)
-        except BaseException as error:  # raised where somebody waits for it
-            step = error
-        encoder.close()
-        self._steps.put(step)

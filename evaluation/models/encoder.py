@@ -10,7 +10,7 @@ import functools
 import gc
 import hashlib
 import importlib.metadata
-import sys
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -34,6 +34,9 @@ from plumbline.study.evaluation import ModelSpec
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
 
+# As torch says it on processors and GPUs, cuBLAS among them; "an illegal memory access" is another thing.
+_LACKS_MEMORY = re.compile("out of memory|t allocate memory|not enough memory|ALLOC_FAILED", re.IGNORECASE)
+_PIECE = 1 << 16  # texts that are looked up at a time
 _CHUNK = 2048  # texts that are encoded and kept at a time: what a killed run has to encode again
 
 
@@ -128,33 +131,40 @@ class Encoder:
         prompt = self._fallback("") if prompt is None else prompt
         self.asked += len(texts)
         role = role if self._model.routed() else ""
-        distinct = list(dict.fromkeys(texts))
-        keys = dict(zip(distinct, keys_of(distinct, prompt, role), strict=True))
-        if not self._complete(keys, prompt, role):
-            self._complete(keys, prompt, role)  # the store had to begin anew to make room
-        return self._store.rows([keys[text] for text in texts])
+        if not self._complete(texts, prompt, role):
+            self._complete(texts, prompt, role)  # the store had to begin anew to make room
+        made = np.empty((len(texts), self._store.width or 0), np.float32)
+        for first in range(0, len(texts), _PIECE):
+            made[first : first + _PIECE] = self._store.rows(keys_of(texts[first : first + _PIECE], prompt, role))
+        return made
 
     def close(self) -> None:
         """Let go of the model, and of the memory that torch keeps for it on a GPU; and of the store, which stays."""
         self._store.close()
-        vars(self).pop("_model", None)
-        if "torch" in sys.modules:
+        torch_has_it = isinstance(vars(self).pop("_model", None), (SentenceTransformerModel, MtebModel))
+        if torch_has_it:
             gc.collect()  # modules refer to each other
             import torch  # noqa: PLC0415 (there already)
 
             if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
                 torch.cuda.empty_cache()
 
-    def _complete(self, keys: Mapping[str, bytes], prompt: str, role: str) -> bool:
+    def _complete(self, texts: Sequence[str], prompt: str, role: str) -> bool:
         """Encode what the store lacks; False where it lost what it had, to make room."""
-        missing = self._store.missing(list(keys.values()))
-        wanted = longest_first(text for text, key in keys.items() if key in missing)
+        lacking, had = dict[str, None](), False
+        for first in range(0, len(texts), _PIECE):
+            some = texts[first : first + _PIECE]
+            keys = keys_of(some, prompt, role)
+            missing = self._store.missing(keys)
+            had = had or not missing.issuperset(keys)
+            lacking |= dict.fromkeys(text for text, key in zip(some, keys, strict=True) if key in missing)
+        wanted = longest_first(lacking)
         for first in range(0, len(wanted), _CHUNK):
             some = wanted[first : first + _CHUNK]
             made = self.encode_new(some, prompt, role)
-            if not first and self._store.make_room(len(wanted), made.shape[1]) and len(missing) < len(keys):
+            if not first and self._store.make_room(len(wanted), made.shape[1]) and had:
                 return False
-            self._store.add([keys[text] for text in some], made)
+            self._store.add(keys_of(some, prompt, role), made)
         return True
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
@@ -176,16 +186,13 @@ class Encoder:
                 break
             except (RuntimeError, ValueError, IndexError) as error:  # torch's errors
                 what = str(error).strip().splitlines() or [type(error).__name__]
-                if "memory" in what[0] and self._batch_size > 1:
+                lacks = lacks_memory(what[0])
+                if lacks and self._batch_size > 1:
                     self._batch_size //= 2  # and it stays so: later texts would not fit either
                     continue
                 raise ServiceError(
                     f"model {self._name!r} cannot encode: {what[0]}"
-                    + (
-                        "; try evaluation.precision float16, or another evaluation.device"
-                        if "memory" in what[0]
-                        else ""
-                    )
+                    + ("; try evaluation.precision float16, or another evaluation.device" if lacks else "")
                 ) from error
         self.encoded += len(texts)
         self.watch.note(self._name, len(texts), sum(map(len, texts)))
@@ -266,6 +273,11 @@ def keys_of(texts: Iterable[str], prompt: str, role: str) -> list[bytes]:
         whole.update(text.encode())
         keys.append(bytes(whole.digest()[:16]))
     return keys
+
+
+def lacks_memory(complaint: str) -> bool:
+    """Whether torch, or what it computes with, says that memory does not suffice."""
+    return _LACKS_MEMORY.search(complaint) is not None
 
 
 def longest_first(texts: Iterable[str]) -> list[str]:

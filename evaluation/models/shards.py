@@ -55,23 +55,33 @@ class Shards:
         self._open: list[Asked] = []
         self._texts: deque[tuple[Asked, list[tuple[str, bytes]]]] = deque()  # to be cut
         self._again: deque[Shard] = deque()
-        self._going: set[bytes] = set()  # keys in `_texts`, in `_again` and with those who encode
+        self._pending: set[bytes] = set()  # keys in `_texts`, in `_again` and with those who encode
         self.encoded = 0
         """Texts that came back."""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing was ever encoded."""
+        return self._store.width is None
+
+    @property
+    def unassigned(self) -> bool:
+        """Whether there are texts that no worker has."""
+        return bool(self._again or self._texts)
 
     def ask(self, asked: Asked) -> None:
         """Have texts encoded. Raises StudyError for more than the store's limit lets stand."""
         self._waiting.append(asked)
         self._admit()
 
-    def next(self, hands: int) -> Shard | None:
-        """What to encode next, where so many encode; None where there is nothing."""
+    def next(self, workers: int) -> Shard | None:
+        """What to encode next, where so many workers encode; None where there is nothing."""
         if self._again:
             return self._again.popleft()
         if not self._texts:
             return None
         left = sum(len(pairs) for _, pairs in self._texts)
-        batches = -(-left // (PARTS * max(1, hands) * self._batch))
+        batches = -(-left // (PARTS * max(1, workers) * self._batch))
         size = max(1, min(batches, LARGEST // self._batch)) * self._batch
         asked, pairs = self._texts[0]
         some, pairs[:] = pairs[:size], pairs[size:]
@@ -81,11 +91,11 @@ class Shards:
 
     def add(self, shard: Shard, rows: Embeddings) -> None:
         """Keep what came back. Raises DataError for rows of another length, StudyError as `ask`."""
-        if self._store.width is None:
+        if self.fresh:
             self._room(rows.shape[1])
         self._store.add(shard.keys, rows)
         self.encoded += len(rows)
-        self._going.difference_update(shard.keys)
+        self._pending.difference_update(shard.keys)
         for asked in self._open:
             asked.left.difference_update(shard.keys)
         self._admit()
@@ -108,7 +118,7 @@ class Shards:
         self._open.clear()
         self._texts.clear()
         self._again.clear()
-        self._going.clear()
+        self._pending.clear()
 
     def close(self) -> None:
         """Let go of the store; what it holds stays."""
@@ -130,9 +140,9 @@ class Shards:
     def _count(self, asked: Asked) -> None:
         """See what of it is missing, and have encoded what nobody encodes yet."""
         asked.left = self._store.missing(asked.keys)
-        new = asked.left - self._going
+        new = asked.left - self._pending
         wanted = {text: key for text, key in zip(asked.texts, asked.keys, strict=True) if key in new}
-        self._going.update(wanted.values())
+        self._pending.update(wanted.values())
         if wanted:
             self._texts.append((asked, [(text, wanted[text]) for text in longest_first(wanted)]))
 

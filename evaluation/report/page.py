@@ -32,6 +32,7 @@ from evaluation.measures.accepted_pairs import read_accepted_scores
 from evaluation.measures.rows import COMMAND
 from evaluation.measures.text_drift import read_text_drift
 from evaluation.report.contents import Choices, Material, all_exhibits, all_figures, sections
+from evaluation.report.folder import write_exhibits
 from evaluation.report.headline import doubts_of, failed_models, headline
 from evaluation.report.outrun import refuse_outrun
 from evaluation.report.paper_tables import Results
@@ -41,10 +42,7 @@ from evaluation.statistics.resampling import resampled_acceptance
 from evaluation.units import label
 from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
-from plumbline.exhibits.csv import csv_bytes
-from plumbline.exhibits.folder import write_files
-from plumbline.exhibits.page import Figure, Section, write_page
-from plumbline.exhibits.table import Exhibit
+from plumbline.exhibits.page import Section, write_page
 from plumbline.records import Pair
 from plumbline.store import read_frame
 from plumbline.study import Study
@@ -84,9 +82,7 @@ def write_report(
     exhibits = all_exhibits(study, material, _known(choices, named, models))
     figures = all_figures(study, material)
     folder = study.folder / FOLDER
-    made = {name: content for one in exhibits.values() for name, content in forms(one)}
-    made |= {name: content for key in figures for name, content in drawn(key, figures[key])}
-    write_files(folder, made)
+    write_exhibits(folder, exhibits, figures)
     simulated = any(verdict.simulated for found in (verdicts, *(one.verdicts for one in told)) for verdict in found)
     title = f"Robustness of embedding models: study {study.name}"
     missing = [*missing_scores(study, scores), *failed_models(named)]
@@ -192,14 +188,3 @@ def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> 
     scored = scores[scores["score"].notna()]["model"]
     baseline = model(choices.baseline) if choices.baseline else (*scored, *scores["model"])[0]
     return Choices(baseline, choices.translation, tuple(map(model, choices.multilingual)))
-
-
-def forms(one: Exhibit) -> list[tuple[str, bytes]]:
-    """A table's files."""
-    made = (("csv", csv_bytes(one.frame)), ("md", one.markdown().encode()), ("tex", one.latex().encode()))
-    return [(f"tables/{one.name}.{end}", content) for end, content in made]
-
-
-def drawn(name: str, figure: Figure) -> list[tuple[str, bytes]]:
-    """A figure's files."""
-    return [(f"figures/{name}.svg", figure.svg.encode()), (f"figures/{name}.png", figure.png())]

@@ -16,6 +16,7 @@ from annotation.statistics.paired import Floats
 
 Counted = Callable[[Floats], Floats]
 Measure = Callable[[NDArray[Any], NDArray[Any]], Counted]
+_CELLS = 1_000_000  # resamples by labels or items that are summed at once
 _NONE = 1e-9  # sums of squares of ranks, multiples of 1/4, that are nought but for rounding
 
 
@@ -80,16 +81,33 @@ def group_sums(group: NDArray[Any]) -> Counted:
 
 def weighted_f1(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
     """F1 of each gold label, weighted by how often it stands there (scikit-learn's `weighted`)."""
+    return _f1(gold, made, lambda each, wanted, _: (wanted * each).sum(axis=1) / wanted.sum(axis=1))
+
+
+def macro_f1(gold: NDArray[Any], made: NDArray[Any]) -> Counted:
+    """The mean F1 of the labels that stand in gold or in what was made (scikit-learn's `macro`)."""
+    return _f1(gold, made, lambda each, _, there: each.sum(axis=1) / there.sum(axis=1))
+
+
+def _f1(gold: NDArray[Any], made: NDArray[Any], mean_of: Callable[[Floats, Floats, Floats], Floats]) -> Counted:
+    """A mean of labels' F1, of each F1, how often gold has the label, and whether it is there at all."""
+    gold, made = gold.astype(np.int64), made.astype(np.int64)
     size = int(max(gold.max(), made.max())) + 1
+    rows_at_once = max(1, _CELLS // max(size, len(gold)))
     right = (gold == made).astype(np.float64)
 
+    def sums(labels: NDArray[np.int64], counts: Floats) -> Floats:
+        cells = (np.arange(len(counts))[:, None] * size + labels).ravel()
+        found: Floats = np.bincount(cells, counts.ravel(), len(counts) * size).astype(np.float64).reshape(-1, size)
+        return found
+
+    def some(counts: Floats) -> Floats:
+        wanted, both = sums(gold, counts), sums(gold, counts) + sums(made, counts)
+        each = 2 * sums(gold, counts * right) / np.maximum(1, both)
+        return mean_of(each, wanted, (both > 0).astype(np.float64))
+
     def of(counts: Floats) -> Floats:
-        values = []
-        for row in counts:
-            hits, wanted = np.bincount(gold, row * right, size), np.bincount(gold, row, size)
-            said = np.bincount(made, row, size)
-            values.append(float((wanted * 2 * hits / np.maximum(1, wanted + said)).sum() / row.sum()))
-        return np.array(values)
+        return np.concatenate([some(counts[k : k + rows_at_once]) for k in range(0, len(counts), rows_at_once)])
 
     return of
 

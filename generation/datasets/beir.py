@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from generation.datasets.table_files import json_lines, refuse_empty, row_number
+from generation.datasets.table_files import json_rows, refuse_empty, row_number
 from plumbline.errors import DataError
 from plumbline.reading import read_text
 
@@ -59,7 +59,7 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
     """Texts and languages of a file by id."""
     texts: dict[str, str] = {}
     languages: dict[str, str] = {}
-    for number, item in enumerate(json_lines(file)):
+    for number, item in enumerate(json_rows(file)):
         if "_id" not in item or "text" not in item:
             raise DataError(f"{file}: row {row_number(number)} lacks '_id' or 'text'")
         refuse_empty(item["text"], file, number, "text")

@@ -243,7 +243,8 @@ def _renamed(frame: pd.DataFrame, spec: LocalDataset, path: Path) -> pd.DataFram
             hint = nearest(name, [str(known) for known in frame.columns])
             if len(frame.columns) == 1 and any(mark in str(frame.columns[0]) for mark in (";", "\t", ",")):
                 hint = "there is one column alone: commas separate those of a .csv, tabs those of a .tsv"
-            raise DataError(f"{path}: no column {name!r}, which {spec.task} needs; {hint} (`columns` maps names)")
+            what = f"{name!r} ('train' or 'test' in each row)" if column == "split" else repr(name)
+            raise DataError(f"{path}: no column {what}, which {spec.task} needs; {hint} (`columns` maps names)")
     chosen = [column for column in dict.fromkeys(allowed) if spec.columns.get(column, column) in frame]
     return pd.DataFrame({column: frame[spec.columns.get(column, column)] for column in chosen})
 

@@ -59,7 +59,10 @@ class _Rows:
 def scored_items(dataset: Dataset) -> list[Scored]:
     """All items of the scored split, in order. Raises StudyError for a type that people are not asked to do."""
     if dataset.task == "instruction_reranking":
-        raise StudyError(f"data set {dataset.name!r}: instruction reranking is no task for people yet; take it out")
+        raise StudyError(
+            f"data set {dataset.name!r}: instruction reranking is scored by how ranks change between two instructions,"
+            " which people are not asked; write each query with its instruction as a data set of type reranking"
+        )
     if isinstance(dataset, MtebTask):
         return list(_searches_of_mteb(dataset) if _searches(dataset) else _of_rows(dataset, _rows_of_mteb(dataset)))
     if not isinstance(dataset, TableDataset):
@@ -121,8 +124,8 @@ def _rows_of_mteb(dataset: MtebTask) -> Iterator[_Rows]:
     for subset, parts in task.dataset.items():
         part, prefix = parts[dataset.loaded.split], "" if subset == "default" else f"{subset}/"
         columns = {name: list(part[own]) for name, own in zip(ours, texts, strict=True)}
-        if gold:
-            columns[gold] = list(part[theirs])
+        if gold:  # which the owners of some test sets keep back
+            columns[gold] = list(part[theirs]) if theirs in part.column_names else [None] * len(part)
         names = [f"{prefix}{row}" for row in range(len(part))]
         languages = [dataset.loaded.languages[subset]] * len(names)
         yield _Rows("" if subset == "default" else subset, names, columns, languages)
@@ -142,8 +145,9 @@ def _of_row(
     kind, (first, second) = dataset.task, languages
     if kind in ("sts", "str", "pair_classification"):
         fields = {one: _text(row[one]) for one in SENTENCES}
-        labels = (str(int(row["label"])),) if kind == "pair_classification" else ()
-        score = math.nan if labels else float(row["score"])
+        paired = kind == "pair_classification"
+        labels = (str(int(row["label"])),) if paired and row["label"] in (0, 1) else ()
+        score = math.nan if paired or row["score"] is None else float(row["score"])
         yield Scored(rows.subset, name, first, second, fields, labels, score)
     elif kind == "bitext_mining":
         own = {name: _text(row["sentence2"])}
@@ -154,9 +158,10 @@ def _of_row(
     elif kind == "summarisation":
         human = [_text(one) for one in row[SUMMARIES]]
         for place, (text, score) in enumerate(zip(row["machine_summaries"], row["relevance"], strict=True)):
+            known = math.nan if score is None else float(score)
             yield Scored(
                 rows.subset, f"{name}/machine_summaries/{place}", first, second,
-                {SUMMARIES: human, SUMMARY: _text(text)}, score=float(score), drawn_with=name,
+                {SUMMARIES: human, SUMMARY: _text(text)}, score=known, drawn_with=name,
             )  # fmt: skip
     elif isinstance(row["text"], list):
         column = text_columns(dataset.loaded.task, kind)[0] if isinstance(dataset, MtebTask) else "text"

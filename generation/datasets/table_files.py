@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.errors import DataError
-from plumbline.reading import MalformedError, parse_json, read_text
+from plumbline.json_lines import json_lines
+from plumbline.reading import read_text
 from plumbline.store import fetched, native_file
 from plumbline.words import shows
 
@@ -34,7 +35,7 @@ def read_frame(path: Path) -> pd.DataFrame:
             cells = pd.read_csv(text, sep=separator, header=None, dtype=str, keep_default_na=False)
             return _headed(cells, path)
         if kind == ".jsonl":
-            return pd.DataFrame(list(json_lines(path)))
+            return pd.DataFrame(list(json_rows(path)))
         if kind == ".parquet":
             with fetched(path) as here, native_file(here) as file:
                 frame: pd.DataFrame = pq.ParquetFile(file).read().to_pandas()
@@ -66,21 +67,11 @@ def _headed(cells: pd.DataFrame, path: Path) -> pd.DataFrame:
     return cells.iloc[1:].reset_index(drop=True).set_axis(header, axis=1)
 
 
-def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+def json_rows(path: Path) -> Iterator[dict[str, Any]]:
     """The JSON objects of a file with one a line."""
-    try:
-        lines = read_text(path).split("\n")  # not splitlines: texts may hold U+2028
-    except FileNotFoundError:
-        raise DataError(f"no file {path}") from None
-    for number, line in enumerate(lines):
-        if not line.strip():
-            continue
-        try:
-            row = parse_json(line)
-        except MalformedError as error:
-            raise DataError(f"{path}: line {number + 1} is not JSON: {error}") from None
+    for number, row in json_lines(path):
         if not isinstance(row, dict):
-            raise DataError(f"{path}: line {number + 1} is not a JSON object")
+            raise DataError(f"{path}: line {number} is not a JSON object")
         yield row
 
 

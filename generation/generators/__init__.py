@@ -72,7 +72,7 @@ class Generator(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """How many jobs it wants in hand at once."""
+        """How many jobs it wants in flight at once."""
 
     async def transform(self, job: Job, attempt: Attempt) -> Outcome:
         """The outcome of one attempt at a job.

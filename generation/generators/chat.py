@@ -22,7 +22,7 @@ class Chat(abc.ABC):
     @property
     @abc.abstractmethod
     def concurrency(self) -> int:
-        """How many jobs it wants in hand at once."""
+        """How many jobs it wants in flight at once."""
 
     @abc.abstractmethod
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:

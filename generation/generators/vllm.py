@@ -131,7 +131,7 @@ class VllmEngine(Chat):
 
     @property
     def concurrency(self) -> int:
-        """Texts in hand: what the engine works on, and as many again that wait for a place in its batch."""
+        """Texts in flight: what the engine works on, and as many again that wait for a place in its batch."""
         return self.spec.concurrency or 2 * self.spec.max_num_seqs * self.spec.data_parallel
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from generation.datasets.table_files import json_lines
 from generation.generators import Attempt, Completion
 from generation.generators.chat import Chat
 from generation.instructions.calls import Call
 from generation.instructions.replies import KEY, schema
 from plumbline.errors import DataError, StudyError, TextRefusedError, TextUnansweredError
+from plumbline.json_lines import record_lines
 from plumbline.records import Record
 from plumbline.study import Study
-from plumbline.study.base import first_complaint
 from plumbline.study.generator import OpenAIGenerator, RecordedGenerator, VllmGenerator
 
 
@@ -27,7 +26,7 @@ class Asker(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """How many calls it wants in hand at once."""
+        """How many calls it wants in flight at once."""
 
     @property
     def repeatable(self) -> bool:
@@ -99,13 +98,9 @@ class RecordedReplies:
     def read(cls, path: Path) -> RecordedReplies:
         """Those of a JSONL file. Raises DataError with file and line."""
         found: dict[tuple[str, str], RecordedReply] = {}
-        for number, row in enumerate(json_lines(path), start=1):
-            try:
-                one = RecordedReply.model_validate(row)
-            except ValidationError as error:
-                raise DataError(f"{path}: row {number}: {first_complaint(error)}") from None
+        for number, one in record_lines(path, RecordedReply):
             if (one.context, one.task) in found:
-                raise DataError(f"{path}: row {number}: a second one for {one.context}, {one.task}; keep one")
+                raise DataError(f"{path}: line {number}: a second one for {one.context}, {one.task}; keep one")
             found[one.context, one.task] = one
         return cls(found)
 

@@ -11,14 +11,13 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from generation.recordings.hteb import Published, is_published
 from plumbline.errors import DataError, StudyError
-from plumbline.reading import MalformedError, parse_json, read_text
+from plumbline.json_lines import record_lines
 from plumbline.records import Record, Text, nfc
 from plumbline.study import Study
-from plumbline.study.base import first_complaint
 from plumbline.study.generator import RecordedGenerator
 
 Place = tuple[str, str | None, str]  # transformation, drawn language, text
@@ -43,16 +42,7 @@ def load_recordings(path: Path) -> dict[Place, Recording]:
         raise DataError(f"no recorded outputs at {path}; correct generator.path in the study")
     recordings: dict[Place, Recording] = {}
     for file in files:
-        lines = read_text(file).split("\n")  # not splitlines: texts may hold U+2028
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                recording = Recording.model_validate(parse_json(line))
-            except ValidationError as error:
-                raise DataError(f"{file}: line {number}: {first_complaint(error)}") from None
-            except MalformedError as error:
-                raise DataError(f"{file}: line {number} is not JSON: {error}") from None
+        for number, recording in record_lines(file, Recording):
             place = (recording.transformation, recording.language, nfc(recording.text))
             if place in recordings:
                 raise DataError(f"{file}: line {number}: a second output for {place}; keep one")

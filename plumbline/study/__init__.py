@@ -276,7 +276,7 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
         data = read_yaml(path)
     except FileNotFoundError:
         where = "the samples are in studies/" if IN_CHECKOUT else "`plumbline studies` puts the samples into studies/"
-        raise StudyError(f"no study file {path}; {where}") from None
+        raise StudyError(f"no study file {file} on this machine; {where}") from None
     except DataError as error:
         raise StudyError(str(error)) from None
     if not isinstance(data, dict):

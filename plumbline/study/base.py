@@ -115,6 +115,12 @@ def first_complaint(error: ValidationError) -> str:
     what = first["msg"].removeprefix("Value error, ")
     if first["type"] == "string_pattern_mismatch" and (words := PATTERNS.get(first["ctx"]["pattern"])):
         what = f"takes {words}; correct it"  # without what is there: who mistakes a variable for its value writes a key
+    if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
+        what = "is no mapping; write keys with their values below it, such as name: value"
+    if first["type"] == "union_tag_not_found":
+        what = "has no `kind`; write one, which says what else belongs there"
+    if first["type"] == "union_tag_invalid":
+        what = f"no kind {str(first['ctx']['tag'])[:40]!r}; there are {first['ctx']['expected_tags']}"
     if first["type"] == "tuple_type":
         what = 'is no list; write one, such as [a, b], or a line with "- " for each entry'
     if first["type"] == "string_type" and isinstance(first["input"], (bool, int, float)):

@@ -26,7 +26,7 @@ def place(named: str | Path, option: str) -> Path:
     if not _ADDRESS.fullmatch(str(named)):  # not quoted: it may hold a key
         raise StudyError(
             f"{option}: an address is like s3://bucket/folder; keys, passwords and options do not belong into it,"
-            " the protocol's package takes them from the environment (docs/cluster.md)"
+            " the protocol's package takes them from the environment (docs/howto/s3.md)"
         )
     from upath import UPath  # noqa: PLC0415 (most studies stay on their machine)
 

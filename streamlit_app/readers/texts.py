@@ -8,6 +8,7 @@ from generation.compare import length_table, lengths_measure
 from generation.errors import error_rates, errors_measure
 from generation.tally import by_generator, is_counted, tally
 from plumbline.study import Study
+from streamlit_app import search
 from streamlit_app.records import cached
 
 _OUTPUTS = ("transformations/", "candidates/")
@@ -17,6 +18,12 @@ def units(study: Study) -> list[tuple[str, int]]:
     """The transformations and seeds that have outputs on disk."""
     wanted = [(name, seed) for name in study.transformations for seed in study.seeds]
     return [unit for unit in wanted if study.transformation_file(*unit).exists()]
+
+
+@cached(watches=("texts.parquet", *_OUTPUTS))
+def found(study: Study, query: str, where: str) -> tuple[pd.DataFrame, bool]:
+    """`search.find` in all outputs that there are, once for all times that the page shows what it found."""
+    return search.find(study, query, where, units(study))
 
 
 @cached("texts.parquet", watches=_OUTPUTS)

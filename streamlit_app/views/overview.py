@@ -12,9 +12,10 @@ from annotation.records import Verdict
 from annotation.status.headline import headline
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.judged import deciders
-from annotation.verdicts.tables import display, number, rated
+from annotation.verdicts.tables import SIMULATED, display, number, rated
 from plumbline.commands import as_called
 from plumbline.study import Study
+from plumbline.study.human import HumanSubject
 from plumbline.transformations import in_order
 from streamlit_app import frames
 from streamlit_app.elements import complain, heading, link, sections, show, table
@@ -54,7 +55,8 @@ def draw(study: Study) -> None:
         words = ITEM_WORDS if study.subject else WORDS
         st.text("\n".join(f"{word}: {meaning}" for word, meaning in words.items()))
     # What is not there yet stands in the table of stages, with the next step.
-    parts = (_short, _stages, _doubts, _tiles, *((_coverage,) if study.evaluation.models else ()), _rules)
+    scored = (_people,) if isinstance(study.subject, HumanSubject) else (_coverage,) if study.evaluation.models else ()
+    parts = (_short, _stages, _doubts, _tiles, *scored, _rules)
     sections(*(partial(part, study) for part in parts), not_yet=False)
 
 
@@ -133,6 +135,18 @@ def _coverage(study: Study) -> None:
     st.caption("Scores there are, by transformation: models × data sets × seeds. Left out is what no verdict accepts.")
     table(f"{study.name}-coverage", counts, frames.coverage_frame(counts))
     link("robustness", "What was left out, and why")
+
+
+def _people(study: Study) -> None:
+    """Of a study whose people do tasks: where they stand among models."""
+    from streamlit_app.readers import human  # noqa: PLC0415 (other studies' first page goes without)
+
+    found = human.people(study)
+    heading("People and models")
+    if found.simulated and not ratings.simulated(study):  # else it stands above
+        st.warning(SIMULATED, icon=":material/science:")
+    st.text("\n\n".join(found.told))
+    link("human", "People and models, task by task")
 
 
 def _rules(study: Study) -> None:

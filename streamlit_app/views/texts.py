@@ -12,7 +12,7 @@ from annotation.verdicts.tables import display
 from generation.unit import COMMAND
 from plumbline.study import Study
 from plumbline.transformations import ORIGINAL
-from streamlit_app import charts, search
+from streamlit_app import charts
 from streamlit_app.differences import side_by_side
 from streamlit_app.elements import download_csv, figure, heading, sections, show, table
 from streamlit_app.output_frames import error_frame, length_frame
@@ -53,7 +53,8 @@ def _search(study: Study) -> None:
             " does not matter; what is searched for is a piece of text."
         )
         return
-    frame, more = search.find(study, query, "" if where == "all outputs" else str(where), units)
+    with st.spinner("searching"):
+        frame, more = texts.found(study, query, "" if where == "all outputs" else str(where))
     if frame.empty:
         st.text("Nothing is found.")
         return

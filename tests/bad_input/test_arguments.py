@@ -34,6 +34,8 @@ WORDS: tuple[tuple[str, str], ...] = (
      "keys, passwords and options do not belong into it"),
     (f"generation.run --study {{s}} --exports s3://bucket/x?key={SECRET}", "keys, passwords and options do not belong"),
     ("generation.run --study {s} --exports nope://x/y", "--exports nope://x/y"),
+    ("generation.run --study s3://bucket/x.yaml", "no study file s3://bucket/x.yaml on this machine"),
+    (f"annotation crowd collect {E} --archive s3://b/x.csv", "'s3://b/x.csv' is an address; name a file or folder of"),
     (f"generation.errors {E} --by colour", "invalid choice: 'colour'"),
     (f"evaluation.run {E} --models other", "no model 'other'"),
     (f"evaluation.report {E} --compare {{s}}", "is the study itself"),

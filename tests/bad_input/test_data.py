@@ -188,8 +188,8 @@ RECORDINGS: tuple[tuple[str, bytes, str], ...] = (
 WORDED = "name: paraphrasing\nsource: us\nlanguage: en\n"
 WORDINGS: tuple[tuple[str, bytes, str], ...] = (
     ("latin-1", b"name: paraphrasing\ntext: caf\xe9\n", "not UTF-8 (byte 0xe9 in line 2)"),
-    ("empty", b"", "paraphrasing.yaml: Input should be a valid dictionary"),
-    ("a list", b"- a\n", "paraphrasing.yaml: Input should be a valid dictionary"),
+    ("empty", b"", "paraphrasing.yaml: is no mapping; write keys with their values"),
+    ("a list", b"- a\n", "paraphrasing.yaml: is no mapping; write keys with their values"),
     ("deep", b"a: " + b"[" * 3000, "nested too deep"),
     ("a key twice", b"name: a\nname: b\n", "key 'name' stands twice"),
     ("another name", f"{WORDED}variables: [text]\ntext: '{{text}}'\n".replace("name: p", "name: q").encode(),

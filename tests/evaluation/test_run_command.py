@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
+
+import pytest
 
 from annotation.sampling.sample import read_pairs
 from annotation.verdicts.verdicts import read_verdicts
+from evaluation.forecast import forecast
 from evaluation.planner import plan_units
 from evaluation.results import read_scores
 from evaluation.run import evaluate
+from evaluation.sources import Folder
+from evaluation.units import Model
 from generation.datasets.loading import load_datasets
-from plumbline.rates import read_rates
+from plumbline.errors import DataError
+from plumbline.rates import Rate, keep_rates, read_rates
 from plumbline.study import Study
 from tests.commands import here
 
@@ -88,3 +95,29 @@ def test_a_dry_run_tells_what_is_left_by_what_runs_have_measured(study: Study, l
     assert (scores, texts, characters) == (len(evaluated), len(needed), sum(map(len, needed)))
     assert rate.texts >= texts  # one under several prompts is encoded more than once
     assert "nothing is left to do" in _command(study, "--dry-run", "--models", "one").stdout
+
+
+def test_hours_are_told_of_each_revision_of_a_model(study: Study, tmp_path: Path) -> None:
+    """One took an hour for as many characters as are left, the other two: 1 + 2 = 3."""
+    both = [{"name": "one", "revision": revision} for revision in ("1", "2")]
+    study = write_study(tmp_path, evaluation={"models": both})
+    first, second = (Model.of(study, spec) for spec in study.evaluation.models)
+    plan = plan_units(study, read_verdicts(study), read_pairs(study))
+    told = forecast(study, plan, study.evaluation.models)
+    assert told.endswith("not measured yet: one@1, one@2")
+    rows = [line.split() for line in told.splitlines() if line.startswith("one@")]
+    (characters,) = {int(row[-1].replace(",", "")) for row in rows}
+    speed = {"work": "encoding", "what": "one", "model": "one", "texts": 1, "gpu_seconds": 0, "gpu": ""}
+    for model, seconds in ((first, 3600), (second, 7200)):
+        made = {**speed, "identity": model.model_id, "characters": characters, "seconds": seconds}
+        keep_rates(study, [Rate.model_validate({**made, "finished_at": datetime.now(UTC)})])
+    assert "about 3 hours with no GPU" in forecast(study, plan, study.evaluation.models)
+    assert "about 2 hours with no GPU" in forecast(study, plan, study.evaluation.models[1:])
+
+
+def test_outputs_that_are_not_those_of_the_plan_are_refused_each_time(study: Study) -> None:
+    """A process that is sent what was planned (`Folder.__reduce__`) reads for itself."""
+    folder = Folder(study, {}, {("translation", study.seeds[0]): "another"})
+    for _ in range(2):
+        with pytest.raises(DataError, match="was written while it was read"):
+            folder.outputs("translation", study.seeds[0])

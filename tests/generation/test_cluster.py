@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from generation.handing import TRIES, Handing
+from generation.job_queue import TRIES, JobQueue
 from generation.jobs import Job, Plan
 from generation.run import generate
 from generation.worker import Worker, made_of
@@ -121,7 +121,7 @@ def test_no_cluster_is_one_line(cluster: Running, tmp_path: Path) -> None:
 def test_killed_workers_a_killed_command_and_a_lost_node_lose_nothing(
     cluster: Running, stub: ChatStub, tmp_path: Path
 ) -> None:
-    """All of one unit: both workers make its texts. What a kill costs is what was in hand and had not been given.
+    """All of one unit: both workers make its texts. What a kill costs is what was in flight and had not been given.
 
     The last test on this cluster, which has one node afterwards.
     """
@@ -205,39 +205,39 @@ def jobs(number: int) -> list[Job]:
 
 def test_what_a_dead_worker_had_is_handed_out_before_all_else() -> None:
     all_jobs = jobs(10)
-    texts = Handing(all_jobs)
+    queue = JobQueue(all_jobs)
     one: dict[str, Job] = {}
     other: dict[str, Job] = {}
-    assert texts.take(one, 3) == all_jobs[:3]
-    assert texts.take(other, 2) == all_jobs[3:5]
+    assert queue.take(one, 3) == all_jobs[:3]
+    assert queue.take(other, 2) == all_jobs[3:5]
     del one["key 1"]  # it came back
-    texts.back(one, died=True)
+    queue.put_back(one, died=True)
     assert not one
-    assert texts.take(other, 4) == [all_jobs[0], all_jobs[2], all_jobs[5], all_jobs[6]]
-    assert texts.take(other, 0) == []
-    assert texts.take(one, 9) == all_jobs[7:]
+    assert queue.take(other, 4) == [all_jobs[0], all_jobs[2], all_jobs[5], all_jobs[6]]
+    assert queue.take(other, 0) == []
+    assert queue.take(one, 9) == all_jobs[7:]
 
 
 def test_a_text_that_workers_die_over_takes_no_others_along() -> None:
     """Any worker that has text 4 dies at once. The first two deaths cost nobody anything, the third only the text."""
     poison, made, deaths = "key 4", set(), 0
-    texts = Handing(jobs(12))
-    hands: list[dict[str, Job]] = [{}, {}]
-    while any(texts.take(hand, 4 - len(hand)) or hand for hand in hands):
-        for hand in hands:
-            if poison in hand:
+    queue = JobQueue(jobs(12))
+    workers: list[dict[str, Job]] = [{}, {}]  # what each has in flight
+    while any(queue.take(in_flight, 4 - len(in_flight)) or in_flight for in_flight in workers):
+        for in_flight in workers:
+            if poison in in_flight:
                 deaths += 1
-                texts.back(hand, died=True)
-            elif hand:
-                made.add(hand.pop(next(iter(hand))).key)
-    assert [job.key for job in texts.lost] == [poison]
+                queue.put_back(in_flight, died=True)
+            elif in_flight:
+                made.add(in_flight.pop(next(iter(in_flight))).key)
+    assert [job.key for job in queue.lost] == [poison]
     assert (deaths, len(made)) == (TRIES, 11)
 
 
 def test_a_worker_that_fails_spends_no_try() -> None:
-    texts = Handing(jobs(2))
-    hand: dict[str, Job] = {}
+    queue = JobQueue(jobs(2))
+    in_flight: dict[str, Job] = {}
     for _ in range(TRIES + 1):
-        assert len(texts.take(hand, 2)) == 2
-        texts.back(hand, died=False)
-    assert texts.lost == []
+        assert len(queue.take(in_flight, 2)) == 2
+        queue.put_back(in_flight, died=False)
+    assert queue.lost == []

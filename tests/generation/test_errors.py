@@ -157,8 +157,39 @@ def test_what_was_counted_is_not_read_again_until_it_changes(tmp_path: Path, mon
     assert [found["identical"].sum() for found in (kept, tally.tally([study], measure))] == [1, 4]
     write_texts(study, texts[:2])
     assert tally.tally([study], measure)["texts"].sum() == 2
-    study.journal_file("paraphrasing", 1).touch()
-    assert not tally.is_counted([study], measure)  # more may come
+    for journal in (study.journal_file("paraphrasing", 1), study.journal_file("paraphrasing", 1, "shard-1-of-2")):
+        assert tally.is_counted([study], measure)
+        journal.touch()
+        assert not tally.is_counted([study], measure)  # more may come
+        journal.unlink()
+
+
+def test_what_was_counted_is_not_taken_from_a_hand_nor_from_files_that_were_written_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = small_study(tmp_path)
+    texts = [text(word) for word in WORDS]
+    write_texts(study, texts)
+    write_outputs(study, texts, "paraphrasing", 1, {word: {} for word in WORDS})
+    measure, file = errors_measure(study.transforming, after_retries=False), study.scratch / tally.COUNTED
+    tally.count_ahead(study, [measure])
+    kept = file.read_text(encoding="utf-8")
+    file.write_text(kept.replace('"identical": [\n        0.0', '"identical": [\n        3.0'), encoding="utf-8")
+    assert file.read_text(encoding="utf-8") != kept
+    assert tally.tally([study], measure)["identical"].sum() == 0
+    read, table = tally._outputs, study.transformation_file("paraphrasing", 1)
+    before = table.read_bytes()
+
+    def late(*args: Any) -> Any:
+        write_outputs(study, texts, "paraphrasing", 1, {word: {"first_flags": ["identical"]} for word in WORDS})
+        return read(*args)
+
+    file.unlink()
+    monkeypatch.setattr(tally, "_outputs", late)
+    assert tally.tally([study], measure)["identical"].sum() == 4
+    monkeypatch.setattr(tally, "_outputs", read)
+    table.write_bytes(before)
+    assert tally.tally([study], measure)["identical"].sum() == 0
 
 
 def test_it_is_said_where_a_language_cannot_be_told(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from generation.forecast import forecast
 from generation.jobs import Plan
 from generation.measured import measured
-from plumbline.rates import Stopwatch, keep_rates
+from plumbline.rates import Stopwatch, in_words, keep_rates
 from tests.generation.helpers import server, small_study
 from tests.generation.test_unit import WORDS, upper, work
 
@@ -51,7 +51,7 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 
 
 def test_hours_are_those_that_runs_have_measured(tmp_path: Path) -> None:
-    """A run of 4 words of 5 letters with a GPU for a second each; 6 more words take 6 GPU seconds of 3,600."""
+    """A run of 4 words of 5 letters with a GPU for an hour each: 6 more words take 6 GPU hours."""
     study = small_study(tmp_path, WORDS, generator=server("http://127.0.0.1:1/v1"))
     assert "not measured yet: paraphrasing" in forecast(study)
     plan, watch = Plan(study), Stopwatch(1, "NVIDIA H200")
@@ -59,8 +59,10 @@ def test_hours_are_those_that_runs_have_measured(tmp_path: Path) -> None:
     watch.note("paraphrasing", 4, 20)
     (measured_rate,) = measured(plan, watch)
     assert measured_rate is not None
-    keep_rates(study, [measured_rate.model_copy(update={"gpu_seconds": 4.0})])
+    keep_rates(study, [measured_rate.model_copy(update={"gpu_seconds": 4 * 3600})])
     more = small_study(tmp_path, (*WORDS, "seven", "eight"), generator=server("http://127.0.0.1:1/v1"))
-    assert f"about {6 / 3600:.3g} GPU hours (NVIDIA H200)" in forecast(more)
+    assert "about 6 GPU hours (NVIDIA H200)" in forecast(more)
+    second = measured_rate.model_copy(update={"gpu_seconds": 4.0})
+    assert "less than 0.01 GPU hours" in in_words([second], {"paraphrasing": (second.identity, 30)})
     others = small_study(tmp_path, WORDS, transformations=["expansion"], generator=server("http://127.0.0.1:1/v1"))
     assert "by the rates of earlier runs: not measured yet: expansion" in forecast(others)

@@ -19,6 +19,7 @@ import pytest
 from generation.run import main
 from plumbline import cli
 from plumbline.study import ROOT, load_study
+from tests.disks import small_disk
 from tests.generation.helpers import complaint, generate_at, server, start, write_study
 from tests.scale import scaled
 from tests.stubs import Asked, ChatStub, Reply, last_line, says
@@ -277,24 +278,13 @@ def test_a_missing_study_is_one_line_and_status_2(tmp_path: Path) -> None:
     assert complaint(err).startswith("error: no study file")
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 256 KiB, where this user may mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    options = ["-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
-    if subprocess.run(["mount", *options], capture_output=True, check=False).returncode:
-        pytest.skip("mounting a small disk needs root")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def test_a_full_disk_is_one_line_and_loses_nothing(small_disk: Path, tmp_path: Path) -> None:
-    status, _, err = finish(start(DEMO, small_disk))
-    assert status == 2
-    assert complaint(err).startswith("error: No space left on device")
-    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
-    status, out, _ = finish(start(DEMO, small_disk))
+def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "256k") as disk:
+        status, _, err = finish(start(DEMO, disk))
+        assert status == 2
+        assert complaint(err).startswith("error: No space left on device")
+        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+        status, out, _ = finish(start(DEMO, disk))
     assert status == 0
     reused = int(out.split(" were there")[0].split()[-1])
     assert 0 < reused < 916

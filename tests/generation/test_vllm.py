@@ -70,9 +70,9 @@ class Started:
     pid: int
     folder: Path
 
-    def wait_for_progress(self) -> None:
-        """Until a run's progress bar says that there are fifty outputs."""
-        while not any(int(found) >= 50 for found in re.findall(r"(\d+)/\d+ \[", self.said())):
+    def wait_for_progress(self, least: int) -> None:
+        """Until a run's progress bar says that there are so many outputs."""
+        while not any(int(found) >= least for found in re.findall(r"(\d+)/\d+ \[", self.said())):
             assert Path(f"/proc/{self.pid}").exists(), self.said()
             time.sleep(0.02)
 
@@ -159,7 +159,7 @@ def runs(engines: Engines, place: Path) -> Runs:
     refused = engines.run(engine_study(place / "refused", damaged))
     whole = engines.run(engine_study(place / "whole", place / "model"))
     broken = engines.run(engine_study(place / "broken", place / "model"))
-    broken.wait_for_progress()
+    broken.wait_for_progress(50)
     watched = {name: os.pidfd_open(pid) for pid, name in in_session(broken.pid).items() if pid != broken.pid}
     assert {"VLLM::EngineCor", "VLLM::Worker"} <= set(watched)
     os.kill(broken.pid, signal.SIGKILL)
@@ -189,14 +189,14 @@ def later(engines: Engines, place: Path, runs: Runs) -> Iterator[Later]:
     options += ["--max-num-seqs", "32", "--no-enable-chunked-prefill"]
     serving = engines.start(place / "serving", "vllm.entrypoints.openai.api_server", *options)
     resumed = engines.run(place / "broken" / "study.yaml")
-    lost = engines.run(engine_study(place / "lost", place / "model"))
     judging = judged_study(engines, place)
     judges = engines.start(place / "judging", "annotation.judges", "run", *judging.arguments.split())
     messages = [asking.message for asking in askings(judging)]
     (place / "messages.json").write_text(json.dumps(messages))
     alone = (str(place / "judge"), str(place / "messages.json"))
     shares = engines.start(place / "shares", "tests.generation.label_shares", *alone)
-    lost.wait_for_progress()
+    lost = engines.run(engine_study(place / "lost", place / "model"))  # last, so that it is watched from its start
+    lost.wait_for_progress(1)
     (engine,) = [pid for pid, name in in_session(lost.pid).items() if name == "VLLM::EngineCor"]
     os.kill(engine, signal.SIGKILL)
     while "Application startup complete" not in serving.said():

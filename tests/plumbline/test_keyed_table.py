@@ -65,7 +65,7 @@ def test_it_stays_the_table_that_was_opened(tmp_path: Path) -> None:
 
 def test_what_is_wrong_with_a_table_is_one_line(tmp_path: Path) -> None:
     write_table(tmp_path / "odd.parquet", [Row(key="nothing of ours", number=1)], Row)
-    with pytest.raises(DataError, match=r"odd.parquet: column 'key' holds 'nothing of ours', which is no key"):
+    with pytest.raises(DataError, match=r"odd.parquet: 'nothing of ours' is not 32 hexadecimal digits"):
         KeyedTable(tmp_path / "odd.parquet", Row, "make it")
     with pytest.raises(DataError, match=r"none.parquet is not there yet; run `make it` first"):
         KeyedTable(tmp_path / "none.parquet", Row, "make it")

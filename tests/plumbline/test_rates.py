@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plumbline.errors import DataError
 from plumbline.rates import Rate, Stopwatch, hours, keep_rates, read_rates
 from plumbline.study import load_study
 from tests.generation.helpers import small_study
@@ -48,9 +48,9 @@ def test_hours_are_by_characters_and_by_what_was_measured_of_the_same_work() -> 
         rate(finished_at=NOON + timedelta(1)),
         rate(finished_at=NOON + timedelta(2), gpu_seconds=40.0),
         rate(identity="another prompt", gpu_seconds=9999.0, finished_at=NOON + timedelta(3)),
-        rate(what="expansion", gpu="", gpu_seconds=0.0),
+        rate(what="expansion", identity="j", gpu="", gpu_seconds=0.0),
     ]
-    left = {"paraphrasing": ("i", 600_000), "expansion": ("i", 720_000), "summarisation": ("i", 5)}
+    left = {"paraphrasing": ("i", 600_000), "expansion": ("j", 720_000), "summarisation": ("k", 5)}
     by_gpu, alone, unmeasured = hours(known, left)
     assert by_gpu == {"H200": pytest.approx(60 / 2000 * 600_000 / 3600)} == {"H200": pytest.approx(5.0)}
     assert alone == pytest.approx(10 / 1000 * 720_000 / 3600) == pytest.approx(2.0)
@@ -69,7 +69,17 @@ def test_rates_are_kept_run_by_run_and_read_with_those_of_other_studies(tmp_path
     far = load_study(study.file, "memory://rates")
     keep_rates(far, [rate()])
     assert read_rates(far) == [rate()]
-    (file, *_) = (study.folder / "rates").iterdir()
-    file.write_text("[{}]", encoding="utf-8")
-    with pytest.raises(DataError, match=f"{file.name} does not hold what it should"):
-        read_rates(study)
+
+
+def test_damaged_rates_are_left_out_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No record rests on them: another study's, too, stop no forecast."""
+    study = small_study(tmp_path)
+    other = small_study(tmp_path, name="pilot")
+    keep_rates(study, [rate()])
+    keep_rates(other, [rate(texts=11)])
+    (other.folder / "rates" / "0.json").write_text("[{}]", encoding="utf-8")
+    (other.folder / "rates" / "1.json").write_text('[{"work": "gen', encoding="utf-8")
+    assert sorted(one.texts for one in read_rates(study)) == [10, 11]
+    first, second = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"left out: .*pilot/rates/0.json does not hold what it should \(.*\); delete it", first)
+    assert re.fullmatch(r"left out: .*pilot/rates/1.json is damaged \(.*\); delete it", second)

@@ -17,6 +17,7 @@ import requests
 from moto.server import ThreadedMotoServer
 
 from annotation.sampling.sample import draw_sample, read_pairs
+from evaluation.build.options import add_source_options
 from generation import errors
 from generation.datasets.table_files import read_frame
 from generation.run import generate
@@ -269,6 +270,9 @@ def test_a_subject_that_an_earlier_command_left_there_is_read_there(address: str
 def test_an_address_where_a_file_of_this_machine_is_needed_is_one_line() -> None:
     parser = cli.Parser(prog="any")
     parser.add_argument("--csv", type=cli.local)
-    with pytest.raises(StudyError, match=r"'s3://b/x.csv' is an address; name a file or folder of this machine"):
-        parser.parse_args(["--csv", "s3://b/x.csv"])
-    assert parser.parse_args(["--csv", "x.csv"]).csv == Path("x.csv")
+    add_source_options(parser)
+    for words in (["--csv", "s3://b/x.csv"], ["--from", "s3://b/x.csv"], ["--tasks", "s3://b/x.csv"]):
+        with pytest.raises(StudyError, match=r"'s3://b/x.csv' is an address; name a file or folder of this machine"):
+            parser.parse_args(words)
+    found = parser.parse_args(["--csv", "x.csv", "--from", "MTEB(eng, v2)"])
+    assert (found.csv, found.source) == (Path("x.csv"), "MTEB(eng, v2)")

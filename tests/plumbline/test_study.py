@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from plumbline.errors import StudyError
+from plumbline.manifest import read_manifest, stage, study_hash
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.base import PATTERNS
 from tests.generation.helpers import study_data, write_study
@@ -127,3 +128,14 @@ def test_every_pattern_of_a_study_is_said_in_words() -> None:
 
     found = set(patterns(Study.model_json_schema()))
     assert len(found) > 3 and found <= set(PATTERNS)
+
+
+def test_a_study_file_that_goes_during_a_stage_loses_nothing(variant: Callable[..., Study]) -> None:
+    """The stage is noted with the file that it ran on; the next one is told in one line."""
+    study = variant()
+    was = study_hash(study)
+    with stage(study, "long"):
+        study.file.unlink()
+    assert read_manifest(study)["stages"]["long"]["study_sha256"] == was
+    with pytest.raises(StudyError, match="was moved or deleted since it was read; bring it back"), stage(study, "next"):
+        raise AssertionError("no work is done that could not be noted")

@@ -24,6 +24,10 @@ def test_the_page_shows_the_reports_parts_and_items_of_a_task(page: Open, tmp_pa
     assert len(specs(shown)) == 3
     items = next(table.value for table in shown.dataframe if "People said" in table.value)
     assert list(items["Apart"]) == sorted(items["Apart"], reverse=True) and len(items) > 1
+    overview = page("--study", study.file, "--exports", tmp_path / "exports", view="overview")
+    assert_calm(overview)
+    assert "On 6 tasks people reach" in texts(overview)
+    assert sum("SIMULATED" in warning.value for warning in overview.warning) == 1
 
 
 def test_there_is_no_page_where_people_did_no_tasks(page: Open, exports: Path) -> None:

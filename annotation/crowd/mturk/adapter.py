@@ -157,12 +157,14 @@ class MTurk:
     def _hit_type(self, offer: Offer) -> dict[str, Any]:
         """What HITs of one queue and reward share. MTurk gives equal ones the same id."""
         queue = offer.batch.queue
-        title = said(asked_rubric(self._study).pool(queue.pool).title, ENGLISH)
+        rubric = asked_rubric(self._study)
+        title, asked = (said(one, ENGLISH) for one in (rubric.pool(queue.pool).title, rubric.pool(queue.pool).asked))
+        what = asked if rubric.fields.shown else "Read pairs of short texts and rate the new one of each."
+        work = title if rubric.fields.shown else f"Rate short texts: {title}"
         names = dict.fromkeys((language_name(queue.language), language_name(queue.output_language)))
         return {
-            "Title": f"Rate short texts: {title} ({' to '.join(names)})",
-            "Description": "Read pairs of short texts and rate the new one of each. You must read"
-            f" {' and '.join(names)} well.",
+            "Title": f"{work} ({' to '.join(names)})",
+            "Description": f"{what} You must read {' and '.join(names)} well.",
             "Keywords": ", ".join(["rating", "text", "language", *names]),
             "Reward": amount(offer.reward),
             "AssignmentDurationInSeconds": _seconds(hours=self._crowd.hours),
@@ -284,13 +286,12 @@ def check_offer(study: Study, rubric: Rubric, offer: Offer, submit_to: str = SIT
 def _countries(crowd: CrowdSpec, queue: Queue) -> tuple[str, ...]:
     """Where workers are looked for who read both languages: where the rarer one is read.
 
-    That is the output language, since texts are translated from English more than into it; where it is English, it is
-    the original's. Raises StudyError for a language without a list, and for more countries than MTurk takes.
+    Raises StudyError for a language without a list, and for more countries than MTurk takes.
     """
-    rarer = queue.language if queue.output_language == ENGLISH else queue.output_language
-    found = crowd.countries_of(rarer)
+    language = queue.rarer
+    found = crowd.countries_of(language)
     if len(found) > MOST_COUNTRIES:
-        raise StudyError(f"crowd.countries, {rarer}: {len(found)} countries, and MTurk takes {MOST_COUNTRIES}")
+        raise StudyError(f"crowd.countries, {language}: {len(found)} countries, and MTurk takes {MOST_COUNTRIES}")
     return found
 
 

@@ -3,24 +3,28 @@
 `study` and `batch` say what was rated, `<pair>.<question>` holds a point of the scale, labels,
 an order of labels or a text, `<pair>.comment` a free text,
 `<pair>.seconds` the time on the pair, and `<pair>.discarded` is `yes` for one that the worker could not judge.
+`<pair>.order` and `<pair>.turn` say in which order the page showed an item's candidates, and the items.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from xml.parsers import expat
 
+from annotation.human.records import UNKNOWN
 from annotation.questions import Asked, Value, labels_of
 from annotation.ratings.answers import Answer
 from annotation.rubric import Rubric
 from plumbline.errors import DataError
 
-COMMENT, SECONDS, DISCARDED = "comment", "seconds", "discarded"
+COMMENT, SECONDS, DISCARDED, ORDER, TURN = "comment", "seconds", "discarded", "order", "turn"
 COMMENT_LENGTH = 2000  # characters of a comment that are kept
 SIZE = 1_000_000  # bytes of one worker's answers that are read
+_NUMBER = re.compile("[1-9][0-9]{0,3}")
 DAY = 86_400.0  # seconds; nobody may work longer on a batch
 
 
@@ -39,7 +43,7 @@ class Sheet:
         Raises DataError for pairs that are others, for answers that are missing, and for values off the scale. Comments
         lose control characters and what goes beyond `COMMENT_LENGTH`; a time that cannot be is NaN.
         """
-        known = {*self.rubric.question_names(), COMMENT, SECONDS, DISCARDED}
+        known = {*self.rubric.question_names(), COMMENT, SECONDS, DISCARDED, ORDER, TURN}
         for name in fields:
             pair_id, dot, part = name.rpartition(".")
             if dot and (pair_id not in pair_ids or part not in known):
@@ -67,6 +71,10 @@ class Sheet:
             status="discarded" if discarded else "submitted",
             comment=clean_comment(fields.get(f"{pair_id}.{COMMENT}", "")),
             seconds=_seconds(fields.get(f"{pair_id}.{SECONDS}", "")),
+            order=""
+            if ORDER in values
+            else _order(fields.get(f"{pair_id}.{ORDER}", "")),  # a question may be called so
+            turn=0 if TURN in values else _turn(fields.get(f"{pair_id}.{TURN}", "")),
         )
 
     def _value(self, fields: Mapping[str, str], pair_id: str, asked: Asked) -> Value:
@@ -158,6 +166,22 @@ def _seconds(text: str) -> float:
     except ValueError:
         return math.nan
     return seconds if 0 <= seconds <= DAY else math.nan
+
+
+def _order(text: str) -> str:
+    """The order that the page says it showed: numbers from 1, each once, or one place alone; unknown for anything else.
+
+    Whoever sends another order changes where a candidate is said to have stood, and no answer.
+    """
+    numbers = text.split(" ") if text else []
+    right = all(_NUMBER.fullmatch(one) for one in numbers)
+    if right and (len(numbers) < 2 or sorted(map(int, numbers)) == [*range(1, len(numbers) + 1)]):
+        return text
+    return UNKNOWN
+
+
+def _turn(text: str) -> int:
+    return int(text) if _NUMBER.fullmatch(text) else 0
 
 
 def _short(text: str) -> str:

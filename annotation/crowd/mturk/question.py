@@ -12,9 +12,10 @@ from importlib.resources import files
 from typing import Any
 
 from annotation.crowd.examples import examples_html
-from annotation.crowd.mturk.form import COMMENT_LENGTH
+from annotation.crowd.mturk.form import COMMENT, COMMENT_LENGTH, DISCARDED, ORDER, SECONDS, TURN
 from annotation.crowd.page_words import consent_of, direction, rating_words
 from annotation.crowd.platform import Offer
+from annotation.human.order import FIELD, Drawing, drawing_of
 from annotation.questions import said
 from annotation.rubric import Rubric
 from plumbline.errors import StudyError
@@ -28,7 +29,16 @@ _UNSAFE = re.compile("[<>&\u2028\u2029\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def question_xml(study: Study, rubric: Rubric, offer: Offer, submit_to: str) -> str:
-    """A batch's page as MTurk takes it. Raises StudyError where it is larger than MTurk allows."""
+    """A batch's page as MTurk takes it.
+
+    Raises StudyError where it is larger than MTurk allows, and for a question called like another field of the form.
+    """
+    taken = (COMMENT, SECONDS, DISCARDED, *((ORDER, TURN) if drawing_of(study, offer.pairs) else ()))
+    if name := next((one.name for one in rubric.asked_questions(offer.batch.pool) if one.name in taken), ""):
+        raise StudyError(
+            f"{study.file}: question {name!r}: MTurk's page sends something else back by this name; give the question,"
+            " or the task that it is called after, another"
+        )
     html = question_html(study, rubric, offer, submit_to)
     whole = (
         f'<HTMLQuestion xmlns="{NAMESPACE}"><HTMLContent><![CDATA[{html}]]></HTMLContent>'
@@ -52,7 +62,10 @@ def question_html(study: Study, rubric: Rubric, offer: Offer, submit_to: str) ->
     batch = offer.batch
     language = rubric.language_for(batch.language, batch.output_language)
     pool = rubric.pool(batch.pool)
-    words = rating_words(language)
+    questions, drawing = _questions(rubric, batch.pool, language), drawing_of(study, offer.pairs)
+    words = rating_words(language, of_pairs=not rubric.fields.shown)
+    if any(one["kind"] == "rating" for one in questions):  # its points are the keys
+        words = {**words, "keyboard": rating_words(language)["keyboard"]}
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(
         files("annotation.crowd.mturk").joinpath("question.html").read_text(encoding="utf-8")
@@ -63,14 +76,15 @@ def question_html(study: Study, rubric: Rubric, offer: Offer, submit_to: str) ->
         words=words,
         title=said(pool.title, language),
         guidelines=[said(pool.asked, language), said(rubric.guidelines, language)],
-        questions=_questions(rubric, batch.pool, language),
+        # Questions about one candidate each are explained once.
+        questions=[one for one in questions if not drawing or one["name"] not in drawing.questions[1:]],
         examples=examples_html(study, rubric, batch.queue),
         consent=consent_of(study.crowd, language),
         contact=study.crowd.contact,
         submit_to=submit_to,
         study=study.name,
         batch=batch.batch_id,
-        data=_json(_data(study, rubric, offer, language, words)),
+        data=_json(_data(study, rubric, offer, language, words) | _drawn(drawing, offer)),
     )
 
 
@@ -109,6 +123,16 @@ def _data(study: Study, rubric: Rubric, offer: Offer, language: str, words: dict
         ],
         "pairs": [{"id": pair.pair_id, "texts": [one.value for one in fields_of(pair)]} for pair in offer.pairs],
     }
+
+
+def _drawn(drawing: Drawing | None, offer: Offer) -> dict[str, Any]:
+    """What the page draws for each assignment: the order of the items, and of the candidates of each."""
+    if drawing is None:
+        return {}
+    names = [one.name for one in fields_of(offer.pairs[0])]
+    said = {"seed": drawing.seed, "questions": drawing.questions, "options": drawing.options}
+    groups = [(drawing.groups or {}).get(pair.pair_id, "") for pair in offer.pairs]
+    return {"drawn": {**said, "field": names.index(FIELD) if FIELD in names else -1, "groups": groups}}
 
 
 def _json(data: dict[str, Any]) -> str:

@@ -55,9 +55,7 @@ class Prolific:
         """
         self.mode: Mode = mode
         self._study, self._key, self._rooms, self._pause = study, key, rooms, pause
-        self._crowd = crowd_with_address(study)
-        if mode == "live" and not self._crowd.address.startswith("https://"):
-            raise StudyError(f"{study.file}: crowd.address must be https: participants' answers would be readable")
+        self._crowd = crowd_with_address(study, mode)
         self._api = Api(token, address, pause)
 
     def close_connections(self) -> None:

@@ -28,17 +28,23 @@ PAGE = 100  # what a list gives at once
 WORDS = 300  # characters of Prolific's own words in an error
 
 
+def token_of(token: str | None = None) -> str:
+    """The token, which is the environment's where None. Raises ServiceError where there is none."""
+    token = (token or os.environ.get(TOKEN_VARIABLE, "")).strip()
+    if not token:
+        raise ServiceError(f"{TOKEN_VARIABLE} is not set; make a token in Prolific's settings and set it")
+    if not (token.isascii() and token.isprintable()):
+        raise ServiceError(f"{TOKEN_VARIABLE} holds what no token holds; copy it again from Prolific's settings")
+    return token
+
+
 class Api:
     """Prolific's API with one researcher's token."""
 
     def __init__(self, token: str | None, address: str | None, pause: Callable[[float], None] = time.sleep) -> None:
         """Token and address are the environment's where None. Raises ServiceError where they cannot be used."""
-        token = (token or os.environ.get(TOKEN_VARIABLE, "")).strip()
+        token = token_of(token)
         address = (address or os.environ.get(ADDRESS_VARIABLE) or ADDRESS).rstrip("/")
-        if not token:
-            raise ServiceError(f"{TOKEN_VARIABLE} is not set; make a token in Prolific's settings and set it")
-        if not (token.isascii() and token.isprintable()):
-            raise ServiceError(f"{TOKEN_VARIABLE} holds what no token holds; copy it again from Prolific's settings")
         try:
             refuse_no_address(address, ADDRESS)
             parts = urlsplit(address)

@@ -20,12 +20,14 @@ from typing import Any, Protocol
 
 from annotation import server
 from annotation.argilla.client import Argilla
+from annotation.argilla.orders import Orders, mark_dataset
 from annotation.argilla.publish import create_dataset
 from annotation.argilla.sending import send_pairs
 from annotation.argilla.wording import COMMENT, Words
 from annotation.crowd.examples import examples_html
 from annotation.crowd.page_words import consent_of, direction, prolific_words
 from annotation.crowd.platform import Offer
+from annotation.human.order import drawing_of
 from annotation.offering import Mode
 from annotation.questions import Asked
 from annotation.ratings.answers import PAUSE, Answer
@@ -37,6 +39,7 @@ from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.reading import read_json
 from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec
+from plumbline.study.human import HumanSubject
 
 VERSION = 1
 #: Argilla stops showing a pair that has so many answers. Never reached: whoever comes in the place of one who gave up,
@@ -88,13 +91,15 @@ def room_of(study: Study, mode: Mode, key: bytes, batch_id: str) -> Room:
     return Room(room_id, f"{crowd.address}/crowd/enter/{room_id}", code("done"), code("return"))
 
 
-def crowd_with_address(study: Study) -> CrowdSpec:
-    """The study's crowd settings. Raises StudyError where they name no address."""
+def crowd_with_address(study: Study, mode: Mode = "sandbox") -> CrowdSpec:
+    """The study's crowd settings. Raises StudyError where they name no address, or live one that is not https."""
     if study.crowd is None or not study.crowd.address:
         raise StudyError(
             f"{study.file}: crowd.address is not said; give the https address under which participants reach the"
-            " started server (docs/server.md)"
+            " started server (docs/howto/prolific.md)"
         )
+    if mode == "live" and not study.crowd.address.startswith("https://"):
+        raise StudyError(f"{study.file}: crowd.address must be https: participants' answers would be readable")
     return study.crowd
 
 
@@ -119,10 +124,13 @@ class ArgillaRooms:
             self._argilla.request("POST", "/workspaces", json={"name": name})
         dataset_id = self._dataset(offer, room, name)
         present = {record["external_id"] for record in self._argilla.records(dataset_id)}
+        drawing = drawing_of(self._study, offer.pairs)
+        if not present:  # new, or a crash came before it was marked
+            mark_dataset(self._argilla, dataset_id, drawing)
         # In the order of the batch: repeats come late there. Each participant sees a shuffle of their own.
         missing = [pair for pair in offer.pairs if pair.pair_id not in present]
         beside = Words.of(asked_rubric(self._study), offer.batch.queue).beside
-        send_pairs(self._argilla, dataset_id, name, missing, beside)
+        send_pairs(self._argilla, dataset_id, name, missing, beside, None, drawing)
         self._tell_server(offer, room, self._argilla.workspaces()[name], dataset_id)
         return room
 
@@ -138,13 +146,16 @@ class ArgillaRooms:
         if user is None:
             return []
         shown, questions = {pair.pair_id for pair in offer.pairs}, asked_rubric(self._study).asked(offer.batch.pool)
-        found = []
-        for record in self._argilla.records(dataset.id):
+        tasks = isinstance(self._study.subject, HumanSubject)
+        records = list(self._argilla.records(dataset.id))  # before the orders, which are known of whoever has answered
+        found, orders = [], Orders.of(self._argilla, dataset.id) if tasks else Orders()
+        for record in records:
             for response in record.get("responses") or []:
                 if response["user_id"] == user and response["status"] in ("submitted", "discarded"):
                     if record["external_id"] not in shown:
                         raise DataError(f"{name}: holds an answer to a pair that the batch does not have; which study?")
-                    found.append(_answer(record["external_id"], response, questions))
+                    said = orders.said(user, record["external_id"])
+                    found.append(replace(_answer(record["external_id"], response, questions), **said))
         return timed(found)
 
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
@@ -172,7 +183,8 @@ class ArgillaRooms:
         if listed is not None:
             return listed.id
         rubric, queue = asked_rubric(self._study), offer.batch.queue
-        words = prolific_words(rubric.language_for(queue.language, queue.output_language))
+        language = rubric.language_for(queue.language, queue.output_language)
+        words = prolific_words(language, of_pairs=not rubric.fields.shown)
         done = f"**[{words.get('done_link', DONE)}]({_done_address(self._study, room)})**"
         return create_dataset(self._argilla, rubric, queue, (name, name), ENOUGH, note=done)
 
@@ -209,7 +221,7 @@ def shown_first(crowd: CrowdSpec, rubric: Rubric, queue: Queue, pairs: int) -> d
         "language": language,
         "guidelines": rubric.guidelines_for(queue.pool, language),
         "direction": direction(language),
-        "words": prolific_words(language),
+        "words": prolific_words(language, of_pairs=not rubric.fields.shown),
         "consent": consent_of(crowd, language),
         "contact": crowd.contact,
         "questions": [question.model_dump(mode="json") for question in crowd.comprehension],

@@ -14,7 +14,9 @@ from annotation.crowd import pay
 from annotation.crowd.page_words import consent_of
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.rooms import Room, crowd_with_address
+from annotation.questions import said
 from annotation.verdicts.preregistration import asked_rubric
+from annotation.wordings import ENGLISH
 from plumbline.errors import StudyError
 from plumbline.study import Study
 
@@ -36,9 +38,9 @@ def study_body(
     hours = pay.assumed_hours([pair.transformation for pair in offer.pairs], crowd.pay)
     minutes = max(1, math.ceil(hours * 60))
     body = {
-        "name": f"Compare {len(offer.pairs)} pairs of texts ({' and '.join(_languages(offer))})",
+        "name": _name(study, offer),
         "internal_name": token,
-        "description": _description(offer, _consent(study, offer), crowd.contact),
+        "description": _description(study, offer, _consent(study, offer), crowd.contact),
         "external_study_url": f"{room.address}?{PARAMETERS}",
         "prolific_id_option": "url_parameters",
         "completion_codes": [
@@ -123,11 +125,26 @@ def _languages(offer: Offer) -> list[str]:
     return [langcodes.Language.get(code).display_name("en") for code in codes]
 
 
-def _description(offer: Offer, consent: str, contact: str) -> str:
+def _name(study: Study, offer: Offer) -> str:
+    """What participants see in the list: what is compared, or, of another subject, what its rubric calls the work."""
+    rubric, languages = asked_rubric(study), " and ".join(_languages(offer))
+    if not rubric.fields.shown:
+        return f"Compare {len(offer.pairs)} pairs of texts ({languages})"
+    return f"{said(rubric.pool(offer.batch.pool).title, ENGLISH)}: {len(offer.pairs)} items ({languages})"
+
+
+def _description(study: Study, offer: Offer, consent: str, contact: str) -> str:
     """Prolific shows it as HTML: what comes from the study's file is escaped."""
+    rubric, languages = asked_rubric(study), " and ".join(_languages(offer))
+    what = (
+        f"You will work on {len(offer.pairs)} items in {languages}."
+        f" {said(rubric.pool(offer.batch.pool).asked, ENGLISH)}"
+        if rubric.fields.shown
+        else f"You will read {len(offer.pairs)} pairs of texts in {languages}. Each pair is a text"
+        " and a version of it that a computer program has written. You rate how well the version was made."
+    )
     parts = [
-        f"You will read {len(offer.pairs)} pairs of texts in {' and '.join(_languages(offer))}. Each pair is a text"
-        " and a version of it that a computer program has written. You rate how well the version was made.",
+        what,
         "You work on our own pages. At the end you get a completion code there.",
         f"You will be asked to agree to this: {consent}",
     ]

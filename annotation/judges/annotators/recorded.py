@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from annotation.human.asking import apart
 from annotation.judges.annotators.asking import Asking
 from annotation.judges.recorded import refuse_no_recording
 from generation.generators import Attempt, Completion
 from plumbline.errors import DataError, TextUnansweredError
-from plumbline.reading import MalformedError, parse_json, read_text
+from plumbline.json_lines import record_lines
 from plumbline.records import Record
-from plumbline.study.base import first_complaint
 
 Place = tuple[str, str, str]  # task, item, candidate
 
@@ -39,15 +36,7 @@ def load_recorded(path: Path) -> dict[Place, Any]:
     """All answers of a file. Raises DataError with file and line."""
     refuse_no_recording(path)
     found: dict[Place, Any] = {}
-    for number, line in enumerate(read_text(path).split("\n"), start=1):  # not splitlines: texts may hold U+2028
-        if not line.strip():
-            continue
-        try:
-            one = RecordedAnswer.model_validate(parse_json(line))
-        except ValidationError as error:
-            raise DataError(f"{path}: line {number}: {first_complaint(error)}") from None
-        except MalformedError as error:
-            raise DataError(f"{path}: line {number} is not JSON: {error}") from None
+    for number, one in record_lines(path, RecordedAnswer):
         place = one.task, one.item, one.candidate
         if place in found:
             raise DataError(f"{path}: line {number}: a second answer on the same item of {one.task}; keep one")

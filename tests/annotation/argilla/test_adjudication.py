@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from annotation.sampling.extension import extend_sample
 from annotation.sampling.sample import draw_sample
 from annotation.shown_records import Adjudication, Review
 from annotation.verdicts.acceptance import accept
+from evaluation.bundle.export import export as export_bundle
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import ALONE, Make, answer, dataset, pending, rater, small
@@ -93,16 +95,16 @@ def refused_while_open(argilla: Argilla, study: Study) -> None:
     """While a pair of the campaign waits for an answer, she could still give it."""
     first = of_records(argilla, dataset(study, argilla))[0]
     argilla.request("DELETE", f"/responses/{first['responses'][0]['id']}")
-    with pytest.raises(StudyError, match="'settle-eve' can still rate 1 pairs of settle and would see what others"):
+    with pytest.raises(StudyError, match="'settle-eve' can still rate 1 pair of settle and would see what others"):
         publish_review(study, argilla, 2, ["settle-eve"])
     assert read_reviews(study) == [] and not any("REVIEW" in name for name in argilla.workspaces())
     simulate(study, argilla)
 
 
 def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
-    argilla: Argilla, variant: Make, tmp_path: Path
+    argilla: Argilla, variant: Make, far: Callable[[Study], Study], tmp_path: Path
 ) -> None:
-    study = judged(variant, "settle", tmp_path)
+    study = far(judged(variant, "settle", tmp_path))
     eve = rater(argilla, "settle-eve")
     publish(study, argilla)
     simulate(study, argilla)
@@ -136,7 +138,7 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
         assert "simulated-" not in told  # no pseudonym
     own = dataset(study, argilla)
     assert not any(record["suggestions"] for record in of_records(argilla, own))  # the campaign has none, as ever
-    simulated = next(user for user in argilla.users() if user.simulated)
+    simulated = next(user for user in argilla.users() if user.username == "simulated-strict")
     listed = argilla.request("GET", "/me/datasets", api_key=simulated.api_key)["items"]
     assert own in {one["id"] for one in listed} and review not in {one["id"] for one in listed}
 
@@ -157,11 +159,11 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
 
 
 def test_half_of_an_experiment_shows_judges_scores_and_enters_no_verdict(
-    argilla: Argilla, variant: Make, tmp_path: Path
+    argilla: Argilla, variant: Make, far: Callable[[Study], Study], tmp_path: Path
 ) -> None:
     raters = {"per_pair": 3, "simulated": [{"name": "strict"}, {"name": "even"}, {"name": "kind"}]}
     parts = {"raters": {**raters, "suggestions": "half"}, "acceptance": {"min_pairs": 2}}
-    study = judged(variant, "anchor", tmp_path, **parts)
+    study = far(judged(variant, "anchor", tmp_path, **parts))
     half = {pair.pair_id for pair in read_controls(study)}
     with pytest.raises(StudyError, match="and there are none; run `.*annotation judge run"):
         publish(study, argilla)
@@ -187,12 +189,14 @@ def test_half_of_an_experiment_shows_judges_scores_and_enters_no_verdict(
     found = read_anchoring(study, done.evidence.collected)
     assert found[["n_shown", "n_hidden", "left_out"]].sum(axis=1).tolist() == [3] * 4  # one has no score
     assert "(raters.suggestions)" in read_judging(study, done.evidence.collected).refused
+    with pytest.raises(StudyError, match=r"half of its pairs show judges' scores .* no bundle"):
+        export_bundle(study, tmp_path / "anchor.plumb")
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index("What was decided</h2>") < page.index("Anchoring: an experiment</h2>")
 
     judges = [one.model_dump() for one in study.judges]
     sample = {"pairs": 4, **ALONE}
-    other = variant(name="anchor", transformations=["paraphrasing"], sample=sample, raters=raters, judges=judges)
+    other = far(variant(name="anchor", transformations=["paraphrasing"], sample=sample, raters=raters, judges=judges))
     with pytest.raises(StudyError, match="asks for other pairs"):
         draw_sample(other)
     with pytest.raises(StudyError, match="is 'none', and the sample has a half that shows"):

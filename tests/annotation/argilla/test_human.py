@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
+from annotation.argilla.orders import Orders
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla.workspaces import published
-from annotation.human.records import ANSWERS, HumanAnswer
+from annotation.human.records import ANSWERS, UNKNOWN, HumanAnswer
 from annotation.human.rehearsing import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
+from annotation.pseudonyms import account_pseudonym
 from annotation.sampling.sample import draw_sample
+from annotation.sampling.shown import shown
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.people import answers_lines
 from annotation.verdicts.verdicts import read_verdicts
+from plumbline.fields import fields_of
 from plumbline.manifest import read_kept_frame
-from tests.annotation.campaigns import answer, rater
+from plumbline.study import Study
+from tests.annotation.campaigns import answer, pending, rater
 from tests.annotation.human.studies import study_of
 
 
-def test_tasks_from_the_draw_to_answers_that_count(argilla: Argilla, tmp_path: Path) -> None:
-    study = study_of(
+def test_tasks_from_the_draw_to_answers_that_count(
+    argilla: Argilla, far: Callable[[Study], Study], tmp_path: Path
+) -> None:
+    made = study_of(
         tmp_path,
         {"data": "classes", "items": 4, "raters": 3},
         {"data": "search", "items": 3, "raters": 2, "candidates": 3, "relevance": "ranked"},
         {"data": "several", "items": 3, "raters": 2},
     )
+    study = far(made)
     draw_sample(study)
     person = rater(argilla, "a-person")
     publish(study, argilla)
@@ -78,5 +92,104 @@ def test_tasks_from_the_draw_to_answers_that_count(argilla: Argilla, tmp_path: P
         elif item.task == "search":
             assert len(own) == 6 and own["abstained"].sum() == 3 * sum(one["search"] == "cannot_tell" for one in said)
             assert set(own["candidate"]) == set(item.candidates)
-            order = own.drop_duplicates("candidate").set_index("candidate")["place"]
-            assert [order[name] for name in item.shown] == [1, 2, 3]
+            assert [sorted(one) for _, one in own.groupby("rater_id")["place"]] == [[1, 2, 3], [1, 2, 3]]
+
+
+def seen(argilla: Argilla, user: server.User, dataset_id: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The records and the questions of a dataset as a rater's page gets them."""
+    asked = argilla.request("GET", f"/datasets/{dataset_id}/questions", api_key=user.api_key)["items"]
+    return pending(argilla, user, dataset_id), asked
+
+
+def test_each_rater_sees_an_order_of_their_own_which_is_recorded(argilla: Argilla, tmp_path: Path) -> None:
+    """What is at the place of a question, or of a label, is what its answer is about, for each of two raters."""
+    study = study_of(
+        tmp_path,
+        {"data": "search", "items": 2, "raters": 2, "candidates": 6},
+        {"data": "bitext", "items": 2, "raters": 2, "candidates": 6},
+        {"data": "long", "items": 2, "raters": 2, "candidates": 11, "relevance": "binary"},
+        name="orders",
+    )
+    draw_sample(study)
+    people = [rater(argilla, "order-one"), rater(argilla, "order-two")]
+    publish(study, argilla)
+    datasets = {queue.pool: one.id for queue, one in published(study, argilla).items()}
+    items = {(item.task, record): item for item in read_items(study) for record in item.records or (item.pair_id,)}
+    texts = {pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in shown(study)}
+    places: dict[tuple[str, str, str, str], int] = {}  # by rater, task, item and candidate
+    orders = dict[str, list[int]]()
+    for person in people:
+        records, asked = seen(argilla, person, datasets["search"])
+        about = [one["name"] for one in asked if one["name"].startswith("search")]
+        assert [one["title"] for one in asked[:6]] == [
+            f"Passage {place}: of how much use is it?" for place in range(1, 7)
+        ]
+        orders[person.username] = [int(one.rpartition("-")[2]) if "-" in one else 1 for one in about]
+        for record in records:
+            item = items["search", record["external_id"]]
+            stand = record["fields"]["candidates"].split("\n\n")
+            own = texts[record["external_id"]]["candidates"]
+            for place, number in enumerate(orders[person.username], 1):
+                assert stand[place - 1] == f"{place}. {own[number - 1]}"
+                places[person.username, "search", item.item, item.shown[number - 1]] = place
+            answer(argilla, person, record, "submitted", **{name: f"g{place % 4}" for place, name in enumerate(about)})
+        records, asked = seen(argilla, person, datasets["bitext"])
+        first = asked[0]["settings"]["options"][0]["value"]  # the one that is called 1
+        for record in records:
+            item, number = items["bitext", record["external_id"]], int(first[1:])
+            chosen = record["fields"]["candidates"].split("\n\n")[0]
+            assert chosen == f"1. {texts[record['external_id']]['candidates'][number - 1]}"
+            places[person.username, "bitext", item.item, item.shown[number - 1]] = 1
+            answer(argilla, person, record, "submitted", bitext=first)
+        records, _ = seen(argilla, person, datasets["long"])
+        queries = [items["long", record["external_id"]].item for record in records]
+        assert len(set(queries)) == 2 and queries == sorted(queries, key=queries.index)  # one query after the other
+        for turn, record in enumerate(records):
+            item = items["long", record["external_id"]]
+            name = item.candidates[item.records.index(record["external_id"])]
+            places[person.username, "long", item.item, name] = turn % 11 + 1
+            answer(argilla, person, record, "submitted", long="yes" if turn % 11 == 0 else "no")
+    assert len(set(map(tuple, orders.values()))) == 2 and all(sorted(one) == [*range(1, 7)] for one in orders.values())
+
+    ratings = collect(study, argilla)
+    assert set(ratings.loc[ratings["transformation"] == "search", "order"]) == {
+        " ".join(map(str, one)) for one in orders.values()
+    }
+    answers_lines(study, accept(study))
+    found = read_kept_frame(study, ANSWERS, HumanAnswer, "annotation accept")
+    ids = {user.username: account_pseudonym(study.name, user.id, simulated=False) for user in argilla.users()}
+    names = {ids[person.username]: person.username for person in people}
+    told = {
+        (names[one.rater_id], one.task, one.item, one.candidate or one.label): one.place for one in found.itertuples()
+    }
+    assert told == places
+    grades = found[found["task"] == "search"]
+    assert (grades["value"] == (grades["place"] - 1) % 4).all()  # as they were given, by place
+    assert ((found["value"] == 1) == (found["place"] == 1))[found["task"] == "long"].all()
+    turns = ratings.loc[ratings["transformation"] == "long"].groupby("rater_id")["turn"].apply(sorted)
+    assert [*turns] == [[*range(1, 23)]] * 2
+
+
+def test_orders_are_drawn_after_a_kill_and_unknown_where_nobody_can_say(
+    argilla: Argilla, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_of(tmp_path, {"data": "bitext", "items": 2, "raters": 2, "candidates": 6}, name="killed")
+    draw_sample(study)
+    person = rater(argilla, "order-killed")
+    with monkeypatch.context() as patch:  # as a kill between a dataset and its mark
+        patch.setattr("annotation.argilla.publish.mark_dataset", lambda *_: sys.exit("killed"))
+        with pytest.raises(SystemExit):
+            publish(study, argilla)
+    publish(study, argilla)
+    (dataset,) = (one.id for one in published(study, argilla).values())
+    records, asked = seen(argilla, person, dataset)
+    answer(argilla, person, records[0], "submitted", bitext="d2")
+    owner, path = argilla.request("GET", "/me")["id"], f"/records/{records[0]['id']}/responses"
+    argilla.request("POST", path, json={"values": {"bitext": {"value": "d1"}}, "status": "submitted"})
+    orders, (ids, pair) = Orders.of(argilla, dataset), (list(map(str, range(1, 7))), records[0]["external_id"])
+    options = [one["value"].removeprefix("d") for one in asked[0]["settings"]["options"] if one["value"][1:] in ids]
+    (drawn,) = (" ".join(map(str, one)) for user, one in orders.entries.items() if user != owner)
+    assert options != ids and drawn == " ".join(options)
+    assert orders.said(owner, pair)["order"] == " ".join(ids)  # who sees what the records keep, and is drawn nothing
+    came_after = orders.said("11111111-2222-3333-4444-555555555555", pair)
+    assert came_after == orders.said(owner, records[1]["external_id"]) == {"order": UNKNOWN}

@@ -52,7 +52,7 @@ def test_only_people_whom_a_study_names_are_let_in_and_counted(
 
     study = named(everybody, ["ada", "bob"])
     done = publish(study, argilla)
-    assert inside(study, argilla) == {"ada", "bob"} and "eve" in done.admission.out
+    assert inside(study, argilla) == {"ada", "bob"} and "eve" in done.admission.out and done.admission.people == 2
     for user, value in ((ada, 4), (bob, 2)):
         answer(argilla, user, pending(argilla, user, dataset(study, argilla))[0], "submitted", quality=value, fluency=3)
     ratings = collect(study, argilla)

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from annotation.__main__ import main
+from annotation.crowd.prerequisites import lacking
+from annotation.offering import LEDGER
 from annotation.ratings.ratings import read_ratings
 from annotation.status.status import read_status
 from annotation.status.text import status_text
@@ -57,8 +59,10 @@ def crowd(
 LIVE = ("--platform", "mturk", "--live", "--max-cost", "50", "--yes")
 
 
-def test_a_campaign_by_commands_alone(variant: Make, crowd: Crowd, site: MTurkSite) -> None:
-    study = drawn(variant, crowd=CROWD | {"share": 1.0})
+def test_a_campaign_by_commands_alone(
+    variant: Make, crowd: Crowd, site: MTurkSite, far: Callable[[Study], Study]
+) -> None:
+    study = far(drawn(variant, crowd=CROWD | {"share": 1.0}))
     before = status_text(read_status(study, datetime.now(UTC)), "--study x.yaml")
     assert "or python -m annotation crowd plan --study x.yaml --platform mturk or prolific" in before
     code, plan, _ = crowd(study, "plan", "--platform", "mturk", "--live")
@@ -67,10 +71,11 @@ def test_a_campaign_by_commands_alone(variant: Make, crowd: Crowd, site: MTurkSi
     assert plan.count("$1.20  $0.48  $2.88") == 3
     assert "[live mturk] 3 batches, 36 pairs to rate, 0.3 hours of work, $8.64 with fees, before bonuses" in plan
     assert "closed on 30 September 2026" in plan
-    assert not (study.folder / "crowd.sqlite").exists() and not site.calls  # nothing is created by a plan
-    assert crowd(study, "launch", *LIVE, "--pilot", "5")[1].startswith("[live mturk] 1 batches offered now")
+    assert not (study.scratch / LEDGER).exists() and not site.calls  # nothing is created by a plan
+    assert crowd(study, "launch", *LIVE, "--pilot", "5")[1].startswith("[live mturk] 1 batch offered now")
     code, out, _ = crowd(study, "launch", *LIVE)
     assert "2 batches offered now, 0 opened again; 3 are open, 0 wait" in out
+    _refuse_another_machine(study, crowd, site)
     for hit in list(site.hits):
         for worker in ("AWORKER1", "AWORKER2"):
             site.work(hit, worker, site.fields(hit, honest(study)), seconds=360)
@@ -91,10 +96,23 @@ def test_a_campaign_by_commands_alone(variant: Make, crowd: Crowd, site: MTurkSi
     _refuse_ids_outside_the_ledger(study)
 
 
+def _refuse_another_machine(study: Study, crowd: Crowd, site: MTurkSite) -> None:
+    """A machine without the ledger offers nothing again, and says why."""
+    ledger, calls = study.scratch / LEDGER, len(site.calls)
+    away = ledger.rename(ledger.with_name("away"))
+    on_mturk = ("--platform", "mturk", "--live")
+    for words in (("launch", *LIVE), ("plan", *on_mturk), ("collect", *on_mturk), ("close", "--live"), ("status",)):
+        code, _, complaint = crowd(study, *words)
+        assert code == 2 and "by this one the same work would be paid again" in complaint, (words, complaint)
+    assert len(site.calls) == calls
+    away.replace(ledger)
+
+
 def _refuse_ids_outside_the_ledger(study: Study) -> None:
     """Workers' ids and keys stand in no file but the ledger."""
-    files = [path for path in study.folder.parent.rglob("*") if path.is_file() and "crowd.sqlite" not in path.name]
-    assert files
+    places = (study.folder.parent, study.scratch)
+    files = [path for place in places for path in place.rglob("*") if path.is_file() and LEDGER not in path.name]
+    assert len(files) > 5
     for path in files:
         content = path.read_bytes()
         assert b"AWORKER" not in content and b"a-secret-key" not in content, path
@@ -160,3 +178,28 @@ def test_a_study_without_a_crowd_says_what_to_add(variant: Make, crowd: Crowd) -
     study = drawn(variant, crowd=None)
     code, _, complaint = crowd(study, "plan", "--platform", "mturk")
     assert code == 2 and "asks no crowd; add `crowd: {}`" in complaint
+
+
+def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) -> None:
+    """English is in none of PTEB's lists; a plan needs no server and no token, but one that is refused names them."""
+    wanted = {
+        "mturk": ["asks no crowd", "crowd.countries says nothing of 'en'"],
+        "prolific": [
+            *("asks no crowd", "crowd.countries says nothing of 'en'", "crowd.prolific_fee is not said"),
+            *("crowd.address is not said", "PROLIFIC_TOKEN is not set"),
+        ],
+    }
+    study = drawn(variant, crowd=None)
+    for platform, missing in wanted.items():
+        for name in ("plan", "launch"):
+            code, said, complaint = crowd(study, name, "--platform", platform, PROLIFIC_TOKEN="")
+            *lines, last = complaint.splitlines()
+            assert code == 2 and not said and len(lines) == len(missing)
+            assert all(what in line for what, line in zip(missing, lines, strict=True))
+            assert f"{len(missing)} things are missing" in last and f"docs/howto/{platform}.md" in last
+    nearly = drawn(variant, crowd=CROWD)
+    code, said, _ = crowd(nearly, "plan", "--platform", "prolific", PROLIFIC_TOKEN="")
+    address, token = said.splitlines()[-2:]
+    assert code == 0 and all("[sandbox prolific] before launching: " in line for line in (address, token))
+    assert "crowd.address is not said" in address and "PROLIFIC_TOKEN is not set" in token
+    assert lacking(nearly, "mturk", "live") == []

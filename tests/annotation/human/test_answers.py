@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.human.answers import answered, lines_of
+from annotation.human.answers import answered, lines_of, order_of
 from annotation.human.asking import Given, answers_of, apart, questions_of
 from annotation.human.records import HumanAnswer, HumanItem, HumanTask
 from annotation.human.simulated import Rehearsal
@@ -90,12 +90,41 @@ def test_answers_are_in_the_words_of_the_data(
 
 def test_records_of_single_candidates_are_one_item_again() -> None:
     task, item = task_of("graded", candidates=11), item_of(shown=("b", "c", "a"), records=("ra", "rb", "rc"))
-    given = {"rc": Given({"t": "g2"}, 4.0), "rb": Given({"t": "g0"}, 3.0)}
+    given = {"rc": Given({"t": "g2"}, 4.0, (3,)), "rb": Given({"t": "g0"}, 3.0)}  # the third, and one in nobody's order
     found = list(answers_of(task, item, given, "r", simulated=False))
-    assert apart(task) and [(one.candidate, one.value, one.place) for one in found] == [("b", 0, 1), ("c", 2, 2)]
+    assert apart(task) and [(one.candidate, one.value, one.place) for one in found] == [("b", 0, 0), ("c", 2, 3)]
     assert all(math.isnan(one.seconds) for one in found)  # how long it took is not known before the last
     whole = list(answers_of(task, item, {**given, "ra": Given({"t": "cannot_tell"}, 1.0)}, "r", simulated=False))
     assert {one.seconds for one in whole} == {8.0} and [one.abstained for one in whole] == [True, False, False]
+
+
+def test_an_answer_is_about_the_same_candidate_wherever_a_rater_saw_it() -> None:
+    """Shown as b, c, a and seen as a, b, c (the third, the first, the second): c, the second shown, was seen last."""
+    item, order = item_of(shown=("b", "c", "a")), (3, 1, 2)
+    graded = {"t": "g3", "t-2": "g2", "t-3": "g1"}
+    cases = [
+        (task_of("graded", candidates=3), graded, [("b", 3.0, 2), ("c", 2.0, 3), ("a", 1.0, 1)]),
+        (task_of("ranked", candidates=3), {"t": "yes", "t-order": "d2 > d1 > d3"},
+         [("b", 2, 2), ("c", 3, 3), ("a", 1, 1)]),
+        (task_of("choice", candidates=3), {"t": "d2"}, [("", "c", 3)]),
+    ]  # fmt: skip
+    for task, answers, wanted in cases:
+        own = list(answers_of(task, item, {"p7": Given(answers, 9.0, order)}, "r", simulated=False))
+        assert [(one.candidate, one.label or one.value, one.place) for one in own] == wanted
+        nobody = answers_of(task, item, {"p7": Given(answers, 9.0, order_of("unknown"))}, "r", simulated=False)
+        assert {one.place for one in nobody} == {0}
+
+
+def test_an_order_that_a_form_made_up_says_no_place_and_changes_no_answer() -> None:
+    """Of two of three, of four, of one that is nowhere, and of a place beyond the last of three."""
+    task, item = task_of("graded", candidates=3), item_of(shown=("b", "c", "a"))
+    graded = {"t": "g3", "t-2": "g2", "t-3": "g1"}
+    for order in ((2, 1), (1, 2, 3, 4), (3,), (9999,)):
+        found = answers_of(task, item, {item.pair_id: Given(graded, 9.0, order)}, "r", simulated=False)
+        assert [(one.candidate, one.value, one.place) for one in found] == [("b", 3, 0), ("c", 2, 0), ("a", 1, 0)]
+    apart_task, records = task_of("graded", candidates=11), item_of(shown=("b", "c", "a"), records=("ra", "rb", "rc"))
+    (one,) = answers_of(apart_task, records, {"rc": Given({"t": "g2"}, 4.0, (4,))}, "r", simulated=False)
+    assert (one.candidate, one.value, one.place) == ("c", 2, 0)
 
 
 def ratings(rows: list[tuple[str, str, str, str]]) -> pd.DataFrame:

@@ -72,7 +72,7 @@ def test_every_type_is_drawn_and_worded(tmp_path: Path) -> None:
     assert (tasks["marks"].relevant_in, tasks["bitext"].relevant_in) == ("maybe_absent", "always")
     for name, task in tasks.items():
         asked = rubric.asked(name)
-        assert asked[0].name == name and task.metric == protocols.METRICS[task.task_type]
+        assert asked[0].name == name and task.metric == METRICS[task.task_type]
         for question in rubric.asked_questions(name):
             assert len(rubric.description(name, question, "en")) <= LIMIT
             for place, words in enumerate(question.labels.values(), 1):  # a button's number is its key
@@ -81,7 +81,8 @@ def test_every_type_is_drawn_and_worded(tmp_path: Path) -> None:
         assert [[field.name for field in fields_of(pair)] for pair in pairs if pair.pool == name] == [shown] * records[
             name
         ]
-    assert {name: protocols.METRICS[name] for name in METRICS} == METRICS
+    assert {name: protocols.METRICS[name] for name in METRICS} == {**METRICS, "bitext_mining": "f1"}
+    assert tasks["bitext"].metric == "accuracy"
     for one in read_items(study):
         task = tasks[one.task]
         assert list(one.candidates) == sorted(one.shown) and len(one.candidates) == task.candidates
@@ -226,6 +227,8 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         "gold goes from 0 to 5, and people are asked from 1 to 4",
     ),
     ("a scale of no points", {"data": "summaries", "scale": [1, 12]}, {}, "11 points at most"),
+    ("a key of another type", {"data": "alike", "labels": {"1": "one"}}, {}, "labels says nothing of sts, only of"),
+    ("candidates of texts", {"data": "classes", "candidates": 7}, {}, "candidates says nothing of classification"),
     ("nothing to balance", {"data": "alike", "balance": "label"}, {}, "sts has no labels to balance"),
     ("no such language", {"data": "alike", "languages": ["fra"]}, {}, "no item in fr; it has en"),
     ("no relevant one", {"data": "search"}, {"search": [{**row, "positive": [" "]} for row in SEARCH]}, "positive"),

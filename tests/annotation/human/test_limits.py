@@ -5,12 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+import yaml
 
-from annotation.human.records import ANSWERS, MODEL_ANSWERS
+from annotation.human.records import ANSWERS, MODEL_ANSWERS, HumanAnswer
 from annotation.human.tasks import read_tasks
-from annotation.sampling.sample import draw_sample
-from plumbline.errors import StudyError
+from annotation.sampling.sample import draw_sample, read_pairs, sample_settings
+from annotation.status.stages import stages_of
+from plumbline.errors import DataError, StudyError
+from plumbline.manifest import read_kept_frame, stage, write_kept_table
+from plumbline.records import Pair
+from plumbline.store import write_table
+from plumbline.study import load_study
 from tests.annotation.human.studies import CLASSES, PAIRS, SUMMARIES, study_of
 from tests.evaluation.human.rehearsed import write_rehearsed
 
@@ -18,16 +25,56 @@ SEVERAL = [
     {"text": f"Text {i}.", "label": [f"label {i}"], "split": split} for i in range(499) for split in ("test", "train")
 ]
 ALIKE = [{**row, "label": {"tea": "Bee", "sea": "bee "}.get(str(row["label"]), row["label"])} for row in CLASSES]
+LABELS = [
+    {"text": f"Text {i}.", "label": ["sea", "tea"][i % 2 :], "split": ("test", "train")[i // 8]} for i in range(16)
+]
 LIMITS: list[tuple[str, dict[str, Any], list[Any], str]] = [
     ("several", {}, SEVERAL, "499 labels are more than the 498 that Argilla shows"),  # and none, and cannot tell
     ("groups", {"items": 500}, [{"text": f"Text {i}.", "label": i} for i in range(500)], "500 clusters are more than"),
-    ("classes", {"balance": "label"}, ALIKE, "raters cannot tell the labels 'Bee' and 'bee' apart; write other words"),
+    (
+        "classes",
+        {"balance": "label"},
+        ALIKE,
+        "raters cannot tell the label 'Bee' and the label 'bee' apart; write other words",
+    ),
     ("alike", {}, [{**row, "score": 2} for row in PAIRS], "all 6 drawn items have the gold 2"),
+    ("alike", {}, [{**row, "score": -1} for row in PAIRS], "none of its 12 items has gold (-1, or nothing)"),
+    (
+        "classes",
+        {},
+        [{**row, "label": row["label"] if row["split"] == "train" else -1} for row in CLASSES],
+        "none of its 32 items has gold",
+    ),
+    ("classes", {}, [{**row, "label": f"{k % 2}.5"} for k, row in enumerate(CLASSES)], "the label '0.5' is a number"),
+    (
+        "classes",
+        {"labels": {"tea": "i cannot tell"}},
+        CLASSES,
+        "tell the answer 'I cannot tell' and the label 'tea' apart",
+    ),
+    (
+        "several",
+        {"labels": {"tea": "None of them"}},
+        LABELS,
+        "tell the answer 'None of them' and the label 'tea' apart",
+    ),
+    (
+        "several",
+        {},
+        [{**row, "label": ["sea", "tea"]} for row in LABELS],
+        "all 6 drawn items have the label 'sea, tea'",
+    ),
+    (
+        "classes",
+        {},
+        [{**row, "label": f"{row['label']} " * 150} for row in CLASSES],
+        "characters, and a button takes 500",
+    ),
     ("summaries", {}, [{**row, "relevance": [3, 3, 3]} for row in SUMMARIES], "all 6 drawn items have the gold 3"),
 ]
 
 
-@pytest.mark.parametrize(("name", "more", "rows", "said"), LIMITS, ids=[one[0] for one in LIMITS])
+@pytest.mark.parametrize(("name", "more", "rows", "said"), LIMITS, ids=[one[3] for one in LIMITS])
 def test_what_cannot_be_held_apart_is_refused(
     name: str, more: dict[str, Any], rows: list[Any], said: str, tmp_path: Path
 ) -> None:
@@ -59,5 +106,71 @@ def test_answers_to_items_that_are_drawn_no_more_go_with_them(tmp_path: Path) ->
     draw_sample(study)
     assert (study.folder / ANSWERS).exists() and (study.folder / MODEL_ANSWERS).exists()
     rows = [{**row, "sentence1": f"Other {i}."} for i, row in enumerate(PAIRS)]
-    draw_sample(study_of(tmp_path, {"data": "alike", "items": 6}, data={"alike": rows}))
+    study = study_of(tmp_path, {"data": "alike", "items": 6}, data={"alike": rows})
+    draw_sample(study)
     assert not (study.folder / ANSWERS).exists() and not (study.folder / MODEL_ANSWERS).exists()
+
+
+def test_models_answers_to_items_that_stay_stay(tmp_path: Path) -> None:
+    """More items, or another task's, leave those that are there; another scale makes them others."""
+    kept = []
+    for task in ({"items": 6}, {"items": 9}, {"items": 9, "scale": [0, 10]}):
+        study = study_of(tmp_path, {"data": "alike", **task})
+        if kept:
+            draw_sample(study)
+            there = (study.folder / MODEL_ANSWERS).exists()
+            kept += [read_kept_frame(study, MODEL_ANSWERS, HumanAnswer, "x")] if there else []
+            continue
+        draw_sample(study)
+        write_rehearsed(study)
+        answers = read_kept_frame(study, ANSWERS, HumanAnswer, "x")
+        write_kept_table(study, MODEL_ANSWERS, answers, HumanAnswer)
+        kept.append(answers)
+    assert len(kept[0]) == 6 * 2 and len(kept) == 2 and kept[1].equals(kept[0])
+
+
+def test_a_model_that_is_named_later_leaves_the_sample_as_it_was_drawn(tmp_path: Path) -> None:
+    study = study_of(tmp_path, {"data": "alike", "items": 6})
+    with stage(study, "sample", settings=sample_settings(study)):
+        draw_sample(study)
+    (tmp_path / "said.jsonl").write_text("")
+    model = {"name": "rule", "kind": "recorded", "model": "none", "path": "said.jsonl"}
+    content = yaml.safe_load(study.file.read_text())
+    content["human"]["models"] = [model]
+    study.file.write_text(yaml.safe_dump(content))
+    later = load_study(study.file, study.folder.parent)
+    assert stages_of(later, pd.DataFrame(columns=["source"]), "")["sample"].state == "done"
+    read_tasks(later)
+
+
+def test_what_raters_see_is_sealed(tmp_path: Path) -> None:
+    study = study_of(tmp_path, {"data": "alike", "items": 6})
+    pairs = draw_sample(study)
+    changed = [pair.model_copy(update={"fields": pair.fields.replace("One", "1")}) for pair in pairs]
+    write_table(study.folder / "pairs.parquet", changed, Pair)
+    with pytest.raises(DataError, match=r"pairs.parquet is not what was written"):
+        read_pairs(study)
+
+
+def test_people_are_asked_on_another_scale_than_gold_where_the_data_set_says_its_own(tmp_path: Path) -> None:
+    """Ranks do not care. A simulated rater who never errs says gold on people's scale: .25 of 0 to 1 is 2 of 1 to 5."""
+    rows = [{**row, "score": k % 5 / 4} for k, row in enumerate(PAIRS)]
+    task = {"data": "alike", "items": 12, "scale": [1, 5]}
+    with pytest.raises(StudyError, match=r"people are asked from 1 to 5; write .* `gold_scale` of 'alike' under"):
+        draw_sample(study_of(tmp_path, task, data={"alike": rows}))
+    study = study_of(tmp_path, task, data={"alike": rows})
+    content = yaml.safe_load(study.file.read_text())
+    content["datasets"][0]["gold_scale"] = [0, 1]
+    content["raters"]["simulated"] = [{"name": "ada", "noise": 0.0, "bias": 0.0, "cannot_tell": 0.0}]
+    study.file.write_text(yaml.safe_dump(content))
+    study = load_study(study.file, study.folder.parent)
+    draw_sample(study)
+    (drawn,) = read_tasks(study)
+    assert (drawn.scale, drawn.gold_scale) == ((1, 2, 3, 4, 5), (0.0, 1.0))
+    write_rehearsed(study)
+    answers = read_kept_frame(study, ANSWERS, HumanAnswer, "x")
+    assert [value - 1 for value in answers["value"]] == [4 * rows[int(item)]["score"] for item in answers["item"]]
+    content["datasets"][0]["gold_scale"] = [0, 0.5]
+    study.file.write_text(yaml.safe_dump(content))
+    with pytest.raises(StudyError, match="gold_scale is 0 to 0.5; correct it"):
+        draw_sample(load_study(study.file, study.folder.parent))

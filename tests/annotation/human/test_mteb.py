@@ -14,6 +14,7 @@ from annotation.subjects.human import shown
 from evaluation.human.sampled import sampled
 from generation.datasets.scored import label_words, scored_items
 from plumbline.errors import StudyError
+from plumbline.study.datasets import MtebDataset
 from plumbline.study.human import HumanTaskSpec
 from plumbline.study.judged import Judged
 from tests.annotation.human.studies import study_of
@@ -37,8 +38,9 @@ MORE: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", TASKS)
 def test_a_task_of_mtebs_is_drawn_and_found_again(name: str, tmp_path: Path) -> None:
     dataset = site().tasks[name]
-    spec = HumanTaskSpec.model_validate({"mteb": name, "name": "t", "items": 4, "candidates": 3, **MORE.get(name, {})})
-    made = prepare(study_of(tmp_path, {"data": "classes"}), spec, dataset, name, (0.0, 5.0))
+    some = {"candidates": 3} if dataset.task in CHOSEN_AMONG else {}
+    spec = HumanTaskSpec.model_validate({"mteb": name, "name": "t", "items": 4, **some, **MORE.get(name, {})})
+    made = prepare(study_of(tmp_path, {"data": "classes"}), spec, MtebDataset(mteb=name), dataset)
     items = shown(made, Judged(name="t", axis="human")).items
     assert items and made.task.n_items == len(items) and made.task.revision == dataset.revision
     texts = {(text.item, text.text) for text in dataset.texts() if text.split == "test"}
@@ -62,6 +64,8 @@ def test_labels_that_are_numbers_have_the_words_of_the_data() -> None:
     assert len(labels) == len({row["label"] for row in REQUESTS[12:]})
 
 
-def test_instructions_of_searches_are_no_task_for_people_yet() -> None:
-    with pytest.raises(StudyError, match="instruction reranking is no task for people yet; take it out"):
+def test_instructions_of_searches_are_no_task_for_people() -> None:
+    with pytest.raises(
+        StudyError, match="people are not asked; write each query with its instruction as a data set of type reranking"
+    ):
         scored_items(site().tasks["Core17InstructionRetrieval"])

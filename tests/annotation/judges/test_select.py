@@ -86,7 +86,10 @@ def study(variant: Callable[..., Study], tmp_path: Path) -> Study:
     return made
 
 
-def test_a_generator_is_chosen_and_what_is_missing_or_doubtful_is_said(study: Study) -> None:
+def test_a_generator_is_chosen_and_what_is_missing_or_doubtful_is_said(
+    study: Study, far: Callable[[Study], Study]
+) -> None:
+    study = far(study)
     where = ["--study", str(study.file), "--exports", str(study.folder.parent)]
     judge(study)
     early = here("annotation", "judge", "select", *where)
@@ -108,7 +111,7 @@ def test_a_generator_is_chosen_and_what_is_missing_or_doubtful_is_said(study: St
     assert f"{ALPHA} rates itself 0.49 [0.47, 0.50] above what the other cells expect" in line
     assert f"{BETA} rates itself" not in line and "judges of their own outputs: alpha, beta" in line
     assert f"judges of a relative by name: kin of {ALPHA}" in line and "1 thing missing (below)" in line
-    tables = {path.stem: pd.read_csv(path) for path in (study.folder / FOLDER).glob("*.csv")}
+    tables = {path.stem: pd.read_csv(path.open("rb")) for path in (study.folder / FOLDER).glob("*.csv")}
     errors = tables["error_rates"].set_index("generator")  # beta's twelve, and one of the sample's that it has too
     assert errors.loc[BETA, "error_rate"] == pytest.approx((12 + 1) / 48) and list(errors["chosen"]) == [True] * 3
     six = tables["table_6"].set_index("judge")

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.sampling.candidates import Candidate, Lengths, Supply, Turns, flagged_supply
+from annotation.sampling.candidates import Candidate, Supply, Turns, flagged_supply
 from annotation.sampling.near_duplicates import NEAR, overlap, words_of
 from annotation.sampling.sample import draw_sample, read_pairs, read_supply
+from annotation.sampling.strata import Lengths
 from generation.flagged import flagged_lines
 from generation.jobs import Plan
 from generation.run import generate, read_transformed

@@ -63,6 +63,7 @@ READS = [
     Row("GET", f"{API}/datasets/{{dataset_id}}", MEMBERS),
     Row("GET", f"{API}/datasets/{{dataset_id}}/fields", MEMBERS),
     Row("GET", f"{API}/datasets/{{dataset_id}}/questions", MEMBERS),
+    Row("GET", f"{API}/datasets/{{dataset_id}}/orders", ADMINS),
     Row("GET", f"{API}/datasets/{{dataset_id}}/vectors-settings", MEMBERS),
     Row("GET", f"{API}/datasets/{{dataset_id}}/progress", MEMBERS),
     Row("GET", f"{API}/datasets/{{dataset_id}}/users/progress", MEMBERS),

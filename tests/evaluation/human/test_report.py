@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -54,6 +55,35 @@ def test_items_seen_differently_are_shown_with_what_was_said(study: Study) -> No
     assert (row["people"], row["apart"]) == (pytest.approx(right), pytest.approx(right - row["model"]))
     assert row["text"] == one.texts["sample_intents", row["item"]] != ""
     assert all(label in row["said"] for label in said)
+
+
+def test_who_answered_too_few_items_is_best_of_nobody(study: Study) -> None:
+    one, task = read_material(study), "sample_intents"
+    before = all_exhibits(one)["ceiling"].frame.set_index("where").loc[task]
+    scores = one.scores.copy()
+    some = scores["main"] & (scores["where"] == task) & scores["scorer_kind"].isin(("llm", "model"))
+    scores.loc[some, ["score", "n_items", "compared"]] = [1.0, 99, False]
+    assert before["best"] < 1 and before["best_language_model"] < 1 and before["n_items"] < 99
+    apart = replace(one, scores=scores)
+    tables = all_exhibits(apart)
+    row, hume = (tables[name].frame.set_index("where").loc[task] for name in ("ceiling", "as_hume"))
+    assert row[["best", "best_language_model"]].isna().all() and math.isnan(hume["best"])
+    assert row["n_items"] == before["n_items"] and row["raters"] == before["raters"]
+    assert len(apart.wide) == len(one.wide) - 1 and task not in set(apart.gaps["task"])
+    assert task not in set(tables["items"].frame["where"])
+
+
+def test_a_rater_of_other_items_is_in_no_range_of_humes(study: Study) -> None:
+    one, task = read_material(study), "sample_retrieval"
+    scores = one.scores.copy()
+    raters = scores.index[scores["main"] & (scores["where"] == task) & (scores["scorer_kind"] == "rater")]
+    scores.loc[raters, "score"] = [0.1, 0.8, 0.6]
+    scores.loc[raters[:1], ["n_items", "compared"]] = [2, False]
+    table = all_exhibits(replace(one, scores=scores))["as_hume"]
+    row = table.frame.set_index("where").loc[task]
+    assert (row["raters"], row["answers"], row["n"]) == (2, 16, 8)
+    assert (row["people"], row["low"], row["high"]) == (pytest.approx(0.7), 0.6, 0.8)
+    assert any(note.endswith(f"in no mean and no range here: of {task}") for note in table.notes)
 
 
 def test_a_single_rater_and_no_model_are_told(study: Study) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import mteb
@@ -12,13 +13,14 @@ import pandas as pd
 import pytest
 from mteb.cache import ResultCache
 
-from annotation.human.records import ANSWERS, HumanAnswer
+from annotation.human.records import ANSWERS, MODEL_ANSWERS, HumanAnswer
 from evaluation import human_benchmark
 from evaluation.human import records
 from evaluation.human.compare import Part, compare
 from evaluation.human.gold import gold_of
 from evaluation.human.models import sampled_tasks
 from evaluation.human.mteb_results import results_of
+from evaluation.human.page import write_report
 from evaluation.human.records import HumanDifference, HumanItemScore, HumanScore
 from evaluation.human.run import evaluate_human, lines_of
 from evaluation.human.sampled import sampled
@@ -77,7 +79,12 @@ def test_what_is_scored_is_kept_and_nothing_else_changes(study: Study, monkeypat
     done = evaluate_human(study, load=load)
     assert (done.outcome.made, done.outcome.kept, done.outcome.failures) == (0, 6, {})
     pd.testing.assert_frame_equal(_scores(study), before)
-    assert lines_of(done.compared)[0].startswith("SIMULATED")
+    simulated, line, *_ = lines_of(done.compared)
+    assert simulated.startswith("SIMULATED") and "best model" in line and "best language model" in line
+    fewer = before["scorer_kind"].isin(("llm", "model"))
+    apart = before.assign(n_items=before["n_items"].mask(fewer, 999), compared=~fewer)
+    _, alone, *_ = lines_of(replace(done.compared, scores=apart))
+    assert alone == line.partition(", best model")[0]
     file = next((study.folder / records.MADE).glob("*.json"))
     file.write_text(file.read_text().replace('"score": 0.', '"score": 0.9'))
     with pytest.raises(DataError, match=r"is not what was written \(edited by hand\)"):
@@ -93,6 +100,8 @@ def test_a_data_set_that_changed_is_refused(study: Study) -> None:
         DataError, match=r"data set 'sample_sts' is not the one that the items of 'sample_sts' were drawn"
     ):
         sampled_tasks(load_study(study.file, study.folder.parent))
+    with pytest.raises(DataError, match=r"data set 'sample_sts' is not the one"):
+        write_report(load_study(study.file, study.folder.parent))
 
 
 def test_mteb_loads_people_beside_models_and_ranks_them(study: Study, tmp_path: Path) -> None:
@@ -158,6 +167,27 @@ def test_subsets_and_languages_are_subsets_of_one_task_in_mteb() -> None:
         ("en-de", ["eng-Latn"], pytest.approx(1)),
         ("ar-ar", ["ara-Arab"], pytest.approx(1)),
     ]
+    fewer = compared.scores.assign(compared=compared.scores["scorer"] != "first")
+    named = [name for name, *_ in results_of(parts, replace(compared, scores=fewer))]
+    assert set(named) == {"baseline/Human", "baseline/Human-aggregate"}  # mteb would rank the other
+
+
+def test_what_mteb_refuses_is_one_line_with_model_and_task(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(study.folder / records.MADE)
+
+    def refused(*_: object) -> None:
+        raise ValueError("Found array with 0 sample(s)\nand more")
+
+    monkeypatch.setattr("evaluation.human.models.score", refused)
+    line = "sample_intents (en) cannot be scored with it (ValueError: Found array with 0 sample(s)); correct its data,"
+    assert evaluate_human(study).outcome.failures == {NGRAMS: f"{line} or take it out"}
+
+
+def test_a_language_model_that_was_not_asked_is_told(study: Study) -> None:
+    (study.folder / MODEL_ANSWERS).unlink()
+    assert "rule (recorded) has no answers: `python -m annotation judge run" in "".join(
+        evaluate_human(study).compared.notes
+    )
 
 
 def test_a_model_that_fails_is_told_and_the_others_stand(study: Study) -> None:

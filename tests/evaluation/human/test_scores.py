@@ -146,17 +146,40 @@ def test_what_somebody_compared_lacks_falls_out_for_all_and_is_said() -> None:
     task = task_of(right, "label", "accuracy")
     model = Given("m", "model", made=np.array([0.0] + [1.0] * 19))
     made = score(task, people(task, {"a": right, "b": some, "c": half}), [model], rng=rng())
-    scores = made.scores.set_index(["scorer_kind", "scorer"])
+    scores = made.scores.query("metric == 'accuracy'").set_index(["scorer_kind", "scorer"])
     assert scores.at[("model", "m"), "n_items"] == scores.at[("rater", "a"), "n_items"] == 18
     assert scores.at[("model", "m"), "score"] == 1.0  # its mistake was on an item that b left out
     assert scores.at[("rater", "c"), "n_items"] == 10
     assert scores.at[("rater", "c"), "reason"].endswith("scored on these alone, and compared with nobody")
+    assert not scores.at[("rater", "c"), "compared"] and scores.at[("rater", "b"), "compared"]
     assert scores.at[("rater", "b"), "n_abstained"] == 1
     assert made.notes == (
         "made (eng): 2 of 20 items are left out, which b 2 lack",
         "made (eng): b cannot tell of 1 items, has no answer to 1",
         "made (eng): c cannot tell of 0 items, has no answer to 10",
     )
+
+
+def test_that_no_candidate_is_the_translation_is_an_answer_and_a_wrong_one_where_one_is() -> None:
+    """It is no gap: of four sentences three are right, and two raters of three agree that the last has none."""
+    right = ["r0", "r1", "r2", "r3"]
+    task = task_of(right, "choice", "accuracy")
+    given = people(task, {"a": [*right[:3], ""], "b": [*right[:3], ""], "c": right})
+    assert not any(one.missing for one in given)
+    scores = by_scorer(score(task, given, rng=rng()).scores)
+    assert (scores["a"], scores["c"], scores["aggregate"]) == (0.75, 1.0, 0.75)
+    assert scores["raters_mean"] == pytest.approx(2.5 / 3)
+
+
+def test_raters_who_share_the_items_have_no_mean_of_correlations_and_that_is_said() -> None:
+    """Each has half of the items: rho on these is of other items than everybody's."""
+    gold = [float(place % 6) for place in range(12)]
+    halves = {who: [one if place % 2 == n else None for place, one in enumerate(gold)] for n, who in enumerate("ab")}
+    task = task_of(gold, "score", "cosine_spearman")
+    scores = score(task, people(task, halves), rng=rng()).scores.set_index("scorer_kind")
+    assert scores.at["aggregate", "score"] == pytest.approx(1) and scores.at["aggregate", "n_items"] == 12
+    assert math.isnan(scores.at["raters_mean", "score"])
+    assert scores.at["raters_mean", "reason"] == "no rater has all of the 12 items that are compared"
 
 
 def test_answers_for_some_candidates_alone_are_no_answer() -> None:

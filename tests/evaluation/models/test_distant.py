@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 import pytest
 
 from evaluation.instructions.prompted import Prompted
-from evaluation.models.distant import Desk, Finished, GivenUp, Hand, Rows
-from evaluation.models.encoder import Encoder, model_id
+from evaluation.models.distant import Rows
+from evaluation.models.encoder import Encoder
+from evaluation.models.workers import EncodingWorker, Finished, GivenUp, ScoringWorker, due_of
 from evaluation.tasks import scoring
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
@@ -26,33 +28,34 @@ def silent(*_: Any) -> Any:
     return contextlib.nullcontext()
 
 
-def hand_of(study: Study, spec: ModelSpec, model: str | None = None) -> Hand:
-    return Hand(study, spec, model_id(study, spec) if model is None else model, silent)
+def worker_of(study: Study, spec: ModelSpec, **other: Any) -> EncodingWorker:
+    """A worker; what the command's machine has is `other` than what is here."""
+    return EncodingWorker(study, spec, replace(due_of(study, spec), **other), silent)
 
 
 def over_the_wire(what: Any) -> Any:
     return pickle.loads(pickle.dumps(what))  # noqa: S301 (our own)
 
 
-def made_at_a_desk(study: Study, spec: ModelSpec, make: Any) -> tuple[Any, list[str]]:
-    """What `make` makes with a model that one hand answers for and another encodes with; what was asked, by kind."""
-    desk, asked, encoding = Desk(study, [spec], silent), hand_of(study, spec), hand_of(study, spec)
+def made_by_workers(study: Study, spec: ModelSpec, make: Any) -> tuple[Any, list[str]]:
+    """What `make` makes with a model that one worker answers for and another encodes with; what was asked, by kind."""
+    scoring, asked, encoding = ScoringWorker(study, [spec], silent), worker_of(study, spec), worker_of(study, spec)
     facts = over_the_wire(asked.facts())
     encoding.facts()
     ways: dict[str, Any] = {}
     kinds = []
-    step = desk.begin(make, facts, spec.name)
+    step = scoring.begin(make, facts, spec.name)
     while not isinstance(step, Finished):
         if isinstance(step, Rows):
             kinds.append("rows")
             assert len(set(step.texts)) == len(step.texts)
-            answer: Any = encoding.encode(step.texts, step.prompt, step.role, ways.get(step.prompt))
+            answer: Any = encoding.encode(step.texts, step.prompt, step.role, ways.get(step.prompt))[0]
         else:
             kinds.append(step.method)
             answer, way = over_the_wire(asked.answer(over_the_wire(step)))
             if way is not None:
                 ways[answer] = way
-        step = desk.go_on(answer)
+        step = scoring.go_on(answer)
     return step.made, kinds
 
 
@@ -68,7 +71,7 @@ def test_a_model_that_picks_its_prompts_is_asked_which(name: str, tmp_path: Path
         made = [scoring.evaluate(_sts(), encoder, "paper", 8), scoring.evaluate(_search(), encoder, "paper", 8)]
         return [*made, scoring.evaluate(_search(), under, "paper", 8)]  # type: ignore[arg-type]
 
-    found, kinds = made_at_a_desk(study, spec, scores)
+    found, kinds = made_by_workers(study, spec, scores)
     here = _encoder(f"made/{name}")
     here._batch_size = 8
     assert found == pytest.approx(scores(here), abs=1e-6)
@@ -78,7 +81,7 @@ def test_a_model_that_picks_its_prompts_is_asked_which(name: str, tmp_path: Path
 def test_what_is_raised_and_given_up_ends_the_piece(tmp_path: Path) -> None:
     study = write_study(tmp_path, evaluation={"models": [{"name": "letters", "kind": "lexical"}]})
     spec = study.evaluation.models[0]
-    vectors, _ = made_at_a_desk(study, spec, lambda encoder: encoder.embed(["a", "b", "a"]))
+    vectors, _ = made_by_workers(study, spec, lambda encoder: encoder.embed(["a", "b", "a"]))
     np.testing.assert_array_equal(vectors[0], vectors[2])
     assert (vectors[0] != vectors[1]).any()
 
@@ -86,12 +89,26 @@ def test_what_is_raised_and_given_up_ends_the_piece(tmp_path: Path) -> None:
         raise DataError("not this one")
 
     with pytest.raises(DataError, match="not this one"):
-        made_at_a_desk(study, spec, broken)
-    desk = Desk(study, [spec], silent)
-    assert desk.begin(lambda encoder: encoder.embed(["a"]), hand_of(study, spec).facts(), "letters") == Rows(
+        made_by_workers(study, spec, broken)
+    scoring = ScoringWorker(study, [spec], silent)
+    assert scoring.begin(lambda encoder: encoder.embed(["a"]), worker_of(study, spec).facts(), "letters") == Rows(
         ["a"], "", ""
     )
     with pytest.raises(GivenUp):
-        desk.go_on(GivenUp())
+        scoring.go_on(GivenUp())
     with pytest.raises(StudyError, match="are not those of the command's machine"):
-        hand_of(study, spec, "another").facts()
+        worker_of(study, spec, model_id="another").facts()
+
+
+def test_a_node_with_other_versions_than_the_commands_machine_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    study = write_study(tmp_path, evaluation={"models": [{"name": "own", "path": "model"}]})
+    spec = study.evaluation.models[0]
+    due = due_of(study, spec)
+    assert set(due.versions) == {"sentence-transformers", "transformers", "torch"}
+    assert not any("+" in version for version in due.versions.values())  # a build for CPUs is of the same version
+    with pytest.raises(
+        StudyError, match=rf"^torch {due.versions['torch']} runs model 'own' there, and 0.1 on the comm"
+    ):
+        worker_of(study, spec, versions={**due.versions, "torch": "0.1"}).facts()

@@ -93,6 +93,31 @@ def test_a_model_that_breaks_is_one_line() -> None:
         Encoder(Broken(), "fake", "1").embed(["a cat"])
 
 
+def test_a_gpu_that_broke_is_not_asked_again_with_fewer_texts() -> None:
+    class Faulty(FakeModel):
+        sizes: ClassVar[list[int]] = []
+
+        def embed(self, *_: object, batch_size: int, **__: object) -> Embeddings:
+            self.sizes.append(batch_size)
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    with pytest.raises(ServiceError, match="cannot encode: CUDA error: an illegal memory access was encountered$"):
+        Encoder(Faulty(), "fake", "1", batch_size=32).embed(["a cat"])
+    assert Faulty.sizes == [32]
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_texts_in_pieces_are_encoded_once_and_come_back_in_their_order(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evaluation.models.encoder._PIECE", size)
+    model = FakeModel()
+    encoder, texts = Encoder(model, "fake", "1"), ["a cat", "a dog", "a cat", "the dog", "a mouse", "the dog", "a cat"]
+    encoder.embed(["a dog"])
+    np.testing.assert_array_equal(encoder.embed(texts), vectors(texts))
+    assert sorted(model.seen) == sorted(set(texts)) and encoder.embed([]).shape[0] == 0
+
+
 def test_a_lack_of_memory_halves_the_batch_and_is_remembered() -> None:
     class Small(FakeModel):
         sizes: ClassVar[list[int]] = []

@@ -22,9 +22,9 @@ def shards(folder: Path | None = None, batch: int = 4, limit: float = float("inf
     return Shards(EmbeddingStore(folder, limit), batch)
 
 
-def sizes(made: Shards, hands: int) -> list[int]:
+def sizes(made: Shards, workers: int) -> list[int]:
     found = []
-    while (shard := made.next(hands)) is not None:
+    while (shard := made.next(workers)) is not None:
         found.append(len(shard.texts))
     return found
 

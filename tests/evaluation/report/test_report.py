@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import subprocess
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.exhibits import page as exhibits
 from plumbline.records import Drift, Pair, Rating, Score
 from plumbline.store import write_json, write_table
-from plumbline.study import ROOT, Study, file_hash, load_study
+from plumbline.study import Study, file_hash, load_study
 from plumbline.transformations import TRANSFORMATIONS
 from tests.axe import grave_of_file
 from tests.evaluation.conftest import json_of, verdict, write_pairs, write_study
@@ -161,11 +161,29 @@ def by_hand() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def reported(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    """A study with simulated ratings and its report."""
-    study = write_records(tmp_path_factory.mktemp("reported"))
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """A study with simulated ratings; not to be written to."""
+    return write_records(tmp_path_factory.mktemp("evaluated"))
+
+
+@pytest.fixture(scope="module")
+def reported(evaluated: Study, tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """The study with its report; not to be written to."""
+    study = copied(evaluated, tmp_path_factory.mktemp("reported"))
     write_report(study)
     return study
+
+
+@pytest.fixture
+def study(evaluated: Study, tmp_path: Path) -> Study:
+    """The study, to be changed."""
+    return copied(evaluated, tmp_path)
+
+
+def copied(study: Study, folder: Path) -> Study:
+    """The study with its files in another folder."""
+    shutil.copytree(study.file.parent, folder, dirs_exist_ok=True)
+    return load_study(folder / study.file.name, folder / study.folder.parent.name)
 
 
 @pytest.fixture
@@ -201,18 +219,6 @@ TABLES = {
 BARE = str.maketrans("", "", r"\{}")  # the signs of Markdown's and LaTeX's escapes
 FIGURES = {"axes", "transformations", "model_1", "model_2", "shifts", "drift_1", "drift_2", "text_drift", "drops"}
 FIGURES |= {"profiles", "threshold_decisions", "thresholds", "uncertainty", "ranking_original", "ranking_transformed"}
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_report_leaves_what_is_not_its_own(tmp_path: Path) -> None:
-    study = write_records(tmp_path)
-    tables = write_report(study).parent / "tables"
-    (tables / "mine.csv").write_text("mine", encoding="utf-8")
-    (tables.parent / "paper.tex").write_text("mine", encoding="utf-8")
-    (study.folder / "text_drift.parquet").unlink()
-    write_report(study)
-    assert not (tables / "text_drift.csv").exists()
-    assert (tables / "mine.csv").read_text(encoding="utf-8") == "mine" and (tables.parent / "paper.tex").exists()
 
 
 def test_every_table_is_there_in_every_form(reported: Study) -> None:
@@ -262,10 +268,9 @@ def test_people_are_not_called_simulated(tmp_path: Path) -> None:
     assert "simulated" not in (page.parent / "tables" / "kendall.md").read_text(encoding="utf-8").lower()
 
 
-def test_what_was_refused_but_included_has_tables_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_refused_but_included_has_tables_of_its_own(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     empty = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"></svg>'
     monkeypatch.setattr(exhibits, "svg", lambda _: empty)  # which figures there are, and no drawing of them
-    study = write_records(tmp_path)
     write_scores(study, status="included_rejected")
     tables = write_report(study).parent / "tables"
     drawn = {path.stem for path in (tables.parent / "figures").iterdir()}
@@ -274,23 +279,16 @@ def test_what_was_refused_but_included_has_tables_of_its_own(tmp_path: Path, mon
     assert "WITH WHAT NO VERDICT ACCEPTS" in apart and apart.count("not accepted") == 2
     assert "not accepted" not in (tables / "axes.md").read_text(encoding="utf-8")
     assert "Summarisation, included rejected" in (tables / "axes.md").read_text(encoding="utf-8").replace("\\", "")
-    # The next report no longer has them.
-    monkeypatch.setattr(page, "all_figures", lambda *_: {})
-    write_scores(study)
-    write_report(study)
-    assert not (tables / "axes_with_refused.md").exists() and not list((tables.parent / "figures").iterdir())
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_models_that_lack_scores_are_said(tmp_path: Path) -> None:
-    study = write_records(tmp_path)
+def test_models_that_lack_scores_are_said(study: Study) -> None:
     scores = write_scores(study, models=["one"])
+    fewer = pd.concat([scores, scores.iloc[:-3].assign(model="three")])
+    write_table(study.folder / "scores.parquet", fewer, Score)
     text = (write_report(study).parent / "tables" / "axes.md").read_text(encoding="utf-8")
     assert "Without scores, as they failed or were not run: two." in text
-    both = pd.concat([scores, scores.iloc[:-3].assign(model="two")])
-    write_table(study.folder / "scores.parquet", both, Score)
-    text = (write_report(study).parent / "tables" / "axes.md").read_text(encoding="utf-8")
-    assert "Scores not made yet: two (3)" in text
+    assert "Scores not made yet: three (3)" in text
 
 
 @pytest.mark.parametrize(
@@ -300,8 +298,7 @@ def test_models_that_lack_scores_are_said(tmp_path: Path) -> None:
         ({"summarisation": "accepted"}, "summarisation (en) was rejected when it was written and is accepted now"),
     ],
 )
-def test_scores_that_verdicts_have_outrun_are_refused(tmp_path: Path, decisions: dict[str, str], says: str) -> None:
-    study = write_records(tmp_path)
+def test_scores_that_verdicts_have_outrun_are_refused(study: Study, decisions: dict[str, str], says: str) -> None:
     write_json(study.folder / "verdicts.json", verdicts(study, True, **decisions))
     with pytest.raises(DataError) as caught:
         write_report(study)
@@ -309,8 +306,7 @@ def test_scores_that_verdicts_have_outrun_are_refused(tmp_path: Path, decisions:
     assert "\n" not in str(caught.value) and not (study.folder / FOLDER).exists()
 
 
-def test_scores_whose_verdict_is_gone_are_refused(tmp_path: Path) -> None:
-    study = write_records(tmp_path)
+def test_scores_whose_verdict_is_gone_are_refused(study: Study) -> None:
     write_json(study.folder / "verdicts.json", verdicts(study, True)[1:])
     with pytest.raises(DataError, match=r"paraphrasing \(en\) was accepted .* is without a verdict now"):
         write_report(study)
@@ -324,8 +320,7 @@ def test_scores_whose_verdict_is_gone_are_refused(tmp_path: Path) -> None:
         ({"generator_hash": "0123456789"}, "made with generator '01234567', and the study now has"),
     ],
 )
-def test_scores_that_the_study_has_outrun_are_refused(tmp_path: Path, noted: dict[str, str], says: str) -> None:
-    study = write_records(tmp_path)
+def test_scores_that_the_study_has_outrun_are_refused(study: Study, noted: dict[str, str], says: str) -> None:
     write_table(study.folder / "scores.parquet", write_scores(study).assign(**noted), Score)
     with pytest.raises(DataError) as caught:
         write_report(study)
@@ -343,8 +338,7 @@ def test_scores_of_two_protocols_are_not_compared(tmp_path: Path) -> None:
         write_report(one, compared=other)
 
 
-def test_without_scores_it_says_what_to_run(tmp_path: Path) -> None:
-    study = write_records(tmp_path)
+def test_without_scores_it_says_what_to_run(study: Study) -> None:
     write_table(study.folder / "scores.parquet", [], Score)
     with pytest.raises(DataError, match=r"has no scores; run `python -m evaluation\.run"):
         write_report(study)
@@ -354,8 +348,7 @@ def test_without_scores_it_says_what_to_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_nothing_accepted_is_a_report_all_the_same(tmp_path: Path) -> None:
-    study = write_records(tmp_path)
+def test_nothing_accepted_is_a_report_all_the_same(study: Study) -> None:
     scores = write_scores(study)
     changed = scores["transformation"] != "original"
     scores.loc[changed, ["status", "reason", "score"]] = ["left_out", REFUSED["reason"], np.nan]
@@ -369,8 +362,7 @@ def test_nothing_accepted_is_a_report_all_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_what_nobody_rated_has_a_report_where_it_was_included(tmp_path: Path) -> None:
-    study = write_records(tmp_path)
+def test_what_nobody_rated_has_a_report_where_it_was_included(study: Study) -> None:
     scores = write_scores(study)
     for name in ("verdicts.json", "pairs.parquet", "ratings.parquet"):
         (study.folder / name).unlink()
@@ -390,8 +382,7 @@ def test_what_nobody_rated_has_a_report_where_it_was_included(tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_baseline_and_table_16_are_chosen(tmp_path: Path) -> None:
-    study = write_records(tmp_path)
+def test_the_baseline_and_table_16_are_chosen(study: Study) -> None:
     tables = write_report(study, Choices("two", ("d0", "d1"), ("two",))).parent / "tables"
     assert "two against each model" in (tables / "baseline_runs.md").read_text(encoding="utf-8")
     frame = pd.read_csv(tables / "translation.csv", keep_default_na=False)
@@ -438,17 +429,23 @@ def test_another_generator_is_set_beside_the_studys(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_before_anything_was_measured_beside_the_scores_these_tables_are_left_away(tmp_path: Path) -> None:
-    study = write_records(tmp_path)
+def test_a_report_leaves_what_is_not_its_own(reported: Study, tmp_path: Path) -> None:
+    """Files of the report before it go: here what was measured beside the scores, and all figures, are not made."""
+    study = copied(reported, tmp_path)
+    tables = study.folder / FOLDER / "tables"
+    (tables / "mine.csv").write_text("mine", encoding="utf-8")
+    (tables.parent / "paper.tex").write_text("mine", encoding="utf-8")
     for name in ("accepted_scores.parquet", "text_drift.parquet"):
         (study.folder / name).unlink()
-    made = {path.stem for path in (write_report(study).parent / "tables").iterdir()}
-    assert made == TABLES - {"accepted_pairs", "text_drift"}
+    write_report(study)
+    assert (tables / "mine.csv").read_text(encoding="utf-8") == "mine" and (tables.parent / "paper.tex").exists()
+    left = {path.stem for path in tables.iterdir()}
+    assert left == TABLES - {"accepted_pairs", "text_drift"} | {"mine"}
+    assert not list((tables.parent / "figures").iterdir())
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_one_transformation_alone_has_ptebs_tables(tmp_path: Path) -> None:
-    study = write_records(tmp_path)
+def test_one_transformation_alone_has_ptebs_tables(study: Study) -> None:
     scores = write_scores(study)
     some = scores[scores["transformation"].isin(["original", "paraphrasing"])]
     write_table(study.folder / "scores.parquet", some, Score)
@@ -493,10 +490,11 @@ def test_the_command_sets_several_prompts_of_one_generator_beside_each_other(
         __main__.main()
 
 
-def test_help_has_an_example() -> None:
-    call = [sys.executable, "-m", "evaluation.report", "--help"]
-    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "example: python -m evaluation.report --study studies/demo.yaml" in done.stdout
+def test_help_has_an_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["report", "--help"])
+    with pytest.raises(SystemExit, match="^0$"):
+        __main__.main()
+    assert "example: python -m evaluation.report --study studies/demo.yaml" in capsys.readouterr().out
 
 
 @pytest.mark.browser

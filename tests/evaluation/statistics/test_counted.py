@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score, f1_score, v_measure_score
 
-from evaluation.statistics.counted import Measure, mean, precision, rho, v_measure, weighted_f1
+from evaluation.statistics.counted import Measure, macro_f1, mean, precision, rho, v_measure, weighted_f1
 
 CASES: dict[str, tuple[Measure, Callable[[Any, Any], float], int, int]] = {
     "mean": (mean, lambda _, made: float(np.mean(made)), 2, 5),
@@ -20,6 +20,7 @@ CASES: dict[str, tuple[Measure, Callable[[Any, Any], float], int, int]] = {
     "weighted_f1": (
         weighted_f1, lambda gold, made: float(f1_score(gold, made, average="weighted", zero_division=0)), 5, 5,
     ),
+    "macro_f1": (macro_f1, lambda gold, made: float(f1_score(gold, made, average="macro", zero_division=0)), 5, 7),
 }  # fmt: skip
 
 

@@ -6,7 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from .launch import main
+from .imports import bring_async_timeout
+
+bring_async_timeout()
+
+from .launch import main  # noqa: E402
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="plumbline_argilla")

@@ -13,6 +13,18 @@ on.textContent = WORDS.go_on;
 bar.append(said, on, home);
 document.body.prepend(bar);
 
+// Argilla's pages keep what they were told for minutes, such as questions in the order of who was signed in: whoever comes
+// after, or goes, begins with pages that know nothing.
+const held = () => (localStorage.getItem(TOKEN) || "").startsWith("Bearer ") ? localStorage.getItem(TOKEN) : null;
+const put = Storage.prototype.setItem;
+let came = held();
+Storage.prototype.setItem = function (name, value) {
+  put.call(this, name, value);
+  if (name !== TOKEN || held() === came) return;
+  if (came) location.reload();
+  came = held();
+};
+
 let work = [], reader = null, token = null, waiting = null, typed = false;
 const here = () => (location.pathname.match(/^\/dataset\/([^/]+)\/annotation-mode/) || [])[1];
 const narrow = () => window.innerWidth < 768;

@@ -33,6 +33,7 @@ SEARCHES, SESSIONS, BESIDE = 6, 24, 4
 #: As few sessions will do for a process: those of the answers that are written together, and some that read. So many
 #: connections of PostgreSQL are left to backups and to people.
 LEAST_SESSIONS, OTHERS = 10, 10
+CONNECT_SECONDS = 10
 #: PostgreSQL compiles a statement of many rows in more time than it takes; 0.1 s for what asyncpg asks at first.
 PLAIN = {"jit": "off", "application_name": "plumbline"}
 
@@ -77,6 +78,15 @@ def is_sqlite(engine: Engine) -> bool:
     return bool(engine.dialect.name == "sqlite")
 
 
+def named(engine: Engine) -> str:
+    """What a person calls the database; never with its password."""
+    if is_sqlite(engine):
+        return "argilla.db in the server's folder"
+    url = engine.url
+    host = url.host or url.query.get("host") or "this machine"
+    return f"the PostgreSQL database {url.database or url.username!r} on {host}"
+
+
 def sync_url() -> URL:
     """The database's address for drivers that block; psycopg2 calls `sslmode` what asyncpg calls `ssl`."""
     url = make_url(settings.database_url)
@@ -95,6 +105,7 @@ def open_sync() -> Engine:
         arguments: dict[str, Any] = {"timeout": settings.database_sqlite_timeout, "check_same_thread": False}
     else:
         arguments = {"options": " ".join(f"-c {name}={value}" for name, value in PLAIN.items())}
+        arguments["connect_timeout"] = CONNECT_SECONDS
     return tune(
         create_engine(sync_url(), pool_size=SEARCHES, max_overflow=0, connect_args=arguments, hide_parameters=True)
     )  # fmt: skip

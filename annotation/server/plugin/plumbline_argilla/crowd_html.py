@@ -26,6 +26,7 @@ button, .button { display: inline-block; font: inherit; font-weight: 600; paddin
 button[disabled] { opacity: .6; }
 section { border-block: 1px solid; padding-block: .5rem; }
 h2 { font-size: 1.25rem; }
+thead th { overflow-wrap: normal; }
 th, td { text-align: start; padding: .25rem 1.5rem .25rem 0; font-weight: inherit; }
 td { font-variant-numeric: tabular-nums; }
 [hidden] { display: none !important; }

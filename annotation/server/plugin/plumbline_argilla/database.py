@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import time
 from pathlib import Path
 
 import argilla_server
@@ -19,22 +18,20 @@ from argilla_server.enums import RecordStatus, ResponseStatus, UserRole
 from argilla_server.models import Dataset, Record, Response, User
 from argilla_server.models import database as argilla_models
 from argilla_server.models.database import generate_user_api_key
-from sqlalchemy import Connection, Engine, func, or_, select, update
+from sqlalchemy import Engine, func, or_, select, update
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import Session
 
 from . import recount, trips
-from .connections import Sessions, is_sqlite, open_sync, share, sync_url
+from .connections import Sessions, is_sqlite, named, open_sync, share, sync_url
 from .errors import MigrationNeededError, StartError
 from .hardening import WELL_KNOWN_KEYS, WELL_KNOWN_PASSWORDS
+from .holding import Holder
 
 LOGGER = logging.getLogger("plumbline_argilla.database")
-#: PostgreSQL's advisory lock of the server that uses a database: "plumbline" as a number.
-POSTGRES_LOCK = int.from_bytes(b"plumblin", "big")
-POSTGRES_TRIES, POSTGRES_PAUSE = 20, 0.1
 
 
-def prepare(owner: dict[str, str], may_migrate: bool, workers: int) -> tuple[Connection | None, int]:
+def prepare(owner: dict[str, str], may_migrate: bool, workers: int) -> tuple[Holder | None, int]:
     """Migrate, and put accounts and statuses right; once, before any of the `workers` processes serves.
 
     `owner` has username, password and api_key. Returns what holds a PostgreSQL database for this server alone, to be
@@ -44,7 +41,7 @@ def prepare(owner: dict[str, str], may_migrate: bool, workers: int) -> tuple[Con
     """
     engine = open_sync()
     try:
-        held = None if is_sqlite(engine) else hold(engine)
+        held = None if is_sqlite(engine) else Holder(open_sync())
         if held is None:
             with engine.connect() as connection:
                 connection.exec_driver_sql("PRAGMA journal_mode = WAL")
@@ -79,26 +76,6 @@ ADVICE = {
     True: "restore a backup (python -m annotation restore) or move it away",
     False: "check the address, the user and the password in --database-url, and that the server runs",
 }
-
-
-def named(engine: Engine) -> str:
-    """What a person calls the database; never with its password."""
-    if is_sqlite(engine):
-        return "argilla.db in the server's folder"
-    url = engine.url
-    host = url.host or url.query.get("host") or "this machine"
-    return f"the PostgreSQL database {url.database or url.username!r} on {host}"
-
-
-def hold(engine: Engine) -> Connection:
-    """Take a PostgreSQL database for this server, for two would queue writes past each other. Raises StartError."""
-    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-    # More than once, for that of a server that was just killed is let go only when PostgreSQL has noticed.
-    for _ in range(POSTGRES_TRIES):
-        if connection.scalar(select(func.pg_try_advisory_lock(POSTGRES_LOCK))):
-            return connection
-        time.sleep(POSTGRES_PAUSE)
-    raise StartError(f"{named(engine)} is in use by another of our servers; stop that one, or use another database")
 
 
 def migrate(engine: Engine, may_migrate: bool) -> None:

@@ -35,6 +35,7 @@ from sqlalchemy import Connection, Engine, case, func, literal, select
 from . import ordering, predicates
 from .connections import open_sync
 from .evaluation import matches
+from .handing import Handing
 from .index import Cache, Stamps
 from .privacy import own_user_id
 from .query import QueryTooLargeError, parse
@@ -43,14 +44,14 @@ from .reading import Reading
 T = TypeVar("T")
 
 
-def register(name: str) -> None:
-    """Make this the engine that Argilla's setting `search_engine=name` means."""
+def register(name: str, handing: Handing) -> None:
+    """Make this the engine that Argilla's setting `search_engine=name` means; `handing` is all processes'."""
     engine, cache = open_sync(), Cache()
 
     class Registered(SqlSearchEngine):
         @classmethod
         async def new_instance(cls) -> SearchEngine:
-            return cls(engine, cache)
+            return cls(engine, cache, handing)
 
     SearchEngine.register(name)(Registered)
 
@@ -58,9 +59,10 @@ def register(name: str) -> None:
 class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is not in the platform's environment
     """Searches by reading; Argilla makes one for each request and closes it after."""
 
-    def __init__(self, engine: Engine, cache: Cache) -> None:
+    def __init__(self, engine: Engine, cache: Cache, handing: Handing) -> None:
         self.engine = engine
         self.cache = cache
+        self.handing = handing
 
     async def reading(self, work: Callable[[Connection], T]) -> T:
         """Do `work` on a connection of its own, in a thread."""
@@ -94,21 +96,31 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
     ) -> SearchResponses:
         """A page of the records that match, and the number of all that do.
 
-        Without `sort`: better text matches first, and after that (or without a query) in the order of insertion, or
-        for a `user_id` in that user's own shuffle, which is the same at every call and while others answer.
+        Without `sort`: better text matches first, then (or without a query) in the order of insertion, or
+        for a `user_id` in that user's own shuffle, the same at every call and while others answer. An annotator's queue
+        leaves out what others see to, and begins with what the annotator holds already.
         """
+        rater, wanted = own_user_id() if predicates.is_queue(filter) else None, dataset.distribution["min_submitted"]
+        grouped = bool((dataset.metadata_ or {}).get(ordering.MARK, {}).get("groups"))
 
-        def work(connection: Connection) -> SearchResponses:
+        def ordered(connection: Connection) -> tuple[list[str], dict[str, float] | None]:
             reading = Reading(connection, dataset.id)
             found = Found(reading, filter, with_moments=query is not None or bool(sort) or user_id is None)
             scores = None if query is None else text_scores(reading, self.cache, found.stamps, query)
             ids = found.ids if scores is None else [id_ for id_ in found.ids if id_ in scores]
             if sort:
-                ids = ordering.arranged(found.in_order(ids), sort, reading)
-            else:
-                ids = found.in_order(ids) if user_id is None else ordering.shuffled(ids, user_id)
-                if scores is not None:
-                    ids.sort(key=lambda id_: -scores[id_])
+                return ordering.arranged(found.in_order(ids), sort, reading), scores
+            groups = ordering.groups(ids, reading) if grouped else None
+            ids = found.in_order(ids) if user_id is None else ordering.shuffled(ids, user_id, groups)
+            if scores is not None:
+                ids.sort(key=lambda id_: -scores[id_])
+            return ids, scores
+
+        def work(connection: Connection) -> SearchResponses:
+            ids, scores = ordered(connection)
+            if rater is not None:
+                shown, own_first = slice(offset, offset + limit), not sort and scores is None
+                ids = self.handing.queue(connection, dataset.id, rater, wanted, ids, shown, own_first=own_first)
             return page(ids, scores, offset, limit)
 
         return await self.reading(work)
@@ -144,7 +156,7 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
                 id_ for id_ in found.in_order(found.ids)
                 if id_ in vectors and id_ != left_out and (texts is None or id_ in texts)
             ]  # fmt: skip
-            near = similarities([vectors[id_] for id_ in ids], sign * np.asarray(target, dtype=float))
+            near = ordering.similarities([vectors[id_] for id_ in ids], sign * np.asarray(target, dtype=float))
             scores = dict(zip(ids, near, strict=True))
             ids = [id_ for id_ in ids if threshold is None or scores[id_] >= threshold]
             ids.sort(key=lambda id_: -scores[id_])
@@ -164,7 +176,15 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
             status = case((answered, literal(RecordStatus.completed, Record.status.type)), else_=Record.status)
         counted = select(status.label("stands"), func.count()).where(Record.dataset_id == dataset.id)
         counted = counted.group_by("stands")
-        return {} if dataset.is_draft else await self.reading(lambda connection: counts(connection, counted))
+
+        def work(connection: Connection) -> dict[str, int]:
+            found = Counter(counts(connection, counted))
+            if own is not None:
+                number = self.handing.left_out(connection, dataset.id, own, dataset.distribution["min_submitted"])
+                found.update(pending=-number, completed=number)
+            return dict(found)
+
+        return {} if dataset.is_draft else await self.reading(work)
 
     async def get_dataset_user_progress(self, dataset: Dataset, user: User) -> dict[str, int]:
         """The number of this user's responses, in all and by status; nothing for a draft."""
@@ -187,7 +207,7 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
         return metrics(min=min(numbers, default=None), max=max(numbers, default=None))
 
     async def create_index(self, dataset: Dataset) -> None:
-        """Nothing to do: there is no index. So it is for all that follow."""
+        """Nothing to do: there is no index. So for all that follow."""
 
     async def delete_index(self, dataset: Dataset) -> None:
         """Nothing to do."""
@@ -269,19 +289,6 @@ def page(ids: Sequence[str], scores: Mapping[str, float] | None, offset: int, li
         for id_ in ids[offset : offset + limit]
     ]
     return SearchResponses(items=items, total=len(ids))
-
-
-def similarities(vectors: Sequence[Sequence[float]], target: np.ndarray[Any, Any]) -> list[float]:
-    """(1 + cosine) / 2 of each vector with `target`; a vector of zeros has the cosine 0 with everything."""
-    if not vectors:
-        return []
-    # Brought to a largest number of 1 first, so that no square is too large or too small to be written.
-    rows = np.nan_to_num(np.asarray(vectors, dtype=float))
-    rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.finfo(float).tiny)
-    target = target / max(np.abs(target).max(), np.finfo(float).tiny)
-    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(target)
-    cosines = np.divide(rows @ target, lengths, out=np.zeros(len(rows)), where=lengths > 0)
-    return [float(score) for score in (1 + np.clip(cosines, -1, 1)) / 2]
 
 
 def counts(connection: Connection, statement: Any) -> dict[str, int]:

@@ -18,9 +18,10 @@ from argilla_server.contexts.info import argilla_version
 from argilla_server.errors import base_errors
 from argilla_server.errors.future import UnprocessableEntityError
 from argilla_server.models import Record, Vector
+from asyncpg import PostgresError
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.orm import joinedload, selectinload
 from sqlalchemy.orm.exc import StaleDataError
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -29,6 +30,7 @@ from starlette.responses import JSONResponse
 from . import signing_in
 from .recent import Recent
 
+LOGGER = logging.getLogger("plumbline_argilla.hardening")
 #: Passwords and keys that Argilla's own guides and images have used; nobody here may have them.
 WELL_KNOWN_PASSWORDS = frozenset({DEFAULT_PASSWORD, "1234", "12345678"})
 WELL_KNOWN_KEYS = frozenset({DEFAULT_API_KEY, "argilla.apikey", "owner.apikey", "admin.apikey"})
@@ -91,7 +93,19 @@ def say_less_of_errors(api: FastAPI) -> None:
     for kind in (IntegrityError, StaleDataError):  # from two windows of one rater, written together (`gate`)
         api.add_exception_handler(kind, overtaken)
 
+    for failure in (DBAPIError, PostgresError, OSError):
+        api.add_exception_handler(failure, away)
+
     base_errors.GenericServerError.__init__ = without_words
+
+
+async def away(_: Request, error: Exception) -> JSONResponse:
+    """Answer a request that the database failed in one line of the log; else an hour without it would fill the disk."""
+    if isinstance(error, DataError | ProgrammingError):
+        raise error
+    said = " ".join(str(getattr(error, "orig", error)).split())
+    LOGGER.error("the database failed a request: %s", said[:LONGEST_NOTE])
+    return JSONResponse({"detail": "the database does not answer; try again in a while"}, 503)
 
 
 def close_what_strangers_need_not_see(app: FastAPI) -> None:

@@ -20,22 +20,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
 
 from .errors import MigrationNeededError, StartError
 from .hosts import Hosts
+from .imports import leave_out_the_hub
 from .journal import Journal, inherit
-from .workers import Workers
+from .workers import Workers, stop_at_the_end
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from .handing import Handing
     from .recent import Recent
 
 ENGINE_NAME = "plumbline"
 JOBS = Path("jobs.db")
-RECENT = Path("tmp", "recent.db")  #: what several processes remember together, until the server ends
+#: What several processes remember together, until the server ends.
+RECENT, HANDED = Path("tmp", "recent.db"), Path("tmp", "handed.db")
 IN_USE_EXIT = 3
 MIGRATION_EXIT = 4
 FAILED_EXIT = 1
@@ -170,39 +172,47 @@ def run(listening: Sequence[socket.socket], hosts: Hosts, may_migrate: bool) -> 
     leave_out_the_hub()
     gc.disable()  # what is imported stays: looking through it takes a sixth of a start, and a share of each request
 
-    from . import database, hardening  # noqa: PLC0415
+    from . import database, handing, hardening  # noqa: PLC0415
     from .recent import Recent  # noqa: PLC0415
 
     several = len(listening) > 1
     app = assembled(os.environ["ARGILLA_AUTH_SECRET_KEY"], Recent(time.monotonic, RECENT if several else None))
     policy = hardening.page_policy(app)
     owner = json.loads(Path("credentials.json").read_text(encoding="utf-8"))["owner"]
+    handed = handing.Handing(HANDED if several else None)
     held, sessions = database.prepare(owner, may_migrate, len(listening))
     gc.freeze()
 
-    def serve_as(worker: int, ending: int, on_ready: Callable[[], object]) -> None:
+    def look(cut_off: bool = False) -> None:
+        if held is not None:
+            held.look(cut_off)
+
+    def serve_as(
+        worker: int, ending: int, on_ready: Callable[[], object], look: Callable[[], None] | None = None
+    ) -> None:
         for number, other in enumerate(listening):
             if number != worker:
                 other.close()
-        serve(app, policy, listening[worker], hosts, sessions, worker, ending, on_ready)
+        serve(app, policy, listening[worker], hosts, sessions, handed, worker, ending, on_ready, look)
 
     try:
         if several:
-            Workers(len(listening), serve_as, lambda: write_state(url)).run()
+            Workers(len(listening), serve_as, lambda: write_state(url), look).run()
         else:
-            serve_as(0, 0, lambda: write_state(url))
+            serve_as(0, 0, lambda: write_state(url), look)
     finally:
         if held is not None:
             held.close()
 
 
 def serve(  # noqa: PLR0913  # the parts of one process
-    app: FastAPI, policy: str, listening: socket.socket, hosts: Hosts, sessions: int, worker: int, ending: int,
-    on_ready: Callable[[], object],
+    app: FastAPI, policy: str, listening: socket.socket, hosts: Hosts, sessions: int, handed: Handing, worker: int,
+    ending: int, on_ready: Callable[[], object], look: Callable[[], None] | None,
 ) -> None:  # fmt: skip
     """Serve until a file (`ending`, its descriptor) closes or a signal comes.
 
-    `policy` is the content security policy of the pages; `sessions` the most connections of Argilla's sessions.
+    `policy` is the content security policy of the pages; `sessions` the most connections of Argilla's sessions;
+    `look` is called at times where this is the only process, and ends the server by raising StartError.
     """
     import uvicorn  # noqa: PLC0415
 
@@ -211,7 +221,7 @@ def serve(  # noqa: PLR0913  # the parts of one process
     from .turns import Turns  # noqa: PLC0415
 
     bound = database.open_sessions(sessions)
-    engine.register(ENGINE_NAME)
+    engine.register(ENGINE_NAME, handed)
     jobs.apply(Journal(JOBS, worker))
     gc.freeze()
     gc.enable()
@@ -236,19 +246,11 @@ def serve(  # noqa: PLR0913  # the parts of one process
         )
     )
     allow_many_connections()
-    threading.Thread(target=stop_at_the_end, args=(server, ending), daemon=True).start()
+    troubles: list[StartError] = []
+    threading.Thread(target=stop_at_the_end, args=(server, ending, look, troubles), daemon=True).start()
     server.run(sockets=[listening])
-
-
-def leave_out_the_hub() -> None:
-    """Spare Argilla the libraries of its exchange with the Hugging Face hub, which this server refuses (`jobs`).
-
-    datasets, pandas and pyarrow would take half a second of each start, and 100 MB.
-    """
-    name = "argilla_server.contexts.hub"
-    sys.modules[name] = ModuleType(name)
-    for imported in ("HubDataset", "HubDatasetExporter"):
-        setattr(sys.modules[name], imported, None)
+    for trouble in troubles:
+        raise trouble
 
 
 def assembled(secret: str, recent: Recent) -> FastAPI:
@@ -259,10 +261,11 @@ def assembled(secret: str, recent: Recent) -> FastAPI:
     """
     from argilla_server._app import app  # noqa: PLC0415
 
-    from . import crowd, hardening, privacy, work_page  # noqa: PLC0415
+    from . import crowd, entries, hardening, privacy, work_page  # noqa: PLC0415
 
     hardening.apply(app, recent)
     privacy.apply()
+    entries.apply(app)
     crowd.mount(app, secret, recent)
     work_page.mount(app)
     return app
@@ -281,11 +284,3 @@ def write_state(url: str) -> None:
     new = Path("server.json.new")
     new.write_text(json.dumps({"url": url, "pid": os.getpid()}), encoding="utf-8")
     new.replace("server.json")
-
-
-def stop_at_the_end(server: object, ending: int) -> None:
-    """Wait for the end of a file that the parent holds open, and ask the server to end."""
-    # os.read and not sys.stdin: its buffer's lock would still be held when the interpreter ends.
-    while os.read(ending, 4096):
-        pass
-    server.should_exit = True  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""In which order the records come: by Argilla's sorts, by score, by time of insertion, or in a user's own shuffle."""
+"""In which order the records come: by Argilla's sorts, nearness, time of insertion, or in a user's own shuffle."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from argilla_server.search_engine import Order, ResponseFilterScope
 from .predicates import CONVERTERS, NOTHING, NUMBER, kind_of, values_of
 from .reading import Reading
 
+#: Where the metadata say what is drawn for each user: of a dataset {seed, number, questions, options, groups}, of a
+#: record {seed, field, lengths} (`entries`) and {group}, the records that come one after another.
+MARK = "drawn"
 MIXERS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  #: of splitmix64
 
 
@@ -53,14 +56,37 @@ def by_insertion(moments: Mapping[str, tuple[Any, Any]]) -> list[str]:
     return sorted(moments, key=lambda id_: (moments[id_][0], id_))
 
 
-def shuffled(ids: Sequence[str], user_id: UUID) -> list[str]:
-    """The ids in an order of its own for each user: by a hash of user and record, the same in every process."""
+def shuffled(ids: Sequence[str], user_id: UUID, groups: Mapping[str, str] | None = None) -> list[str]:
+    """The ids in an order of its own for each user: by a hash of user and record, the same in every process.
+
+    With `groups` those of one group, named by 32 hexadecimal digits too, come one after another: groups are shuffled,
+    and each group's records.
+    """
     if not ids:
         return []
+    halves, keys = hashed(ids, user_id)
+    columns = [halves[:, 1], halves[:, 0], keys]
+    if groups is not None:
+        others, first = hashed([groups[id_] for id_ in ids], user_id)
+        columns += [others[:, 1], others[:, 0], first]
+    return [ids[i] for i in np.lexsort(columns).tolist()]
+
+
+def groups(ids: Sequence[str], reading: Reading) -> dict[str, str]:
+    """What each record comes together with."""
+    return {id_: group_of(id_, reading.metadata.get(id_)) for id_ in ids}
+
+
+def group_of(record_id: str, metadata: Mapping[str, Any] | None) -> str:
+    """The name of a record's group, 32 hexadecimal digits; its own id where it comes alone."""
+    return str((metadata or {}).get(MARK, {}).get("group") or record_id)
+
+
+def hashed(ids: Sequence[str], user_id: UUID) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The halves of each id as numbers, and a hash of user and id."""
     halves = np.frombuffer(bytes.fromhex("".join(ids)), ">u8").astype(np.uint64).reshape(-1, 2)
     seed = np.frombuffer(user_id.bytes, ">u8").astype(np.uint64)
-    keys = mixed(halves[:, 1] ^ mixed(halves[:, 0] ^ mixed(seed[:1]) ^ seed[1]))
-    return [ids[i] for i in np.lexsort((halves[:, 1], halves[:, 0], keys)).tolist()]
+    return halves, mixed(halves[:, 1] ^ mixed(halves[:, 0] ^ mixed(seed[:1]) ^ seed[1]))
 
 
 def mixed(numbers: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
@@ -68,3 +94,16 @@ def mixed(numbers: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.d
     numbers = (numbers ^ (numbers >> np.uint64(30))) * MIXERS[0]
     numbers = (numbers ^ (numbers >> np.uint64(27))) * MIXERS[1]
     return numbers ^ (numbers >> np.uint64(31))
+
+
+def similarities(vectors: Sequence[Sequence[float]], target: np.ndarray[Any, Any]) -> list[float]:
+    """(1 + cosine) / 2 of each vector with `target`; a vector of zeros has the cosine 0 with everything."""
+    if not vectors:
+        return []
+    # Brought to a largest number of 1 first, so that no square is too large or too small to be written.
+    rows = np.nan_to_num(np.asarray(vectors, dtype=float))
+    rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.finfo(float).tiny)
+    target = target / max(np.abs(target).max(), np.finfo(float).tiny)
+    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(target)
+    cosines = np.divide(rows @ target, lengths, out=np.zeros(len(rows)), where=lengths > 0)
+    return [float(score) for score in (1 + np.clip(cosines, -1, 1)) / 2]

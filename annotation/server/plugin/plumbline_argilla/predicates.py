@@ -49,6 +49,13 @@ def leaves(condition: Filter | None) -> list[Leaf]:
     return [condition]
 
 
+def is_queue(condition: Filter | None) -> bool:
+    """Whether a filter asks for what Argilla's page calls pending: answered neither by who asks nor by enough."""
+    asked = [leaf.scope for leaf in leaves(condition) if isinstance(leaf, TermsFilter) and leaf.values == ["pending"]]
+    kinds = {type(scope) for scope in asked if getattr(scope, "property", None) == "status"}
+    return {ResponseFilterScope, RecordFilterScope} <= kinds
+
+
 def condition(leaf: Leaf) -> ColumnElement[bool] | None:
     """A filter as an SQL condition on records; None where only the values themselves tell."""
     scope = leaf.scope

@@ -70,11 +70,17 @@ class Recent:
     @property
     def _database(self) -> sqlite3.Connection:
         if self._opened is None:
-            self._opened = sqlite3.connect(self.file or ":memory:", isolation_level=None, timeout=10)
-            self._opened.execute("PRAGMA journal_mode = WAL")
-            self._opened.execute("PRAGMA synchronous = OFF")
-            self._opened.executescript(SCHEMA)
+            self._opened = opened(self.file, SCHEMA)
         return self._opened
 
     def _digest(self, key: Key) -> bytes:
         return hmac.digest(self._secret, "\0".join(key).encode("utf-8", "surrogatepass"), "sha256")
+
+
+def opened(file: Path | None, schema: str) -> sqlite3.Connection:
+    """A database for what need not outlive the server: in memory, or in a file for several processes."""
+    database = sqlite3.connect(file or ":memory:", isolation_level=None, timeout=10, check_same_thread=False)
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = OFF")
+    database.executescript(schema)
+    return database

@@ -20,7 +20,7 @@ from argilla_server.enums import DatasetDistributionStrategy, RecordStatus, Resp
 from argilla_server.errors.future import NotFoundError
 from argilla_server.models import Dataset, Record, Response, Webhook
 from argilla_server.webhooks.v1.enums import RecordEvent
-from sqlalchemy import bindparam, exists, func, select, true, update
+from sqlalchemy import Engine, bindparam, exists, func, select, true, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import selectinload
 
@@ -67,11 +67,39 @@ async def counted(sessions: Sessions, record_id: UUID) -> bool:
         if rule["strategy"] != DatasetDistributionStrategy.overlap:
             raise NotImplementedError(f"unsupported distribution strategy `{rule['strategy']}`")
         submitted, heard = (await connection.execute(_COUNTED, this)).one()
-        right = RecordStatus.completed if submitted >= rule["min_submitted"] else RecordStatus.pending
-        if status != right:
-            await connection.execute(_CHANGE.values(status=right), this)
+        if status != (wanted := right(submitted, rule)):
+            await connection.execute(_CHANGE.values(status=wanted), this)
     HEARD.set(bool(heard))
     return bool(heard)
+
+
+def right(submitted: int, rule: dict[str, Any]) -> RecordStatus:
+    """The status of a record with so many submitted answers."""
+    return RecordStatus.completed if submitted >= rule["min_submitted"] else RecordStatus.pending
+
+
+def put_right(engine: Engine) -> int:
+    """Count the records anew whose status their answers do not bear out, beside who answers now; how many they were.
+
+    A process that was killed, or a database that was away, may have come between an answer and its counting.
+    """
+    enough = _DATASETS.c.distribution["min_submitted"].as_integer() <= (
+        select(func.count())
+        .where(_RESPONSES.c.record_id == _RECORDS.c.id, _RESPONSES.c.status == ResponseStatus.submitted)
+        .scalar_subquery()
+    )
+    suspects = select(_RECORDS.c.id).join(_DATASETS, _DATASETS.c.id == _RECORDS.c.dataset_id)
+    suspects = suspects.where((_RECORDS.c.status == RecordStatus.completed) != enough)
+    with engine.connect() as connection:
+        found = connection.scalars(suspects).all()
+    for one in found:
+        this = {"this": one}
+        with engine.begin() as connection:
+            stands = connection.execute(_STANDS, this).one_or_none()
+            if stands is not None:
+                submitted, _ = connection.execute(_COUNTED, this).one()
+                connection.execute(_CHANGE.values(status=right(submitted, stands.distribution)), this)
+    return len(found)
 
 
 async def tell(record_id: UUID) -> None:

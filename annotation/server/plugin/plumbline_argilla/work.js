@@ -51,8 +51,9 @@ async function show() {
     say(summary(work));
     $("on").hidden = !on;
     if (on) $("on").href = target(on);
-    document.querySelector("table").hidden = !work.length;
-    document.querySelector("tbody").replaceChildren(...work.map(row));
+    const theirs = work.filter(one => one.done || one.left); // others finished the rest
+    document.querySelector("table").hidden = !theirs.length;
+    document.querySelector("tbody").replaceChildren(...theirs.map(row));
     $("door").hidden = true;
     $("work").hidden = false;
     if (on) $("on").focus();

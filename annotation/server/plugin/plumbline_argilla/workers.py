@@ -23,19 +23,22 @@ from .errors import StartError
 LOGGER = logging.getLogger("plumbline_argilla.workers")
 STOP_SECONDS = 12.0
 POLL_SECONDS = 0.05
+LOOK_SECONDS = 2.0  #: between two looks after what all processes share
 AGAIN_SECONDS, MOST_FAILURES = 0.5, 4  #: of workers that end before they are ready
 HEEDED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
 
 #: Serves as the worker of this number, until the file (a descriptor) closes; calls the function once it answers.
 Serve = Callable[[int, int, Callable[[], object]], None]
+#: Looks after what all share; the argument is whether one of them was cut off.
+Look = Callable[[bool], None]
 
 
 class Workers:
     """The workers of one parent; `run` returns when standard input closes or a signal ends them."""
 
-    def __init__(self, number: int, serve: Serve, on_ready: Callable[[], None]) -> None:
-        """`on_ready` is called once, when all of them answer."""
-        self.number, self.serve, self.on_ready = number, serve, on_ready
+    def __init__(self, number: int, serve: Serve, on_ready: Callable[[], None], look: Look) -> None:
+        """`on_ready` is called once, when all of them answer; `look` every LOOK_SECONDS."""
+        self.number, self.serve, self.on_ready, self.look = number, serve, on_ready, look
         self.ending, self.alive = os.pipe()
         self.readiness, self.ready = os.pipe()
         self.woken, self.waker = os.pipe()
@@ -43,6 +46,7 @@ class Workers:
         self.pids: dict[int, int] = {}  #: process to worker
         self.unready = set(range(number))
         self.told, self.failures = False, 0
+        self.looked, self.cut_off = time.monotonic(), 0
 
     def run(self) -> None:
         """Begin them, and look after them to the end. Raises StartError when they end again and again."""
@@ -52,8 +56,8 @@ class Workers:
         try:
             for worker in range(self.number):
                 self.begin(worker)
-            while self.heed(select.select([0, self.woken, self.readiness], [], [])[0]):
-                pass
+            while self.heed(select.select([0, self.woken, self.readiness], [], [], LOOK_SECONDS)[0]):
+                self.look_at_times()
         finally:
             self.end()
 
@@ -70,6 +74,12 @@ class Workers:
                 return False
             self.begin_again()
         return 0 not in readable or bool(os.read(0, 4096))
+
+    def look_at_times(self) -> None:
+        """Look after what all of them share: twice when one was killed, for the database may still be at its last."""
+        if time.monotonic() - self.looked >= LOOK_SECONDS:
+            self.look(self.cut_off > 0)
+            self.looked, self.cut_off = time.monotonic(), max(0, self.cut_off - 1)
 
     def begin(self, worker: int) -> None:
         """Part a worker from this process."""
@@ -105,6 +115,7 @@ class Workers:
             if self.failures:
                 time.sleep(AGAIN_SECONDS)
             self.unready.add(worker)
+            self.cut_off = 2
             self.begin(worker)
 
     def end(self) -> None:
@@ -128,3 +139,17 @@ def ended() -> list[tuple[int, int]]:
         while (one := os.waitpid(-1, os.WNOHANG))[0]:
             found.append(one)
     return found
+
+
+def stop_at_the_end(server: object, ending: int, look: Callable[[], None] | None, troubles: list[StartError]) -> None:
+    """Wait for the end of a file that the parent holds open, look meanwhile, and ask the server to end."""
+    try:
+        while True:
+            if look is not None and not select.select([ending], [], [], LOOK_SECONDS)[0]:
+                look()
+            # os.read and not sys.stdin: its buffer's lock would still be held when the interpreter ends.
+            elif not os.read(ending, 4096):
+                break
+    except StartError as error:
+        troubles.append(error)
+    server.should_exit = True  # type: ignore[attr-defined]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -63,12 +62,6 @@ class BrokenMTurk(Broken):
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return prepared(tmp_path_factory.mktemp("crowd"))
-
-
-@pytest.fixture(autouse=True)
-def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits for the disk: processes end here, not the machine."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @runs(RUNS)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from annotation.crowd.mturk.question import LIMIT, NAMESPACE, question_html, question_xml
 from annotation.crowd.page_words import FOLDER, consent_of, direction, prolific_words, rating_words
 from annotation.crowd.prolific.rooms import DONE
+from annotation.human.order import Drawing
 from annotation.rubric import load_rubric
 from annotation.server.plugin.plumbline_argilla.crowd_words import WORDS
 from plumbline.errors import StudyError
@@ -33,6 +34,24 @@ def study(variant: Callable[..., Study]) -> Study:
 
 def page(study: Study, *arguments: object, **more: object) -> str:
     return question_html(study, load_rubric(study), make_offer(*arguments, **more), SUBMIT)  # type: ignore[arg-type]
+
+
+def test_a_question_called_like_another_field_of_the_form_is_refused(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answers would come twice, and every worker's be refused."""
+    rubric, offer = load_rubric(study), make_offer()
+    first, *others = rubric.questions
+    called = {
+        name: rubric.model_copy(update={"questions": (first.model_copy(update={"name": name}), *others)})
+        for name in ("seconds", "order")
+    }
+    with pytest.raises(StudyError, match="question 'seconds': MTurk's page sends something else back by this name"):
+        question_xml(study, called["seconds"], offer, SUBMIT)
+    assert "order" in question_xml(study, called["order"], offer, SUBMIT)  # of pairs the page sends no order
+    monkeypatch.setattr("annotation.crowd.mturk.question.drawing_of", lambda *_: Drawing("seed"))
+    with pytest.raises(StudyError, match="question 'order'"):
+        question_xml(study, called["order"], offer, SUBMIT)
 
 
 def test_what_a_worker_reads_stands_in_it(study: Study) -> None:
@@ -80,7 +99,9 @@ def test_every_word_is_there_in_every_language_of_the_campaign() -> None:
     """And with the same places to fill in."""
     assert {file.stem for file in FOLDER.glob("*.yaml")} == {"en", *LANGUAGES}
     for code in LANGUAGES:
-        for own, english in ((rating_words(code), rating_words("en")), (prolific_words(code), PROLIFIC)):
+        items, of_items = prolific_words(code, of_pairs=False), {**PROLIFIC, **prolific_words("en", of_pairs=False)}
+        both = (rating_words(code, of_pairs=False), rating_words("en", of_pairs=False)), (items, of_items)
+        for own, english in ((rating_words(code), rating_words("en")), (prolific_words(code), PROLIFIC), *both):
             assert set(own) == set(english), code
             for name, text in own.items():
                 assert (text.strip() and text != english[name]) or name in SAME.get(code, ()), (code, name)

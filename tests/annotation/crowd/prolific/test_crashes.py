@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -94,12 +93,6 @@ class BrokenProlific(Broken):
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return prepared(tmp_path_factory.mktemp("crowd"), address="https://argilla.example.org")
-
-
-@pytest.fixture(autouse=True)
-def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits for the disk: processes end here, not the machine."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @runs(RUNS)

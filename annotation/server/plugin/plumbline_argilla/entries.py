@@ -1,0 +1,164 @@
+"""In which order an annotator reads the entries of an item's list, and comes to the records: drawn for each annotator.
+
+A dataset says by its metadata that this is to be done, with a seed, and so does each of its records. The records keep
+one order; for each annotator the entries, and the questions or labels about them, change places on the way out. What is
+answered names the entry and never its place, so that it means the same to whoever reads it, and where nobody draws.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any
+from uuid import UUID
+
+from argilla_server.api.handlers.v1.datasets.questions import list_dataset_questions
+from argilla_server.api.policies.v1 import DatasetPolicy, authorize
+from argilla_server.api.schemas.v1.questions import Questions
+from argilla_server.database import get_async_db
+from argilla_server.enums import UserRole
+from argilla_server.models import Dataset, Record, Response, User
+from argilla_server.security import auth
+from fastapi import Depends, FastAPI, Security
+from sqlalchemy import event, select
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm.attributes import set_committed_value
+
+from . import ordering
+from .hardening import api_of
+from .ordering import MARK, group_of
+from .privacy import own_user_id
+
+PATH = "/datasets/{dataset_id}"
+
+
+def apply(app: FastAPI) -> None:
+    """Have annotators read orders of their own, and owners which they are. Call it once, after Argilla is imported."""
+    event.listen(Record, "load", in_own_order)
+    event.listen(Record, "refresh", in_own_order)
+    api = api_of(app)
+    api.router.routes[:] = [one for one in api.router.routes if getattr(one, "name", "") != "list_dataset_questions"]
+    api.add_api_route(f"{PATH}/questions", questions, response_model=Questions)
+    api.add_api_route(f"{PATH}/orders", orders)
+
+
+def order_of(seed: str, user_id: UUID, number: int) -> list[int]:
+    """Which of so many entries stands at each place for a user, both from 0; every order is as likely as any other."""
+    keys = [hashlib.sha256(f"{seed}\0{user_id}\0{entry}".encode()).digest() for entry in range(number)]
+    return sorted(range(number), key=keys.__getitem__)
+
+
+def in_own_order(record: Record, _: object, loaded: Collection[str] | None = None) -> None:
+    """Let an annotator's copy of a record have its entries in the annotator's order; it is never written back.
+
+    `loaded` are the attributes that a refresh brought, None for all: fields that stay have their order already.
+    """
+    if loaded is not None and "fields" not in loaded:
+        return
+    user_id, state = own_user_id(), record.__dict__
+    mark = (state.get("metadata_") or {}).get(MARK, {}) if user_id is not None else {}
+    if user_id is None or "lengths" not in mark or "fields" not in state:
+        return
+    entries = entries_of(state["fields"][mark["field"]], mark["lengths"])
+    order = order_of(mark["seed"], user_id, len(entries))
+    text = numbered([entries[place] for place in order])
+    set_committed_value(record, "fields", {**state["fields"], mark["field"]: text})
+
+
+def entries_of(text: str, lengths: Sequence[int]) -> list[str]:
+    """The entries of a numbered list, by their lengths: what is in them may look like a number, too."""
+    found, start = list[str](), 0
+    for number, length in enumerate(lengths, 1):
+        start += len(f"{number}. ")
+        found.append(text[start : start + length])
+        start += length + len("\n\n")
+    if numbered(found) != text:
+        raise ValueError("a record's list is another than its metadata say")
+    return found
+
+
+def numbered(entries: Sequence[str]) -> str:
+    """Entries as raters read them; as `plumbline.fields.plain` writes them."""
+    return "\n\n".join(f"{number}. {entry}" for number, entry in enumerate(entries, 1))
+
+
+async def questions(
+    db: Annotated[AsyncSession, Depends(get_async_db)],
+    dataset_id: UUID,
+    current_user: Annotated[User, Security(auth.get_current_user)],
+) -> Any:
+    """The questions as Argilla lists them; to an annotator those about entries in the annotator's order."""
+    found = await list_dataset_questions(db=db, dataset_id=dataset_id, current_user=current_user)
+    dataset = await Dataset.get(db, dataset_id)
+    mark = (dataset.metadata_ or {}).get(MARK, {})
+    if not mark.get("number") or not current_user.is_annotator:
+        return found
+    return Questions(items=rearranged(found.items, mark, order_of(mark["seed"], current_user.id, mark["number"])))
+
+
+def rearranged(items: Sequence[Any], mark: Mapping[str, Any], order: Sequence[int]) -> list[Any]:
+    """Questions with those that are about an entry each in an order, and so the labels that name one.
+
+    The words of a place, such as "passage 2", stay at the place: only what they are the words of changes.
+    """
+    found = [relabelled(one, mark["options"], order) for one in items]
+    places = {one.name: place for place, one in enumerate(found)}
+    if not mark["questions"]:
+        return found
+    asked = [places[name] for name in mark["questions"][: len(order)]]
+    moved = list(found)
+    for at, entry in zip(asked, order, strict=True):
+        words = {"title": found[at].title, "description": found[at].description}
+        moved[at] = found[asked[entry]].model_copy(update=words)
+    return moved
+
+
+def relabelled(question: Any, options: Sequence[str], order: Sequence[int]) -> Any:
+    """A question whose labels name the entries, in an order; any other as it is."""
+    there = {one.value: at for at, one in enumerate(getattr(question.settings, "options", None) or [])}
+    if not options or not set(options) <= set(there):
+        return question
+    before = question.settings.options
+    moved, asked = list(before), [there[name] for name in options[: len(order)]]
+    for at, entry in zip(asked, order, strict=True):
+        moved[at] = before[at].model_copy(update={"value": options[entry]})
+    return question.model_copy(update={"settings": question.settings.model_copy(update={"options": moved})})
+
+
+async def orders(
+    db: Annotated[AsyncSession, Depends(get_async_db)],
+    dataset_id: UUID,
+    current_user: Annotated[User, Security(auth.get_current_user)],
+) -> dict[str, Any]:
+    """What each annotator who answered was shown: the entries in order, and of each record that was answered its turn.
+
+    Of a record in a group its place there, too. All from 1; nothing of a dataset whose orders are not drawn.
+    """
+    dataset = await Dataset.get_or_raise(db, dataset_id)
+    await authorize(current_user, DatasetPolicy.list_records_with_all_responses(dataset))
+    mark = (dataset.metadata_ or {}).get(MARK)
+    if mark is None:
+        return {"orders": {}, "turns": {}, "places": {}}
+    names, groups = {}, {}
+    every = select(Record.id, Record.external_id, Record.metadata_).where(Record.dataset_id == dataset_id)
+    for record_id, name, metadata in await db.execute(every):
+        names[record_id.hex], groups[record_id.hex] = name, group_of(record_id.hex, metadata)
+    answered, others = dict[UUID, set[str]](), set[UUID]()
+    given = select(Response.user_id, Response.record_id, User.role).join(Record).where(Record.dataset_id == dataset_id)
+    for user_id, record_id, role in await db.execute(given.join(User, Response.user_id == User.id)):
+        answered.setdefault(user_id, set()).add(record_id.hex)
+        others |= {user_id} if role != UserRole.annotator else set()
+    number, turns, places = mark.get("number", 0), dict[str, dict[str, int]](), dict[str, dict[str, int]]()
+    for user_id, own in answered.items():
+        queue, met = ordering.shuffled(list(names), user_id, groups), Counter[str]()
+        turns[str(user_id)] = {names[one]: turn for turn, one in enumerate(queue, 1) if one in own}
+        stood = {one: (met.update([groups[one]]), met[groups[one]])[1] for one in queue}
+        places[str(user_id)] = {names[one]: place for one, place in stood.items() if one in own}
+    drawn = {
+        str(user_id): [*range(1, number + 1)]  # owners and admins see what the records keep
+        if user_id in others
+        else [entry + 1 for entry in order_of(mark["seed"], user_id, number)]
+        for user_id in answered
+    }
+    return {"orders": drawn if number else {}, "turns": turns, "places": places if mark.get("groups") else {}}

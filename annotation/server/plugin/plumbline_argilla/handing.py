@@ -1,0 +1,181 @@
+"""Which records are in whose hands: none goes to more raters at once than it still wants answers.
+
+Argilla's page takes ten records at a time and asks for more when five are left. So a rater holds up to fifteen that
+others would be handed as well, and all of them answer: to 100 records that want three answers each, eight raters gave
+438 in a simulation of that page. Here a record that was handed out counts as answered for its holder, for a while: a
+queue and its progress leave out what others see to. Whoever goes away without answering keeps nobody waiting for longer
+than that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+from argilla_server.enums import RecordStatus, ResponseStatus
+from argilla_server.models import Record, Response
+from sqlalchemy import Connection, select
+
+from .recent import opened
+
+HELD_SECONDS = 20 * 60.0
+MOST_HELD = 20  #: by one rater in one dataset: who asks for a thousand at once shall not close the queue to all others
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS held (
+    dataset TEXT NOT NULL, record TEXT NOT NULL, rater TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (dataset, rater, record)
+) WITHOUT ROWID;
+"""
+
+
+class Handing:
+    """What was handed out lately, by dataset: in memory, or for several processes in a file that ends with the server.
+
+    Records are ids of 32 hexadecimal digits. Make it before the processes part: two that make the file at the same
+    moment would find it locked. Nothing is asked of Argilla's database while others have to wait.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self.file = file
+        self._lock = threading.Lock()
+        self._opened: sqlite3.Connection | None = None
+        if file is not None:
+            opened(file, SCHEMA).close()
+
+    def left_out(self, connection: Connection, dataset_id: UUID, rater: UUID, wanted: int) -> int:
+        """How many pending records are left out of the rater's own queue."""
+        with self._database() as database:
+            held = Held.of(database, dataset_id, rater)
+        answers = answers_of(connection, held.elsewhere(held.others))
+        return sum(one.pending and not held.is_open(record, one, wanted) for record, one in answers.items())
+
+    def queue(  # noqa: PLR0913
+        self, connection: Connection, dataset_id: UUID, rater: UUID, wanted: int, pending: Sequence[str], shown: slice,
+        *, own_first: bool,
+    ) -> list[str]:  # fmt: skip
+        """What is left to the rater of all that is pending, in this order; what is shown of it is held from now on.
+
+        `own_first` puts what is held before all else: Argilla's page asks for what comes after the ones that it has.
+        What comes after those that are shown is not looked up: it is left to the rater for now.
+        """
+        answers, number = dict[str, Answers](), 10 + shown.stop
+        while True:
+            with self._database() as database:
+                held = Held.of(database, dataset_id, rater)
+                order = sorted(pending, key=lambda one: one not in held.own) if own_first else pending
+                left, unknown = held.left(order, answers, wanted, shown.stop)
+                if not unknown:
+                    give(database, dataset_id, rater, left[shown])
+                    return left
+            # Holders who answer meanwhile count as before.
+            unknown, number = unknown[:number], 2 * number
+            answers |= dict.fromkeys(unknown, DELETED) | answers_of(connection, unknown)
+
+    @contextlib.contextmanager
+    def _database(self) -> Iterator[sqlite3.Connection]:
+        """The file, while nobody else has it."""
+        with self._lock:
+            if self._opened is None:
+                self._opened = opened(self.file, SCHEMA)
+            self._opened.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._opened
+            finally:
+                self._opened.execute("COMMIT")
+
+
+class Answers(NamedTuple):
+    """Whether a record is pending, who responded in any way, and how many answers it has."""
+
+    pending: bool
+    raters: set[str]
+    submitted: int
+
+
+DELETED = Answers(pending=False, raters=set(), submitted=0)
+
+
+def answers_of(connection: Connection, records: Sequence[str]) -> dict[str, Answers]:
+    """What Argilla has of records."""
+    if not records:
+        return {}
+    columns = Record.id, Record.status, Response.user_id, Response.status
+    asked = Record.id.in_([UUID(one) for one in records])
+    found: dict[str, Answers] = {}
+    for record, status, rater, given in connection.execute(
+        select(*columns).outerjoin(Response, Response.record_id == Record.id).where(asked)
+    ):
+        known = found.get(record.hex) or Answers(status == RecordStatus.pending, set(), 0)
+        known.raters.update([rater.hex] if rater else [])
+        found[record.hex] = known._replace(submitted=known.submitted + (given == ResponseStatus.submitted))
+    return found
+
+
+class Held(NamedTuple):
+    """What a rater holds of a dataset, and who else holds what."""
+
+    rater: str
+    own: set[str]
+    others: dict[str, set[str]]  #: record to raters
+
+    @classmethod
+    def of(cls, database: sqlite3.Connection, dataset_id: UUID, rater: UUID) -> Held:
+        """As it is now."""
+        found = cls(rater.hex, set(), defaultdict(set))
+        since = time.monotonic() - HELD_SECONDS  # one clock for all processes, which nobody sets
+        rows = database.execute("SELECT record, rater FROM held WHERE dataset = ? AND at >= ?", (dataset_id.hex, since))
+        for record, holder in rows:
+            if holder == rater.hex:
+                found.own.add(record)
+            else:
+                found.others[record].add(holder)
+        return found
+
+    def elsewhere(self, records: Iterable[str]) -> list[str]:
+        """Those that others hold and the rater does not."""
+        return [one for one in records if one in self.others and one not in self.own]
+
+    def left(
+        self, order: Sequence[str], answers: Mapping[str, Answers], wanted: int, enough: int
+    ) -> tuple[list[str], list[str]]:
+        """Those that are for the rater, or what has to be looked up before `enough` of them are known."""
+        left: list[str] = []
+        for at, one in enumerate(order):
+            if len(left) >= enough:
+                return [*left, *order[at:]], []
+            if one in self.own or one not in self.others:
+                left.append(one)
+            elif one not in answers:
+                return [], [other for other in self.elsewhere(order[at:]) if other not in answers]
+            elif self.is_open(one, answers[one], wanted):
+                left.append(one)
+        return left, []
+
+    def is_open(self, record: str, answers: Answers, wanted: int) -> bool:
+        """Whether a record is for the rater, too: those who answered or hold it are not enough, or the rater did."""
+        if self.rater in answers.raters or record in self.own:
+            return True
+        return answers.pending and answers.submitted + len(self.others.get(record, set()) - answers.raters) < wanted
+
+
+def give(database: sqlite3.Connection, dataset_id: UUID, rater: UUID, records: Sequence[str]) -> None:
+    """Note what a rater is handed now, and forget the oldest beyond MOST_HELD, and what was held too long.
+
+    What was answered stays noted: it may have as many answers as it wants, and not be counted yet.
+    """
+    dataset, who, now = dataset_id.hex, rater.hex, time.monotonic()
+    database.execute("DELETE FROM held WHERE dataset = ? AND at < ?", (dataset, now - HELD_SECONDS))
+    rows = [(dataset, record, who, now) for record in records[:MOST_HELD]]
+    database.executemany("INSERT OR REPLACE INTO held VALUES (?, ?, ?, ?)", rows)
+    held = "SELECT record FROM held WHERE dataset = ? AND rater = ? ORDER BY at DESC LIMIT -1 OFFSET ?"
+    more = database.execute(held, (dataset, who, MOST_HELD)).fetchall()
+    database.executemany(
+        "DELETE FROM held WHERE dataset = ? AND rater = ? AND record = ?", [(dataset, who, *one) for one in more]
+    )

@@ -1,0 +1,80 @@
+"""A PostgreSQL database that this server has for itself, again when PostgreSQL was away.
+
+An advisory lock of PostgreSQL holds it, and ends with the connection that took it: when PostgreSQL begins anew, when
+somebody ends the connection, when the network fails. The parent of all processes therefore looks after it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from sqlalchemy import Connection, Engine, func, select, text
+from sqlalchemy.exc import DBAPIError
+
+from . import recount
+from .connections import named
+from .errors import StartError
+
+LOGGER = logging.getLogger("plumbline_argilla.holding")
+#: PostgreSQL's advisory lock of the server that uses a database: "plumbline" as a number.
+POSTGRES_LOCK = int.from_bytes(b"plumblin", "big")
+#: More than one try, for that of a server that was just killed is let go only when PostgreSQL has noticed.
+POSTGRES_TRIES, POSTGRES_PAUSE = 20, 0.1
+_MINE = text("SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+#: Behind a network that failed, PostgreSQL may believe in the old connection for hours.
+_END = text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = :pid AND backend_start = :backend_start"
+)
+
+
+class Holder:
+    """What holds the database from its making on."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Raises StartError where another server has it."""
+        self.engine = engine
+        self.connection: Connection | None = None
+        self._before = {"pid": 0, "backend_start": None}
+        self.take()
+
+    def take(self) -> None:
+        """Take it: two servers would queue writes past each other. Raises StartError where another has it."""
+        connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        connection.execute(_END, self._before)
+        for _ in range(POSTGRES_TRIES):
+            if connection.scalar(select(func.pg_try_advisory_lock(POSTGRES_LOCK))):
+                self._before = dict(connection.execute(_MINE).one()._mapping)
+                self.connection = connection
+                return
+            time.sleep(POSTGRES_PAUSE)
+        connection.close()
+        raise StartError(
+            f"{named(self.engine)} is in use by another of our servers; stop that one, or use another database"
+        )
+
+    def look(self, cut_off: bool = False) -> None:
+        """Take it again where it was lost, and count what was cut off meanwhile, or by the end of a process.
+
+        Raises StartError where another server took it.
+        """
+        try:
+            if self.connection is not None:
+                self.connection.execute(select(1))
+            else:
+                self.take()
+                LOGGER.warning("PostgreSQL is there again")
+                cut_off = True
+            if cut_off:
+                recount.put_right(self.engine)
+        except DBAPIError as error:
+            if self.connection is not None:
+                LOGGER.warning("PostgreSQL is away: %s", str(error.orig).strip())
+                self.close()
+
+    def close(self) -> None:
+        """Let it go."""
+        if self.connection is not None:
+            self.connection.invalidate()
+            self.connection.close()
+            self.connection = None

@@ -1,0 +1,155 @@
+"""What each model has going on a Ray cluster, as the command sees it, and what is said of workers that fail or die."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluation.models.distant import Facts, Question
+from evaluation.models.embeddings import Embeddings
+from evaluation.models.encoder import store_of
+from evaluation.models.shards import Asked, Shard, Shards
+from evaluation.models.speed import keep_speed
+from evaluation.models.workers import EncodingWorker, due_of
+from evaluation.slots import serves
+from evaluation.work import Job, explained, quiet
+from generation.ray_session import Slot
+from plumbline.errors import PlumblineError
+from plumbline.rates import Stopwatch
+from plumbline.study import Study
+
+TRIES = 2  # of a shard, or of a piece, whose process dies or fails
+
+
+@dataclass(eq=False)
+class ModelRun:
+    """A model that is run: `todo` are numbers of pieces that nobody has, others are with a scoring worker."""
+
+    job: Job
+    shards: Shards
+    todo: deque[int]
+    workers: list[EncodingHandle] = field(default_factory=list)
+    facts: Facts | None = None
+    pieces_in_flight: int = 0
+    asked: int = 0
+    failure: str = ""
+    unusable: set[Slot] = field(default_factory=set)
+    tries: Counter[Any] = field(default_factory=Counter)  # of pieces, and of slots where it died while it was loaded
+    waiting: dict[Asked, ScoringHandle] = field(default_factory=dict)
+    questions: list[tuple[ScoringHandle, Question]] = field(default_factory=list)  # that no worker has yet
+    said: dict[bytes, Any] = field(default_factory=dict)  # answers by question
+    ways: dict[str, Any] = field(default_factory=dict)  # what stands behind a prompt, of models that pick theirs
+    watches: defaultdict[str, Stopwatch] = field(default_factory=lambda: defaultdict(Stopwatch))  # by kind of GPU
+
+    @classmethod
+    def of(cls, study: Study, job: Job) -> ModelRun:
+        """A model's run, with what was kept of it.
+
+        Raises DataError where that cannot be read, StudyError for a local model that the command's machine lacks.
+        """
+        spec, evaluation = job.model.spec, study.evaluation
+        spec.location(study.file.parent)
+        batch = evaluation.batch_size * (spec.concurrency if spec.kind == "openai" else 1)  # what is encoded at once
+        shards = Shards(store_of(study, job.model.model_id), batch)
+        return cls(job, shards, deque(range(len(job.pieces))))
+
+    def wants_worker(self) -> bool:
+        """Whether one more worker would have something to do: a model is not loaded for what others have in flight.
+
+        What there is to encode is known once scores are begun, and so once one worker has loaded the model. Until then
+        others do only where nothing was encoded before, for that leaves all to do.
+        """
+        if self.failure:
+            return False
+        return not self.workers or (self.shards.unassigned if self.facts else self.shards.fresh)
+
+    def start_worker(self, ray: Any, study: Study, slot: Slot) -> EncodingHandle:
+        """An encoding worker in a slot; nothing was asked of it yet."""
+        model = self.job.model
+        actor = ray.remote(concurrency_groups={"asked": 1})(EncodingWorker).options(**slot.options)
+        worker = EncodingHandle(slot, self, actor.remote(study, model.spec, due_of(study, model.spec), quiet))
+        self.workers.append(worker)
+        return worker
+
+    def take(self, shard: Shard, gpu: str, rows: Embeddings, seconds: float) -> None:
+        """Keep what came back of a shard, and how long it took on what kind of GPU. Raises as `Shards.add`."""
+        self.watches[gpu].add(self.job.model.spec.name, len(shard.texts), sum(map(len, shard.texts)), seconds)
+        self.shards.add(shard, rows)
+
+    def close(self, study: Study) -> None:
+        """Let go of the store, which stays, and note how fast the model was."""
+        self.shards.close()
+        for gpu, watch in self.watches.items():
+            keep_speed(study, self.job.model.spec, self.job.model.model_id, watch, gpu)
+
+    def may_have(self, slots: Sequence[Slot]) -> bool:
+        """Whether there is a slot left for the model."""
+        return any(serves(slot, self.job.model.spec) and slot not in self.unusable for slot in slots)
+
+
+@dataclass(eq=False)
+class EncodingHandle:
+    """An encoding worker, and the shards that it has in flight."""
+
+    slot: Slot
+    run: ModelRun
+    actor: Any
+    ready: bool = False
+    gone: bool = False
+    gpu: str = ""  # what kind it has
+    in_flight: list[Shard] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class ScoringHandle:
+    """A scoring worker, and the piece of a run that it makes."""
+
+    actor: Any
+    run: ModelRun | None = None
+    piece: int = -1
+
+    @property
+    def current(self) -> ModelRun:
+        """The run that it works for."""
+        if self.run is None:
+            raise RuntimeError("a scoring worker without work was asked what it works for")
+        return self.run
+
+    def begin(self, run: ModelRun) -> Any:
+        """Have the next piece of a run made; the call."""
+        self.run, self.piece = run, run.todo.popleft()
+        run.pieces_in_flight += 1
+        return self.actor.begin.remote(run.job.pieces[self.piece], run.facts, run.job.model.spec.name)
+
+    def free(self) -> None:
+        """It has nothing to do any more."""
+        self.current.pieces_in_flight -= 1
+        self.run = None
+
+
+def idle_for(run: ModelRun, workers: Sequence[EncodingHandle]) -> EncodingHandle | None:
+    """A worker that has nothing to do, whose run has others, and whose slot would do for a run that has none."""
+    for worker in workers:
+        idle = worker.ready and not worker.in_flight and len(worker.run.workers) > 1
+        if idle and serves(worker.slot, run.job.model.spec) and worker.slot not in run.unusable:
+            return worker
+    return None
+
+
+def line_of(error: Any, where: str) -> str:
+    """What a process raised, in one line with the place that it comes from; a bug stays what it is."""
+    cause: BaseException = error.cause
+    if isinstance(cause, (ImportError, OSError)):
+        return f"{where}: {cause}; docs/howto/ray.md says what a node needs"
+    if isinstance(cause, (PlumblineError, MemoryError, RuntimeError)):
+        return f"{where}: {explained(cause)}"
+    raise error
+
+
+def death(error: Exception, times: int) -> str:
+    """What is said of a process that is no more, so many having died over the same."""
+    what = str(error).strip().splitlines()[0]
+    often = "" if times < TRIES else f" {TRIES} times"
+    return f"its process died{often} (killed, or out of memory?): {what}; Ray's logs on the node say why"
