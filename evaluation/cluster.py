@@ -110,7 +110,7 @@ class _Scheduler:
                 self._calls[worker.actor.facts.remote()] = partial(self._loaded, worker)
         for run in [one for one in self.runs if not one.workers and not one.failure]:
             if not run.may_have(self._slots):
-                self._fail(run, "no node of the cluster can have it; see `ray status`")
+                self._fail(run, run.why_none("no node of the cluster can have it; see `ray status`"))
             elif idle := idle_for(run, self._encoding):
                 self._stop(idle)
 
@@ -179,15 +179,16 @@ class _Scheduler:
         try:
             return self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
-            run.unusable.add(worker.slot)
-            self._stop_failed(worker, line_of(error, node), shard)
+            run.unusable[worker.slot] = why = line_of(error, node)
+            self._stop_failed(worker, why, shard)
         except self._lost as error:
             over = worker.in_flight[0] if worker.in_flight else None
             run.tries[worker.slot] += over is None
-            if run.tries[worker.slot] >= TRIES:
-                run.unusable.add(worker.slot)
             times = max(run.tries[worker.slot], over.tries + 1 if over else 0)
-            self._stop_failed(worker, f"{node}: {death(error, times)}", over)
+            why = f"{node}: {death(error, times)}"
+            if run.tries[worker.slot] >= TRIES:
+                run.unusable[worker.slot] = why
+            self._stop_failed(worker, why, over)
         return None
 
     def _stop_failed(self, worker: EncodingHandle, why: str, over: Shard | None) -> None:
@@ -196,8 +197,9 @@ class _Scheduler:
         self._stop(worker)
         if over is not None:
             over.tries += 1
-        if (over is not None and over.tries >= TRIES) or not (run.workers or run.may_have(self._slots)):
-            self._fail(run, why)
+        fatal = over is not None and over.tries >= TRIES
+        if fatal or not (run.workers or run.may_have(self._slots)):
+            self._fail(run, why if fatal else run.why_none(why))
             return
         for shard in worker.in_flight:
             run.shards.put_back(shard)

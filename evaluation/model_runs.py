@@ -35,7 +35,7 @@ class ModelRun:
     pieces_in_flight: int = 0
     asked: int = 0
     failure: str = ""
-    unusable: set[Slot] = field(default_factory=set)
+    unusable: dict[Slot, str] = field(default_factory=dict)  # where it failed, and why
     tries: Counter[Any] = field(default_factory=Counter)  # of pieces, and of slots where it died while it was loaded
     waiting: dict[Asked, ScoringHandle] = field(default_factory=dict)
     questions: list[tuple[ScoringHandle, Question]] = field(default_factory=list)  # that no worker has yet
@@ -87,6 +87,10 @@ class ModelRun:
     def may_have(self, slots: Sequence[Slot]) -> bool:
         """Whether there is a slot left for the model."""
         return any(serves(slot, self.job.model.spec) and slot not in self.unusable for slot in slots)
+
+    def why_none(self, otherwise: str) -> str:
+        """Why there is no slot left: why it failed in the last one, or else what is said."""
+        return next(reversed(self.unusable.values()), otherwise)
 
 
 @dataclass(eq=False)

@@ -81,3 +81,11 @@ def test_a_model_is_loaded_again_only_where_texts_are_left(study: Study) -> None
     assert done.wants_worker()  # to be asked about the model
     done.failure = "no model"
     assert not done.wants_worker()
+
+
+def test_a_model_without_a_slot_ends_with_what_it_failed_of_and_not_with_the_loss_of_the_last_node() -> None:
+    """It failed on one node for a reason of its own; then the other node, where it was tried again, was lost."""
+    run = ModelRun(cast("Any", None), Shards(EmbeddingStore(), 1), deque([0]))
+    assert run.why_none("no node can have it") == "no node can have it"
+    run.unusable[cast("Any", "n0")] = "node 10.0.0.0: the key is not accepted"
+    assert run.why_none("no node can have it") == "node 10.0.0.0: the key is not accepted"
