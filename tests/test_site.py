@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from playwright.sync_api import Page
 from pydantic import BaseModel
 
 from plumbline.resources import ROOT
@@ -44,6 +45,16 @@ def test_pages_ask_no_other_host(site: Path) -> None:
         text = page.read_text(encoding="utf-8")
         assert '<script src="http' not in text and '<link rel="stylesheet" href="http' not in text, page
         assert "fonts.googleapis" not in text, page
+
+
+def test_the_search_finds_where_the_site_is_read_from_a_folder(site: Path, page: Page) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((site / "howto" / "s3.html").as_uri())
+    page.get_by_role("textbox", name="Search").press_sequentially("backups")
+    page.locator(".md-search-result__link", has_text="Backups").first.click()
+    page.wait_for_url("**/server.html*")
+    assert asked and all(url.startswith(("file:", "data:", "blob:")) for url in asked), asked
 
 
 def test_every_key_of_a_study_says_what_it_means() -> None:
