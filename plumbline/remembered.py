@@ -28,16 +28,17 @@ _PACKAGES = ("mteb", "numpy", "pandas", "pyarrow", "rapidfuzz")  # that read dat
 
 def read_sealed(path: Path) -> dict[str, Any]:
     """What `write_sealed` wrote; nothing where it is gone, damaged, or changed by anybody else."""
-    found: Any = {}
-    with contextlib.suppress(DataError, ServiceError, OSError):
-        found = read_json(path, "")
-    known = found.get("found") if isinstance(found, dict) else None
-    return known if isinstance(known, dict) and found.get("sha256") == _seal(known) else {}
+    with contextlib.suppress(DataError, ServiceError, OSError, ValueError):  # the last: NaN, which we never write
+        read = read_json(path, "")
+        known = read.get("found") if isinstance(read, dict) else None
+        if isinstance(known, dict) and read.get("sha256") == _seal(known):
+            return known
+    return {}
 
 
 def write_sealed(path: Path, found: dict[str, Any]) -> None:
     """Write plain values that may be found out again at any time, where there is a place to."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, UnicodeEncodeError):  # the latter: a file's name that is no text
         write_json(path, {"sha256": _seal(found), "found": found})
 
 

@@ -71,7 +71,7 @@ def test_a_plan_with_nothing_new_reads_no_texts(study: Study, monkeypatch: pytes
     assert afresh(study) == first
 
 
-@pytest.mark.parametrize("edit", ["damaged", "numbers", "cut", "of another version", "no findings"])
+@pytest.mark.parametrize("edit", ["damaged", "numbers", "cut", "not a number", "of another version", "no findings"])
 def test_what_was_remembered_and_then_changed_by_hand_is_found_out_again(study: Study, edit: str) -> None:
     first, file = said(planned(study)), study.scratch / texts.PLANNED
     written = file.read_text(encoding="utf-8")
@@ -79,6 +79,7 @@ def test_what_was_remembered_and_then_changed_by_hand_is_found_out_again(study: 
     made = {
         "damaged": "{damaged",
         "numbers": re.sub(r'"n": \d+', '"n": 7', written),
+        "not a number": re.sub(r'"n": \d+', '"n": NaN', written),
         "cut": written[: len(written) // 2],
         "of another version": json.dumps(found),
         "no findings": json.dumps({"sha256": "", "found": dict.fromkeys(found, 7)}),

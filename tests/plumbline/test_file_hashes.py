@@ -72,6 +72,14 @@ def test_a_large_file_is_read_once(tmp_path: Path, reads: list[str], monkeypatch
     assert sha256_of(weights) == hashlib.sha256(content).hexdigest()
 
 
+def test_a_file_whose_name_is_no_text_is_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder from another system, named in Latin-1: the cache cannot name it, so it is read each time."""
+    monkeypatch.setattr(file_hashes, "_SETTLED", -1.0)
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    written(folder / "texts.csv", b"a" * (LARGE + 1))
+    assert sha256_of(folder / "texts.csv") == hashlib.sha256(b"a" * (LARGE + 1)).hexdigest()
+
+
 def test_without_a_place_for_the_cache_files_are_read_again(
     tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
