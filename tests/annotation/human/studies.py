@@ -16,6 +16,10 @@ CLASSES = [
     {"text": f"Number {i} is about {WORDS[i % 4]}.", "label": WORDS[i % 4], "split": "train" if i % 5 == 4 else "test"}
     for i in range(40)
 ]
+#: More labels than a crowd's page has buttons for.
+INTENTS = [
+    {"text": f"I want number {i}.", "label": f"want {i}", "split": split} for i in range(30) for split in ("test", "train")
+]
 PAIRS = [{"sentence1": f"One {i}.", "sentence2": f"Two {i}.", "score": i % 6, "label": i % 2} for i in range(12)]
 SEARCH = [
     {"query": f"Where is {i}?", "positive": [f"{i} is here."], "negative": [f"{i} is not there {k}." for k in range(5)]}
@@ -34,6 +38,7 @@ SUMMARIES = [
 ]
 DATA: Mapping[str, tuple[str, Iterable[Mapping[str, Any]]]] = {
     "classes": ("classification", CLASSES),
+    "intents": ("classification", INTENTS),
     "alike": ("sts", PAIRS),
     "near": ("str", PAIRS),
     "same": ("pair_classification", PAIRS),

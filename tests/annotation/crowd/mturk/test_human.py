@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlencode
@@ -21,7 +22,7 @@ from annotation.verdicts.people import answers_lines
 from plumbline.manifest import read_kept_frame
 from tests.annotation.crowd.campaigns import run
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite, form_data
-from tests.annotation.human.studies import study_of
+from tests.annotation.human.studies import SEVERAL, WORDS, study_of
 from tests.annotation.test_browser import watch
 from tests.axe import grave
 
@@ -32,6 +33,7 @@ ALL = (
     {"data": "long", "items": 2, "raters": 1, "candidates": 11, "relevance": "binary"},
     {"name": "ordered", "data": "search", "items": 2, "raters": 1, "candidates": 4, "relevance": "ranked"},
     {"data": "classes", "items": 3, "raters": 1},
+    {"data": "intents", "items": 3, "raters": 1},
     {"data": "alike", "items": 3, "raters": 1},
     {"data": "same", "items": 3, "raters": 1},
     {"data": "groups", "items": 4, "raters": 1},
@@ -55,16 +57,21 @@ def answer_one(section: Locator) -> None:
     """Answer an item by what is shown at each place, as somebody who knows what is right."""
     texts = section.locator("ol.list li").all_inner_texts()
     asked = section.locator("fieldset")
+    number = "".join(filter(str.isdecimal, section.locator("p.text").first.inner_text()))
     if asked.count() == len(texts):  # a grade for each
         for place, text in enumerate(texts):
             assert asked.nth(place).locator("legend").inner_text().startswith(f"Passage {place + 1}:")
             grade = "Just what is looked for" if right(text) else "Of no use"
             asked.nth(place).get_by_text(grade, exact=True).click()
+    elif asked.locator("[type=checkbox]").count():  # whose labels are the digits of the text's number, to the base two
+        for at, word in enumerate(WORDS):
+            asked.get_by_text(word, exact=True).set_checked(bool(int(number) >> at & 1))
+    elif not texts and asked.locator("select").count():  # found by its letters
+        asked.locator("select").press_sequentially(f"want {number}")
     elif not texts:
         asked.get_by_text("Of use" if right(section.locator("p.text").last.inner_text()) else "Of no use").click()
     elif asked.count() == 1:
-        number = section.locator("p.text").first.inner_text().split()[1]
-        asked.get_by_text(f"Number {texts.index(f'Satz {number}') + 1}", exact=True).click()
+        asked.get_by_text(f"Number {texts.index(f'Satz {number}.') + 1}", exact=True).click()
     else:
         asked.first.get_by_text("Yes", exact=True).click()
         for place, text in enumerate(texts):
@@ -85,11 +92,12 @@ def test_tasks_of_each_type_are_done_by_a_crowd_collected_and_accepted(
     step(lambda campaign: campaign.launch(0))
     assert len(site.hits) == len(ALL)
     complaints, done = watch(page, site.url), list[str]()
+    page.set_viewport_size({"width": 390, "height": 844})
     for hit_id, hit in site.hits.items():
         assert "pair" not in hit.type["Title"] + hit.type["Description"]
         data = form_data(hit.html)
         pool = data["questions"][0]["name"]
-        if pool not in ("search", "bitext", "long", "ordered"):
+        if pool not in ("search", "bitext", "long", "ordered", "several", "intents"):
             first = {one["name"]: str(one["points"][0][0]) for one in data["questions"]}
             sent = site.fields(hit_id)
             fields = {name: first.get(name.rpartition(".")[2], value) for name, value in sent.items()}
@@ -99,10 +107,16 @@ def test_tasks_of_each_type_are_done_by_a_crowd_collected_and_accepted(
         page.goto(f"{site.url}/task?{urlencode({'hitId': hit_id, 'assignmentId': done[-1]})}")
         page.get_by_role("checkbox").first.check()
         assert "pair" not in page.locator("body").inner_text().lower()
+        if pool == "ordered":  # whoever says that they can tell is asked for the order
+            for yes in page.get_by_role("radio", name="Yes").all():
+                yes.check()
+            page.get_by_role("button").click()
+            assert "Put the passages into order" in page.get_by_role("alert").inner_text()
         for section in page.locator("section.pair").all():
             answer_one(section)
-        if pool == "search":
+        if pool in ("search", "several", "intents"):
             assert grave(page) == []
+            assert page.evaluate("document.documentElement.scrollWidth") == 390
         page.get_by_role("button").click()
         page.get_by_text("Submitted").wait_for()
     assert not complaints
@@ -122,8 +136,10 @@ def test_tasks_of_each_type_are_done_by_a_crowd_collected_and_accepted(
         assert [sorted(one) for _, one in own.groupby("item")["place"]] == [[*range(1, number + 1)]] * own[
             "item"
         ].nunique()
-    chosen = found[found["task"] == "bitext"]
-    assert (chosen["label"] == chosen["item"]).all()
+    labels = found.set_index(["task", "item"])["label"]
+    assert all(label == item for item, label in labels["bitext"].items())
+    assert all(label == f"want {int(item)}" for item, label in labels["intents"].items())
+    assert all(set(json.loads(label)) == set(SEVERAL[2 * int(item)]["label"]) for item, label in labels["several"].items())
     ratings = read_ratings(study)
     turns = ratings[ratings["transformation"] == "long"].sort_values("turn")["pair_id"]
     assert len(turns.unique()) == 22
