@@ -73,6 +73,7 @@ def draw(spec: HumanTaskSpec, task_type: str, found: Sequence[Scored], seed: int
             drawn.items += _searched(spec, task_type, rows, seed, drawn.left_out)
         else:
             drawn.items += [Chosen(one) for one in _picked(spec, rows, seed)]
+    _refuse_other_numbers(spec, drawn.items)
     if not drawn.items:
         why = "; ".join(f"{number} {reason}" for reason, number in drawn.left_out.items()) or "it has no rows"
         raise StudyError(f"human.tasks: {spec.name!r}: no item can be shown to people: {why}; take the task out")
@@ -191,6 +192,16 @@ def _searched(
     if len(enough) < len(usable):
         left_out[f"with fewer than {number} candidates"] += len(usable) - len(enough)
     return [_chosen(spec, one, number, seed) for one in _picked(spec, enough, seed)]
+
+
+def _refuse_other_numbers(spec: HumanTaskSpec, items: Sequence[Chosen]) -> None:
+    """Raise StudyError where languages reach other numbers of candidates: all raters are asked about as many."""
+    numbers = {len(item.candidates) for item in items}
+    if len(numbers) > 1:
+        raise StudyError(
+            f"human.tasks: {spec.name!r}: some languages have {max(numbers)} candidates for each item, others"
+            f" {min(numbers)}; write candidates: {min(numbers)}, or make a task of each language"
+        )
 
 
 def _with_candidates(spec: HumanTaskSpec, one: Scored, found: Sequence[Scored], seed: int) -> Scored:

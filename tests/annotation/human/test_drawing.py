@@ -234,6 +234,12 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("no relevant one", {"data": "search"}, {"search": [{**row, "positive": [" "]} for row in SEARCH]}, "positive"),
     ("no instructions", {"data": "alike", "instructions": "gone.yaml"}, {}, "gone.yaml; correct `instructions`"),
     (
+        "other numbers of candidates",
+        {"data": "search", "candidates": 6},
+        {"search": SEARCH + [{**row, "negative": row["negative"][:2], "language": "de"} for row in SEARCH]},
+        "some languages have 6 candidates for each item, others 3; write candidates: 3, or",
+    ),
+    (
         "ranked and many",
         {"data": "search", "relevance": "ranked", "candidates": 12},
         {},
