@@ -18,7 +18,9 @@ CLASSES = [
 ]
 #: More labels than a crowd's page has buttons for.
 INTENTS = [
-    {"text": f"I want number {i}.", "label": f"want {i}", "split": split} for i in range(30) for split in ("test", "train")
+    {"text": f"I want number {i}.", "label": f"want {i}", "split": split}
+    for i in range(30)
+    for split in ("test", "train")
 ]
 PAIRS = [{"sentence1": f"One {i}.", "sentence2": f"Two {i}.", "score": i % 6, "label": i % 2} for i in range(12)]
 SEARCH = [

@@ -79,6 +79,14 @@ def answer_one(section: Locator) -> None:
             row.locator("select").select_option("1" if right(text) else "2")
 
 
+def refuses_no_order(page: Page) -> None:
+    """Whoever says that they can tell is asked for the order."""
+    for yes in page.get_by_role("radio", name="Yes").all():
+        yes.check()
+    page.get_by_role("button").click()
+    assert "Put the passages into order" in page.get_by_role("alert").inner_text()
+
+
 @pytest.mark.browser
 def test_tasks_of_each_type_are_done_by_a_crowd_collected_and_accepted(
     page: Page, site: MTurkSite, tmp_path: Path
@@ -107,11 +115,8 @@ def test_tasks_of_each_type_are_done_by_a_crowd_collected_and_accepted(
         page.goto(f"{site.url}/task?{urlencode({'hitId': hit_id, 'assignmentId': done[-1]})}")
         page.get_by_role("checkbox").first.check()
         assert "pair" not in page.locator("body").inner_text().lower()
-        if pool == "ordered":  # whoever says that they can tell is asked for the order
-            for yes in page.get_by_role("radio", name="Yes").all():
-                yes.check()
-            page.get_by_role("button").click()
-            assert "Put the passages into order" in page.get_by_role("alert").inner_text()
+        if pool == "ordered":
+            refuses_no_order(page)
         for section in page.locator("section.pair").all():
             answer_one(section)
         if pool in ("search", "several", "intents"):
@@ -139,7 +144,9 @@ def test_tasks_of_each_type_are_done_by_a_crowd_collected_and_accepted(
     labels = found.set_index(["task", "item"])["label"]
     assert all(label == item for item, label in labels["bitext"].items())
     assert all(label == f"want {int(item)}" for item, label in labels["intents"].items())
-    assert all(set(json.loads(label)) == set(SEVERAL[2 * int(item)]["label"]) for item, label in labels["several"].items())
+    assert all(
+        set(json.loads(label)) == set(SEVERAL[2 * int(item)]["label"]) for item, label in labels["several"].items()
+    )
     ratings = read_ratings(study)
     turns = ratings[ratings["transformation"] == "long"].sort_values("turn")["pair_id"]
     assert len(turns.unique()) == 22
