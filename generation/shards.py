@@ -43,10 +43,13 @@ def as_shard(value: str) -> Shard:
 
 
 def journal_files(study: Study, transformation: str, seed: int) -> list[Path]:
-    """The journals that a unit has: its shards', the one written last at the end, then its own."""
+    """The journals that a unit has: its shards' by name, then its own.
+
+    Shards of other sizes may have the same text: which line of it came last cannot be told, and need not be, for what
+    is `ok` is asked for no more. So that one counts, wherever it stands.
+    """
     own = study.journal_file(transformation, seed)
-    shards = sorted(own.parent.glob(f"{seed}.shard-*.journal"), key=lambda path: path.stat().st_mtime)
-    return [*shards, *([own] if own.exists() else [])]
+    return [*sorted(own.parent.glob(f"{seed}.shard-*.journal")), *([own] if own.exists() else [])]
 
 
 def take_over(study: Study, units: Iterable[tuple[str, int]]) -> None:

@@ -237,7 +237,7 @@ def _tally_unit(plan: Plan, transformation: str, seed: int, measure: Measure, ba
     """The sums of one unit: a row for each data set and language."""
     places, groups, names = _places(plan, transformation, seed, bar)
     keys, numbers = _outputs(plan.study, transformation, seed, measure, np.unique(places))
-    at = np.searchsorted(keys, places, side="right") - 1  # the last of equal keys: the newest output
+    at = np.searchsorted(keys, places, side="right") - 1  # the last of equal keys
     found = at >= 0
     found[found] = keys[at[found]] == places[found]
     frame = pd.DataFrame(names, columns=["dataset", "language"])
@@ -267,7 +267,10 @@ def _places(
 def _outputs(
     study: Study, transformation: str, seed: int, measure: Measure, wanted: Packed
 ) -> tuple[Packed, npt.NDArray[np.float32]]:
-    """Keys of a unit's outputs that are wanted, sorted, and their numbers; of equal keys the newest is the last."""
+    """Keys of a unit's outputs that are wanted, sorted, and their numbers; of equal keys the one that counts is last.
+
+    That is as in `generation.unit`: what is ok, else the newest.
+    """
     columns = len(_STATUSES) + len(measure.names)
     keys, numbers = [np.empty(0, "S16")], [np.empty((0, columns), np.float32)]
     for rows in _rows(study, transformation, seed, ["key", "status", *measure.columns]):
@@ -277,8 +280,9 @@ def _outputs(
         keys.append(there[kept])
         found = [(*(rows[i]["status"] == status for status in _STATUSES), *measure.of(rows[i])) for i in kept]
         numbers.append(np.array(found, np.float32).reshape(-1, columns))
-    order = np.argsort(np.concatenate(keys), kind="stable")
-    return np.concatenate(keys)[order], np.concatenate(numbers)[order]
+    every, found_of = np.concatenate(keys), np.concatenate(numbers)
+    order = np.lexsort((found_of[:, _STATUSES.index("ok")], every))
+    return every[order], found_of[order]
 
 
 def _rows(study: Study, transformation: str, seed: int, columns: Sequence[str]) -> Iterator[list[dict[str, Any]]]:

@@ -29,7 +29,8 @@ IN_TABLE, ELSEWHERE = -1, -2
 # place: number of the text's row; for outputs that the study does not want now, a number after those.
 # line: place in the journal, IN_TABLE, or ELSEWHERE (another process's journal); NULL: there is none yet.
 # todo: 1 if it is asked for in this run, 0 if it is there, NULL if the study does not want it.
-_SCHEMA = "CREATE TABLE outputs (place INTEGER PRIMARY KEY, key TEXT UNIQUE, line INTEGER, todo INTEGER)"
+# ok: 1 if what is there is ok.
+_SCHEMA = "CREATE TABLE outputs (place INTEGER PRIMARY KEY, key TEXT UNIQUE, line INTEGER, todo INTEGER, ok INTEGER)"
 
 
 def refuse_other_outputs(study: Study, transformation: str, seed: int) -> None:
@@ -146,10 +147,10 @@ class Unit:
     def _want(self) -> None:
         """Note the key of every text; the first of equal texts has the place."""
         rows = ((row, job.key) for row, job in self._all_jobs())
-        self._keys.executemany("INSERT OR IGNORE INTO outputs VALUES (?, ?, NULL, 1)", rows)
+        self._keys.executemany("INSERT OR IGNORE INTO outputs VALUES (?, ?, NULL, 1, 0)", rows)
 
     def _find(self) -> None:
-        """Note what is there; later lines of a journal go before earlier ones, and those before the table."""
+        """Note what is there: what is ok, else the last line of a journal, else the table's."""
         if self.path.exists():
             for table in read_batches(self.path, TransformedText, self.plan.study.command(COMMAND), ["key", "status"]):
                 self._note((row["key"], IN_TABLE, row["status"]) for row in table.to_pylist())
@@ -162,10 +163,12 @@ class Unit:
 
     def _note(self, found: Iterable[tuple[str, int, str]]) -> None:
         query = (
-            "INSERT INTO outputs VALUES ((SELECT coalesce(max(place), 0) + 1 FROM outputs), ?, ?, NULL)"
-            " ON CONFLICT (key) DO UPDATE SET line = excluded.line, todo = iif(todo IS NULL, NULL, ?)"
+            "INSERT INTO outputs VALUES ((SELECT coalesce(max(place), 0) + 1 FROM outputs), ?, ?, NULL, ?)"
+            " ON CONFLICT (key) DO UPDATE SET line = excluded.line, todo = iif(todo IS NULL, NULL, ?), ok = excluded.ok"
+            " WHERE excluded.ok >= ok"
         )
-        self._keys.executemany(query, ((key, line, int(status in self._again)) for key, line, status in found))
+        rows = ((key, line, status == "ok", status in self._again) for key, line, status in found)
+        self._keys.executemany(query, rows)
 
     def _move_table(self) -> None:
         """Put outputs that stand in the table alone into the journal, so that all can be read in any order."""

@@ -125,7 +125,7 @@ def test_a_text_of_two_data_sets_counts_in_both_and_what_is_no_longer_wanted_in_
     ]
 
 
-def test_a_journal_counts_and_goes_before_the_table(tmp_path: Path) -> None:
+def test_a_journal_counts_before_the_table_and_what_is_ok_before_all(tmp_path: Path) -> None:
     study = small_study(tmp_path)
     texts = [text(word) for word in WORDS[:2]]
     write_texts(study, texts)
@@ -133,6 +133,7 @@ def test_a_journal_counts_and_goes_before_the_table(tmp_path: Path) -> None:
     write_outputs(study, texts, "paraphrasing", 1, {"apple": unanswered, "bread": {}})
     write_outputs(study, texts, "paraphrasing", 1, {"apple": unanswered}, in_journal=True)
     write_outputs(study, texts, "paraphrasing", 1, {"apple": {"first_flags": ["empty"]}}, in_journal=True)
+    write_outputs(study, texts, "paraphrasing", 1, {"apple": unanswered}, in_journal=True)  # of another shard, before
     (row,) = rates(study)
     assert (row["empty"], row["n"], row["unanswered"]) == (50.0, 2, 0)
 

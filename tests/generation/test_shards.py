@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from generation.run import generate, generate_shard, main
+from generation.run import generate, generate_shard, main, read_transformed
 from generation.shards import Shard
 from plumbline.errors import StudyError
 from plumbline.rates import read_rates
@@ -68,6 +68,24 @@ def test_shards_are_put_together_to_what_one_process_makes(
     generate_at(plain)
     assert tables(path) == tables(plain)
     assert generate_shard(study, Shard(1, 3))["reused"] == counts[1]
+
+
+def test_what_a_shard_of_another_size_made_stays_whichever_journal_is_the_newer_file(
+    study: Study, path: Path, stub: ChatStub
+) -> None:
+    """A text fails in a shard of 3, one of 2 makes it, and the former's file is newer: it went on, or was copied."""
+    good, lost = stub.script, "text number 7"
+    shards = Shard(next(n for n in (1, 2, 3) if Shard(n, 3).has(lost)), 3), Shard(1 + (not Shard(1, 2).has(lost)), 2)
+    stub.script = lambda asked: says("", seconds=0.0) if last_line(asked) == lost else good(asked)
+    assert generate_shard(study, shards[0])["failed"] == 1
+    stub.script = good
+    assert generate_shard(study, shards[1], again=True)["ok"] > 0
+    os.utime(study.journal_file("paraphrasing", 1, shards[0].name))
+    stub.asked.clear()
+    assert generate_shard(study, shards[0], again=True)["reused"] == sum(shards[0].has(text) for text in set(TEXTS))
+    assert stub.asked == []
+    generate_at(path)
+    assert {row.text: row.output for row in read_transformed(study, "paraphrasing", 1)}[lost] == lost[::-1]
 
 
 def test_a_killed_shard_goes_on_and_the_last_run_makes_what_is_left(path: Path, study: Study, stub: ChatStub) -> None:
