@@ -20,7 +20,9 @@ from plumbline.errors import PlumblineError
 from plumbline.rates import Stopwatch
 from plumbline.study import Study
 
-TRIES = 2  # of a shard, or of a piece, whose process dies or fails
+# Of a shard, or of a piece, whose process dies or fails. A process has one in work, so it is known what it died over;
+# a generator's has many texts in flight, and there it takes three (`generation.job_queue`).
+TRIES = 2
 
 
 @dataclass(eq=False)

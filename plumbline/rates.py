@@ -1,6 +1,7 @@
 """`rates/`: how fast runs of a study were, so that the next one can be told in hours before it begins.
 
-Each run leaves a file of its own, because several may end at once. What stands there was measured; nothing is assumed.
+Each run leaves a file of its own, because several may end at once; what `kill -9` ends leaves none, and the next run
+measures. What stands there was measured; nothing is assumed.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from evaluation.models.embeddings import EmbeddingStore
 from evaluation.models.shards import Asked, Shards
 from evaluation.slots import model_slots, serves, size_of_slots
 from plumbline.errors import ServiceError
+from plumbline.rates import read_rates
 from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
 
@@ -89,3 +90,19 @@ def test_a_model_without_a_slot_ends_with_what_it_failed_of_and_not_with_the_los
     assert run.why_none("no node can have it") == "no node can have it"
     run.unusable[cast("Any", "n0")] = "node 10.0.0.0: the key is not accepted"
     assert run.why_none("no node can have it") == "node 10.0.0.0: the key is not accepted"
+
+
+def test_the_command_keeps_how_fast_a_model_was_on_each_kind_of_gpu(study: Study) -> None:
+    """Of three texts the two longest are encoded in 2 s on a GPU, the other one in 3 s without."""
+    model = SimpleNamespace(spec=ModelSpec(name="own", revision="1"), model_id="id of own")
+    run = ModelRun(cast("Any", SimpleNamespace(model=model)), Shards(EmbeddingStore(), 2), deque())
+    run.shards.ask(Asked(["cat", "mouse", "lion"], "", ""))
+    for gpu, seconds in (("H200", 2.0), ("", 3.0)):
+        shard = run.shards.next(1)
+        assert shard is not None
+        run.take(shard, gpu, vectors(shard.texts), seconds)
+    run.close(study)
+    kept = {
+        one.gpu: (one.identity, one.texts, one.characters, one.seconds, one.gpu_seconds) for one in read_rates(study)
+    }
+    assert kept == {"H200": ("id of own", 2, 9, 2.0, 2.0), "": ("id of own", 1, 3, 3.0, 0.0)}
