@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import io
 import re
 import subprocess
@@ -83,6 +84,33 @@ def test_the_citation_has_the_package_s_version() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     with (ROOT / "pyproject.toml").open("rb") as file:
         assert cited["version"] == tomllib.load(file)["project"]["version"]
+
+
+HOWTO = sorted((ROOT / "docs" / "howto").glob("*.md"))
+
+
+def sources() -> str:
+    """What our commands can say, and what reaches a user of the libraries below them; each text on one line."""
+    packages = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app")
+    files = [file for package in packages for file in (ROOT / package).rglob("*.py")]
+    for library in ("argparse", "botocore.exceptions", "fsspec.registry"):
+        spec = importlib.util.find_spec(library)
+        assert spec and spec.origin
+        files.append(Path(spec.origin))
+    files += (ROOT / "docs" / "examples").glob("*.sbatch")
+    return re.sub(r'"\s+f?"', "", "\n".join(file.read_text(encoding="utf-8") for file in files))
+
+
+def test_each_message_that_a_how_to_page_quotes_is_one_that_there_is() -> None:
+    """A quoted line of `What goes wrong` stands in the code, with anything where the page has `...`."""
+    said = sources()
+    pages = {page.name: page.read_text(encoding="utf-8").partition("## What goes wrong\n")[2] for page in HOWTO}
+    cells = [(name, cell) for name, text in pages.items() for cell in re.findall(r"^\| (.+?) \| ", text, re.MULTILINE)]
+    quoted = [(name, line) for name, cell in cells for line in re.findall(r"`([^`]+ [^`]+ [^`]+)`", cell)]
+    assert {name for name, _ in quoted} == set(pages) - {"index.md"}
+    for name, line in quoted:
+        there = ".*".join(re.escape(piece) for piece in line.strip(". ").split("..."))
+        assert re.search(there, said), f"docs/howto/{name}: no command says {line!r}"
 
 
 METHOD = sorted((ROOT / "docs" / "method").glob("*.md"))
