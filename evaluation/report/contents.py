@@ -125,30 +125,30 @@ def _sensitivity(study: Study, material: Material) -> list[Exhibit]:
     return made
 
 
-def all_figures(study: Study, material: Material) -> dict[str, Figure]:
-    """The figures by name, in the page's order; those that would show nothing are left away."""
-    results = material.results
-    found = {**_papers(results), **_drifts(material), **_thresholds(study, material)}
-    sizes = tables.size_table(results.scores)
-    if len(sizes):
-        found["sizes"] = figure(charts.size_lines(sizes), "Scores by size of model (HTEB, Figure 5)")
-    lost = tables.drop_table(results.scores)
-    if len(lost):
+def all_figures(study: Study, material: Material, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
+    """The figures by name, in the page's order, of the numbers in the tables; those that would show nothing are none.
+
+    `exhibits` are those of `all_exhibits`.
+    """
+    frames = {name: one.frame for name, one in exhibits.items()}
+    found = {**_papers(frames), **_drifts(material, frames), **_thresholds(study, material, frames)}
+    if "sizes" in frames:
+        found["sizes"] = figure(charts.size_lines(frames["sizes"]), "Scores by size of model (HTEB, Figure 5)")
+    if "drops" in frames:
         found["drops"] = figure(
-            profile_charts.drops(lost), "Drop against original score; lines: mean drops (HTEB, Figure 9)"
+            profile_charts.drops(frames["drops"]), "Drop against original score; lines: mean drops (HTEB, Figure 9)"
         )
-    profiles = tables.profile_table(results.scores)
-    if len(profiles):
-        chart = profile_charts.axis_sizes(profiles)
+    if "profiles" in frames:
+        chart = profile_charts.axis_sizes(frames["profiles"])
         found["profiles"] = figure(chart, "How much each axis moves each model (HTEB, Figures 10 and 11)")
-    return {**found, **_boards(material)}
+    return {**found, **_boards(material, frames)}
 
 
-def _boards(material: Material) -> dict[str, Figure]:
+def _boards(material: Material, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     """Ranks with their limits, and when models should not answer."""
     results, found = material.results, {}
-    for transformed, name in ((False, "original"), (True, "transformed")):
-        ranked = tables.ranking_table(results.scores, transformed=transformed, seed=results.seed)
+    for name in ("original", "transformed"):
+        ranked = frames.get(f"ranking_{name}", pd.DataFrame())
         if "rank_low" in ranked and ranked["rank_low"].notna().any():
             chart = board_charts.rank_limits(ranked)
             found[f"ranking_{name}"] = figure(chart, f"{name.capitalize()} scores: {board_charts.CAPTION}")
@@ -159,15 +159,13 @@ def _boards(material: Material) -> dict[str, Figure]:
     return found
 
 
-def _papers(results: Results) -> dict[str, Figure]:
+def _papers(frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     """HTEB's Figures 4, 6 and 7, and the scores of each model."""
     found: dict[str, Figure] = {}
-    for refused in (False, True) if (results.scores["status"] == "included_rejected").any() else (False,):
-        end, says = ("_with_refused", "; WITH WHAT NO VERDICT ACCEPTS") if refused else ("", "")
-        axes = tables.axis_table(results.scores, results.verdicts, include_rejected=refused)
-        moved = tables.transformation_table(results.scores, include_rejected=refused)
-        if moved.empty:
+    for end, says in ("", ""), ("_with_refused", "; WITH WHAT NO VERDICT ACCEPTS"):
+        if f"transformations{end}" not in frames:
             continue
+        axes, moved = frames[f"axes{end}"], frames[f"transformations{end}"]
         found[f"axes{end}"] = figure(
             charts.axis_shifts(axes), f"Scores of each model by axis (HTEB, Figure 4{TICKS}){says}"
         )
@@ -177,15 +175,15 @@ def _papers(results: Results) -> dict[str, Figure]:
         for number, (model, part) in enumerate(moved.groupby("model", sort=False), 1):
             chart = charts.score_shifts(part).properties(width=420)
             found[f"model_{number}{end}"] = figure(chart, f"{model}: original and transformed scores{says}")
-    shifts = tables.shift_table(results.scores)
-    if shifts["shift"].notna().any():
+    if "shifts" in frames and frames["shifts"]["shift"].notna().any():
         found["shifts"] = figure(
-            charts.shift_intervals(shifts), "Hodges-Lehmann shifts; grey: p of at least .05 by Holm (HTEB, Figure 7)"
+            charts.shift_intervals(frames["shifts"]),
+            "Hodges-Lehmann shifts; grey: p of at least .05 by Holm (HTEB, Figure 7)",
         )
     return found
 
 
-def _drifts(material: Material) -> dict[str, Figure]:
+def _drifts(material: Material, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     """HTEB's Figure 3 for each model, and the drift of all texts."""
     found: dict[str, Figure] = {}
     for number, (model, part) in enumerate(material.rated.groupby("model", sort=False), 1):
@@ -195,36 +193,26 @@ def _drifts(material: Material) -> dict[str, Figure]:
         found[f"drift_{number}"] = figure(
             panels, f"{model}: drift against mean {material.question} (HTEB, Figure 3){says}"
         )
-    moved = tables.text_drift_table(material.moved)
-    if len(moved):
+    if "text_drift" in frames:
         says = "thin: 5% to 95% of the texts, thick: the middle half, point: the median"
-        found["text_drift"] = figure(profile_charts.text_drifts(moved), f"Drift of all texts; {says}")
+        found["text_drift"] = figure(profile_charts.text_drifts(frames["text_drift"]), f"Drift of all texts; {says}")
     return found
 
 
-def _thresholds(study: Study, material: Material) -> dict[str, Figure]:
+def _thresholds(study: Study, material: Material, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     """What other thresholds and other ratings would make of verdicts and totals."""
-    results, rule = material.results, study.acceptance
     found: dict[str, Figure] = {}
-    says = "; SIMULATED ratings" if any(verdict.simulated for verdict in results.verdicts) else ""
-    if rule.rules:
-        return found
-    steps = tables.thresholds_of(material.scale)
-    decisions = tables.threshold_decisions(results.verdicts, rule, steps)
-    if len(decisions):
-        chart = sensitivity_charts.threshold_decisions(decisions, rule.threshold)
+    says = "; SIMULATED ratings" if any(verdict.simulated for verdict in material.results.verdicts) else ""
+    own = study.acceptance.threshold
+    if "threshold_decisions" in frames:
+        chart = sensitivity_charts.threshold_decisions(frames["threshold_decisions"], own)
         found["threshold_decisions"] = figure(chart, f"What the rule decides at each threshold{says}")
-    at = tables.threshold_table(results.scores, results.verdicts, rule, steps)
-    if at["original"].notna().any():
-        chart_of_scores = sensitivity_charts.threshold_scores(at, rule.threshold)
+    if "thresholds" in frames and frames["thresholds"]["original"].notna().any():
+        chart_of_scores = sensitivity_charts.threshold_scores(frames["thresholds"], own)
         found["thresholds"] = figure(chart_of_scores, f"Scores of what each threshold lets in{says}")
-    if len(material.resampled):
-        uncertain = tables.uncertainty_table(results.scores, results.verdicts, material.resampled)
-        if uncertain["low"].notna().any():
-            chart = sensitivity_charts.total_intervals(uncertain)
-            found["uncertainty"] = figure(
-                chart, f"Totals with the 95% interval that uncertain verdicts give them{says}"
-            )
+    if "uncertainty" in frames and frames["uncertainty"]["low"].notna().any():
+        chart = sensitivity_charts.total_intervals(frames["uncertainty"])
+        found["uncertainty"] = figure(chart, f"Totals with the 95% interval that uncertain verdicts give them{says}")
     return found
 
 

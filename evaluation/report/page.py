@@ -80,7 +80,7 @@ def write_report(
         material = replace(material, prompts=other_prompts(first, told[-len(prompts) :]))
     models = {name: short[name] for name in scores["model"].unique()}
     exhibits = all_exhibits(study, material, _known(choices, named, models))
-    figures = all_figures(study, material)
+    figures = all_figures(study, material, exhibits)
     folder = study.folder / FOLDER
     write_exhibits(folder, exhibits, figures)
     simulated = any(verdict.simulated for found in (verdicts, *(one.verdicts for one in told)) for verdict in found)
