@@ -77,7 +77,7 @@ def unchecked_line(codes: Sequence[str]) -> str:
     if not codes:
         return ""
     names = ", ".join(f"{language_name(code)} ({code})" for code in codes)
-    return f"Raters are addressed in wordings that no native speaker has checked (docs/campaign.md): {names}"
+    return f"Raters are addressed in wordings that no native speaker has checked (docs/questions.md): {names}"
 
 
 class _Place:

@@ -1,7 +1,7 @@
 """The alternative annotator test (Calderon, Reichart and Dror, ACL 2025): is a judge as good as one more rater.
 
 Passing says that, and not that the judge's mean is right: a judge that is 0.4 too kind passes and would accept what
-people reject (docs/judges.md).
+people reject (docs/judges_and_people.md).
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def _by_rule(rule: AcceptanceSpec) -> list[str]:
     if rule.stop == "anytime":
         return [
             "With stop: anytime half of the bets are people's alone, and less is saved: decisions that took 96, 90 and",
-            "90 pairs took 88, 78 and 72 with correlations of 0.51, 0.73 and 0.85 (docs/judges.md).",
+            "90 pairs took 88, 78 and 72 with correlations of 0.51, 0.73 and 0.85 (docs/judges_simulated.md).",
         ]
     if rule.rule == "mean" and not any(one.by == "interval" for one in rule.rules):
         return [

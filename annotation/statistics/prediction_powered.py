@@ -32,9 +32,9 @@ from annotation.statistics.intervals import (
 Integers = NDArray[np.int64]
 Formula = Literal["small_samples", "published"]
 
-FEWEST_RATED = 30  # pairs; below, the interval covers too little where ratings are skewed (docs/judges.md)
+FEWEST_RATED = 30  # pairs; below, the interval covers too little where ratings are skewed (docs/judges_simulated.md)
 SHARE = 0.75  # of the slope that is used
-_CAUTIOUS = 1.1  # times the variance: what of a slope's own doubt the variance does not see (docs/judges.md)
+_CAUTIOUS = 1.1  # times the variance, which does not see all of a slope's own doubt (docs/judges_simulated.md)
 _KEPT = 2 * SHARE - SHARE**2  # of the variance that the whole slope would take off: 0.94
 _CLIP = 0.2  # of the scale: how far a judge's score may lie from its scores so far, in a bet
 _DOUBT = 1.0  # what the sum of squares of a judge's deviations must outweigh before bets follow it
@@ -87,7 +87,7 @@ def powered(
     made it 0.07 too high with 30 pairs. Each pair is corrected by the slope of the others, so that nothing moves the
     mean, whatever the judge; three quarters of that slope keep 94% of what a judge saves and half of the noise of a
     slope that is not worth having; a tenth more variance keeps the interval's errors to either side below 2.5% with
-    judges that are made to break it (docs/judges.md has the simulations). `published` is that of Angelopoulos, Duchi
+    judges that are made to break it (simulations: docs/judges_simulated.md). `published` is that of Angelopoulos, Duchi
     and Zrnic (2023, arXiv:2311.01453): the whole slope of all pairs, the normal quantile, divisors n, no tenth; it is
     the regression estimator of survey sampling (Cochran, Sampling Techniques, 3rd ed., chapter 7). In strata: Fisch et
     al. 2024, arXiv:2406.04291, with one b. Strata have the shares that they have among the ratings, whatever they have
@@ -195,7 +195,7 @@ def needed_pairs(pairs: float, rho: float, judged: float = math.inf) -> float:
 
     `judged` are all outputs that are judged, the rated ones among them. Not less than `FEWEST_RATED`, nor more than
     `pairs`, nor less than half of them: people's ratings must lean by themselves to what judges help to decide, and
-    with half of the pairs they do so as often as the whole would decide (docs/judges.md).
+    with half of the pairs they do so as often as the whole would decide (docs/judges_simulated.md).
     """
 
     def wide(n: int) -> bool:

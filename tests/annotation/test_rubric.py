@@ -158,7 +158,7 @@ def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
 
 
 def test_the_rubric_that_the_documents_show_can_be_used(variant: Make, tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "campaign.md").read_text(encoding="utf-8").partition("## Questions of your own")[2]
+    text = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8").partition("## Questions of your own")[2]
     example, beside = (block.partition("```")[0] for block in text.split("```yaml\n")[1:3])
     (tmp_path / "meaning.yaml").write_text(example, encoding="utf-8")
     said = yaml.safe_load(beside)

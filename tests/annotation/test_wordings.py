@@ -138,7 +138,7 @@ def test_who_has_checked_is_said_and_changes_nothing_else(variant: Make, own: Pa
     unchecked = load_rubric(study)
     (line,) = addressed_lines(study, unchecked, [("tr", "tr"), ("en", "en"), ("de", "de")])
     assert (
-        line == "Raters are addressed in wordings that no native speaker has checked (docs/campaign.md): Turkish (tr)"
+        line == "Raters are addressed in wordings that no native speaker has checked (docs/questions.md): Turkish (tr)"
     )
     write(own, "tr", TURKISH | {"checked_by": "A. Reader, 2026-11-20"})
     assert addressed_lines(study, load_rubric(study), [("tr", "tr"), ("en", "en")]) == []
