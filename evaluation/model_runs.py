@@ -58,14 +58,16 @@ class ModelRun:
         return cls(job, shards, deque(range(len(job.pieces))))
 
     def wants_worker(self) -> bool:
-        """Whether one more worker would have something to do: a model is not loaded for what others have in flight.
+        """Whether one more worker would have something to do.
 
-        What there is to encode is known once scores are begun, and so once one worker has loaded the model. Until then
-        others do only where nothing was encoded before, for that leaves all to do.
+        A model is not loaded for what others have in flight, nor more often than there are shards left. How many
+        there are is known once scores are begun, and so once one worker has loaded the model. Until then others do
+        only where nothing was encoded before, for that leaves all to do.
         """
         if self.failure:
             return False
-        return not self.workers or (self.shards.unassigned if self.facts else self.shards.fresh)
+        loading = sum(not worker.ready for worker in self.workers)
+        return not self.workers or (self.shards.unassigned > loading if self.facts else self.shards.fresh)
 
     def start_worker(self, ray: Any, study: Study, slot: Slot) -> EncodingHandle:
         """An encoding worker in a slot; nothing was asked of it yet."""

@@ -65,9 +65,9 @@ class Shards:
         return self._store.width is None
 
     @property
-    def unassigned(self) -> bool:
-        """Whether there are texts that no worker has."""
-        return bool(self._again or self._texts)
+    def unassigned(self) -> int:
+        """How many shards could be made of the texts that no worker has."""
+        return len(self._again) + -(-self._left // self._batch)
 
     def ask(self, asked: Asked) -> None:
         """Have texts encoded. Raises StudyError for more than the store's limit lets stand."""
@@ -80,8 +80,7 @@ class Shards:
             return self._again.popleft()
         if not self._texts:
             return None
-        left = sum(len(pairs) for _, pairs in self._texts)
-        batches = -(-left // (PARTS * max(1, workers) * self._batch))
+        batches = -(-self._left // (PARTS * max(1, workers) * self._batch))
         size = max(1, min(batches, LARGEST // self._batch)) * self._batch
         asked, pairs = self._texts[0]
         some, pairs[:] = pairs[:size], pairs[size:]
@@ -123,6 +122,11 @@ class Shards:
     def close(self) -> None:
         """Let go of the store; what it holds stays."""
         self._store.close()
+
+    @property
+    def _left(self) -> int:
+        """Texts that are to be cut."""
+        return sum(len(pairs) for _, pairs in self._texts)
 
     def _admit(self) -> None:
         """Take in what fits beside what is open; the first alone, as long as the rows' length is not known."""

@@ -72,6 +72,11 @@ def test_a_model_is_loaded_again_only_where_texts_are_left(study: Study) -> None
     assert not done.wants_worker()
     done.shards.ask(Asked(texts, "", ""))
     assert done.wants_worker()
+    done.workers.append(EncodingHandle(cast("Any", None), done, None))
+    assert not done.wants_worker()  # two are loading it for two texts, a shard each
+    first.ready = True
+    assert done.wants_worker()
+    done.workers.pop()
     shards = [done.shards.next(1), done.shards.next(1)]
     assert not done.wants_worker()
     assert shards[0] is not None
