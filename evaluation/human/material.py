@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -78,13 +79,13 @@ class Material:
         """Embedding models, in the order of the tables."""
         return list(self.main.loc[self.main["scorer_kind"] == EMBEDS, "scorer"].unique())
 
-    @property
+    @functools.cached_property
     def wide(self) -> pd.DataFrame:
         """Raters' mean and embedding models: scores by task, of the tasks that all of them have."""
         own = self.compared[self.compared["scorer_kind"].isin((PEOPLE, EMBEDS)) & self.compared["score"].notna()]
         return pairs_by_scorer(own.assign(task=own["where"]))
 
-    @property
+    @functools.cached_property
     def gaps(self) -> pd.DataFrame:
         """People beside the embedding models on each task that all have (`standing.gaps`); empty without models."""
         wide = self.wide

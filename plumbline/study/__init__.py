@@ -27,7 +27,7 @@ from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec, LocalDataset
 from plumbline.study.evaluation import EvaluationSpec, NoEvaluation
 from plumbline.study.generator import TAKE_GENERATOR, CandidateSpec, GeneratorSpec, NoGenerator, RetrySpec
-from plumbline.study.human import HUMAN, HumanSubject, with_human
+from plumbline.study.human import HUMAN, HumanSubject, refuse_one_name, with_human
 from plumbline.study.judged import Judged
 from plumbline.study.judges import JudgeSpec, refuse_unfit_judges
 from plumbline.study.own_transformations import own_transformations, within_languages
@@ -139,11 +139,11 @@ class Study(Part):
         given, subject = self.model_fields_set, self.subject
         if not isinstance(subject, TextsSubject) and "datasets" not in given:
             raise ValueError("datasets: Field required")
-        if subject is None:
-            return self
-        if self.sample.without:
+        if subject and self.sample.without:
             raise ValueError("sample.without: only outputs of transformations have error types; take it out")
-        self._groups = groups_of_subject(subject, self.datasets, given)
+        if subject:
+            self._groups = groups_of_subject(subject, self.datasets, given)
+        refuse_one_name(subject, self.evaluation.models)
         return self
 
     @model_validator(mode="after")

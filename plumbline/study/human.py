@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from plumbline.errors import StudyError, nearest
 from plumbline.study.annotators import AnnotatorSpec
 from plumbline.study.base import Code, Line, Part, first_complaint, refuse_duplicates
+from plumbline.study.evaluation import ModelSpec
 from plumbline.study.judged import NAME, Judged
 
 HUMAN = "human"
@@ -134,6 +135,13 @@ class HumanSubject(Part):
     def judged(self) -> dict[str, Judged]:
         """Its tasks by name: each is a pool, and has queues of its own."""
         return {one.name: Judged(name=one.name, axis=self.kind) for one in self.tasks}
+
+
+def refuse_one_name(subject: object, models: Iterable[ModelSpec]) -> None:
+    """Raise ValueError for a language model that is called as an embedding model is: tables hold both by name."""
+    asked = {one.called for one in subject.models} if isinstance(subject, HumanSubject) else set[str]()
+    if taken := [one.name for one in models if one.name in asked]:
+        raise ValueError(f"human.models: {taken[0]!r} is the name of an embedding model too; give one of them another")
 
 
 def with_human(data: Mapping[str, Any]) -> dict[str, Any]:

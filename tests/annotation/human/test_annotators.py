@@ -218,6 +218,14 @@ def test_models_that_cannot_be_asked_are_refused(tmp_path: Path, more: dict[str,
         asked_study(tmp_path, model("http://127.0.0.1:9/v1", **more))
 
 
+def test_a_model_that_answers_is_not_called_as_one_that_embeds(tmp_path: Path) -> None:
+    """Tables have both, by their names."""
+    file = asked_study(tmp_path, model("http://127.0.0.1:9/v1")).file
+    file.write_text(f"{file.read_text()}\nevaluation: {{models: [{{name: one}}]}}\n")
+    with pytest.raises(StudyError, match=r"human\.models: 'one' is the name of an embedding model too; give one of"):
+        load_study(file)
+
+
 def test_a_study_without_models_or_of_that_name_says_so(tmp_path: Path) -> None:
     study = asked_study(tmp_path)
     with pytest.raises(StudyError, match="names no models; add them under `human.models`"):
