@@ -380,6 +380,31 @@ def test_what_is_handed_out_and_not_answered_goes_to_others_after_a_while(arena:
 
 
 @ON_POSTGRES
+def test_who_goes_on_keeps_what_was_handed_out_and_so_does_who_saves_a_draft(arena: Arena) -> None:
+    campaign = arena.publish("slow", records=3, enough=1)
+    pending = {"filters": {"and": [*response_status("pending"), *RECORD_PENDING]}}
+    slow, other = arena.raters[:2]
+
+    def sees(rater: Rater, page: str = "limit=10") -> set[str]:
+        found = rater.call("POST", f"me/datasets/{campaign.dataset}/records/search?{page}", pending).json()
+        return {one["record"]["id"] for one in found["items"]}
+
+    def passes(seconds: int) -> None:
+        with contextlib.closing(sqlite3.connect(arena.home.path / "tmp" / "handed.db", isolation_level=None)) as handed:
+            handed.execute("UPDATE held SET at = at - ?", (seconds,))
+
+    first = sees(slow, "limit=1")
+    passes(1100)
+    second = sees(slow, "limit=1&offset=1")  # as Argilla's page: what comes after the ones that it has
+    passes(1100)
+    assert sees(other) == set(campaign.ids.values()) - first - second and len(first | second) == 2
+    slow.act("draft", min(first), 4)
+    assert sees(other) & first == set()
+    passes(1201)
+    assert sees(other) == set(campaign.ids.values())
+
+
+@ON_POSTGRES
 def test_what_one_process_changes_all_processes_know(arena: Arena) -> None:
     campaign = arena.publish("members", records=1, enough=1)
     (workspace,) = [

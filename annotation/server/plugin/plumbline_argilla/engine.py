@@ -178,10 +178,13 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
         counted = counted.group_by("stands")
 
         def work(connection: Connection) -> dict[str, int]:
-            found = Counter(counts(connection, counted))
-            if own is not None:
-                number = self.handing.left_out(connection, dataset.id, own, dataset.distribution["min_submitted"])
-                found.update(pending=-number, completed=number)
+            if own is None:
+                return counts(connection, counted)
+            # Each record is looked at once, for others answer meanwhile.
+            wanted = dataset.distribution["min_submitted"]
+            held, left = self.handing.elsewhere(connection, dataset.id, own, wanted)
+            found = Counter(counts(connection, counted.where(Record.id.not_in(held))))
+            found.update(total=len(held), pending=left, completed=len(held) - left)
             return dict(found)
 
         return {} if dataset.is_draft else await self.reading(work)

@@ -49,12 +49,13 @@ class Handing:
         if file is not None:
             opened(file, SCHEMA).close()
 
-    def left_out(self, connection: Connection, dataset_id: UUID, rater: UUID, wanted: int) -> int:
-        """How many pending records are left out of the rater's own queue."""
+    def elsewhere(self, connection: Connection, dataset_id: UUID, rater: UUID, wanted: int) -> tuple[list[UUID], int]:
+        """The records that others hold and the rater does not, and to how many of these the rater has to answer."""
         with self._database() as database:
             held = Held.of(database, dataset_id, rater)
         answers = answers_of(connection, held.elsewhere(held.others))
-        return sum(one.pending and not held.is_open(record, one, wanted) for record, one in answers.items())
+        left = sum(one.to_come(rater.hex) and held.is_open(record, one, wanted) for record, one in answers.items())
+        return [UUID(record) for record in answers], left
 
     def queue(  # noqa: PLR0913
         self, connection: Connection, dataset_id: UUID, rater: UUID, wanted: int, pending: Sequence[str], shown: slice,
@@ -62,6 +63,7 @@ class Handing:
     ) -> list[str]:  # fmt: skip
         """What is left to the rater of all that is pending, in this order; what is shown of it is held from now on.
 
+        So is what the rater holds before that: who asks for more is there, and slow at most.
         `own_first` puts what is held before all else: Argilla's page asks for what comes after the ones that it has.
         What comes after those that are shown is not looked up: it is left to the rater for now.
         """
@@ -72,7 +74,8 @@ class Handing:
                 order = sorted(pending, key=lambda one: one not in held.own) if own_first else pending
                 left, unknown = held.left(order, answers, wanted, shown.stop)
                 if not unknown:
-                    give(database, dataset_id, rater, left[shown])
+                    going_on = (one for one in left[: shown.start] if one in held.own)
+                    give(database, dataset_id, rater, [*left[shown], *going_on])
                     return left
             # Holders who answer meanwhile count as before.
             unknown, number = unknown[:number], 2 * number
@@ -92,14 +95,17 @@ class Handing:
 
 
 class Answers(NamedTuple):
-    """Whether a record is pending, who responded in any way, and how many answers it has."""
+    """Whether a record is pending, and who responded how."""
 
     pending: bool
-    raters: set[str]
-    submitted: int
+    given: dict[str, ResponseStatus]
+
+    def to_come(self, rater: str) -> bool:
+        """Whether a rater has not answered yet, and the record is pending; a draft is no answer."""
+        return self.pending and self.given.get(rater) in (None, ResponseStatus.draft)
 
 
-DELETED = Answers(pending=False, raters=set(), submitted=0)
+DELETED = Answers(pending=False, given={})
 
 
 def answers_of(connection: Connection, records: Sequence[str]) -> dict[str, Answers]:
@@ -112,9 +118,8 @@ def answers_of(connection: Connection, records: Sequence[str]) -> dict[str, Answ
     for record, status, rater, given in connection.execute(
         select(*columns).outerjoin(Response, Response.record_id == Record.id).where(asked)
     ):
-        known = found.get(record.hex) or Answers(status == RecordStatus.pending, set(), 0)
-        known.raters.update([rater.hex] if rater else [])
-        found[record.hex] = known._replace(submitted=known.submitted + (given == ResponseStatus.submitted))
+        known = found.setdefault(record.hex, Answers(status == RecordStatus.pending, {}))
+        known.given.update({rater.hex: given} if rater else {})
     return found
 
 
@@ -159,10 +164,15 @@ class Held(NamedTuple):
         return left, []
 
     def is_open(self, record: str, answers: Answers, wanted: int) -> bool:
-        """Whether a record is for the rater, too: those who answered or hold it are not enough, or the rater did."""
-        if self.rater in answers.raters or record in self.own:
+        """Whether a record is for the rater, too: those who answered or hold it are not enough, or the rater did.
+
+        Who holds it and has a draft is still to answer.
+        """
+        if self.rater in answers.given or record in self.own:
             return True
-        return answers.pending and answers.submitted + len(self.others.get(record, set()) - answers.raters) < wanted
+        to_come = sum(answers.to_come(one) for one in self.others.get(record, ()))
+        submitted = sum(status == ResponseStatus.submitted for status in answers.given.values())
+        return answers.pending and submitted + to_come < wanted
 
 
 def give(database: sqlite3.Connection, dataset_id: UUID, rater: UUID, records: Sequence[str]) -> None:
