@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -96,9 +98,14 @@ def test_tasks_from_the_draw_to_answers_that_count(
 
 
 def seen(argilla: Argilla, user: server.User, dataset_id: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The records and the questions of a dataset as a rater's page gets them."""
-    asked = argilla.request("GET", f"/datasets/{dataset_id}/questions", api_key=user.api_key)["items"]
-    return pending(argilla, user, dataset_id), asked
+    """The records and the questions of a dataset as a rater's page gets them, while somebody else writes."""
+    assert argilla.connection is not None and argilla.connection.home is not None
+    with contextlib.closing(sqlite3.connect(argilla.connection.home.database, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        asked = argilla.request("GET", f"/datasets/{dataset_id}/questions", api_key=user.api_key)["items"]
+        records = pending(argilla, user, dataset_id)
+    assert all(set(record["metadata"]) == {"language", "output_language"} for record in records)  # of this copy alone
+    return records, asked
 
 
 def test_each_rater_sees_an_order_of_their_own_which_is_recorded(argilla: Argilla, tmp_path: Path) -> None:

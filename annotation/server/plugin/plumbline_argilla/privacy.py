@@ -53,7 +53,11 @@ def apply() -> None:
 def only_own(state: ORMExecuteState) -> None:
     """Narrow a statement and what is loaded on its behalf to the rows that belong to the reader."""
     own = own_user_id()
-    if own is None or not state.is_select or state.is_column_load or state.is_relationship_load:
+    if own is None:
+        return
+    # Argilla takes out of its copy of a record what the reader may not know: that is no change of the record's.
+    state.session.autoflush = False
+    if not state.is_select or state.is_column_load or state.is_relationship_load:
         return
     owners: tuple[tuple[Any, Any], ...] = (
         (Response, Response.user_id),
