@@ -91,8 +91,7 @@ HOWTO = sorted((ROOT / "docs" / "howto").glob("*.md"))
 
 def sources() -> str:
     """What our commands can say, and what reaches a user of the libraries below them; each text on one line."""
-    packages = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app")
-    files = [file for package in packages for file in (ROOT / package).rglob("*.py")]
+    files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
     for library in ("argparse", "botocore.exceptions", "fsspec.registry"):
         spec = importlib.util.find_spec(library)
         assert spec and spec.origin
@@ -111,6 +110,39 @@ def test_each_message_that_a_how_to_page_quotes_is_one_that_there_is() -> None:
     for name, line in quoted:
         there = ".*".join(re.escape(piece) for piece in line.strip(". ").split("..."))
         assert re.search(there, said), f"docs/howto/{name}: no command says {line!r}"
+
+
+PACKAGES = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app")
+FOLDERS = (*PACKAGES, "tests", "docs", "prompts", "studies", "benchmarks", "constraints")
+#: Examples of files that a user would make, and what `make bench` writes.
+NOT_HERE = {
+    "prompts/rubrics/NAME.yaml",
+    "prompts/rubrics/meaning.yaml",
+    "studies/people.yaml",
+    "benchmarks/results/latest.json",
+}
+
+
+def test_files_that_documents_name_are_there() -> None:
+    """The changelog aside, which tells what was."""
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "exports" / "README.md"]
+    for document in documents:
+        text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for name in re.findall(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+)`", text):
+            there = (ROOT / name).exists() or (ROOT / f"{name}.py").exists() or name in NOT_HERE
+            assert there or document.name == "CHANGELOG.md", f"{document.name} names {name}, which is not there"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_design_names_the_modules_that_there_are(package: str) -> None:
+    design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    (row,) = re.findall(rf"^\| `{package}/` (.+)", design, re.MULTILINE)
+    named = {name.rstrip("/").rpartition("/")[2] for name in re.findall(r"`([a-z_/]+)`", row)}
+    files = list((ROOT / package).rglob("*.py"))
+    there = {file.stem for file in files} | {folder.name for file in files for folder in file.parents}
+    assert not named - there, f"docs/design.md names in {package} what is not there: {named - there}"
+    top = {file.stem for file in files if file.parent == ROOT / package and not file.stem.startswith("_")}
+    assert top and not top - named, f"docs/design.md does not name in {package}: {top - named}"
 
 
 METHOD = sorted((ROOT / "docs" / "method").glob("*.md"))
