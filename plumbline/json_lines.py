@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from plumbline.errors import DataError
-from plumbline.reading import MalformedError, parse_json, read_text
+from plumbline.reading import MalformedError, parse_json, text_lines
 from plumbline.records import Record
 from plumbline.study.base import first_complaint
 
@@ -22,16 +22,13 @@ def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     Raises DataError for a file that is not there, and for a line that is no JSON.
     """
     try:
-        lines = read_text(path).split("\n")  # not splitlines: texts may hold U+2028
+        for number, line in enumerate(text_lines(path), start=1):
+            if line.strip():
+                yield number, parse_json(line)
     except FileNotFoundError:
         raise DataError(f"no file {path}") from None
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            yield number, parse_json(line)
-        except MalformedError as error:
-            raise DataError(f"{path}: line {number} is not JSON: {error}") from None
+    except MalformedError as error:
+        raise DataError(f"{path}: line {number} is not JSON: {error}") from None
 
 
 def record_lines(path: Path, record: type[R]) -> Iterator[tuple[int, R]]:

@@ -6,13 +6,14 @@ one line that names the file and the place in it.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import json
 import re
 import stat
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,16 @@ class MalformedError(DataError):
 
 def read_bytes(path: Path) -> bytes:
     """All bytes of a file. Raises FileNotFoundError, and DataError for whatever else keeps it from being read."""
+    with _readable(path):
+        return path.read_bytes()
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """What keeps a file from being read, in one line."""
     try:
         refuse_no_file(path)
-        return path.read_bytes()
+        yield
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(str(path)) from None
     except OSError as error:
@@ -61,16 +69,29 @@ def read_text(path: Path) -> str:
         raise DataError(f"{path}: {error}") from None
 
 
-def decoded(content: bytes) -> str:
-    """UTF-8 as text, without a byte order mark. Raises MalformedError with the line of what is none."""
+def text_lines(path: Path) -> Iterator[str]:
+    """The lines of a file's text as `read_text` has it, without their ends, one after the other. Raises likewise."""
+    with _readable(path), path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                yield decoded(line.removesuffix(b"\n"), number)
+            except MalformedError as error:
+                raise DataError(f"{path}: {error}") from None
+
+
+def decoded(content: bytes, first: int = 1) -> str:
+    """UTF-8 as text, without a byte order mark. Raises MalformedError with the line of what is none.
+
+    `first` is the number of the content's first line.
+    """
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig" if first == 1 else "utf-8")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        line = first + content.count(b"\n", 0, error.start)
         byte = f"0x{content[error.start]:02x}"
         raise MalformedError(f"not UTF-8 (byte {byte} in line {line}); save it as UTF-8") from None
     if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
+        line = first + text.count("\n", 0, text.index("\0"))
         raise MalformedError(f"holds a null character (line {line}): no text; save it again, as UTF-8")
     return text
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from generation.datasets.table_files import json_rows, refuse_empty, row_number
 from plumbline.errors import DataError
-from plumbline.reading import read_text
+from plumbline.reading import text_lines
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 
@@ -82,10 +82,9 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
 
 def _judgements(path: Path) -> Iterator[tuple[int, str, str, str]]:
     """Number, query id, passage id and relevance of each row after the header."""
-    lines = read_text(path).split("\n")
-    if _WHOLE.fullmatch(lines[0].rstrip("\r").split("\t")[-1]):
+    rows = (line.rstrip("\r") for line in text_lines(path))
+    if _WHOLE.fullmatch(next(rows, "").split("\t")[-1]):
         raise DataError(f"{path}: the first line is a judgement, not the header query-id, corpus-id, score; add one")
-    rows = (row.rstrip("\r") for row in lines[1:])
     for number, row in enumerate(filter(None, rows), start=1):
         cells = row.split("\t")
         if len(cells) < 3:

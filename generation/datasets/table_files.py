@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from decimal import Decimal
@@ -16,7 +15,7 @@ import pyarrow.parquet as pq
 
 from plumbline.errors import DataError
 from plumbline.json_lines import json_lines
-from plumbline.reading import read_text
+from plumbline.reading import text_lines
 from plumbline.store import fetched, native_file
 from plumbline.words import shows
 
@@ -30,10 +29,12 @@ def read_frame(path: Path) -> pd.DataFrame:
     try:
         if kind in (".csv", ".tsv"):
             separator = "," if kind == ".csv" else "\t"
+            for _ in text_lines(path):  # what is no text is refused with its line, which pandas does not know
+                pass
             # Without a header, for pandas renames columns of one name and takes a column too many for row names.
-            text = io.StringIO(read_text(path), newline="")
-            cells = pd.read_csv(text, sep=separator, header=None, dtype=str, keep_default_na=False)
-            return _headed(cells, path)
+            how: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False, "encoding": "utf-8-sig"}
+            with path.open("rb") as file:
+                return _headed(pd.read_csv(file, sep=separator, **how), path)
         if kind == ".jsonl":
             return pd.DataFrame(list(json_rows(path)))
         if kind == ".parquet":
