@@ -79,7 +79,8 @@ def _notebook(file: Path) -> str:
     cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
     parts = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
     shown = [text if kind == "markdown" else f"```python\n{text}\n```" for kind, text in parts]
-    return "\n\n".join([shown[0], f"[The notebook]({file.name})", *shown[1:]]) + "\n"
+    how = f"[The notebook]({file.name}), for Jupyter (`pip install jupyterlab`); run it to see results."
+    return "\n\n".join([shown[0], how, *shown[1:]]) + "\n"
 
 
 def _target(place: str, link: str) -> str:

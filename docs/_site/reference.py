@@ -91,7 +91,7 @@ def _keys(model: type[BaseModel]) -> str:
     rows = ["| key | takes | default | meaning |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
         if not (_by_key(model) and name == "kind"):
-            what = _cell(field.description or "")
+            what = _cell(field.description or "which of several this is")
             rows.append(f"| `{name}` | {_takes(field.annotation)} | {_default(field)} | {what} |")
         if model is Study and name == "subject":
             what = "tasks that people do as models are scored on them, instead of a `subject`"
@@ -120,11 +120,11 @@ def _unnamed(one: type) -> bool:
 
 
 def _default(field: FieldInfo) -> str:
-    value = field.default
-    if field.is_required():
-        return "**needed**"
-    if field.default_factory is not None or (isinstance(value, BaseModel) and not _is_absence(type(value))):
-        return "as it says"
+    if field.is_required():  # some are filled in from elsewhere, which their description says
+        return "-" if "default: " in (field.description or "") else "**needed**"
+    value = field.get_default(call_default_factory=True, validated_data={})
+    if isinstance(value, BaseModel) and not _is_absence(type(value)):
+        return "see its keys"
     if value in (None, "", (), {}) or isinstance(value, BaseModel):
         return "-"
     if isinstance(value, tuple):

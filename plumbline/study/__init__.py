@@ -38,16 +38,16 @@ from plumbline.study.transformations import EIGHT, Transformation
 
 
 class Study(Part):
-    """Everything that one round needs; `load_study` reads it."""
+    """What is decided beforehand, and what is needed for it; `load_study` reads it."""
 
     name: Name = Field(description="the study's name; its records are in exports/<name>/")
     description: str = Field(default="", description="what it is for, in a line; reports show it")
     subject: SubjectSpec | None = Field(default=None, description="what raters judge; unset: texts with outputs")
-    datasets: tuple[DatasetSpec, ...] = Field(default=(), min_length=1, description="needed but by texts of a file")
+    datasets: tuple[DatasetSpec, ...] = Field(default=(), min_length=1, description="needed except for texts of a file")
     transformations: tuple[str, ...] = Field(
         default_factory=lambda before: () if before.get("subject") else tuple(EIGHT),
         min_length=1,
-        description="names; in the file also {path: FILE} or one's own, written out",
+        description="names; in the file also {path: FILE}, or a transformation of your own, written out",
     )
     prompts: str = Field(
         default="",
