@@ -9,19 +9,27 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 from pydantic import BaseModel
 
 from plumbline.resources import ROOT
 from plumbline.study import Study
+from tests.conftest import browsing
 
 sys.path.insert(0, str(ROOT / "docs" / "_site"))
 import mathml
 import reference
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browsing() as shared:
+        yield shared
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +64,17 @@ def test_the_search_finds_where_the_site_is_read_from_a_folder(site: Path, page:
     page.locator(".md-search-result__link", has_text="Backups").first.click()
     page.wait_for_url("**/server.html*")
     assert asked and all(url.startswith(("file:", "data:", "blob:")) for url in asked), asked
+
+
+def test_nothing_is_cut_off_on_paper(site: Path, page: Page) -> None:
+    """The widest kinds of tables, programs' output and formulas, on a page of A4 less its margins."""
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 680, "height": 900})
+    for name in ("judges_simulated", "tutorials/benchmark", "method/judges", "gallery"):
+        page.goto((site / f"{name}.html").as_uri())
+        parts = page.locator(".md-typeset :is(td, pre, .formula math, img)")
+        right = parts.evaluate_all("found => found.map(one => one.getBoundingClientRect().right)")
+        assert right and max(right) <= 680, name
 
 
 def test_every_key_of_a_study_says_what_it_means() -> None:
