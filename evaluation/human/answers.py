@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -70,13 +70,14 @@ class Given:
 
     A label is a tuple of the labels that stand equally (one, of a rater), so that a majority's ties are kept. `made`
     is there instead where a program says only what the main metric reads of each item (the share of runs that got it
-    right), with NaN for nothing.
+    right), with NaN for nothing; `beside` what other metrics read, a row for each run where the score is their mean.
     """
 
     scorer: str
     kind: Kind
     values: tuple[Any, ...] = ()
     made: Floats | None = None
+    beside: Mapping[str, Floats] = field(default_factory=dict)
     abstained: int = 0
     missing: int = 0
 
@@ -100,7 +101,8 @@ def given_by(task: Task, answers: pd.DataFrame) -> list[Given]:
             named = task.candidates[place] if task.candidates else ()
             values.append(_answer(said, task.asked, named) if said and not unsure else None)
         missing = sum(one is None for one in values) - abstained
-        found.append(Given(str(rater), _RATERS[str(kind)], tuple(values), None, abstained, missing))
+        who, whole = (str(rater), _RATERS[str(kind)]), tuple(values)
+        found.append(Given(*who, whole, abstained=abstained, missing=missing))
     return found
 
 
@@ -169,9 +171,13 @@ def leaving_one_out(raters: Sequence[Given], asked: Asked, ties: Ties = "expecte
 
 
 def read(task: Task, given: Given, metric: Metric) -> Floats | None:
-    """What a metric reads of each item, NaN where there is nothing; None where a scorer is not known so far."""
+    """What a metric reads of each item, NaN where there is nothing; None where a scorer is not known so far.
+
+    Of several runs it has a row for each.
+    """
     if given.made is not None:
-        return np.asarray(given.made, np.float64) if metric is task.metrics[0] else None
+        own = metric is task.metrics[0] or task.asked == "cluster"
+        return np.asarray(given.made, np.float64) if own else given.beside.get(metric.name)
     both = list(zip(task.right, given.values, strict=True))
     if metric.of_item is not None:
         found = [math.nan if right is None or said is None else metric.of_item(right, said) for right, said in both]
@@ -182,11 +188,11 @@ def read(task: Task, given: Given, metric: Metric) -> Floats | None:
         codes = {cluster: float(number) for number, cluster in enumerate(dict.fromkeys(given.values))}
         return np.array([math.nan if one is None else codes[one] for one in given.values])
     if task.asked in OF_LABELS:  # of labels that stand equally the alphabetically first, as HUME has it
-        return _codes(task, [None if one is None else min(one) for one in given.values])
+        return codes_of(task, [None if one is None else min(one) for one in given.values])
     return np.array([math.nan if one is None else float(one) for one in given.values])
 
 
-def _codes(task: Task, labels: Sequence[str | None]) -> Floats:
+def codes_of(task: Task, labels: Sequence[str | None]) -> Floats:
     """Labels as numbers, the same for gold and all scorers; those that are never right follow."""
     known = sorted({one for one in task.right if one is not None})
     others = sorted({one for one in labels if one is not None} - set(known))
@@ -213,7 +219,7 @@ def right_numbers(task: Task, metric: Metric) -> Floats:
         codes = pd.factorize(pd.Series(task.right, dtype=object))[0].astype(np.float64)
         return np.where(known, codes, math.nan)
     if task.asked in OF_LABELS:
-        return _codes(task, task.right)
+        return codes_of(task, task.right)
     return np.array([math.nan if one is None else float(one) for one in task.right])
 
 

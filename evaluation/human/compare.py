@@ -11,7 +11,7 @@ import pandas as pd
 
 from evaluation.human.agreement import agreement
 from evaluation.human.annotators import annotators, difficulty
-from evaluation.human.answers import Given, Task, given_by
+from evaluation.human.answers import Given, Task, codes_of, given_by
 from evaluation.human.closeness import closeness
 from evaluation.human.gold import by_unit, gold_of
 from evaluation.human.records import (
@@ -129,7 +129,11 @@ def _compared(part: Part, number: int, seed: int, otherwise: Mapping[str, str]) 
 def _given(made: ModelMade, task: Task) -> Given:
     """A model's answers: of each item what mteb's metric reads; nothing where mteb's score has no items."""
     values = np.array(made.made or [np.nan] * len(task.items), np.float64)
-    return Given(made.model, "model", made=values)
+    beside = {name: np.array(own, np.float64) for name, own in made.others.items()}
+    if made.labels:
+        codes = np.stack([codes_of(task, run) for run in made.labels])
+        beside |= {metric.name: codes for metric in task.metrics[1:]}
+    return Given(made.model, "model", made=values, beside=beside)
 
 
 def _items(one: Sampled, task: Task, scorers: Sequence[Given]) -> Iterator[dict[str, object]]:

@@ -213,6 +213,7 @@ def other_metrics(one: Material) -> Exhibit:
     notes = [
         "The V-measure rewards many clusters: AMI and ARI take off what chance gives. Average precision and nDCG of"
         " tied candidates are the mean over all orders of them; scikit-learn's puts a tied group at its end",
+        "A model's F1 is the mean of its classifier's runs. Models say no yes and no, so have no accuracy of pairs",
         *reasons(frame["where"] + ", " + frame["scorer"] + ", " + frame["metric"], frame["reason"]),
     ]
     return table(one, "other_metrics", "The same answers by other metrics, times 100", frame, rows, notes)

@@ -28,9 +28,12 @@ from evaluation.human.scored import metric_of, protocol_of, score, why_unusable
 from evaluation.jobs import done
 from evaluation.models.encoder import Encoder
 from evaluation.models.in_process import first_line
+from evaluation.tasks.item_scores import LABELS, Part
+from evaluation.tasks.own_data import label_names
 from evaluation.units import UNDEFINED, UNKNOWN, Model
 from evaluation.work import Ended, Job, Loader, naming, versions
 from generation.datasets.loading import load_dataset
+from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.reading import read_json
@@ -127,11 +130,17 @@ def _made(study: Study, model: Model, one: Sampled, loaded: Encoder) -> ModelMad
     """What a model makes of a sampled task."""
     with naming(one.name):
         found = score(one, loaded, study.evaluation.protocol, study.evaluation.batch_size)
-    made = tuple(np.asarray(found.items.parts[0].made, np.float64).tolist()) if found.items.parts else ()
+    part = found.items.parts[0] if found.items.parts else Part(np.empty(0), np.empty(0))
+    names = label_names(one.dataset) if isinstance(one.dataset, TableDataset) else []
+    runs = part.beside.get(LABELS, np.empty((0, 0))).tolist()
     return ModelMade(
         unit_id=unit_id(study, model, one), model=model.name,
         revision=model.revision or loaded.revision or UNKNOWN, task=one.task.task, subset=one.subset,
-        language=one.language, score=found.score, units=one.units, made=made, measures=found.measures,
+        language=one.language, score=found.score, units=one.units,
+        made=tuple(np.asarray(part.made, np.float64).tolist()),
+        labels=tuple(tuple(names[label] if names else str(label) for label in run) for run in runs),
+        others={name: tuple(own.tolist()) for name, own in part.beside.items() if name != LABELS},
+        measures=found.measures,
         reason=UNDEFINED if math.isnan(found.score) else found.items.reason, versions=versions(),
     )  # fmt: skip
 
@@ -148,7 +157,7 @@ def unit_id(study: Study, model: Model, one: Sampled) -> str:
     """Identity of a model's score on a sampled task: the items and the data set they are of, model, protocol, mteb."""
     of = [one.task.content_hash, one.dataset.name, one.dataset.revision, one.subset, one.language, list(one.units)]
     how = [protocol_of(one, study.evaluation.protocol), metric_of(one), _mteb_version()]
-    return identity("human-score-v1", of, model.model_id, how)
+    return identity("human-score-v2", of, model.model_id, how)
 
 
 @functools.cache

@@ -150,6 +150,10 @@ class ModelMade(Record):
     made: tuple[Number, ...] = Field(
         default=(), description="what the metric reads of each: a share of right answers, a cosine, a cluster's number"
     )
+    labels: tuple[tuple[str, ...], ...] = Field(default=(), description="of labels those that each of its runs gave")
+    others: dict[str, tuple[Number, ...]] = Field(
+        default={}, description="of searches what other metrics read of each, by name"
+    )
     measures: dict[str, object] = Field(description="all that mteb measured")
     reason: str = Field(default="", description="why there is no score, or none of single items; empty otherwise")
     versions: str = Field(description="packages that made it, and their versions")

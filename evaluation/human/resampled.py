@@ -8,6 +8,7 @@ always lie together, so that resamples agree better than the sample does, and a 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from annotation.statistics.intervals import adding_raters, jackknife, known
 from annotation.statistics.paired import DEFINED_SHARE, Estimate, Floats
 from evaluation.human.metrics import Metric
+from evaluation.statistics.counted import Counted
 
 OVER_ITEMS = {True: "bootstrap over items", False: "jackknife over items"}
 WITH_RATERS = {True: "bootstrap over items, t over raters", False: "jackknife over items, t over raters"}
@@ -79,11 +81,16 @@ class Resampled:
         return float(defined.var(ddof=1) if self.smooth else (self.n - 1) * defined.var())
 
 
-def resampled(metric: Metric, gold: Floats, made: Floats, number: int, rng: np.random.Generator) -> list[Resampled]:
-    """Each scorer's (row's) score and its value in `number` resamples, all of the same draws of items."""
-    n = made.shape[1]
+def resampled(
+    metric: Metric, gold: Floats, made: Sequence[Floats], number: int, rng: np.random.Generator
+) -> list[Resampled]:
+    """Each scorer's score and its value in `number` resamples, all of the same draws of items.
+
+    Who has a row for each of several runs is scored by the mean of their scores.
+    """
+    n = len(gold)
     once = np.ones((1, n))
-    measures = [metric.measure(gold, row) for row in made]
+    measures = [_of_runs(metric, gold, np.atleast_2d(one)) for one in made]
     values = [float(measure(once)[0]) for measure in measures]
     if not metric.smooth:
         without = 1 - np.eye(n)
@@ -99,6 +106,18 @@ def resampled(metric: Metric, gold: Floats, made: Floats, number: int, rng: np.r
     joined = [np.concatenate(empty + [part[k] for part in draws]) for k in range(len(made))]
     ends = metric.least, 1.0
     return [Resampled(value, one, metric.smooth, n, ends) for value, one in zip(values, joined, strict=True)]
+
+
+def _of_runs(metric: Metric, gold: Floats, runs: Floats) -> Counted:
+    measures = [metric.measure(gold, run) for run in runs]
+    if len(measures) == 1:
+        return measures[0]
+
+    def of(counts: Floats) -> Floats:
+        found: Floats = np.mean([measure(counts) for measure in measures], axis=0)
+        return found
+
+    return of
 
 
 def mean_of(scores: list[Resampled]) -> Resampled:

@@ -81,8 +81,9 @@ def _in_order(one: Sampled, items: Items) -> Items:
     names = query_names(one)
     order = {name: place for place, name in enumerate(sorted(names))}
     (part,) = items.parts
-    made = part.made[[order[name] for name in names]]
-    return dataclasses.replace(items, parts=(Part(part.gold, made),))
+    places = [order[name] for name in names]
+    beside = {name: values[places] for name, values in part.beside.items()}
+    return dataclasses.replace(items, parts=(Part(part.gold, part.made[places], beside),))
 
 
 def query_names(one: Sampled) -> list[str]:

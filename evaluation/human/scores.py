@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from annotation.statistics.paired import Estimate, Floats, holm
 from evaluation.human.answers import Given, Task, Ties, aggregate, leaving_one_out, read, right_numbers
@@ -55,7 +56,7 @@ class _Metered:
         read_of = [(one, read(task, one, metric)) for one in scorers]
         known = [(one, values) for one, values in read_of if values is not None]
         gold = right_numbers(task, metric)
-        there = [np.isfinite(values) for _, values in known]
+        there = [_there(values) for _, values in known]
         scorable = np.isfinite(gold) & np.logical_or.reduce([np.zeros(len(gold), bool), *there])
         enough = tuple(
             one.kind in _SINGLE and scorable.any() and some[scorable].mean() >= SHARE
@@ -119,15 +120,15 @@ def score(
 def _on_common(metered: _Metered, number: int, rng: np.random.Generator) -> dict[_Key, Resampled]:
     """Each scorer that has all common items, and the mean of raters, resampled together."""
     common = metered.common
-    whole = [k for k, values in enumerate(metered.made) if np.isfinite(values[common]).all()]
+    whole = [k for k, values in enumerate(metered.made) if _there(values)[common].all()]
     raters = [k for k, one in enumerate(metered.scorers) if one.kind == "rater"]
-    made = [metered.made[k][common] for k in whole]
+    made = [metered.made[k][..., common] for k in whole]
     pooled = metered.metric.measure is mean and bool(raters)
     if pooled:
         made.append(_item_means(np.stack([metered.made[k][common] for k in raters])))
     if not common.any() or not made:
         return {}
-    drawn = resampled(metered.metric, metered.gold[common], np.stack(made), number, rng)
+    drawn = resampled(metered.metric, metered.gold[common], made, number, rng)
     found = {_key(metered.scorers[k]): one for k, one in zip(whole, drawn, strict=False)}
     own = [found[_key(metered.scorers[k])] for k in raters if k in whole]
     if pooled:
@@ -159,7 +160,7 @@ def _rows(metered: _Metered, found: dict[_Key, Resampled]) -> list[dict[str, obj
 
 def _mean_row(metered: _Metered, found: dict[_Key, Resampled], raters: Sequence[Given]) -> dict[str, object]:
     """The mean of raters, with an interval over raters too where there are three."""
-    made = {_key(one): values[metered.common] for one, values in zip(metered.scorers, metered.made, strict=True)}
+    made = {_key(one): values[..., metered.common] for one, values in zip(metered.scorers, metered.made, strict=True)}
     reason = ""
     if metered.metric.measure is mean:
         values = np.stack([made[_key(one)] for one in raters])
@@ -184,15 +185,16 @@ def _apart(metered: _Metered, number: int, rng: np.random.Generator) -> list[dic
     rows = []
     items = int(metered.scorable.sum())
     for one, values in zip(metered.scorers, metered.made, strict=True):
-        own = np.isfinite(values) & metered.scorable
-        if metered.common.any() and np.isfinite(values[metered.common]).all():
+        there = _there(values)
+        own = there & metered.scorable
+        if metered.common.any() and there[metered.common].all():
             continue
         why = f"has {own.sum()} of {items} items: scored on these alone, and compared with nobody"
         if not own.any():
             undefined = Estimate(math.nan, math.nan, math.nan, 0, f"has none of {items} items")
             rows.append(metered.row(one, undefined, "", compared=False))
             continue
-        (found,) = resampled(metered.metric, metered.gold[own], values[own][None], number, rng)
+        (found,) = resampled(metered.metric, metered.gold[own], [values[..., own]], number, rng)
         rows.append(metered.row(one, found.interval, OVER_ITEMS[metered.metric.smooth], why, compared=False))
     return rows
 
@@ -260,6 +262,12 @@ def _item_means(values: Floats) -> Floats:
     number = there.sum(axis=0)
     sums = np.where(there, values, 0).sum(axis=0)
     return np.where(number > 0, sums / np.maximum(number, 1), math.nan)
+
+
+def _there(values: Floats) -> NDArray[np.bool_]:
+    """Of which items something is known; of several runs by all."""
+    there: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(np.atleast_2d(values)))
+    return there
 
 
 def _key(given: Given) -> _Key:

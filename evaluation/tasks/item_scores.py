@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,15 +34,21 @@ if TYPE_CHECKING:
 
 _SAME = 1e-4  # mteb rounds what it measures of searches to five digits
 _AT_ONCE = 2**16  # numbers at a time, few enough for the processor's cache
-_QUERY_METRICS: dict[TaskType, str] = {"retrieval": "ndcg_cut_10", "reranking": "map_cut_1000"}
+_QUERY_METRICS: dict[TaskType, str] = {"retrieval": "ndcg_at_10", "reranking": "map"}
+_OF_QUERIES = {"ndcg_at_10": "ndcg_cut_10", "map": "map_cut_1000"}  # as mteb calls them of one query
+LABELS = "labels"
 
 
 @dataclass(frozen=True)
 class Part:
-    """The items of one subset: their gold and what the model made of them, in one order."""
+    """The items of one subset: their gold and what the model made of them, in one order.
+
+    `beside` is what other metrics read of them: of searches by metric, of classification `LABELS`, a row for each run.
+    """
 
     gold: NDArray[Any]
     made: NDArray[Any]
+    beside: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def score(self, measure: Measure) -> float:
         """The measure of all items, each once."""
@@ -151,7 +157,10 @@ def _watch(kept: dict[str, Any], kind: TaskType, task: Any) -> None:
         measured = task.task_specific_scores
 
         def keep(scores: Any, *others: Any, hf_subset: str, **named: Any) -> Any:
-            kept[hf_subset] = {query: own[_QUERY_METRICS[kind]] for query, own in scores.items()}
+            kept[hf_subset] = {
+                query: {name: own[key] for name, key in _OF_QUERIES.items() if key in own}
+                for query, own in scores.items()
+            }
             return measured(scores, *others, hf_subset=hf_subset, **named)
 
         task.task_specific_scores = keep
@@ -168,13 +177,16 @@ def _part(kind: TaskType, task: Any, rows: Any, made: Any) -> Part | None:
     from evaluation.tasks.ties import settled  # noqa: PLC0415 (it imports mteb)
 
     if kind in SEARCHES:
-        values = np.array([made[query] for query in sorted(made)], dtype=np.float64)
-        return Part(np.zeros(len(values)), values)
+        order = [made[query] for query in sorted(made)]
+        every = {name: np.array([one[name] for one in order], np.float64) for name in (order[0] if order else ())}
+        return Part(np.zeros(len(made)), every.pop(_QUERY_METRICS[kind], np.empty(0)), every)
     gold = rows[gold_column(task, kind)] if kind != "bitext_mining" else np.arange(len(rows))
     if kind in ("sts", "str", "pair_classification"):
         part = Part(np.asarray(gold, dtype=np.float64), settled(made["cosine_scores"]))
     elif kind == "classification":
-        part = Part(np.asarray(gold), _right(np.asarray(gold), [np.asarray(one) for one in made]))
+        right, runs = np.asarray(gold), [np.asarray(one) for one in made]
+        values = _right(right, runs)
+        part = Part(right, values, {LABELS: np.stack(runs)} if len(values) else {})
     elif kind == "multilabel_classification":
         from sklearn.preprocessing import MultiLabelBinarizer  # noqa: PLC0415
 

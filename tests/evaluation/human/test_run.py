@@ -12,6 +12,7 @@ import mteb
 import pandas as pd
 import pytest
 from mteb.cache import ResultCache
+from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
 from annotation.human.records import ANSWERS, MODEL_ANSWERS, HumanAnswer
 from evaluation import human_benchmark
@@ -68,6 +69,22 @@ def test_people_and_models_stand_on_the_same_items(study: Study) -> None:
         people = score_of.get((row.task, row.people, row.people), math.nan)
         expected = people - score_of[row.task, kind_of[row.model], row.model]
         assert row.difference == pytest.approx(expected, abs=1e-9, nan_ok=True)
+
+
+def test_models_have_the_other_metrics_of_people_as_mteb_has_them(study: Study) -> None:
+    scores = _scores(study)
+    others = scores[(scores["scorer_kind"] == "model") & ~scores["main"]]
+    files = [json.loads(file.read_text()) for file in (study.folder / records.MADE).glob("*.json")]
+    made = {(one["task"], one["model"]): one for one in files}
+    items = read_frame(study.folder / records.ITEM_SCORES, HumanItemScore, "x")
+    gold = items[items["scorer_kind"] == "gold"].set_index(["task", "item"])["answer"]
+    for task, model, metric, score in others[["task", "scorer", "metric", "score"]].itertuples(index=False):
+        own = made[task, model]
+        measures = {"ami": adjusted_mutual_info_score, "ari": adjusted_rand_score}
+        due = measures[metric](gold[task][own["units"]], own["made"]) if metric in measures else own["measures"][metric]
+        assert score == pytest.approx(due, abs=1e-5), (task, metric)
+    assert set(others["metric"]) == {"f1", "f1_weighted", "ndcg_at_10", "ami", "ari"}
+    assert others.loc[others["metric"] == "f1", "low"].notna().all()
 
 
 def test_what_is_scored_is_kept_and_nothing_else_changes(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
