@@ -60,7 +60,7 @@ class _Scheduler:
         self._encoding: list[EncodingHandle] = []
         self._scoring: list[ScoringHandle] = []
         self._size = size_of_slots(ray, study)
-        self._slots, self._looked = model_slots(ray, self._size), time.monotonic()
+        self._look()
         self._most = max(1, min(SCORING * len(self._slots), command_cpus(ray)))
         self.runs: list[ModelRun] = []
         for job in jobs:
@@ -77,7 +77,7 @@ class _Scheduler:
     def step(self) -> list[tuple[Job, Any]]:
         """Have all workers busy, wait for something to come, and take it; what was made."""
         if time.monotonic() - self._looked > LOOK_SECONDS:
-            self._slots, self._looked = model_slots(self._ray, self._size), time.monotonic()
+            self._look()
         self._start_scoring()
         self._assign()
         self._start_encoding()
@@ -99,6 +99,10 @@ class _Scheduler:
         for run in self.runs:
             run.close(self._study)
 
+    def _look(self) -> None:
+        """See which slots there are."""
+        self._slots, self._looked = model_slots(self._ray, self._size), time.monotonic()
+
     def _start_encoding(self) -> None:
         """Start a worker in each free slot that a model wants, for the one that has fewest."""
         taken = {worker.slot for worker in self._encoding}
@@ -110,7 +114,7 @@ class _Scheduler:
                 self._calls[worker.actor.facts.remote()] = partial(self._loaded, worker)
         for run in [one for one in self.runs if not one.workers and not one.failure]:
             if not run.may_have(self._slots):
-                self._fail(run, run.why_none("no node of the cluster can have it; see `ray status`"))
+                self._fail(run, run.reason or "no node of the cluster can have it; see `ray status`")
             elif idle := idle_for(run, self._encoding):
                 self._stop(idle)
 
@@ -175,31 +179,26 @@ class _Scheduler:
         """What a worker answered; None where it failed, or is no more."""
         if worker.gone:
             return None
-        run, node = worker.run, f"node {worker.slot.address}"
+        run, slot = worker.run, worker.slot
         try:
             return self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
-            run.unusable[worker.slot] = why = line_of(error, node)
-            self._stop_failed(worker, why, shard)
+            self._stop_failed(worker, run.failed(slot, error, shard), shard)
         except self._lost as error:
-            over = worker.in_flight[0] if worker.in_flight else None
-            run.tries[worker.slot] += over is None
-            times = max(run.tries[worker.slot], over.tries + 1 if over else 0)
-            why = f"{node}: {death(error, times)}"
-            if run.tries[worker.slot] >= TRIES:
-                run.unusable[worker.slot] = why
-            self._stop_failed(worker, why, over)
+            self._look()  # the loss of a node is no shard's doing
+            over = worker.in_flight[0] if worker.in_flight and slot in self._slots else None
+            self._stop_failed(worker, run.died(slot, error, over), over)
         return None
 
     def _stop_failed(self, worker: EncodingHandle, why: str, over: Shard | None) -> None:
         """Stop a worker that failed or died over a shard; others encode what it had in flight."""
         run = worker.run
         self._stop(worker)
-        if over is not None:
-            over.tries += 1
-        fatal = over is not None and over.tries >= TRIES
-        if fatal or not (run.workers or run.may_have(self._slots)):
-            self._fail(run, why if fatal else run.why_none(why))
+        if over is not None and over.tries >= TRIES:
+            self._fail(run, over.reason or why)
+            return
+        if not (run.workers or run.may_have(self._slots)):
+            self._fail(run, run.reason or why)
             return
         for shard in worker.in_flight:
             run.shards.put_back(shard)
@@ -246,7 +245,7 @@ class _Scheduler:
             self._found.append((run.job, step.made))
             run.asked += step.asked
             scorer.free()
-        elif run.failure:
+        elif run.failure or not run.workers:  # it would wait for a slot, and others for it
             self._go_on(scorer, GivenUp())
         elif isinstance(step, Rows):
             asked = Asked(step.texts, step.prompt, step.role)

@@ -20,9 +20,9 @@ from plumbline.errors import PlumblineError
 from plumbline.rates import Stopwatch
 from plumbline.study import Study
 
-# Of a shard, or of a piece, whose process dies or fails. A process has one in work, so it is known what it died over;
-# a generator's has many texts in flight, and there it takes three (`generation.job_queue`).
-TRIES = 2
+# Of a shard, or of a piece, whose process dies or fails. A process has one in work, so it is known which it died over,
+# but a process may be killed, and the next one's node be lost: the first two deaths may be none of its doing.
+TRIES = 3
 
 
 @dataclass(eq=False)
@@ -37,7 +37,8 @@ class ModelRun:
     pieces_in_flight: int = 0
     asked: int = 0
     failure: str = ""
-    unusable: dict[Slot, str] = field(default_factory=dict)  # where it failed, and why
+    unusable: set[Slot] = field(default_factory=set)
+    reason: str = ""  # why there: what it raised, rather than that processes died
     tries: Counter[Any] = field(default_factory=Counter)  # of pieces, and of slots where it died while it was loaded
     waiting: dict[Asked, ScoringHandle] = field(default_factory=dict)
     questions: list[tuple[ScoringHandle, Question]] = field(default_factory=list)  # that no worker has yet
@@ -92,9 +93,25 @@ class ModelRun:
         """Whether there is a slot left for the model."""
         return any(serves(slot, self.job.model.spec) and slot not in self.unusable for slot in slots)
 
-    def why_none(self, otherwise: str) -> str:
-        """Why there is no slot left: why it failed in the last one, or else what is said."""
-        return next(reversed(self.unusable.values()), otherwise)
+    def failed(self, slot: Slot, error: Any, shard: Shard | None) -> str:
+        """Note what it raised in a slot, over a shard if any; what is said of it."""
+        self.reason = why = line_of(error, f"node {slot.address}")
+        self.unusable.add(slot)
+        if shard is not None:
+            shard.tries, shard.reason = shard.tries + 1, why
+        return why
+
+    def died(self, slot: Slot, error: Exception, over: Shard | None) -> str:
+        """Note that its process died in a slot, over a shard or while it was loaded; what is said of it."""
+        if over is not None:
+            over.tries += 1
+        else:
+            self.tries[slot] += 1
+        why = f"node {slot.address}: {death(error, over.tries if over is not None else self.tries[slot])}"
+        if self.tries[slot] >= TRIES:
+            self.unusable.add(slot)
+            self.reason = self.reason or why
+        return why
 
 
 @dataclass(eq=False)

@@ -33,13 +33,14 @@ class Asked:
 
 @dataclass(eq=False)
 class Shard:
-    """Texts that are encoded in one go. `tries` counts who died or failed over them."""
+    """Texts that are encoded in one go. `tries` counts who died or failed over them, `reason` is of who failed last."""
 
     texts: list[str]
     keys: list[bytes]
     prompt: str
     role: str
     tries: int = 0
+    reason: str = ""
 
 
 class Shards:

@@ -89,14 +89,6 @@ def test_a_model_is_loaded_again_only_where_texts_are_left(study: Study) -> None
     assert not done.wants_worker()
 
 
-def test_a_model_without_a_slot_ends_with_what_it_failed_of_and_not_with_the_loss_of_the_last_node() -> None:
-    """It failed on one node for a reason of its own; then the other node, where it was tried again, was lost."""
-    run = ModelRun(cast("Any", None), Shards(EmbeddingStore(), 1), deque([0]))
-    assert run.why_none("no node can have it") == "no node can have it"
-    run.unusable[cast("Any", "n0")] = "node 10.0.0.0: the key is not accepted"
-    assert run.why_none("no node can have it") == "node 10.0.0.0: the key is not accepted"
-
-
 def test_the_command_keeps_how_fast_a_model_was_on_each_kind_of_gpu(study: Study) -> None:
     """Of three texts the two longest are encoded in 2 s on a GPU, the other one in 3 s without."""
     model = SimpleNamespace(spec=ModelSpec(name="own", revision="1"), model_id="id of own")
