@@ -53,9 +53,10 @@ class Cluster:
         return found
 
     def kill_node(self) -> None:
-        """End the node that joined last, as one does that loses its power."""
-        (*_, last) = sorted(one for one in self.processes() if _line(one).split("\0")[0].endswith("raylet/raylet"))
-        os.kill(last, signal.SIGKILL)
+        """End the node that joined, as one does that loses its power."""
+        lines = [(one, _line(one).split("\0")) for one in self.processes()]
+        (joined,) = [one for one, line in lines if line[0].endswith("raylet/raylet") and "--head" not in line]
+        os.kill(joined, signal.SIGKILL)
 
 
 def _line(process: int) -> str:
@@ -107,7 +108,7 @@ def running(python: Path | str, packages: Sequence[str] = (), nodes: int = 2) ->
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait; longer than a busy machine takes to start workers."""
-    end = time.monotonic() + 90
+    end = time.monotonic() + 240
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.005)

@@ -57,7 +57,7 @@ def stop_midway(stub: ChatStub, study: Path, how: int) -> subprocess.Popen[str]:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 240
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.005)
@@ -77,7 +77,7 @@ def tables(study: Path) -> dict[str, object]:
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=240)
     return process.returncode, out, err
 
 
@@ -126,7 +126,7 @@ def killed_and_resumed(folder: Path, stub: ChatStub, answers: int, seconds: floa
     process.join()
     again = FORKS.Process(target=generate_at, args=(study,))
     again.start()
-    again.join(60)
+    again.join(240)
     assert again.exitcode == 0
     return study
 
