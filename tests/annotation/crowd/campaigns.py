@@ -9,7 +9,10 @@ from typing import Any
 
 from annotation.crowd.campaign import Campaign
 from annotation.crowd.ledger import Ledger
+from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import Platform
+from annotation.crowd.prolific.adapter import Prolific
+from annotation.crowd.prolific.rooms import Rooms
 from annotation.offering import LEDGER, Mode
 from annotation.rubric import load_rubric
 from annotation.sampling.controls import read_controls
@@ -18,6 +21,8 @@ from generation.run import generate
 from plumbline.study import Study
 from plumbline.study.crowd import PlatformName
 from tests.annotation.campaigns import Make
+from tests.annotation.crowd.mturk.mturk_site import MTurkSite
+from tests.annotation.crowd.prolific.prolific_site import Site
 
 KEY = b"a key of the tests"
 CROWD: dict[str, Any] = {"countries": {"en": ["US"]}, "share": 0.5, "prolific_fee": 0.25}
@@ -148,3 +153,21 @@ def run(
         if close is not None:
             close()
     return True
+
+
+def step(
+    study: Study,
+    site: MTurkSite | Site,
+    what: Callable[[Campaign], object],
+    mode: Mode = "live",
+    limit: int = 10**6,
+    rooms: Rooms | None = None,
+) -> None:
+    """One command, from its beginning to its end; `rooms` are Prolific's, the site's own where None."""
+
+    def platform() -> Platform:
+        if isinstance(site, MTurkSite):
+            return MTurk(study, mode, client=site.client())
+        return Prolific(study, mode, KEY, rooms or site.rooms, address=site.url, token=site.token, pause=site.pause)
+
+    assert run(study, platform, what, limit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
@@ -15,7 +15,6 @@ from annotation.crowd.batches import Batch
 from annotation.crowd.campaign import Campaign, Launch, next_batches
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
-from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.sheet import sheet_text
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
 from annotation.offering import LEDGER, Mode
@@ -28,7 +27,7 @@ from plumbline.study import Study
 from plumbline.study.crowd import PTEB_COUNTRIES, CrowdSpec
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd import campaigns
-from tests.annotation.crowd.campaigns import careless, drawn, honest, run
+from tests.annotation.crowd.campaigns import careless, drawn, honest, step
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite, WorkerRefusedError
 
 # Four paraphrases, a positive and a negative control in a batch: 6 x $0.20 = $1.20, and MTurk's 20%: $1.44 a worker
@@ -39,12 +38,6 @@ REWARD, UNIT = 120, 144
 def site() -> Iterator[MTurkSite]:
     with MTurkSite() as made:
         yield made
-
-
-def step(
-    study: Study, site: MTurkSite, what: Callable[[Campaign], object], mode: Mode = "live", limit: int = 10**6
-) -> None:
-    assert run(study, lambda: MTurk(study, mode, client=site.client()), what, limit)
 
 
 def work(study: Study, site: MTurkSite, hit: str, worker: str, seconds: float = 600) -> str:

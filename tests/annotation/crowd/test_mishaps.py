@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,9 +14,7 @@ from annotation.crowd import judging
 from annotation.crowd.campaign import Campaign, Launch
 from annotation.crowd.collecting import collect, collect_archive
 from annotation.crowd.ledger import Ledger
-from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import NoMoneyError, RefusedError, UncertainError
-from annotation.crowd.prolific.adapter import Prolific
 from annotation.crowd.steps import LimitError
 from annotation.crowd.summary import plan_text, read_summaries
 from annotation.offering import LEDGER, Mode, ledgers
@@ -27,7 +25,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd import campaigns
-from tests.annotation.crowd.campaigns import drawn, honest, run
+from tests.annotation.crowd.campaigns import drawn, honest, step
 from tests.annotation.crowd.mturk.mturk_site import Fault, Moment, MTurkSite
 from tests.annotation.crowd.prolific.prolific_site import Site, prolific_site
 
@@ -46,20 +44,6 @@ def site() -> Iterator[MTurkSite]:
 def prolific() -> Iterator[Site]:
     with prolific_site() as made:
         yield made
-
-
-def step(
-    study: Study, site: MTurkSite | Site, what: Callable[[Campaign], object], mode: Mode = "live", limit: int = 10**6
-) -> None:
-    if isinstance(site, MTurkSite):
-        assert run(study, lambda: MTurk(study, mode, client=site.client()), what, limit)
-        return
-    assert run(
-        study,
-        lambda: Prolific(study, mode, campaigns.KEY, site.rooms, address=site.url, token=site.token, pause=site.pause),
-        what,
-        limit,
-    )
 
 
 def launch(study: Study, site: MTurkSite | Site, mode: Mode = "live") -> Launch:

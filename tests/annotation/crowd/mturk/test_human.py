@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -14,14 +16,19 @@ from annotation.crowd import judging
 from annotation.crowd.campaign import Campaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.mturk.adapter import MTurk
-from annotation.human.records import ANSWERS, HumanAnswer
+from annotation.crowd.summary import read_summaries
+from annotation.human.records import ANSWERS, HumanAnswer, HumanItem
+from annotation.human.rehearsing import read_items
+from annotation.ratings.collected import Collected
 from annotation.ratings.ratings import read_ratings
 from annotation.sampling.sample import draw_sample
+from annotation.sampling.shown import shown
 from annotation.verdicts.acceptance import accept
-from annotation.verdicts.people import answers_lines
+from annotation.verdicts.people import answers_lines, write_answers
+from plumbline.fields import fields_of
 from plumbline.manifest import read_kept_frame
-from tests.annotation.crowd.campaigns import run
-from tests.annotation.crowd.mturk.mturk_site import MTurkSite, form_data
+from tests.annotation.crowd import campaigns
+from tests.annotation.crowd.mturk.mturk_site import MTurkSite, WorkerRefusedError, form_data
 from tests.annotation.human.studies import SEVERAL, WORDS, study_of
 from tests.annotation.test_browser import watch
 from tests.axe import grave
@@ -87,6 +94,83 @@ def refuses_no_order(page: Page) -> None:
     assert "Put the passages into order" in page.get_by_role("alert").inner_text()
 
 
+def test_who_is_rejected_is_replaced_and_nobody_is_paid_or_counted_twice(site: MTurkSite, tmp_path: Path) -> None:
+    """Marks of queries with a record for each candidate, and grades beside one another: 2 raters of each item."""
+    study = study_of(
+        tmp_path,
+        {"data": "long", "items": 2, "raters": 2, "candidates": 11, "relevance": "binary"},
+        {"data": "search", "items": 3, "raters": 2, "candidates": 6},
+        crowd={**CROWD, "pay": {"extra": {"long": 0.5}}}, acceptance={"min_pairs": 2, "min_raters": 1},
+    )  # fmt: skip
+    draw_sample(study)
+    step = partial(campaigns.step, study, site)
+    step(lambda campaign: campaign.launch(0))
+    texts = {pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in shown(study)}
+
+    def fields(hit_id: str, knows: bool = True) -> dict[str, str]:
+        """What the page sends of a worker who read the second candidate first, and so on."""
+        sent = site.fields(hit_id)
+        for turn, pair in enumerate(form_data(site.hits[hit_id].html)["pairs"]):
+            own = texts[pair["id"]]
+            of_use = [right(str(one)) == knows for one in own.get("candidates", [own.get("passage")])]
+            names = ["search", *(f"search-{place}" for place in range(2, 7))]
+            given = {name: "g3" if one else "g0" for name, one in zip(names, of_use, strict=False)}
+            if "passage" in own:
+                given = {"long": "yes" if of_use[0] else "no", "order": str(turn % 11 + 1)}
+            for name, value in {"order": "2 3 1 6 4 5", "turn": str(turn + 1), **given}.items():
+                sent[f"{pair['id']}.{name}"] = value
+        return sent
+
+    long, search = site.hits
+    assert [hit.reward for hit in site.hits.values()] == [
+        660,
+        60,
+    ]  # 22 records at 45 s, 3 items at 30 s, at $24 an hour
+    works = {
+        (hit, who): site.work(hit, who, fields(hit)) for hit in site.hits for who in "AB" if (hit, who) != (long, "B")
+    }
+    works[long, "B"] = site.work(long, "B", fields(long, knows=False), 30)
+    step(collect)
+    step(lambda campaign: judging.reject(campaign, [works[long, "B"]], "all marks are the wrong way round"))
+    with pytest.raises(WorkerRefusedError):
+        site.work(long, "B", fields(long))
+    step(lambda campaign: campaign.launch(0))
+    works[long, "C"] = site.work(long, "C", fields(long), 720)
+    for _ in range(2):
+        step(collect)
+    step(judging.approve_all)
+    step(lambda campaign: judging.approve(campaign, [works[search, "B"]], "done well, though excluded"))
+    for _ in range(2):
+        step(judging.pay_bonuses)
+    # Of the marks the median of 600 and 720 s is below what 22 times 45 s are paid; 600 s of grades are worth $4.00.
+    assert {(who, site.hits[hit].reward): site.paid[who, key] for (hit, who), key in works.items()} == {
+        ("A", 660): [660], ("B", 660): [], ("C", 660): [660], ("A", 60): [60, 340], ("B", 60): [60, 340],
+    }  # fmt: skip
+    (told,) = read_summaries(study)
+    assert told.spent == site.balance - site.available == 2 * 792 + 2 * (72 + 408)
+
+    lines = write_answers(study, Collected.read(study))
+    assert lines[0].endswith("2 raters; cannot tell: 0 of 44 answers; not counted: excluded or withdrawn 22")
+    assert "0 of 3 items by 2 raters or more, 3 by any; 1 raters" in lines[1]  # who is rejected once counts nowhere
+    found = read_kept_frame(study, ANSWERS, HumanAnswer, "annotation accept")
+    for task, most, raters, number in (("long", 1, 2, 22), ("search", 3, 1, 18)):
+        own = found[found["task"] == task]
+        assert own.groupby("rater_id").size().tolist() == [number] * raters
+        items = [one for one in read_items(study) if one.task == task]
+        best = {(item.item, name) for item in items for name in item.candidates if right(candidate(item, name, texts))}
+        assert {*own[own["value"] == most][["item", "candidate"]].itertuples(index=False, name=None)} == best
+    for item in read_items(study):
+        own = found[(found["task"] == "search") & (found["item"] == item.item)].set_index("candidate")["place"]
+        assert item.task != "search" or [own[name] for name in item.shown] == [3, 1, 2, 5, 6, 4]
+
+
+def candidate(item: HumanItem, name: str, texts: Mapping[str, Mapping[str, Any]]) -> str:
+    """The text of an item's candidate, in its own record or among the others."""
+    if item.records:
+        return str(texts[item.records[item.candidates.index(name)]]["passage"])
+    return str(texts[item.pair_id]["candidates"][item.shown.index(name)])
+
+
 @pytest.mark.browser
 def test_tasks_of_each_type_are_done_by_a_crowd_collected_and_accepted(
     page: Page, site: MTurkSite, tmp_path: Path
@@ -95,7 +179,9 @@ def test_tasks_of_each_type_are_done_by_a_crowd_collected_and_accepted(
     draw_sample(study)
 
     def step(what: Callable[[Campaign], object]) -> None:
-        assert run(study, lambda: MTurk(study, "sandbox", client=site.client(), endpoint=site.url), what, 10**6)
+        assert campaigns.run(
+            study, lambda: MTurk(study, "sandbox", client=site.client(), endpoint=site.url), what, 10**6
+        )
 
     step(lambda campaign: campaign.launch(0))
     assert len(site.hits) == len(ALL)

@@ -20,11 +20,11 @@ from annotation.verdicts.acceptance import accept
 from plumbline.fields import expected_of
 from tests.annotation import subjects
 from tests.annotation.campaigns import Make
-from tests.annotation.crowd.campaigns import drawn, honest
+from tests.annotation.crowd.campaigns import drawn, honest, step
 from tests.annotation.crowd.made_offers import make_offer
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.crowd.mturk.test_question_browser import Worker
-from tests.annotation.crowd.test_campaign import launch, step
+from tests.annotation.crowd.test_campaign import launch
 from tests.annotation.kinds import BETTER, FAULTS, NATURAL, ORDER, RULES, ask, rubric
 from tests.axe import grave
 

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+
+import pytest
 
 from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.crowd import judging
 from annotation.crowd.collecting import collect
-from annotation.crowd.prolific.adapter import Prolific
 from annotation.crowd.prolific.rooms import ArgillaRooms, read_rooms
+from annotation.crowd.summary import read_summaries
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.human.rehearsing import read_items
 from annotation.pseudonyms import worker_pseudonym
+from annotation.ratings.answers import Answer
+from annotation.ratings.collected import Collected
 from annotation.ratings.ratings import read_ratings
 from annotation.sampling.sample import draw_sample
+from annotation.sampling.shown import shown
 from annotation.verdicts.acceptance import accept
-from annotation.verdicts.people import answers_lines
+from annotation.verdicts.people import answers_lines, write_answers
+from plumbline.fields import fields_of
 from plumbline.manifest import read_kept_frame
 from tests.annotation.campaigns import answer, pending
 from tests.annotation.crowd import campaigns
-from tests.annotation.crowd.prolific.prolific_site import prolific_site
+from tests.annotation.crowd.prolific.prolific_site import PlaceError, prolific_site
 from tests.annotation.human.studies import study_of
 
 PID = "6" * 24
@@ -36,11 +42,7 @@ def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, 
     draw_sample(study)
     rooms = ArgillaRooms(study, "live", campaigns.KEY, argilla)
     with prolific_site() as site:
-
-        def step(what: Any) -> None:
-            made = lambda: Prolific(study, "live", campaigns.KEY, rooms, address=site.url, token=site.token)  # noqa: E731
-            assert campaigns.run(study, made, what, 10**6)
-
+        step = partial(campaigns.step, study, site, rooms=rooms)
         step(lambda campaign: campaign.launch(0))
         ((posted, at),) = site.studies.items()
         assert at["name"] == "Questions and passages: 3 items (English)" and "pair" not in at["description"]
@@ -71,3 +73,65 @@ def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, 
         own = found[found["item"] == item.item].set_index("candidate")
         assert [*own["value"].sort_values()] == [0, 0, 0, 0, 0, 3]
         assert [int(own["place"][item.shown[number - 1]]) for number in map(int, order.split())] == [*range(1, 7)]
+
+
+def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_twice(tmp_path: Path) -> None:
+    study = study_of(
+        tmp_path, {"data": "search", "items": 3, "raters": 2, "candidates": 6},
+        crowd={**campaigns.CROWD, "address": "https://argilla.example.org"},
+        acceptance={"min_pairs": 2, "min_raters": 1},
+    )  # fmt: skip
+    draw_sample(study)
+    texts = {pair.pair_id: list(fields_of(pair)[1].value) for pair in shown(study)}
+    with prolific_site() as site:
+        step = partial(campaigns.step, study, site)
+        step(lambda campaign: campaign.launch(0))
+        (posted,), (room,) = site.studies, site.rooms.opened
+
+        def join(pid: str, order: str, best: str) -> str:
+            """A participant answers all items: `best` is what candidates are given that are of use."""
+            names = ["search", *(f"search-{place}" for place in range(2, 7))]
+            rater = worker_pseudonym(campaigns.KEY, study.name, "prolific", pid)
+            site.rooms.given[room, rater] = [
+                Answer(
+                    pair_id=pair_id, submitted_at=f"2026-03-01T10:0{turn}:00+00:00", order=order, turn=turn,
+                    values={name: best if str(text).endswith("is here.") else "g0"
+                            for name, text in zip(names, own, strict=True)},
+                )
+                for turn, (pair_id, own) in enumerate(texts.items(), 1)
+            ]  # fmt: skip
+            return site.join(posted, pid)
+
+        works = {pid: join(pid * 24, order, best) for pid, order, best in
+                 (("a", "6 5 4 3 2 1", "g3"), ("b", "1 2 3 4 5 6", "g0"))}  # fmt: skip
+        for one in works.values():
+            site.submit(one)
+        step(collect)
+        step(lambda campaign: judging.reject(campaign, [works["b"]], "nothing is said to be of use"))
+        with pytest.raises(PlaceError):
+            site.join(posted, "b" * 24)
+        step(lambda campaign: campaign.launch(0))
+        site.leave(join("9" * 24, "2 1 3 4 5 6", "g1"), "RETURNED")
+        step(collect)
+        works["c"] = join("c" * 24, "2 3 1 4 5 6", "g3")
+        site.submit(works["c"])
+        for _ in range(2):
+            step(collect)
+        step(judging.approve_all)
+        for _ in range(2):
+            step(judging.pay_bonuses)
+        # Each took 750 s, which are worth $5.00; the reward is for three items at 30 s.
+        assert dict(site.paid) == {(pid * 24, works[pid]): [60, 440] for pid in "ac"}
+        (told,) = read_summaries(study)
+        assert told.spent == 2 * (60 + 15 + 440 + 110)  # a quarter is Prolific's
+    (line,) = write_answers(study, Collected.read(study))
+    assert "3 of 3 items by 2 raters or more, 3 by any; 2 raters;" in line
+    assert line.endswith("cannot tell: 0 of 36 answers; not counted: excluded or withdrawn 3")
+    found = read_kept_frame(study, ANSWERS, HumanAnswer, "annotation accept")
+    rated = {worker_pseudonym(campaigns.KEY, study.name, "prolific", pid * 24): pid for pid in "ac"}
+    assert set(found["rater_id"]) == set(rated) and set(read_ratings(study)["rater_id"]) > set(rated)
+    items = {item.item: item for item in read_items(study)}
+    for one in found.itertuples():
+        number = items[one.item].shown.index(one.candidate) + 1
+        assert one.value == 3 * texts[items[one.item].pair_id][number - 1].endswith("is here.")
+        assert one.place == {"a": (6, 5, 4, 3, 2, 1), "c": (3, 1, 2, 4, 5, 6)}[rated[one.rater_id]][number - 1]

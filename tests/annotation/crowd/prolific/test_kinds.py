@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.crowd import judging
 from annotation.crowd.collecting import collect
-from annotation.crowd.prolific.adapter import Prolific
 from annotation.crowd.prolific.rooms import ArgillaRooms
 from annotation.crowd.sheet import sheet_text
 from annotation.pseudonyms import worker_pseudonym
@@ -38,11 +38,7 @@ def test_a_batch_of_all_kinds_is_answered_collected_judged_and_paid(
     )  # fmt: skip
     rooms = ArgillaRooms(study, "live", campaigns.KEY, argilla)
     with prolific_site() as site:
-
-        def step(what: Any) -> None:
-            made = lambda: Prolific(study, "live", campaigns.KEY, rooms, address=site.url, token=site.token)  # noqa: E731
-            assert campaigns.run(study, made, what, 10**6)
-
+        step = partial(campaigns.step, study, site, rooms=rooms)
         step(lambda campaign: campaign.launch(0))
         ((posted, at),) = site.studies.items()
         room_id = at["external_study_url"].rsplit("/", 1)[1].split("?")[0]
