@@ -25,7 +25,7 @@ from generation.measured import measured
 from generation.ray_session import Slot, join, slots, without
 from generation.unit import Unit
 from generation.work import first_error, show, sync_always
-from generation.worker import Worker, made_of
+from generation.worker import Worker, made_of, other_version, versions_of
 from plumbline.errors import PlumblineError, ServiceError, StudyError
 from plumbline.rates import Stopwatch, keep_rates
 from plumbline.records import TransformedText
@@ -55,6 +55,10 @@ def generate_on(address: str, plan: Plan, todo: Sequence[Unit], *, allow_code: b
             ray.shutdown()
 
 
+class _OtherVersionError(StudyError):
+    """A node has another version of a package than the others."""
+
+
 @dataclass(eq=False)
 class _WorkerHandle:
     """A worker as the command sees it: what it has in flight, by key, and the call that it has not answered yet."""
@@ -80,6 +84,7 @@ class _Scheduler:
         self._tasks: set[asyncio.Task[None]] = set()  # one for each slot that is used
         self._workers: list[_WorkerHandle] = []
         self._watch = Stopwatch()
+        self._versions = versions_of(plan.study.generator)  # and of what only nodes have, the first one's
         self._problem: Exception | None = None
         self._put_back = asyncio.Event()  # texts are in the queue again
         self._done = asyncio.Event()
@@ -124,10 +129,13 @@ class _Scheduler:
     async def _use(self, slot: Slot) -> None:
         """Have texts made in a slot: by a worker, or by another after one that died there."""
         deaths, again = 0, True
+        problem: Exception
         while again:
             worker = self._start_worker(slot)
             try:
                 await self._serve(worker)
+            except _OtherVersionError as error:
+                problem, died = error, False
             except self._ray.exceptions.RayTaskError as error:
                 problem, died = _mendable(error, slot), False
             except self._ray.exceptions.RayError as error:
@@ -154,8 +162,10 @@ class _Scheduler:
 
     async def _serve(self, worker: _WorkerHandle) -> NoReturn:
         """Hand texts to a worker as fast as it gives them back; raises what Ray says when it works no more."""
-        at_once, self._watch.gpu = await worker.actor.prepare.remote(made_of(self._plan))
-        worker.prepared, more = True, 1
+        at_once, gpu, versions = await worker.actor.prepare.remote(made_of(self._plan))
+        if other := other_version(versions, self._versions):
+            raise _OtherVersionError(f"node {worker.slot.address}: {other}; install the same everywhere")
+        worker.prepared, more, self._watch.gpu = True, 1, gpu
         if not any(other.prepared for other in self._workers if other is not worker):
             self._watch.start()
         self._watch.gpus += worker.slot.gpus

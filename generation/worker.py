@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import importlib.metadata
 from collections.abc import Collection, Sequence
 
 from generation.generators import Generator, make_generator
@@ -12,7 +14,10 @@ from generation.output import make_output
 from plumbline.errors import StudyError
 from plumbline.records import TransformedText
 from plumbline.study import Study
+from plumbline.study.generator import GeneratorSpec
 
+_MAKE = ("plumbline", "py3langid", "rapidfuzz")  # packages that decide what an output is, and whether it is one
+_RUN = ("vllm", "transformers")  # and those that run an engine
 GATHER_SECONDS = 0.02  # so long others may join an output that has come, for each answer to the command costs time
 
 
@@ -31,8 +36,8 @@ class Worker:
         self._news = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def prepare(self, prompts: dict[str, str]) -> tuple[int, str]:
-        """Load the generator; how many texts it works on at once, and on what kind of GPU.
+    async def prepare(self, prompts: dict[str, str]) -> tuple[int, str, dict[str, str]]:
+        """Load the generator; how many texts it works on at once, on what kind of GPU, and `versions_of` this node.
 
         `prompts` are the hashes of the command's (`made_of`): raises StudyError where this node has others.
         """
@@ -42,7 +47,7 @@ class Worker:
         self._generator = make_generator(plan, self._names, allow_code=self._allow_code)
         at_once = self._generator.concurrency
         self._tasks = [asyncio.create_task(self._work(plan, self._generator)) for _ in range(at_once)]
-        return at_once, gpus_of(self._study.generator)[1]
+        return at_once, gpus_of(self._study.generator)[1], versions_of(self._study.generator)
 
     async def exchange(self, jobs: Sequence[Job]) -> list[TransformedText]:
         """Take more texts, and give what has been made since the last time; waits until there is something to give.
@@ -92,3 +97,20 @@ class Worker:
 def made_of(plan: Plan) -> dict[str, str]:
     """What tells each transformation's texts from others: its prompts, or its function's or file's identity."""
     return {name: plan.prompt_hashes[name] or plan.makers[name].hash for name in plan.kinds}
+
+
+def versions_of(spec: GeneratorSpec) -> dict[str, str]:
+    """Versions here of what makes outputs; what a package is built for (`+cpu`, `+cu128`) is none of them."""
+    found = {}
+    for package in (*_MAKE, *(_RUN if spec.kind == "vllm" else ())):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package).partition("+")[0]
+    return found
+
+
+def other_version(there: dict[str, str], due: dict[str, str]) -> str:
+    """The first package of which a node has another version than is `due`; what `due` lacks is due from then on."""
+    for package, version in there.items():
+        if due.setdefault(package, version) != version:
+            return f"{package} {version} there, and {due[package]} elsewhere"
+    return ""

@@ -21,7 +21,7 @@ import pytest
 from generation.job_queue import TRIES, JobQueue
 from generation.jobs import Job, Plan
 from generation.run import generate
-from generation.worker import Worker, made_of
+from generation.worker import Worker, made_of, other_version, versions_of
 from plumbline.errors import StudyError
 from plumbline.study import ROOT, load_study
 from tests.generation.helpers import generate_at, server, small_study, write_study
@@ -198,8 +198,8 @@ def test_a_node_with_other_prompts_is_refused(tmp_path: Path) -> None:
     study = small_study(tmp_path, generator=server("http://127.0.0.1:1/v1", concurrency=3))
     prompts = made_of(Plan(study))
 
-    def prepare(prompts: dict[str, str]) -> tuple[int, str]:
-        async def prepared() -> tuple[int, str]:
+    def prepare(prompts: dict[str, str]) -> tuple[int, str, dict[str, str]]:
+        async def prepared() -> tuple[int, str, dict[str, str]]:
             worker = Worker(study, ["paraphrasing"])
             try:
                 return await worker.prepare(prompts)
@@ -208,9 +208,18 @@ def test_a_node_with_other_prompts_is_refused(tmp_path: Path) -> None:
 
         return asyncio.run(prepared())
 
-    assert prepare(prompts) == (3, "")
+    assert prepare(prompts) == (3, "", versions_of(study.generator))
     with pytest.raises(StudyError, match="are not those of the command"):
         prepare({**prompts, "paraphrasing": "0"})
+
+
+def test_a_node_with_another_version_is_refused() -> None:
+    """What the command has is the measure; of vLLM, which it does not need, what the first node has."""
+    due = {"rapidfuzz": "3.14.1"}
+    assert not other_version({"rapidfuzz": "3.14.1", "vllm": "0.32.0"}, due)
+    assert not other_version({"rapidfuzz": "3.14.1", "vllm": "0.32.0"}, due)
+    assert other_version({"rapidfuzz": "3.14.1", "vllm": "0.33.0"}, due) == "vllm 0.33.0 there, and 0.32.0 elsewhere"
+    assert other_version({"rapidfuzz": "3.13.0"}, due) == "rapidfuzz 3.13.0 there, and 3.14.1 elsewhere"
 
 
 def jobs(number: int) -> list[Job]:
