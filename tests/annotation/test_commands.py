@@ -28,6 +28,7 @@ from plumbline import cli
 from plumbline.study import ROOT, Study
 from tests import forks
 from tests.conftest import DEMO
+from tests.ports import free_port
 
 
 def environment() -> dict[str, str]:
@@ -66,13 +67,6 @@ def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
         return Ended(ended.value.code, capsys.readouterr().err)
 
     return run
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 class Signalling(io.StringIO):
@@ -114,7 +108,7 @@ def test_serve_prints_passwords_once_and_ends_cleanly(here: Command, tmp_path: P
                 lines.append(next(process.stdout))
             assert home.state.exists()
             process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=30) == 130
+            assert process.wait(timeout=120) == 130
         finally:
             process.kill()
     assert not home.state.exists()

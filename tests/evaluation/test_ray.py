@@ -78,10 +78,10 @@ def made_study(folder: Path, *models: dict[str, Any]) -> Study:
 
 def kill_one(cluster: Cluster, name: str) -> int:
     """Kill a process of the cluster as soon as there is one of this name; its id."""
-    until(lambda: bool(cluster.processes(name)))
-    process = cluster.processes(name)[0]
-    os.kill(process, signal.SIGKILL)
-    return process
+    found: list[int] = []
+    until(lambda: bool(found.extend(cluster.processes(name)) or found))
+    os.kill(found[0], signal.SIGKILL)
+    return found[0]
 
 
 def served_texts(stub: Stub) -> list[str]:

@@ -14,7 +14,6 @@ import random
 import re
 import select
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -34,6 +33,7 @@ from plumbline.study import ROOT, Study, load_study
 from tests.generation.helpers import complaint, generate_at, server, write_study
 from tests.generation.helpers import start as start_elsewhere
 from tests.instructions import made
+from tests.ports import free_port
 
 ENGINE = ROOT / ".venv-vllm" / "bin" / "python"
 # One GiB for the cache and one thread, bound to no core: several engines run at once, on small machines too.
@@ -182,9 +182,7 @@ class Later:
 @pytest.fixture(scope="module")
 def later(engines: Engines, place: Path, runs: Runs) -> Iterator[Later]:
     """Side by side: the killed run, started again, one whose engine is killed, judges, and vLLM's own server."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     options = ["--model", str(place / "model"), "--host", "127.0.0.1", "--port", str(port), "--enforce-eager"]
     options += ["--max-num-seqs", "32", "--no-enable-chunked-prefill"]
     serving = engines.start(place / "serving", "vllm.entrypoints.openai.api_server", *options)

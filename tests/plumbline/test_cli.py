@@ -16,4 +16,4 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
         assert process.stdout is not None and process.stderr is not None
         assert process.stdout.readline() == "0\n"
         process.stdout.close()
-        assert (process.wait(20), process.stderr.read()) == (141, "")
+        assert (process.wait(120), process.stderr.read()) == (141, "")

@@ -162,5 +162,5 @@ def test_an_address_where_something_else_answers_is_one_line() -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-    with pytest.raises(PlumblineError, match=f"{port} does not answer"):
-        guard(f"http://127.0.0.1:{port}", "key")
+        with pytest.raises(PlumblineError, match=f"{port} does not answer"):
+            guard(f"http://127.0.0.1:{port}", "key")

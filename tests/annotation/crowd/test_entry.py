@@ -50,7 +50,8 @@ class Visitor:
 
     def __init__(self, argilla: Argilla, room: Room, pid: str) -> None:
         self.room, self.pid = room, pid
-        self.http = httpx.Client(base_url=argilla.url, trust_env=False, timeout=60.0)
+        no_connection_left = httpx.Limits(max_keepalive_connections=0)
+        self.http = httpx.Client(base_url=argilla.url, trust_env=False, timeout=60.0, limits=no_connection_left)
 
     def enter(self, pid: str | None = None) -> httpx.Response:
         ids = {"PROLIFIC_PID": self.pid if pid is None else pid, "STUDY_ID": "a" * 24, "SESSION_ID": "b" * 24}

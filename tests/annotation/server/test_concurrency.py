@@ -308,7 +308,7 @@ def test_a_killed_process_loses_nothing_and_no_pair_is_served_beyond_its_quota(a
     before = processes(arena)
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(arena.at_once, work)
-        assert eventually(lambda: told.total() >= size, 30)
+        assert eventually(lambda: told.total() >= size)
         os.kill(max(before), signal.SIGKILL)
         done.result()
     assert eventually(lambda: len(processes(arena)) == PROCESSES and processes(arena) != before)
@@ -446,7 +446,7 @@ def test_jobs_of_a_killed_process_are_run_again_by_the_one_in_its_place(arena: A
         def statuses() -> dict[str, str]:
             return dict(journal.execute("SELECT id, status FROM jobs WHERE id LIKE 'job-%'"))
 
-        assert eventually(lambda: sorted(statuses().values()) == ["finished", "started"], 30)
+        assert eventually(lambda: sorted(statuses().values()) == ["finished", "started"])
         assert [one["status"] for one in records_of(arena, campaign)] == ["completed"]
         # What that process may have answered and not counted is counted by the others' parent, of all datasets.
         assert eventually(lambda: arena.wrong() == 0)
@@ -491,7 +491,7 @@ def test_a_kill_among_submissions_loses_nothing_that_was_acknowledged(arena: Are
 
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(arena.at_once, submit_on)
-        assert eventually(lambda: sum(len(rater.told) for rater in arena.raters) >= 100, 30)
+        assert eventually(lambda: sum(len(rater.told) for rater in arena.raters) >= 100)
         arena.kill()
         done.result()
     arena.stack.close()

@@ -125,23 +125,23 @@ def test_a_head_without_end_is_refused(site: Site) -> None:
 
 
 def test_pages_and_answers_carry_the_headers_that_protect_them(site: Site) -> None:
-    client = httpx.Client(base_url=site.connection.url, trust_env=False)
-    page, answer, refused = client.get("/sign-in"), client.get("/api/v1/version"), client.get("/api/v1/me")
-    for one in (page, answer, refused, client.get("/_nuxt/none.js"), client.get("/%00")):
-        assert one.headers["X-Content-Type-Options"] == "nosniff"
-        assert one.headers["X-Frame-Options"] == "DENY"
-        assert one.headers["Referrer-Policy"] in ("same-origin", "no-referrer")
-        assert "frame-ancestors 'none'" in one.headers["Content-Security-Policy"]
-        assert "server" not in one.headers
-    policy = dict(part.split(None, 1) for part in page.headers["Content-Security-Policy"].split(";"))
-    assert policy["default-src"].strip() == "'none'"
-    assert policy["connect-src"].strip() == "'self'"
-    assert not re.search("unsafe|http|[*]", policy["script-src"])
-    # What a browser has kept takes the headers of the answer that it has not changed.
-    kept = client.get("/sign-in", headers={"If-None-Match": page.headers["etag"]})
-    assert kept.status_code == 304
-    assert kept.headers["Content-Security-Policy"] == page.headers["Content-Security-Policy"]
-    assert answer.headers["Cache-Control"] == refused.headers["Cache-Control"] == "no-store"
+    with httpx.Client(base_url=site.connection.url, trust_env=False) as client:
+        page, answer, refused = client.get("/sign-in"), client.get("/api/v1/version"), client.get("/api/v1/me")
+        for one in (page, answer, refused, client.get("/_nuxt/none.js"), client.get("/%00")):
+            assert one.headers["X-Content-Type-Options"] == "nosniff"
+            assert one.headers["X-Frame-Options"] == "DENY"
+            assert one.headers["Referrer-Policy"] in ("same-origin", "no-referrer")
+            assert "frame-ancestors 'none'" in one.headers["Content-Security-Policy"]
+            assert "server" not in one.headers
+        policy = dict(part.split(None, 1) for part in page.headers["Content-Security-Policy"].split(";"))
+        assert policy["default-src"].strip() == "'none'"
+        assert policy["connect-src"].strip() == "'self'"
+        assert not re.search("unsafe|http|[*]", policy["script-src"])
+        # What a browser has kept takes the headers of the answer that it has not changed.
+        kept = client.get("/sign-in", headers={"If-None-Match": page.headers["etag"]})
+        assert kept.status_code == 304
+        assert kept.headers["Content-Security-Policy"] == page.headers["Content-Security-Policy"]
+        assert answer.headers["Cache-Control"] == refused.headers["Cache-Control"] == "no-store"
 
 
 @pytest.mark.browser

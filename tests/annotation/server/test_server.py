@@ -47,31 +47,31 @@ def test_signing_in_takes_the_generated_password_and_no_well_known_one(site: Sit
 
 
 def test_the_pages_are_served_and_fetch_nothing_from_outside(site: Site) -> None:
-    client = httpx.Client(base_url=site.connection.url, trust_env=False)
-    page = client.get("/sign-in")
-    assert page.status_code == 200 and "<title>Argilla</title>" in page.text
-    sheets = {part.split('"')[0] for part in page.text.split('href="') if ".css" in part.split('"')[0]}
-    assert sheets
-    for sheet in sheets:
-        assert "fonts.googleapis.com" not in client.get(sheet).text
-    foreign = client.get("/api/v1/version", headers={"Origin": "https://elsewhere.example"})
-    assert "access-control-allow-origin" not in foreign.headers
-    own = client.get("/api/v1/version", headers={"Origin": site.connection.url})
-    assert own.headers["access-control-allow-origin"] == site.connection.url
+    with httpx.Client(base_url=site.connection.url, trust_env=False) as client:
+        page = client.get("/sign-in")
+        assert page.status_code == 200 and "<title>Argilla</title>" in page.text
+        sheets = {part.split('"')[0] for part in page.text.split('href="') if ".css" in part.split('"')[0]}
+        assert sheets
+        for sheet in sheets:
+            assert "fonts.googleapis.com" not in client.get(sheet).text
+        foreign = client.get("/api/v1/version", headers={"Origin": "https://elsewhere.example"})
+        assert "access-control-allow-origin" not in foreign.headers
+        own = client.get("/api/v1/version", headers={"Origin": site.connection.url})
+        assert own.headers["access-control-allow-origin"] == site.connection.url
 
 
 def test_strangers_learn_nothing_and_cannot_slow_the_server(site: Site) -> None:
-    client = httpx.Client(base_url=site.connection.url, trust_env=False)
-    assert client.get("/api/v1/status").json() == client.get("/api/v1/version").json() == {"version": "2.8.0"}
-    for path in ("me", "users", "datasets/11111111-2222-3333-4444-555555555555", "jobs/any", "webhooks"):
-        assert client.get(f"/api/v1/{path}").status_code == 401
-    preflight = {"Origin": "https://elsewhere.example", "Access-Control-Request-Method": "GET"}
-    refused = client.options("/api/v1/me", headers=preflight)
-    assert refused.status_code == 400 and "access-control-allow-origin" not in refused.headers
-    page = client.get("/sign-in").content
-    assert client.get("/sign-in", headers={"Range": "bytes=0-9"}).status_code in (200, 206)
-    many = client.get("/sign-in", headers={"Range": "bytes=" + ",".join(f"{i}-{i}" for i in range(9000))})
-    assert many.status_code == 200 and many.content == page  # not taken apart: CVE-2025-62727
+    with httpx.Client(base_url=site.connection.url, trust_env=False) as client:
+        assert client.get("/api/v1/status").json() == client.get("/api/v1/version").json() == {"version": "2.8.0"}
+        for path in ("me", "users", "datasets/11111111-2222-3333-4444-555555555555", "jobs/any", "webhooks"):
+            assert client.get(f"/api/v1/{path}").status_code == 401
+        preflight = {"Origin": "https://elsewhere.example", "Access-Control-Request-Method": "GET"}
+        refused = client.options("/api/v1/me", headers=preflight)
+        assert refused.status_code == 400 and "access-control-allow-origin" not in refused.headers
+        page = client.get("/sign-in").content
+        assert client.get("/sign-in", headers={"Range": "bytes=0-9"}).status_code in (200, 206)
+        many = client.get("/sign-in", headers={"Range": "bytes=" + ",".join(f"{i}-{i}" for i in range(9000))})
+        assert many.status_code == 200 and many.content == page  # not taken apart: CVE-2025-62727
 
 
 def test_only_the_user_can_read_the_files_and_no_secret_is_in_the_log(site: Site) -> None:
