@@ -24,7 +24,6 @@ from plumbline.transformations import Axes, in_order
 
 INK = {False: LETTERS, True: "#FAFAFA"}  # letters on a light and on a dark page
 SELECTION = "pair"  # the name of a panel's selection; its points carry `pair_id`
-POINTS = 4000  # drawn at once, of all panels: more take a browser seconds
 #: Blue gains and red loses, as in Figure 6; each has a shape too.
 MOVES = {"up": (GAIN, "triangle-up"), "as before": (NEUTRAL, "circle"), "down": (LOSS, "triangle-down")}
 _GAP = 10  # pixels between a point and its name
@@ -67,11 +66,6 @@ def drift_panels(
         )
         for row in ranked(correlations)
     ]
-
-
-def drawn_points(frame: pd.DataFrame) -> pd.DataFrame:
-    """The points that a page draws: all, or a random `POINTS` of them, always the same."""
-    return frame if len(frame) <= POINTS else frame.sample(POINTS, random_state=POINTS).sort_index()
 
 
 def text_drift_panel(table: pd.DataFrame) -> alt.LayerChart:

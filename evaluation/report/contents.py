@@ -189,7 +189,8 @@ def _drifts(material: Material, frames: Mapping[str, pd.DataFrame]) -> dict[str,
     for number, (model, part) in enumerate(material.rated.groupby("model", sort=False), 1):
         own = material.correlations[material.correlations["model"] == model]
         panels = drift_charts.drift_figure(part, own, question=material.question, scale=material.scale)
-        says = "; SIMULATED ratings" if bool(part["simulated"].any()) else ""
+        says = f"; {left}" if (left := drift_charts.left_undrawn(part)) else ""
+        says += "; SIMULATED ratings" if bool(part["simulated"].any()) else ""
         found[f"drift_{number}"] = figure(
             panels, f"{model}: drift against mean {material.question} (HTEB, Figure 3){says}"
         )

@@ -19,6 +19,7 @@ PANEL_HEIGHT = 340  # with title and axes
 LETTERS = "#31333F"  # on a light page
 _SUBTITLE = 44  # letters that fit under the title of a third of a laptop's page
 PANEL_WIDTH = 280
+POINTS = 4000  # drawn at once, of all panels: more take a browser seconds, and half a kilobyte each
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ def drift_figure(
     frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[int, int]
 ) -> alt.ConcatChart:
     """HTEB's Figure 3 for one model: small multiples, a panel a transformation, all with the same scales."""
+    frame = drawn_points(frame)
     scales = DriftScales(question, scale, float(frame["drift"].max()))
     panels = [
         drift_panel(frame[frame["transformation"] == row["transformation"]], row, scales).properties(
@@ -113,6 +115,18 @@ def drift_figure(
     ]
     figure: alt.ConcatChart = alt.concat(*panels, columns=3)
     return figure
+
+
+def drawn_points(frame: pd.DataFrame) -> pd.DataFrame:
+    """The points of a model that a page draws: all, or a random `POINTS` of them, always the same."""
+    return frame if len(frame) <= POINTS else frame.sample(POINTS, random_state=POINTS).sort_index()
+
+
+def left_undrawn(frame: pd.DataFrame) -> str:
+    """What a page says where it does not draw all points; empty where it does."""
+    if len(frame) <= POINTS:
+        return ""
+    return f"{POINTS:,} of {len(frame):,} points are drawn, chosen at random; ρ and the tables have all"
 
 
 def caption(correlation: Mapping[Any, Any]) -> list[str]:

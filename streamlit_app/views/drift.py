@@ -9,7 +9,7 @@ import streamlit as st
 
 from annotation.rubric import load_rubric
 from annotation.verdicts.tables import display, number
-from evaluation.report.drift_charts import drift_figure
+from evaluation.report.drift_charts import drawn_points, drift_figure, left_undrawn
 from plumbline.exhibits.table import with_minus
 from plumbline.languages import language_name
 from plumbline.study import Study
@@ -60,9 +60,9 @@ def draw(study: Study) -> None:
         " point for its texts, click it for its ratings."
         + limits(simulated=simulated, n=most, what="pairs in each panel")
     )
-    drawn = charts.drawn_points(frame)
-    if len(drawn) < len(frame):
-        st.caption(f"{len(drawn):,} of {len(frame):,} points are drawn, chosen at random; ρ and the tables have all.")
+    drawn = drawn_points(frame)
+    if says := left_undrawn(frame):
+        st.caption(f"{says}.")
     scale = rubric.scale_of(question)[0], rubric.scale_of(question)[-1]
     _panels(drawn, correlations, question, scale)
     name = f"{study.name}-drift-{question}"

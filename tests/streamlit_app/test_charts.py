@@ -51,14 +51,6 @@ def test_caption_says_why_there_is_no_interval() -> None:
     assert charts.caption(row) == ["ρ = −0.50, n = 4 pairs", "no interval: why"]
 
 
-def test_many_points_are_sampled_always_the_same() -> None:
-    few, many = (pd.DataFrame({"x": range(n)}) for n in (charts.POINTS, charts.POINTS + 1))
-    assert charts.drawn_points(few) is few
-    assert len(charts.drawn_points(many)) == charts.POINTS
-    pd.testing.assert_frame_equal(charts.drawn_points(many), charts.drawn_points(many))
-    assert charts.drawn_points(many)["x"].is_monotonic_increasing
-
-
 def test_slopes_tell_up_from_down_and_equal_ranks_apart() -> None:
     """a falls from 1 to 2, b rises from 2 to 1, c and d share rank 3 and stay."""
     ranks = pd.DataFrame(

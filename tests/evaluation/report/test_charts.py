@@ -92,7 +92,7 @@ def test_p_values_in_words(p: float, words: str) -> None:
     assert charts.p_value(p) == words
 
 
-def test_figure_3_has_a_panel_a_transformation_on_one_scale() -> None:
+def test_figure_3_has_a_panel_a_transformation_on_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         [
@@ -118,6 +118,21 @@ def test_figure_3_has_a_panel_a_transformation_on_one_scale() -> None:
     assert [panel["encoding"]["y"]["scale"]["domain"][1] for panel in panels] == pytest.approx([0.9, 0.9])
     assert words_of(chart).count("simulated ratings") == 2
     assert "<b>" not in svg(chart)
+
+    monkeypatch.setattr(drift_charts, "POINTS", 7)
+    chart = drift_charts.drift_figure(frame, drift_correlations(frame, 0), question="quality", scale=(1, 5))
+    assert sum(map(len, chart.to_dict()["datasets"].values())) == 7
+    assert words_of(chart).count("n = 9 pairs") == 2
+    assert drift_charts.left_undrawn(frame).startswith("7 of 18 points are drawn, chosen at random")
+
+
+def test_many_points_are_sampled_always_the_same() -> None:
+    few, many = (pd.DataFrame({"x": range(n)}) for n in (drift_charts.POINTS, drift_charts.POINTS + 1))
+    assert drift_charts.drawn_points(few) is few
+    assert not drift_charts.left_undrawn(few)
+    assert len(drift_charts.drawn_points(many)) == drift_charts.POINTS
+    pd.testing.assert_frame_equal(drift_charts.drawn_points(many), drift_charts.drawn_points(many))
+    assert drift_charts.drawn_points(many)["x"].is_monotonic_increasing
 
 
 def test_a_dumbbell_says_what_was_not_accepted() -> None:
