@@ -89,7 +89,7 @@ def _put(local: Path, path: Path) -> None:
         path.fs.put_file(str(local), path.path)  # type: ignore[attr-defined]  # UPath's
     except Exception as error:  # each protocol has errors of its own
         line = f"{path} cannot be written ({error or type(error).__name__})"
-        raise ServiceError(f"{line}; correct --exports or your rights there, then run again") from None
+        raise ServiceError(f"{line}; correct the address or your rights there, then run again") from None
 
 
 @contextlib.contextmanager

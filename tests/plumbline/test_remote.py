@@ -188,7 +188,7 @@ def test_a_bucket_that_is_not_there_is_one_line_and_is_not_made(bucket: str, tmp
     assert status == 2
     line = complaint(err)
     assert line.startswith(f"error: {address}/studies/small/texts.parquet cannot be written (")
-    assert "bucket does not exist" in line and line.endswith("correct --exports or your rights there, then run again")
+    assert "bucket does not exist" in line and line.endswith("correct the address or your rights there, then run again")
     assert not fsspec.filesystem("s3").exists(address)
     shutil.rmtree(own_scratch(load_study(tmp_path / "study.yaml", f"{address}/studies")))
 
@@ -199,7 +199,7 @@ def test_without_rights_it_is_one_line(bucket: str, s3: str, tmp_path: Path) -> 
     requests.post(f"{s3}/moto-api/reset-auth", data=b"0", timeout=10).raise_for_status()  # from now on nobody has any
     try:
         with pytest.raises(
-            ServiceError, match=r"a.json cannot be written \(.*; correct --exports or your rights there"
+            ServiceError, match=r"a.json cannot be written \(.*; correct the address or your rights there"
         ):
             write_json(study.folder / "a.json", 2)
         with pytest.raises(ServiceError, match=r"a.json cannot be read \("):
