@@ -116,14 +116,16 @@ def _words_of(line: str) -> list[str]:
 
 def serve(options: argparse.Namespace) -> int:
     """Run the server until Ctrl-C, or while a command runs; its exit status."""
-    if options.during:
-        words = _words_of(options.during)
-        home, url = home_of(options), options.database_url
-        with server.running(home, options.port, database_url=url, workers=options.workers):
-            return subprocess.run(words, check=False).returncode
+    words = _words_of(options.during) if options.during else []
     study = cli.study_of(options) if options.study else None
     of_crowd = [study.crowd.address] if study is not None and study.crowd is not None and study.crowd.address else []
     addresses = [*options.address, *of_crowd]
+    if words:
+        home, url, hosts = home_of(options), options.database_url, (options.host, *addresses)
+        with server.running(home, options.port, database_url=url, workers=options.workers, hosts=hosts) as connection:
+            if study is not None:
+                _make_annotators(study, connection)
+            return subprocess.run(words, check=False).returncode
 
     def welcome(connection: server.Connection) -> None:
         if study is not None:

@@ -28,12 +28,13 @@ def running(
     progress: Callable[[str], None] = print,
     database_url: str | None = None,
     workers: int = 1,
+    hosts: Sequence[str] = ("127.0.0.1",),
 ) -> Iterator[Connection]:
     """A ready server on `home`: the one that runs there already, else one of our own that stops at exit.
 
-    `port` (None: any free one), `database_url` and `workers` (as in `serve`) matter only for a new one. "Ready" means:
-    migrated, the owner's key accepted. Raises ServiceError (port taken, folder not writable, no environment, or
-    whatever the server's log says last).
+    `port` (None: any free one), `database_url`, `workers` and `hosts` (host and addresses, as in `serve`) matter only
+    for a new one. "Ready" means: migrated, the owner's key accepted. Raises ServiceError (port taken, folder not
+    writable, no environment, or whatever the server's log says last).
     """
     home = home or Home()
     prepare(home)
@@ -43,7 +44,7 @@ def running(
     can_share(workers, postgres.choose(home, database_url))
     python = ensure_environment(progress)
     try:
-        child = start(home, python, ("127.0.0.1",), port or 0, progress, workers)
+        child = start(home, python, hosts, port or 0, progress, workers)
     except InUseError:
         # Another process was quicker between our look and our start; its server is as good as ours.
         if (found := find(home)) is None:

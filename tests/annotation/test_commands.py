@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import stat
@@ -132,9 +133,22 @@ def used_home(tmp_path_factory: pytest.TempPathFactory) -> server.Home:
     return server.Home(tmp_path_factory.mktemp("home"))
 
 
-def test_serve_during_a_command_gives_its_exit_status(here: Command, used_home: server.Home) -> None:
-    done = here("serve", "--data", str(used_home.path), "--during", f"{sys.executable} -c 'raise SystemExit(7)'")
-    assert done.returncode == 7
+ASKING = """
+import http.client, json, sys
+def status(host):
+    asking = http.client.HTTPConnection(json.load(open(sys.argv[1]))["url"].removeprefix("http://"))
+    asking.request("GET", "/api/v1/version", headers={"Host": host})
+    return asking.getresponse().status
+sys.exit(7 if status("argilla.example.org") == 200 != status("other.example.org") else 1)
+"""
+
+
+def test_serve_during_a_command_gives_its_exit_status_and_answers_by_its_addresses(
+    here: Command, used_home: server.Home
+) -> None:
+    asks = shlex.join([sys.executable, "-c", ASKING, str(used_home.state)])
+    where = ("--data", str(used_home.path), "--address", "https://argilla.example.org")
+    assert here("serve", *where, "--during", asks).returncode == 7
 
 
 def test_annotators_of_a_campaign_that_was_published_before_are_let_in(
