@@ -288,7 +288,7 @@ def _words(name: str) -> str:
 
 
 def _some(said: Sequence[str]) -> str:
-    return "; ".join(said[:_NAMED]) + (f"; and {len(said) - _NAMED} more" if len(said) > _NAMED else "")
+    return "; ".join(said) if len(said) <= _NAMED + 1 else f"{'; '.join(said[:_NAMED])}; and {len(said) - _NAMED} more"
 
 
 def _adjudicators(evidence: Evidence) -> Iterator[str]:

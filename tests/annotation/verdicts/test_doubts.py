@@ -116,6 +116,8 @@ def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) ->
     found = doubts(generated, [close])
     assert "decided on fewer than 20 pairs, or on less than half of those drawn: Paraphrasing (en) (11 of 24)" in found
     assert "other pairs might well have turned 1 verdict: Paraphrasing (en) (accepted, P 0.62)" in found
+    for verdicts_alike, end in ((6, "(accepted, P 0.62)"), (7, "; and 2 more")):  # one more is named in as few words
+        assert any(line.endswith(end) for line in doubts(generated, [close] * verdicts_alike))
     # A median has no P: what one rule alone would turn is told all the same; what only all would turn is not known.
     sure = tuple(Chance(probability=chance) for chance in (0.99, math.nan, 0.62))
     rules = close.model_copy(update={"probability": math.nan, "probabilities": sure})
