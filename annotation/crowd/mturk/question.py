@@ -132,7 +132,7 @@ def _drawn(drawing: Drawing | None, offer: Offer) -> dict[str, Any]:
     names = [one.name for one in fields_of(offer.pairs[0])]
     said = {"seed": drawing.seed, "questions": drawing.questions, "options": drawing.options}
     groups = [(drawing.groups or {}).get(pair.pair_id, "") for pair in offer.pairs]
-    return {"drawn": {**said, "field": names.index(FIELD) if FIELD in names else -1, "groups": groups}}
+    return {"drawn": {**said, "field": names.index(FIELD) if drawing.number else -1, "groups": groups}}
 
 
 def _json(data: dict[str, Any]) -> str:

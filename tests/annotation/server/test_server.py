@@ -13,12 +13,14 @@ import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import argilla as rg
 import httpx
 import pytest
 
 from annotation.server import Connection, Home, credentials, ensure_environment, ensure_user, running, serve
+from annotation.server.plugin.plumbline_argilla import workers
 from plumbline.errors import DataError, ServiceError
 from tests.annotation.argilla_site import Api, Site, enter, eventually, response_status
 from tests.shared import environment_with_pip
@@ -246,3 +248,14 @@ def test_an_environment_that_cannot_be_made_is_not_used(tmp_path: Path, monkeypa
     with pytest.raises(ServiceError, match="not a Python environment"):
         ensure_environment(said.append)
     assert (tmp_path / "full" / "thesis.txt").exists()
+
+
+def test_a_look_that_fails_ends_the_server_and_leaves_no_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a server in one process, whose thread would else end alone: nobody would hear that standard input closes."""
+    server, (ending, alive) = SimpleNamespace(should_exit=False), os.pipe()
+    monkeypatch.setattr(workers, "LOOK_SECONDS", 0.0)
+    with pytest.raises(ZeroDivisionError):
+        workers.stop_at_the_end(server, ending, lambda: 1 // 0, [])
+    assert server.should_exit
+    os.close(ending)
+    os.close(alive)

@@ -152,4 +152,5 @@ def stop_at_the_end(server: object, ending: int, look: Callable[[], None] | None
                 break
     except StartError as error:
         troubles.append(error)
-    server.should_exit = True  # type: ignore[attr-defined]
+    finally:  # whatever it was: nobody looks any more, nor would the end of the file be heard
+        server.should_exit = True  # type: ignore[attr-defined]
