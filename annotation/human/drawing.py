@@ -15,7 +15,7 @@ from plumbline.errors import StudyError
 from plumbline.fields import Value
 from plumbline.identity import identity
 from plumbline.languages import language_name
-from plumbline.study.human import HumanTaskSpec
+from plumbline.study.human import MOST_POINTS, HumanTaskSpec
 from plumbline.words import shows
 
 SEARCHES = ("reranking", "retrieval")
@@ -288,10 +288,11 @@ def refuse_other_scale(
     where = f"human.tasks: {spec.name!r}: gold goes from {min(scores):g} to {max(scores):g}, and"
     if declared:
         raise StudyError(f"{where} the data set's gold_scale is {low:g} to {high:g}; correct it")
+    least, most = math.floor(min(scores)), math.ceil(max(scores))
+    own = f"write the data's own `scale: [{least}, {most}]`, or leave it and " if most - least < MOST_POINTS else ""
     raise StudyError(
-        f"{where} people are asked from {low:g} to {high:g}; write the data's own `scale: [{math.floor(min(scores))},"
-        f" {math.ceil(max(scores))}]`, or leave it and say what gold's scale is: `gold_scale` of {spec.dataset!r} under"
-        " `datasets`"
+        f"{where} people are asked from {low:g} to {high:g}; {own}say what gold's scale is: `gold_scale` of"
+        f" {spec.dataset!r} under `datasets`"
     )
 
 

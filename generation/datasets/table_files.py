@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from decimal import Decimal
@@ -82,7 +83,10 @@ def numbers(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
     wrong = ~np.isfinite(values.to_numpy(float))
     if wrong.any():
         row = values.index[wrong][0]
-        raise DataError(f"{path}: row {row_number(row)}, field {column.name!r} is not a number: {column[row]!r}")
+        given = column[row]
+        missing = given is None or (isinstance(given, float) and math.isnan(given))
+        said = "is missing; give it a number or remove the row" if missing else f"is not a number: {given!r}"
+        raise DataError(f"{path}: row {row_number(row)}, field {column.name!r} {said}")
     return values
 
 

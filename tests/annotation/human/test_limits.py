@@ -158,6 +158,9 @@ def test_people_are_asked_on_another_scale_than_gold_where_the_data_set_says_its
     task = {"data": "alike", "items": 12, "scale": [1, 5]}
     with pytest.raises(StudyError, match=r"people are asked from 1 to 5; write .* `gold_scale` of 'alike' under"):
         draw_sample(study_of(tmp_path, task, data={"alike": rows}))
+    hundreds = [{**row, "score": 25 * k} for k, row in enumerate(PAIRS)]
+    with pytest.raises(StudyError, match=r"from 1 to 5; say what gold's scale is"):  # no scale has 276 points
+        draw_sample(study_of(tmp_path, task, data={"alike": hundreds}))
     study = study_of(tmp_path, task, data={"alike": rows})
     content = yaml.safe_load(study.file.read_text())
     content["datasets"][0]["gold_scale"] = [0, 1]
