@@ -15,6 +15,7 @@ from plumbline.errors import StudyError
 from plumbline.resources import installing
 from plumbline.samples import FOLDER, put_samples
 from plumbline.study import Study, load_study
+from plumbline.study.human import HumanSubject
 
 STUDY = str(FOLDER / "demo.yaml")
 #: A module of each extra that the flow needs: said before the first step, not minutes later.
@@ -50,17 +51,22 @@ def main() -> int:
     if options.study != STUDY:
         bundle = []  # another study may say too little for one
     rehearsal = shlex.join(_call("demo", "--rehearse", *study))
+    loaded = load_study(options.study, options.exports)
+    human = isinstance(loaded.subject, HumanSubject)  # then nothing is transformed
+    generation: list[list[str | list[str]]] = [["generation: texts -> transformations", _call("generate", *study)]]
     return _in_turn(
         [
-            ["generation: texts -> transformations", _call("generate", *study)],
-            ["annotation: transformations -> pairs -> Argilla -> ratings", _call("sample", *study),
+            *([] if human else generation),
+            [f"annotation: {'tasks -> items' if human else 'transformations -> pairs'} -> Argilla -> ratings",
+             _call("sample", *study),
              _call("judge", "run", *study),
              _call("serve", "--during", rehearsal)],
             ["annotation: ratings -> verdicts", _call("accept", *study), _call("campaign-report", *study)],
-            ["evaluation: accepted transformations -> scores", _call("evaluate", *study), _call("report", *study)],
+            [f"evaluation: accepted {'answers' if human else 'transformations'} -> scores", _call("evaluate", *study),
+             _call("human-report" if human else "report", *study)],
             *bundle,
         ]
-    ) or _say_next(study, load_study(options.study, options.exports))  # fmt: skip
+    ) or _say_next(study, loaded, human)  # fmt: skip
 
 
 def _refuse_incomplete() -> None:
@@ -96,7 +102,8 @@ def _wait_for(command: list[str]) -> int:
                 continue
 
 
-def _say_next(study: list[str], loaded: Study) -> int:
+def _say_next(study: list[str], loaded: Study, human: bool) -> int:
+    scores = "people and models on the same items" if human else "what became of the models' scores"
     by_make = "MAKELEVEL" in os.environ  # `make demo`: its targets need no activated environment
     serve, dashboard = ("make serve", "make dashboard") if by_make else (
         shlex.join(["plumbline", name, *study]) for name in ("serve", "dashboard")
@@ -104,7 +111,7 @@ def _say_next(study: list[str], loaded: Study) -> int:
     print(
         "\nOpen next, in a browser:\n"
         f"  {loaded.folder / 'report' / 'index.html'}   what raters said, and the verdicts\n"
-        f"  {loaded.folder / 'report_evaluation' / 'index.html'}   what became of the models' scores\n"
+        f"  {loaded.folder / ('report_human' if human else 'report_evaluation') / 'index.html'}   {scores}\n"
         "Start next, each in a terminal of its own:\n"
         f"  {dashboard}   where the study stands, drift against ratings: http://127.0.0.1:8501\n"
         f"  {serve}   Argilla, where the pairs were rated: http://127.0.0.1:6900/work"
