@@ -156,8 +156,7 @@ def _picked(spec: HumanTaskSpec, found: Sequence[Scored], seed: int) -> list[Sco
 
 def _in_turns(names: Sequence[str], label: Callable[[str], str]) -> list[str]:
     """Names in their order, one of each label in turn."""
-    turns = Counter[str]()
-    placed = list[tuple[int, int, str]]()
+    turns, placed = Counter[str](), list[tuple[int, int, str]]()
     for name in names:
         own = label(name)
         placed.append((turns[own], len(placed), name))
