@@ -157,7 +157,8 @@ def _of_row(
         )  # fmt: skip
     elif kind == "summarisation":
         human = [_text(one) for one in row[SUMMARIES]]
-        for place, (text, score) in enumerate(zip(row["machine_summaries"], row["relevance"], strict=True)):
+        texts = row["machine_summaries"]
+        for place, (text, score) in enumerate(zip(texts, _each(row["relevance"], texts), strict=True)):
             known = math.nan if score is None else float(score)
             yield Scored(
                 rows.subset, f"{name}/machine_summaries/{place}", first, second,
@@ -165,9 +166,9 @@ def _of_row(
             )  # fmt: skip
     elif isinstance(row["text"], list):
         column = text_columns(dataset.loaded.task, kind)[0] if isinstance(dataset, MtebTask) else "text"
-        for place, (text, label) in enumerate(zip(row["text"], row["label"], strict=True)):
-            item = f"{name}/{column}/{place}"
-            yield Scored(rows.subset, item, first, first, {"text": _text(text)}, (str(label),), drawn_with=name)
+        for place, (text, label) in enumerate(zip(row["text"], _each(row["label"], row["text"]), strict=True)):
+            item, labels = f"{name}/{column}/{place}", () if label is None else (str(label),)
+            yield Scored(rows.subset, item, first, first, {"text": _text(text)}, labels, drawn_with=name)
     else:
         label = row["label"]
         if dataset.task == "clustering" and isinstance(label, list):
@@ -177,6 +178,11 @@ def _of_row(
             rows.subset, name, first, first, {"text": _text(row["text"])},
             tuple(map(str, label)) if several else (() if label is None else (str(label),)),
         )  # fmt: skip
+
+
+def _each(gold: Sequence[Any] | None, texts: Sequence[Any]) -> Sequence[Any]:
+    """What is right of each text of a list; None of each where all of it is kept back."""
+    return [None] * len(texts) if gold is None else gold
 
 
 def _searches_of_files(dataset: TableDataset) -> Iterator[Scored]:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from datasets import Dataset
 
 from generation.datasets.dataset import Passages, drawn_others
 from generation.datasets.items import chosen, items_of
 from generation.datasets.loading import load_dataset
+from generation.datasets.mteb_tasks import MtebTask
+from generation.datasets.scored import scored_items
 from plumbline.study import ROOT
-from plumbline.study.datasets import LocalDataset
+from plumbline.study.datasets import LocalDataset, TaskType
 
 DEMO = ROOT / "studies" / "demo"
 
@@ -84,3 +92,23 @@ def test_others_are_drawn_by_the_query_and_never_judged_ones() -> None:
     assert len(drawn) == len(set(drawn)) == 50 and not {"d3", "d4"} & set(drawn)
     assert drawn == drawn_others(ids, ["d3", "d4"], "q1") != drawn_others(ids, ["d3", "d4"], "q2")
     assert sorted(drawn_others(ids[:5], ["d3"], "q1")) == ["d0", "d1", "d2", "d4"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "fields"),
+    [
+        ("summarisation", {"whole": [["A"]], "made": [["B", "C"]]}, {"human_summaries": ["A"], "summary": "B"}),
+        ("clustering", {"sentences": [["B", "C"]]}, {"text": "B"}),
+    ],
+)
+def test_gold_of_lists_that_is_kept_back_is_none_of_each_text(
+    kind: TaskType, rows: dict[str, Any], fields: dict[str, Any]
+) -> None:
+    """The table of mteb's task has no such column: people are then not asked, with the reason."""
+    names = {"human_summaries_column_name": "whole", "machine_summaries_column_name": "made"}
+    names |= {"relevancy_column_name": "relevance", "label_column_name": "labels", "input_column_name": "sentences"}
+    task = SimpleNamespace(dataset={"default": {"test": Dataset.from_dict(rows)}}, **names)
+    loaded = cast("Any", SimpleNamespace(task=task, split="test", languages={"default": ("en", "en")}))
+    first, second = scored_items(MtebTask("kept back", kind, "1", loaded, 0))
+    assert first.fields == fields
+    assert [(one.labels, math.isnan(one.score)) for one in (first, second)] == [((), True)] * 2
