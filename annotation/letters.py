@@ -80,7 +80,8 @@ def invite(
     work = _work(study)  # refused before accounts are made
     drawn = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)
-    admit_annotators(study, attach(connection), reads)
+    with attach(connection) as argilla:
+        admit_annotators(study, argilla, reads)
     known = server.credentials(connection.home) if connection.home is not None else None
     place = entrance(address or connection.url, own=connection.home is not None)
     made = []

@@ -151,7 +151,8 @@ def _make_annotators(study: Study, connection: server.Connection) -> None:
         if not known:
             print(f"Annotator {user.username}, password {user.password}   (shown this once)")
     if connection.home is not None:  # into the workspaces that there are; publishing lets them into the others
-        admit_annotators(study, attach(connection), accounts.languages(connection, connection.home))
+        with attach(connection) as argilla:
+            admit_annotators(study, argilla, accounts.languages(connection, connection.home))
 
 
 def add_commands(commands: Subparsers) -> None:

@@ -99,7 +99,8 @@ def _add(options: argparse.Namespace) -> int:
                 print(f"Annotator {name} has an account; a new password: {users} reset {name}")
         if study is not None:
             # Into the workspaces that there are; publishing lets them into the others.
-            admit_annotators(study, attach(connection), accounts.languages(connection, home))
+            with attach(connection) as argilla:
+                admit_annotators(study, argilla, accounts.languages(connection, home))
             _say_idle(study, accounts.languages(connection, home), options.names)
     return 0
 
@@ -156,7 +157,10 @@ def _list(options: argparse.Namespace) -> int:
     with reach(home, existing=True) as connection:
         rows = [[one.username, one.role, ",".join(one.languages) or "-", str(one.answers)]
                 for one in accounts.accounts(connection, home)]  # fmt: skip
-        known = names_at(study, attach(connection)) if study is not None else {}
+        known: dict[str, str] = {}
+        if study is not None:
+            with attach(connection) as argilla:
+                known = names_at(study, argilla)
     raters = {name: rater for rater, name in known.items()}
     header = ["name", "role", "languages", "answers"]
     if study is not None:

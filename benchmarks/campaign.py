@@ -41,8 +41,7 @@ def large() -> Iterator[Measurement]:
     """10,000 pairs in four datasets published, 100,000 ratings collected, and collected again when nothing changed."""
     with tempfile.TemporaryDirectory() as folder:
         home, study = Home(Path(folder) / "home"), _study(Path(folder))
-        with running(home, progress=quiet) as connection:
-            argilla = attach(connection)
+        with running(home, progress=quiet) as connection, attach(connection) as argilla:
             for number in range(RATERS):
                 ensure_user(connection, f"bench{number}", "B")
             start = time.perf_counter()
@@ -51,8 +50,7 @@ def large() -> Iterator[Measurement]:
             if sum(new.values()) != PAIRS or len(published(study, argilla)) != len(POOLS):
                 raise RuntimeError(f"{sum(new.values())} pairs are new: nothing was measured")
         _answer(home.database)
-        with running(home, progress=quiet) as connection:
-            argilla = attach(connection)
+        with running(home, progress=quiet) as connection, attach(connection) as argilla:
             for name, limit in (("collect", 60), ("collect_again", None)):
                 start = time.perf_counter()
                 ratings = collect(study, argilla)

@@ -55,8 +55,7 @@ def publish_seconds() -> Iterator[Measurement]:
     with tempfile.TemporaryDirectory() as folder:
         study = _people(Path(folder))
         draw_sample(study)
-        with running(Home(Path(folder) / "home"), progress=quiet) as connection:
-            argilla = attach(connection)
+        with running(Home(Path(folder) / "home"), progress=quiet) as connection, attach(connection) as argilla:
             start = time.perf_counter()
             new = publish(study, argilla).new
             seconds = time.perf_counter() - start

@@ -82,7 +82,8 @@ def rating_page(study: Study, home: server.Home, chromium: Browser) -> None:
     name = "picture"
     with reach(home, existing=True) as connection:
         accounts.add(connection, home, [name], ["en"])
-        admit_annotators(study, attach(connection), accounts.languages(connection, home))
+        with attach(connection) as argilla:
+            admit_annotators(study, argilla, accounts.languages(connection, home))
         account = server.credentials(home).find(name)
         assert account is not None
         page = chromium.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})

@@ -126,12 +126,8 @@ def connect(home: server.Home, *, existing: bool = False) -> Iterator[Argilla]:
     With `existing` a home on which no server ever ran is refused (ServiceError) before one is made and started there:
     for commands that look for what is on it.
     """
-    with reach(home, existing=existing) as connection:
-        argilla = attach(connection)
-        try:
-            yield argilla
-        finally:
-            argilla.sdk.api.http_client.close()
+    with reach(home, existing=existing) as connection, attach(connection) as argilla:
+        yield argilla
 
 
 @contextlib.contextmanager
@@ -189,10 +185,15 @@ def guard(url: str, key: str) -> None:
               "changed before people's answers are there", file=sys.stderr)  # fmt: skip
 
 
-def attach(connection: server.Connection) -> Argilla:
+@contextlib.contextmanager
+def attach(connection: server.Connection) -> Iterator[Argilla]:
     """The SDK on a server that answers."""
     local = connection if connection.home is not None else None
-    return Argilla(connection.url, _sdk(connection.url, connection.api_key), local)
+    sdk = _sdk(connection.url, connection.api_key)
+    try:
+        yield Argilla(connection.url, sdk, local)
+    finally:
+        sdk.api.http_client.close()
 
 
 def _sdk(url: str, key: str) -> Any:

@@ -91,6 +91,7 @@ class Site:
         )  # fmt: skip
         dataset = rg.Dataset(name=name, workspace=workspace, settings=settings, client=client).create()
         dataset.records.log([record(i) for i in range(records)])
+        client.api.http_client.close()
         listed = self.owner("GET", f"datasets/{dataset.id}/records", limit=1000)["items"]
         return Campaign(name, str(dataset.id), {item["external_id"]: item["id"] for item in listed})
 

@@ -158,13 +158,12 @@ def test_annotators_of_a_campaign_that_was_published_before_are_let_in(
     study = variant(transformations=["paraphrasing"], sample={"pairs": 2})
     generate(study)
     draw_sample(study)
-    with server.running(used_home) as connection:
-        publish(study, attach(connection))
+    with server.running(used_home) as connection, attach(connection) as argilla:
+        publish(study, argilla)
     served(here, used_home.path, signal.SIGINT)
-    with server.running(used_home) as connection:
+    with server.running(used_home) as connection, attach(connection) as argilla:
         rater = server.credentials(used_home).find("rater-1")
         assert rater is not None
-        argilla = attach(connection)
         seen = argilla.request("GET", "/me/datasets", api_key=rater.api_key)["items"]
         assert [dataset["name"] for dataset in seen] == ["demo-paraphrasing-EN"]
 

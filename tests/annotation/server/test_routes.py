@@ -240,4 +240,5 @@ def test_an_annotator_reads_nothing_of_others_through_the_sdk(stage: Stage) -> N
     with pytest.raises(rg._exceptions.ForbiddenError):
         list(client.users)
     progress = dataset.progress(with_users_distribution=True)
+    client.api.http_client.close()
     assert "grace" not in str(progress) and "rater" in str(progress)

@@ -120,6 +120,7 @@ def test_simultaneous_raters_leave_every_status_right_and_no_error(site: Site) -
     assert workspace is not None
     for one in extra:
         workspace.add_user(one.user.username)
+    client.api.http_client.close()
     raters = [*site.raters, *extra]
     for round_number in range(4):
         barrier = threading.Barrier(len(raters))

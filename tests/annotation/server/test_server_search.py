@@ -25,6 +25,7 @@ def test_a_dataset_comes_back_through_the_sdk_as_it_was_logged(site: Site) -> No
     dataset = client.datasets("sdk", workspace="ws-sdk")
     assert dataset is not None and dataset.settings.distribution.min_submitted == 3
     back = list(dataset.records)
+    client.api.http_client.close()
     assert [one.id for one in back] == [f"p{i}" for i in range(len(TEXTS))]
     assert back[5].fields["transformed"].startswith(TEXTS[5])
     assert back[5].metadata == {LANGUAGE: "de", "length": 5, "drift": 0.5}
