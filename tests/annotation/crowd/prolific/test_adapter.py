@@ -21,6 +21,7 @@ from tests.annotation.crowd.prolific.prolific_site import COUNTRIES, LANGUAGES, 
 
 KEY = bytes(range(32))
 TOKEN = "a" * 64
+OPENED: list[Prolific] = []
 PID, OTHER = "5" * 24, "6" * 24
 CROWD = {
     "address": "https://argilla.example.org",
@@ -35,6 +36,8 @@ CROWD = {
 def site() -> Iterator[Site]:
     with prolific_site() as running:
         yield running
+    while OPENED:
+        OPENED.pop().close_connections()
 
 
 @pytest.fixture
@@ -43,14 +46,15 @@ def study(variant: Callable[..., Study]) -> Study:
 
 
 @pytest.fixture
-def live(study: Study, site: Site) -> Iterator[Prolific]:
-    platform = open_on(site, study)
-    yield platform
-    platform.close_connections()
+def live(study: Study, site: Site) -> Prolific:
+    return open_on(site, study)
 
 
-def open_on(site: Site, study: Study, mode: Mode = "live") -> Prolific:
-    return Prolific(study, mode, KEY, site.rooms, address=site.url, token=site.token, pause=site.pause)
+def open_on(site: Site, study: Study, mode: Mode = "live", token: str = "") -> Prolific:
+    """The platform; its connections are closed after the test."""
+    token = token or site.token
+    OPENED.append(Prolific(study, mode, KEY, site.rooms, address=site.url, token=token, pause=site.pause))
+    return OPENED[-1]
 
 
 def offer(places: int = 3, output: str = "de", pairs: int = 4) -> Offer:
@@ -330,7 +334,7 @@ def test_what_stands_in_the_way_is_said_in_one_line(
     with pytest.raises(StudyError, match="says nothing of 'pt'"):
         live.check(offer(output="pt"))
     with pytest.raises(ServiceError) as unknown:
-        Prolific(study, "live", KEY, site.rooms, address=site.url, token="wrong").balance()
+        open_on(site, study, token="wrong").balance()
     assert "PROLIFIC_TOKEN" in one_line(unknown, site)
     monkeypatch.delenv("PROLIFIC_TOKEN", raising=False)
     with pytest.raises(ServiceError, match="PROLIFIC_TOKEN is not set"):
