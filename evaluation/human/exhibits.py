@@ -24,7 +24,7 @@ from evaluation.human.cells import (
     value_of,
 )
 from evaluation.human.differing import differing
-from evaluation.human.hume_exhibits import as_hume, by_types
+from evaluation.human.hume_exhibits import as_hume, by_groups, by_types
 from evaluation.human.material import ANSWERS_TOO, EMBEDS, MODELS, PEOPLE, Material
 from evaluation.human.standing import in_languages, rank, relative, wins
 from evaluation.human.tables import table
@@ -37,8 +37,9 @@ _HOLM = "p: two-sided, of the same resamples of items; Holm's correction is over
 
 def all_exhibits(one: Material) -> dict[str, Exhibit]:
     """The tables by name, in the page's order; those without rows are left away."""
-    made = [ceiling(one), models(one), standing(one), gap_table(one), raters(one), agreement(one), other_metrics(one),
-            as_hume(one), apart(one), annotators(one), by_types(one), difficulty(one), tasks(one)]  # fmt: skip
+    made = [ceiling(one), models(one), by_groups(one), standing(one), gap_table(one), raters(one), agreement(one),
+            other_metrics(one), as_hume(one), apart(one), annotators(one), by_types(one), difficulty(one),
+            tasks(one)]  # fmt: skip
     return {table.name: table for table in made if len(table.frame)}
 
 

@@ -1,4 +1,4 @@
-"""HUME's own tables of a study: Table 8, with its intervals and stars, and Table 2, language models by type of task."""
+"""HUME's own tables of a study: Table 8, with its intervals and stars, and scores by groups of tasks (Tables 1, 2)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 from evaluation.human.cells import NONE, estimate
 from evaluation.human.material import ANSWERS_TOO, EMBEDS, PEOPLE, Material
 from evaluation.human.paper import AGGREGATED, table_8
-from evaluation.human.standing import by_type, pairs_by_scorer
+from evaluation.human.standing import by_group, by_type, pairs_by_scorer
 from evaluation.human.tables import table
 from plumbline.exhibits.table import Exhibit, reasons
 
@@ -18,6 +18,10 @@ _TABLE_8 = (
     " else the range of raters, and a star where the best model lies outside. A range claims no coverage, and a best of"
     " several models lies outside by chance too: the paired differences are the test. Votes without a winner count by"
     " their chance here, where HUME gives them to the alphabet"
+)
+_TABLE_1 = (
+    "As HUME's Table 1, with the raters' mean for people: means over the tasks of a type in a language, in brackets how"
+    " many; the last column is the mean over all of these, not over groups"
 )
 _TABLE_2 = (
     "As HUME's Table 2, with the raters' mean for people, which is what one person reaches: means over tasks in a"
@@ -75,6 +79,29 @@ def by_types(one: Material) -> Exhibit:
     left = wide.attrs["left_out"]
     notes = (_TABLE_2, f"{left} tasks are left out, on which somebody has no score" if left else "")
     return table(one, "annotators_by_type", caption, pd.DataFrame(frame), rows, notes)
+
+
+def by_groups(one: Material) -> Exhibit:
+    """The raters' mean and each embedding model in each group of tasks, the best first."""
+    caption = "People and embedding models by type of task and language, scores times 100"
+    if one.gaps.empty:
+        return table(one, "groups", caption, pd.DataFrame(), [], ())
+    means = by_group(one.wide)
+    pairs: dict[str, int] = {_named(*key): number for key, number in means.attrs["pairs"].items()}
+    named = means.set_axis(list(pairs), axis=1).rename_axis("scorer").reset_index()
+    frame = named.sort_values("all", ascending=False, kind="stable", ignore_index=True)
+    rows = [
+        {"Scorer": "raters' mean" if row["scorer"] == PEOPLE else str(row["scorer"])}
+        | {f"{name} ({number})": f"{100 * row[name]:.1f}" for name, number in pairs.items()}
+        for row in frame.to_dict(orient="records")
+    ]
+    left = one.wide.attrs.get("left_out", 0)
+    notes = (_TABLE_1, f"{left} tasks are left out, which not all models have a score on" if left else "")
+    return table(one, "groups", caption, frame, rows, notes)
+
+
+def _named(task_type: str, language: str) -> str:
+    return f"{task_type.replace('_', ' ')}, {language}" if language else "all"
 
 
 def _agreed(measure: str, value: float) -> str:

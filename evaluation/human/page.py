@@ -18,7 +18,7 @@ FOLDER = "report_human"
 OUTLINE = {
     "People and models": ("ranges", "ceiling"),
     "Differences": ("gaps", "models"),
-    "Where people stand": ("standing",),
+    "Where people stand": ("groups", "standing"),
     "Agreement": ("agreement",),
     "Language models as annotators": ("annotators", "annotators_by_type", "difficulty"),
     "Raters": ("raters",),

@@ -42,6 +42,12 @@ def test_tables_are_those_of_the_records(study: Study) -> None:
         models = own.loc[own["scorer_kind"] == "model", "score"]
         assert kept.loc[task, "raters_mean"] == pytest.approx(people, abs=1e-12)
         assert kept.loc[task, "best"] == pytest.approx(models.max(), abs=1e-12)
+    groups = tables["groups"].frame.set_index("scorer")
+    assert groups["all"].is_monotonic_decreasing and groups.loc["raters_mean", "all"] == pytest.approx(
+        one.wide["raters_mean"].mean()
+    )
+    sts = main[(main["task"] == "sample_sts") & (main["scorer"] == "character-n-grams")]["score"].item()
+    assert groups.loc["character-n-grams", "sts, en"] == pytest.approx(sts, abs=1e-12)
     assert f"On 6 tasks people reach {100 * main.loc[main['scorer_kind'] == 'raters_mean', 'score'].mean():.1f}" in text
 
 
