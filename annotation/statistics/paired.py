@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from annotation.statistics.ranks import average_ranks
 from plumbline.frames import same_index
+from plumbline.streams import resamples
 
 Floats = NDArray[np.float64]
 Values = Sequence[float] | Floats
@@ -25,7 +26,6 @@ DEFINED_SHARE = 0.9
 _EXACT = 50  # differences, up to which scipy knows the signed-rank distribution; the paper's program has it so too
 _ENUMERATED = 13  # differences with ties, whose signs are all tried (2**13 ways)
 _DIGITS = 12  # differences of scores that agree so far differ by rounding alone
-_AT_ONCE = 2**22  # numbers drawn at a time
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ def spearman_interval(x: Values, y: Values, *, n_resamples: int = 1000, rng: np.
     if reason:
         return Estimate(math.nan, math.nan, math.nan, n, reason)
     rho = float(row_correlations(average_ranks(first[None]), average_ranks(second[None]))[0])
-    drawn = rng.integers(0, n, size=(n_resamples, n))
-    resampled = row_correlations(average_ranks(first[drawn]), average_ranks(second[drawn]))
+    ranks = ([average_ranks(side[drawn]) for side in (first, second)] for drawn in resamples(rng, n, n_resamples))
+    resampled = np.concatenate([row_correlations(*both) for both in ranks])
     defined = resampled[np.isfinite(resampled)]
     if len(defined) < DEFINED_SHARE * n_resamples:
         why = f"no interval: rho is undefined in {n_resamples - len(defined)} of {n_resamples} resamples"
@@ -217,9 +217,7 @@ def paired_bootstrap(
     if reason:
         return BootstrapTest(Estimate(math.nan, math.nan, math.nan, n, reason), math.nan)
     mean = float(differences.mean())
-    rows = max(1, _AT_ONCE // n)
-    sizes = [min(rows, n_resamples - start) for start in range(0, n_resamples, rows)]
-    means = np.concatenate([differences[rng.integers(0, n, size=(size, n))].mean(axis=1) for size in sizes])
+    means = np.concatenate([differences[drawn].mean(axis=1) for drawn in resamples(rng, n, n_resamples)])
     low, high = np.percentile(means, [2.5, 97.5])
     as_far = np.round(np.abs(means - mean), _DIGITS) >= round(abs(mean), _DIGITS)
     return BootstrapTest(Estimate(mean, float(low), float(high), n, ""), float((1 + as_far.sum()) / (1 + n_resamples)))

@@ -45,7 +45,7 @@ def test_rho_by_hand() -> None:
     assert estimate.n == 5
 
 
-def test_ties_and_interval_as_scipy_has_them() -> None:
+def test_ties_and_interval_as_scipy_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     x = rng.integers(1, 6, 60) / 1.0
     y = x + rng.normal(size=60)
@@ -62,6 +62,8 @@ def test_ties_and_interval_as_scipy_has_them() -> None:
     assert estimate.value == pytest.approx(stats.spearmanr(x, y).statistic)
     assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high))
     assert estimate.reason == ""
+    monkeypatch.setattr("plumbline.streams.AT_ONCE", 7 * 61)  # seven resamples at a time
+    assert spearman_interval(x, y, rng=np.random.default_rng(11)) == estimate
 
 
 def test_the_generator_decides() -> None:
