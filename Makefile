@@ -60,7 +60,7 @@ docs: setup ## the documentation site on this machine, until Ctrl-C
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs serve --strict || [ $$? = 130 ]
 
 docs-build: setup ## the same as files -> site/; a broken link ends it
-	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 bench: setup browser engine ## benchmarks -> benchmarks/results/latest.json
 	@$(PY) -m benchmarks

@@ -34,9 +34,9 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site as files; a page that no menu has, or a link to what is not there, ends the build."""
+    """The site as files; a page that no menu has, or a link to what is not there, ends the build unless it is quiet."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stdout + done.stderr
     return folder
