@@ -36,7 +36,7 @@ test: setup browser axe postgres engine ## every test; slow proofs at small numb
 	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n auto --dist loadfile
 
 test-all: ## every test; slow proofs in full (docs/promises.md)
-	@PLUMBLINE_TESTS=full $(MAKE) --no-print-directory test
+	@PLUMBLINE_TESTS=full PYTEST_TIMEOUT=1200 $(MAKE) --no-print-directory test
 
 check: setup ## formatting, lint, types
 	@$(PY) -m ruff format --check .

@@ -111,6 +111,7 @@ class ChatStub:
         self.most_at_once = 0
         self.url = ""
         self._open = 0
+        self._connections: set[asyncio.Transport] = set()
         self._times: Counter[str] = Counter()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -121,13 +122,20 @@ class ChatStub:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._opened.close)
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
 
+    async def _close(self) -> None:
+        self._opened.close()
+        for transport in self._connections:
+            transport.abort()
+        await asyncio.sleep(0)  # the loop closes what was aborted in its next turn
+
     def ask(self, head: bytes, body: bytes, transport: asyncio.Transport) -> None:
         """Note the request, and answer as the script says."""
+        self._connections.add(transport)
         lines = head.decode("latin-1").split("\r\n")
         if not lines[0].startswith("POST ") or not lines[0].endswith("/v1/chat/completions HTTP/1.1"):
             self._send(transport, refuses(404, "no such page"))
