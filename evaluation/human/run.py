@@ -12,6 +12,7 @@ import pandas as pd
 from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer
 from annotation.human.tasks import subject_of
 from annotation.verdicts.tables import SIMULATED, count
+from annotation.verdicts.verdicts import read_verdicts
 from evaluation.display import hundred
 from evaluation.human.compare import Compared, Part, compare
 from evaluation.human.models import Outcome, made_of, sampled_tasks, score_models
@@ -78,7 +79,9 @@ def evaluate_human(
         parts = [Part(one, people, annotators, tuple(made_of(study, embedding, one))) for one in samples]
         otherwise = {one.called: one.relevance for one in named if one.relevance}
         compared = compare(parts, seed=study.sample.seed, otherwise=otherwise)
-        compared = dataclasses.replace(compared, notes=(*_unasked(study, annotators), *compared.notes))
+        compared = dataclasses.replace(
+            compared, notes=(*_unaccepted(study), *_unasked(study, annotators), *compared.notes)
+        )
         for name, frame, record in (
             (SCORES, compared.scores, HumanScore),
             (AGREEMENT, compared.agreement, HumanAgreement),
@@ -91,6 +94,14 @@ def evaluate_human(
         write_kept(study, NOTES, [HumanNote(text=one) for one in compared.notes])
         write_results(study, parts, compared)
     return Evaluated(outcome, compared)
+
+
+def _unaccepted(study: Study) -> Iterator[str]:
+    """A line for each task that people's answers did not suffice to accept: it is scored all the same."""
+    for one in read_verdicts(study) if (study.folder / "verdicts.json").exists() else ():
+        if one.decision != "accepted":
+            why = "; ".join(one.reasons)
+            yield f"{one.transformation} ({one.language}) is {one.decision}, and scored all the same: {why}"
 
 
 def _unasked(study: Study, answers: pd.DataFrame) -> Iterator[str]:

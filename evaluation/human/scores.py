@@ -190,6 +190,8 @@ def _apart(metered: _Metered, number: int, rng: np.random.Generator) -> list[dic
         if metered.common.any() and there[metered.common].all():
             continue
         why = f"has {own.sum()} of {items} items: scored on these alone, and compared with nobody"
+        if one.kind == "rater" and metered.metric.measure is mean:
+            why += "; the answers count in the mean of raters"
         if not own.any():
             undefined = Estimate(math.nan, math.nan, math.nan, 0, f"has none of {items} items")
             rows.append(metered.row(one, undefined, "", compared=False))
@@ -252,7 +254,9 @@ def _notes(metered: _Metered) -> list[str]:
         made.append(f"{where}: {left} of {len(task.items)} items are left out, which {', '.join(lacking)} lack")
     for one in metered.scorers:
         if one.kind in ("rater", "llm") and (one.abstained or one.missing):
-            made.append(f"{where}: {one.scorer} cannot tell of {one.abstained} items, has no answer to {one.missing}")
+            lacks = [f"cannot tell of {one.abstained}"] if one.abstained else []
+            lacks += [f"has no answer to {one.missing}"] if one.missing else []
+            made.append(f"{where}: {one.scorer} {' and '.join(lacks)} of {len(task.items)} items")
     return made
 
 

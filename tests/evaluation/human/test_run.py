@@ -15,6 +15,7 @@ from mteb.cache import ResultCache
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
 from annotation.human.records import ANSWERS, MODEL_ANSWERS, HumanAnswer
+from annotation.records import Verdict
 from evaluation import human_benchmark
 from evaluation.human import records
 from evaluation.human.compare import Part, compare
@@ -198,6 +199,19 @@ def test_what_mteb_refuses_is_one_line_with_model_and_task(study: Study, monkeyp
     monkeypatch.setattr("evaluation.human.models.score", refused)
     line = "sample_intents (en) cannot be scored with it (ValueError: Found array with 0 sample(s)); correct its data,"
     assert evaluate_human(study).outcome.failures == {NGRAMS: f"{line} or take it out"}
+
+
+def test_a_task_that_was_not_accepted_is_told(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    (study.folder / "verdicts.json").touch()
+    reached = {"sample_sts": ("undecided", "3 items, of at least 6"), "sample_intents": ("accepted", "enough")}
+    verdicts = [
+        Verdict.model_construct(transformation=task, language="en", decision=decision, reasons=(why,))
+        for task, (decision, why) in reached.items()
+    ]
+    monkeypatch.setattr("evaluation.human.run.read_verdicts", lambda _: verdicts)
+    told = evaluate_human(study).compared.notes
+    assert told[0] == "sample_sts (en) is undecided, and scored all the same: 3 items, of at least 6"
+    assert not any("enough" in note for note in told)
 
 
 def test_a_language_model_that_was_not_asked_is_told(study: Study) -> None:

@@ -150,13 +150,16 @@ def test_what_somebody_compared_lacks_falls_out_for_all_and_is_said() -> None:
     assert scores.at[("model", "m"), "n_items"] == scores.at[("rater", "a"), "n_items"] == 18
     assert scores.at[("model", "m"), "score"] == 1.0  # its mistake was on an item that b left out
     assert scores.at[("rater", "c"), "n_items"] == 10
-    assert scores.at[("rater", "c"), "reason"].endswith("scored on these alone, and compared with nobody")
+    reason = (
+        "has 10 of 20 items: scored on these alone, and compared with nobody; the answers count in the mean of raters"
+    )
+    assert scores.at[("rater", "c"), "reason"].endswith(reason)
     assert not scores.at[("rater", "c"), "compared"] and scores.at[("rater", "b"), "compared"]
     assert scores.at[("rater", "b"), "n_abstained"] == 1
     assert made.notes == (
         "made (eng): 2 of 20 items are left out, which b 2 lack",
-        "made (eng): b cannot tell of 1 items, has no answer to 1",
-        "made (eng): c cannot tell of 0 items, has no answer to 10",
+        "made (eng): b cannot tell of 1 and has no answer to 1 of 20 items",
+        "made (eng): c has no answer to 10 of 20 items",
     )
 
 
