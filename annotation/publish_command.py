@@ -59,7 +59,8 @@ def publish_pairs(options: argparse.Namespace) -> int:
         known = publish_training(study, argilla, rubric)
         asked["annotators"] = done.admission.people
     new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
-    print(f"{study.name}: {count(new, 'new pair')} published in {count(datasets, 'dataset')}; workspaces: {workspaces}")
+    sent = count(new, f"new {study.called.item}")
+    print(f"{study.name}: {sent} published in {count(datasets, 'dataset')}; workspaces: {workspaces}")
     if suggestions:
         item = study.called.item
         print(f"  an experiment: {len(suggestions)} {item}s show judges' scores as suggestions and count in no verdict,"

@@ -215,7 +215,10 @@ def read_tasks(study: Study) -> list[HumanTask]:
             what = "is not among those that were drawn" if one is None else "was drawn with other settings"
             raise StudyError(f"{study.file}: task {spec.name!r} {what}; {advice}")
         if one.instructions_hash != instructions_hash(study, spec, one.task_type):
-            raise StudyError(f"{study.file}: the instructions of task {spec.name!r} changed; {advice}")
+            raise StudyError(
+                f"{study.file}: the instructions of task {spec.name!r} are not those that it was drawn with, by a"
+                f" change of their file or by another version of Plumbline; {advice}"
+            )
     return [drawn[spec.name] for spec in subject.tasks]
 
 
