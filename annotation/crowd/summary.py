@@ -173,7 +173,7 @@ def cases_text(campaign: Campaign) -> str:
 
 def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
     """What the next launch would offer and what it costs: a row a batch. Nothing is created, here or there."""
-    spec, path = crowd_of(study), study.scratch / LEDGER
+    spec, path, item = crowd_of(study), study.scratch / LEDGER, study.called.item
     taken = []
     refuse_lost_campaign(study, mode)
     if path.exists():
@@ -195,13 +195,13 @@ def plan_text(study: Study, platform: PlatformName, mode: Mode, pilot: int = 0) 
             str(one.places), f"{minutes:.0f}", pay.dollars(one.reward), pay.dollars(fees), pay.dollars(cost),
         ])  # fmt: skip
     places = sum(len(one.batch.pair_ids) * one.places for one in new)
-    header = ["batch", "pool", "languages", "pairs", "workers", "minutes", "reward", "fees", "cost"]
+    header = ["batch", "pool", "languages", f"{item}s", "workers", "minutes", "reward", "fees", "cost"]
     return marked(
         f"[{mode} {platform}]",
         "\n".join([
             f"Plan of study {study.name}: nothing is created by this",
-            columns(header, rows, "no pairs are left to be offered"),
-            f"{count(len(new), 'batch', 'batches')}, {count(places, 'pair')} to rate,"
+            columns(header, rows, f"no {item}s are left to be offered"),
+            f"{count(len(new), 'batch', 'batches')}, {count(places, item)} to rate,"
             f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
             *_notes(study, platform, new),
         ]),
@@ -221,12 +221,13 @@ def _check(study: Study, platform: PlatformName, new: Sequence[Offered]) -> None
 
 
 def _notes(study: Study, platform: PlatformName, new: Sequence[object]) -> list[str]:
-    spec = crowd_of(study)
+    spec, called = crowd_of(study), study.called
+    extra = {name: share for name, share in spec.pay.extra.items() if name in study.kinds or not study.subject}
     lines = [
-        f"Pay: ${spec.pay.hourly:g} an hour at {spec.pay.seconds:g} s a pair"
-        + "".join(f", {share:.0%} more for {name}" for name, share in spec.pay.extra.items())
+        f"Pay: ${spec.pay.hourly:g} an hour at {spec.pay.seconds:g} s {called.an_item}"
+        + "".join(f", {share:.0%} more for {name}" for name, share in extra.items())
         + "; where people need longer, `crowd bonus` makes up the difference.",
-        f"A worker may do {spec.share:.0%} of the batches; pairs includes controls and repeats.",
+        f"A worker may do {spec.share:.0%} of the batches; {called.item}s includes {called.known} and repeats.",
     ]
     if spec.pay.below_fair:
         lines.append(f"Below ${FAIR_WAGE:g} an hour, because: {spec.pay.below_fair}")

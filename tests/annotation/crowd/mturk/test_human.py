@@ -16,7 +16,7 @@ from annotation.crowd import judging
 from annotation.crowd.campaign import Campaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.mturk.adapter import MTurk
-from annotation.crowd.summary import read_summaries
+from annotation.crowd.summary import plan_text, read_summaries
 from annotation.human.records import ANSWERS, HumanAnswer, HumanItem
 from annotation.human.rehearsing import read_items
 from annotation.ratings.collected import Collected
@@ -53,6 +53,15 @@ ALL = (
 def site() -> Iterator[MTurkSite]:
     with MTurkSite() as running:
         yield running
+
+
+def test_a_plan_speaks_of_items_and_of_the_pay_of_these_tasks(tmp_path: Path) -> None:
+    pay = {"extra": {"alike": 0.5, "expansion": 0.25}}
+    study = study_of(tmp_path, {"data": "alike", "items": 3, "raters": 1}, crowd=CROWD | {"pay": pay})
+    draw_sample(study)
+    text = plan_text(study, "mturk", "sandbox")
+    assert "3 items to rate" in text and "30 s an item, 50% more for alike;" in text
+    assert "pair" not in text
 
 
 def right(text: str) -> bool:
