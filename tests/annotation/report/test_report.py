@@ -265,6 +265,10 @@ def test_without_its_packages_the_command_names_one(study: Study, monkeypatch: p
 def test_it_keeps_nobody_out(study: Study, page: Page) -> None:
     accept(study)
     assert grave_of_file(page, write_report(study)) == []
+    page.emulate_media(media="print")  # on A4 less its margins no table is cut off
+    page.set_viewport_size({"width": 680, "height": 900})
+    right = page.locator(".wide :is(th, td)").evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
+    assert right and max(right) <= 680
 
 
 def test_examples_are_the_best_the_worst_and_the_most_disputed(variant: Callable[..., Study]) -> None:
