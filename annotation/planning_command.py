@@ -25,7 +25,9 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     if isinstance(study.subject, HumanSubject):
         raise StudyError(
             f"{study.file}: plan is about verdicts on what is judged; of tasks that people do each says its items and"
-            " raters: an accuracy of 0.8 on n items has a 95% interval of about 0.8 / sqrt(n) to each side"
+            " raters: an accuracy of 0.8 on n items has a 95% interval of about 0.8 / sqrt(n) to each side;"
+            f" `{study.command('annotation sample')}` draws items, `{study.command('annotation crowd plan')}` then says"
+            " hours and dollars"
         )
     design = Design.of(study, load_rubric(study))
     rule, assumed = design.rule, Assumed(options.spread, options.bias, options.noise)

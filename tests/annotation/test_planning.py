@@ -255,6 +255,11 @@ def test_a_study_with_rules_is_planned_rule_by_rule(variant: Callable[..., Study
     assert "Not planned, since a median of ratings goes in steps: median fluency at least 3." in text
 
 
+def test_tasks_that_people_do_have_no_plan_and_are_told_what_says_their_cost() -> None:
+    done = here("annotation", "plan", "--study", "studies/human.yaml")
+    assert done.returncode == 2 and "annotation crowd plan --study studies/human.yaml` then says" in done.stderr
+
+
 def test_a_mean_off_the_scale_is_refused() -> None:
     with pytest.raises(StudyError, match="cannot have a mean of 5 on a scale from 1 to 5"):
         look((30, 3), 5.0, Assumed())
