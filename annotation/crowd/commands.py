@@ -114,6 +114,7 @@ def _launch(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True, begins=True) as campaign:
         refuse_other_prompts(study, list(campaign.pairs.values()))
+        campaign.platform.balance()  # keys that cannot be used are refused before rules are fixed
         fix_rules(study)
         rubric, where = asked_rubric(study), where_of(campaign)
         if words_changed(study, where[1:-1], rubric):

@@ -16,6 +16,7 @@ from annotation.offering import LEDGER
 from annotation.ratings.ratings import read_ratings
 from annotation.status.status import read_status
 from annotation.status.text import status_text
+from annotation.verdicts.preregistration import FILE as RULES
 from plumbline import cli
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
@@ -142,6 +143,7 @@ def test_no_keys_is_one_line_that_says_what_to_set(variant: Make, crowd: Crowd) 
     )
     (line,) = complaint.strip().splitlines()[-1:]
     assert code == 2 and "AWS_ACCESS_KEY_ID" in line
+    assert not (study.folder / RULES).exists()
 
 
 def test_every_line_and_every_error_says_platform_and_mode(variant: Make, crowd: Crowd, site: MTurkSite) -> None:
