@@ -25,6 +25,7 @@ from annotation.records import Sign
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.shown import shown
 from annotation.server.home import write_private
+from annotation.status.progress import FEW, IDLE
 from annotation.status.status import Status
 from annotation.training import read_items
 from annotation.wordings import ENGLISH
@@ -131,9 +132,21 @@ def remind(study: Study, found: Sequence[Standing], reads: Mapping[str, Sequence
         if one.remarks and not (one.excluded or one.out):
             words = _words_for(reads.get(one.name, ()))
             parts = [words[key].format(open=one.open, address=address).strip() for key in one.remarks]
-            head = [words["remind"].format(study=study.name), "", words["dear"].format(name=one.name), ""]
+            title = words["thanks" if "done" in one.remarks else "remind"].format(study=study.name)
+            head = [title, "", words["dear"].format(name=one.name), ""]
             letters.append(Letter(one.name, "\n".join([*head, *parts]) + "\n"))
     return letters
+
+
+def unwritten(found: Sequence[Standing]) -> str:
+    """Who gets no letter although something is open for them, and why; empty where nobody is."""
+    names = [one.name for one in found if one.open and not (one.remarks or one.excluded or one.out)]
+    if not names:
+        return ""
+    return (
+        f"No letter to {', '.join(names)}, for whom items are open: behind is who gave fewer than {FEW:g} times the"
+        f" dataset's median, or none for {IDLE.days} days before collecting"
+    )
 
 
 def _work(study: Study) -> dict[Queue, tuple[str, int, float]]:

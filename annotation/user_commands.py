@@ -15,7 +15,7 @@ from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.client import attach, reach
 from annotation.argilla.workspaces import admit_annotators, names_at
-from annotation.letters import Letter, Standing, entrance, invite, remind, standings, write_letters
+from annotation.letters import Letter, Standing, entrance, invite, remind, standings, unwritten, write_letters
 from annotation.names import known_names
 from annotation.readers import idle_lines
 from annotation.sampling.queues import queues_of
@@ -134,6 +134,8 @@ def _remind(options: argparse.Namespace) -> int:
     print(cli.columns(header, rows, empty=f"nobody is known by name; `{study.command('annotation collect')}` brings"
                                           " names, of answers in Argilla and in files"), end="\n\n")  # fmt: skip
     address = entrance(options.address or "", own=not os.environ.get("ARGILLA_API_URL"))
+    if line := unwritten(found):
+        print(line, end="\n\n")
     _hand_out(remind(study, found, accounts.languages_unasked(home), address), options.to)
     return 0
 

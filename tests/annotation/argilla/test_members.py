@@ -156,7 +156,8 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
     letters = tmp_path / "letters"
     run("users", "remind", "--to", str(letters))
     assert [file.name for file in letters.iterdir()] == ["marguerite.txt"]  # nobody writes to who is excluded
-    assert "You have answered everything" in (letters / "marguerite.txt").read_text(encoding="utf-8")
+    thanks = (letters / "marguerite.txt").read_text(encoding="utf-8")
+    assert thanks.startswith("Thank you: naming\n") and "You have answered everything" in thanks
     assert "- naming-paraphrasing-EN (items: 4, minutes: about " in run("users", "invite", "ottokar")
     run("accept")
     run("report")
