@@ -71,7 +71,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
         print(f"  taken out, for raters.people does not name them: {', '.join(done.admission.out)};"
               " their answers stay on the server")  # fmt: skip
     if not study.raters.simulated:
-        _warn_of_readers(study, done)
+        warn_of_readers(study, done)
         say_unread(study, reads)
     for line in addressed_lines(
         study, asked_rubric(study), {(one.language, one.output_language) for one in shown(study)}
@@ -82,14 +82,17 @@ def publish_pairs(options: argparse.Namespace) -> int:
     return 0
 
 
-def _warn_of_readers(study: Study, done: Publication) -> None:
-    """Say where there are too few annotators, and of how many nobody knows what they read."""
+def warn_of_readers(study: Study, done: Publication) -> None:
+    """Say where there are too few annotators, and of how many nobody knows what they read, where that matters.
+
+    It does not where the study names its people, and all that they see is in one workspace.
+    """
     for workspace, readers in done.admission.readers.items():
         if readers < study.raters.per_pair:
             print(
                 f"  {workspace}: {count(readers, 'annotator')} for these languages,"
                 f" {study.raters.per_pair} wanted a pair"
             )
-    if done.admission.unknown:
+    if done.admission.unknown and (study.raters.people is None or len(done.admission.readers) > 1):
         print(f"  let in everywhere: {count(done.admission.unknown, 'annotator')} whose languages are not known"
               f" ({as_called('python -m annotation users')} add NAME --languages en,de)")  # fmt: skip
