@@ -29,6 +29,7 @@ from plumbline.study.subject import InstructionsSubject
 from plumbline.study.transformations import EIGHT
 
 State = Literal["done", "stale", "under way", "not yet"]
+PEOPLE_REPORT = "people and models"  # the report of a study whose people do tasks
 _LARGE = ("texts.parquet", "transformations")  # hashed when they were made, and not again to look at them
 
 
@@ -84,6 +85,9 @@ def stages_of(study: Study, ratings: pd.DataFrame, mismatched: str, outdated: st
         _stage("report", study.folder / "report" / "index.html", "report", noted),
         _scored(noted),
     ]
+    if isinstance(study.subject, HumanSubject):
+        page = study.folder / "report_human" / "index.html"
+        found.append(_stage(PEOPLE_REPORT, page, "evaluation human report", noted))
     return {stage.name: stage for stage in found}
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from annotation.names import named
 from annotation.offering import LEDGER, ledgers
 from annotation.status.progress import FEW, IDLE
-from annotation.status.stages import scored_by
+from annotation.status.stages import PEOPLE_REPORT, scored_by
 from annotation.status.status import Status
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.tables import SIMULATED, count, display
@@ -122,7 +122,9 @@ def _wait(status: Status, arguments: str) -> str:
     missing = int(status.progress["open"].sum())
     if not missing:
         return ""
-    end = "when no more will come: accept" + (", once" if status.study.acceptance.stop == "fixed" else "")
+    once = status.study.acceptance.stop == "fixed" and status.stages["verdicts"].state == "not yet"
+    after = _after(status, arguments) or "nothing is left to do"
+    end = f"when no more will come{', once' if once else ''}: {after}"
     asked = status.raters["open"].dropna()
     if status.raters.empty or (len(asked) and not asked.sum()):
         more = f"find more raters for {count(missing, 'answer')}, the present ones have nothing left"
@@ -148,16 +150,28 @@ def _review(status: Status, arguments: str) -> str:
 
 def _judge(status: Status, arguments: str) -> str:
     """The next step from complete ratings on."""
-    modules = {"verdicts": "annotation accept", "report": "annotation report", "scores": scored_by(status.study)}
-    for stage, module in modules.items():
-        if status.stages[stage].state != "done":
-            return f"python -m {module} {arguments}"
+    if step := _after(status, arguments):
+        return step
     if status.unreviewed:
         return _review(status, arguments)
     missing = int(status.progress["open"].sum()) if len(status.progress) else 0
     if missing:
         return f"nothing has to be done: all is decided; {count(missing, 'answer')} that the study asks for are missing"
     return "nothing is left to do"
+
+
+def _after(status: Status, arguments: str) -> str:
+    """The first command behind ratings that has not run on what there is; empty where all have."""
+    modules = {
+        "verdicts": "annotation accept",
+        "report": "annotation report",
+        "scores": scored_by(status.study),
+        PEOPLE_REPORT: "evaluation.human",
+    }
+    for stage, module in modules.items():
+        if stage in status.stages and status.stages[stage].state != "done":
+            return f"python -m {module} {arguments}"
+    return ""
 
 
 def _flow_text(status: Status, arguments: str) -> str:

@@ -303,7 +303,9 @@ def test_an_unfinished_campaign_shows_no_decision_unless_the_rule_allows_to_look
     status, following = at(fixed)
     assert set(status.progress["verdict"]) == {"waiting for 16 answers"} and not status.decided
     assert not any(word in status_text(status, ARGUMENTS) for word in ("accepted", "rejected", "undecided"))
-    assert following.startswith("wait for 128 answers; ") and following.endswith("accept, once)")
+    assert following.startswith("wait for 128 answers; ") and following.endswith(
+        f"(when no more will come, once: {MAIN} accept {ARGUMENTS})"
+    )
     assert list(generated.folder.glob("verdicts*")) == []  # nothing is written
 
     anytime = judged_by(generated, rule="lower_bound", stop="anytime")
@@ -313,7 +315,7 @@ def test_an_unfinished_campaign_shows_no_decision_unless_the_rule_allows_to_look
     give(generated, "abcd", value=4, pairs=8)  # 8 pairs with a mean of 3.5 do not decide about 3
     status, following = at(anytime)
     assert set(status.progress["verdict"]) == {"undecided so far; 64 answers open"}
-    assert following.startswith("wait for 512 answers; ") and following.endswith("accept)")
+    assert following.startswith("wait for 512 answers; ") and following.endswith(f"accept {ARGUMENTS})")
 
     give(generated, "abcd")
     status, following = at(fixed)
@@ -351,7 +353,9 @@ def test_from_ratings_to_scores(generated: Study) -> None:
     reached = read_verdicts(generated)
     open_ones = [reached[0].model_copy(update={"decision": "undecided"}), *reached[1:]]
     write_json(generated.folder / "verdicts.json", open_ones)
-    assert at(generated)[1].startswith("wait for 192 answers")  # which may decide it
+    following = at(generated)[1]
+    assert following.startswith("wait for 192 answers")  # which may decide it
+    assert following.endswith(f"(when no more will come: {MAIN} report {ARGUMENTS})")
     write_json(generated.folder / "verdicts.json", reached)
     (generated.folder / "report").mkdir()
     (generated.folder / "report" / "index.html").write_text("")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,9 @@ import pytest
 
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.sampling.sample import draw_sample
+from annotation.status.stages import PEOPLE_REPORT
+from annotation.status.status import read_status
+from annotation.status.text import next_step
 from evaluation.human import records
 from evaluation.human.charts import all_figures
 from evaluation.human.exhibits import all_exhibits
@@ -20,7 +24,7 @@ from evaluation.human.page import OUTLINE, write_report
 from evaluation.human.records import HumanScore
 from evaluation.human.run import evaluate_human
 from plumbline.errors import DataError
-from plumbline.manifest import read_kept_frame, write_kept_table
+from plumbline.manifest import read_kept_frame, stage, write_kept_table
 from plumbline.store import read_frame
 from plumbline.study import ROOT, Study, load_study
 from tests.annotation.human.studies import SUMMARIES, study_of
@@ -152,3 +156,19 @@ def test_a_label_that_looks_like_a_list_is_a_label(study: Study) -> None:
     evaluate_human(other)
     items = read_material(other).items
     assert f"[{label}" in set(items[items["task"] == "sample_intents"]["answer"])
+
+
+def test_where_a_study_stands_names_the_report_on_people_and_models(study: Study) -> None:
+    def at() -> tuple[str, str]:
+        """As if all before the reports was done."""
+        found = read_status(study, datetime.now(UTC))
+        done = {
+            name: one if name == PEOPLE_REPORT else replace(one, state="done") for name, one in found.stages.items()
+        }
+        rated = replace(found, stages=done, decided=True, sources=("argilla",))
+        return found.stages[PEOPLE_REPORT].state, next_step(rated, "--study S")
+
+    assert at() == ("not yet", "python -m evaluation.human --study S")
+    with stage(study, "evaluation human report", [study.folder / records.SCORES]):
+        write_report(study)
+    assert at()[0] == "done" and "evaluation.human" not in at()[1]
